@@ -1,0 +1,81 @@
+//! Every condition type and every reason of the project, in one place.
+
+/// Condition types. Those of one object are metav1 conditions with `observedGeneration`.
+pub mod types {
+    /// The job has ended: every eligible node has an outcome.
+    pub const COMPLETE: &str = "Complete";
+    /// The job has ended early; the reason says why.
+    pub const FAILED: &str = "Failed";
+    /// The job is going to fail; its remaining pods are being stopped first.
+    pub const FAILURE_TARGET: &str = "FailureTarget";
+    /// No new pods are started, by request or because of failures.
+    pub const PAUSED: &str = "Paused";
+    /// kstatus: work remains.
+    pub const RECONCILING: &str = "Reconciling";
+    /// kstatus: progress needs a person.
+    pub const STALLED: &str = "Stalled";
+}
+
+/// Reasons of conditions.
+pub mod reasons {
+    /// Complete: every eligible node has an outcome.
+    pub const ALL_NODES_DONE: &str = "AllNodesDone";
+    /// Failed, FailureTarget: a node failed and the failure policy is FailFast.
+    pub const NODE_FAILED: &str = "NodeFailed";
+    /// Failed, FailureTarget: `activeDeadlineSeconds` has passed.
+    pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// Paused: `spec.paused` is true.
+    pub const PAUSED_BY_USER: &str = "PausedByUser";
+    /// Paused: a node failed and the failure policy is Pause.
+    pub const PAUSED_BY_FAILURE: &str = "PausedByFailure";
+    /// Paused is false: the job runs (again).
+    pub const RESUMED: &str = "Resumed";
+    /// Reconciling: pods are being started or are running.
+    pub const RUNNING: &str = "Running";
+    /// Reconciling: the remaining pods of a failing job are being stopped.
+    pub const STOPPING: &str = "Stopping";
+    /// Reconciling: no node passes the checks of the pod template.
+    pub const NO_ELIGIBLE_NODES: &str = "NoEligibleNodes";
+    /// Reconciling: type Never, every node of now is served, later ones will be.
+    pub const WAITING_FOR_NODES: &str = "WaitingForNodes";
+    /// Reconciling: the namespace's quota refuses more pods for now.
+    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
+    /// Reconciling: the API server refuses or drops pod creations for now.
+    pub const POD_CREATION_FAILING: &str = "PodCreationFailing";
+    /// Stalled: the API server does not accept the pod template.
+    pub const INVALID_TEMPLATE: &str = "InvalidTemplate";
+    /// Stalled: the API server forbids such pods in this namespace (e.g. Pod Security).
+    pub const POD_FORBIDDEN: &str = "PodForbidden";
+    /// Stalled: a stored field has a value this version cannot act on.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// Reconciling or Stalled is false: nothing is left to do.
+    pub const FINISHED: &str = "Finished";
+}
+
+/// Reasons of per-node results (`NodeResult.reason`).
+pub mod results {
+    /// Failed: more container restarts than `failurePolicy.restartLimit`.
+    pub const RESTART_LIMIT_EXCEEDED: &str = "RestartLimitExceeded";
+    /// Failed: stopped because another node failed (FailFast).
+    pub const STOPPED_BY_FAILURE: &str = "StoppedByFailure";
+    /// Failed: stopped because the job's deadline passed.
+    pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// Failed: a container exited with a code other than 0.
+    pub const NON_ZERO_EXIT_CODE: &str = "NonZeroExitCode";
+    /// Failed: a pod of that name exists and belongs to somebody else.
+    pub const NAME_CONFLICT: &str = "NameConflict";
+    /// Disrupted: the pod was deleted by somebody else before it ended.
+    pub const POD_DELETED: &str = "PodDeleted";
+    /// Disrupted: eviction, preemption, node shutdown or pod garbage collection.
+    pub const POD_DISRUPTED: &str = "PodDisrupted";
+    /// Disrupted: withdrawn before it was bound, because its node became ineligible.
+    pub const WITHDRAWN: &str = "Withdrawn";
+    /// Disrupted: the node object was deleted while the pod ran.
+    pub const NODE_GONE: &str = "NodeGone";
+    /// Unknown: the pod disappeared before its outcome was seen.
+    pub const POD_VANISHED: &str = "PodVanished";
+    /// Unknown: the pod could not be stopped because its node does not answer.
+    pub const NODE_LOST: &str = "NodeLost";
+    /// Skipped: the job ended before this node's pod was started.
+    pub const NOT_STARTED: &str = "NotStarted";
+}

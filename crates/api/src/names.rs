@@ -1,0 +1,20 @@
+//! Group, labels, annotations and finalizers: every string another program may rely on.
+
+/// API group of every Carillon kind.
+pub const GROUP: &str = "carillon.dev";
+/// Version served and stored.
+pub const VERSION: &str = "v1alpha1";
+/// `apiVersion` of every Carillon object.
+pub const API_VERSION: &str = "carillon.dev/v1alpha1";
+
+/// On pods and result slices of a BroadcastJob: the job's name.
+pub const LABEL_BROADCAST_JOB_NAME: &str = "carillon.dev/broadcastjob-name";
+/// On pods and result slices of a BroadcastJob: the job's uid. Carillon watches pods by this label.
+pub const LABEL_BROADCAST_JOB_UID: &str = "carillon.dev/broadcastjob-uid";
+
+/// On pods: kept until the pod's outcome is stored in a NodeResultSlice, so that no result is
+/// lost when a pod is deleted early.
+pub const FINALIZER_RESULT_TRACKING: &str = "carillon.dev/result-tracking";
+
+/// On a BroadcastJob that failures have paused: each new value resumes it once.
+pub const ANNOTATION_RESUME: &str = "carillon.dev/resume";

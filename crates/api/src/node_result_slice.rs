@@ -1,0 +1,98 @@
+//! NodeResultSlice: what happened on each node, kept apart from the pods so that it outlives them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Entries one slice holds at most.
+pub const MAX_RESULTS_PER_SLICE: usize = 250;
+/// Bytes of `NodeResult.message` at most.
+pub const MAX_MESSAGE_BYTES: usize = 512;
+
+/// One attempt on one node.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    /// Name of the node.
+    pub node: String,
+    /// Uid of the node object the attempt was made on. A replaced node has another uid and is
+    /// served again.
+    #[serde(rename = "nodeUID")]
+    pub node_uid: String,
+    /// 1 for the first try on a node of this name, counted up by each further one.
+    pub attempt: i32,
+    /// What became of the attempt.
+    pub state: NodeState,
+    /// Name of the attempt's pod.
+    pub pod: String,
+    /// Uid of the pod, once it was seen. Empty: the pod is about to be created.
+    #[serde(rename = "podUID", default, skip_serializing_if = "String::is_empty")]
+    pub pod_uid: String,
+    /// Why, for every state but Started and Succeeded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Exit code of the first container that failed, or 0 of a pod that succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// When the pod's first container started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When the pod's last container ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_time: Option<Time>,
+    /// The last words of the container, shortened.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// State of an attempt. Started is the only one that can change.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    Deserialize,
+    Eq,
+    Hash,
+    JsonSchema,
+    Ord,
+    PartialEq,
+    PartialOrd,
+    Serialize,
+)]
+pub enum NodeState {
+    /// Reserved (no pod uid yet) or running.
+    #[default]
+    Started,
+    /// Every container ended with exit code 0.
+    Succeeded,
+    /// The pod failed by its own doing, or was stopped by the job's policy.
+    Failed,
+    /// Interrupted by the cluster or a person; the node is tried again.
+    Disrupted,
+    /// The pod is gone and its outcome was never seen.
+    Unknown,
+    /// Nothing was run.
+    Skipped,
+}
+
+/// The results of a bounded number of nodes of one BroadcastJob, which owns it.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize, kube::CustomResource)]
+#[kube(
+    group = "carillon.dev",
+    version = "v1alpha1",
+    kind = "NodeResultSlice",
+    namespaced,
+    category = "carillon",
+    no_spec
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResultSliceSpec {
+    /// Set before the job ends: no further result is added to any slice of the job.
+    #[serde(default)]
+    pub sealed: bool,
+    /// Results in the order the attempts were reserved.
+    #[serde(default)]
+    #[schemars(length(max = 250))]
+    pub results: Vec<NodeResult>,
+}

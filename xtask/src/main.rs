@@ -1,0 +1,2 @@
+//! The build system.
+fn main() {}
