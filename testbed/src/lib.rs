@@ -1,1 +1,31 @@
-//! (to be written)
+//! A real Kubernetes control plane on loopback, with kwok nodes, for tests, demos and benchmarks.
+//!
+//! [`Cluster::start`] gives etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok,
+//! built from source once per user ([`tools`]); everything ends with the [`Cluster`], or with this
+//! process if that dies first. What a pod does (how long it runs, how it ends) is written in
+//! annotations of the pod: see [`fate`].
+//!
+//! All code here blocks; async callers use `spawn_blocking` or a plain thread.
+
+pub mod audit;
+pub mod cluster;
+mod components;
+pub mod fate;
+pub mod http;
+mod kubeconfig;
+mod kwok;
+mod nodes;
+pub mod persistent;
+pub mod ports;
+pub mod process;
+pub mod prometheus;
+pub mod tools;
+pub mod wait;
+mod watchdog;
+
+pub use audit::AuditEvent;
+pub use cluster::{Audit, Cluster, Component, Config};
+pub use fate::Fate;
+pub use nodes::Taint;
+pub use process::{Launch, Process, Signal};
+pub use prometheus::Prometheus;

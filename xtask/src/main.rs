@@ -1,2 +1,38 @@
-//! The build system.
-fn main() {}
+//! Carillon's build system: one file per command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod cluster;
+mod crds;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Carillon's build system",
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A real Kubernetes control plane with simulated nodes, on this machine
+    Cluster(cluster::Args),
+    /// Write the CRDs to crds/, or with --check compare them
+    Crds(crds::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Cluster(args) => cluster::run(&args),
+        Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

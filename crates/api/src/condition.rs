@@ -46,6 +46,8 @@ pub mod reasons {
     pub const INVALID_TEMPLATE: &str = "InvalidTemplate";
     /// Stalled: the API server forbids such pods in this namespace (e.g. Pod Security).
     pub const POD_FORBIDDEN: &str = "PodForbidden";
+    /// Reconciling is false: the Stalled condition says what a person has to do.
+    pub const STALLED: &str = "Stalled";
     /// Stalled: a stored field has a value this version cannot act on.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Reconciling or Stalled is false: nothing is left to do.

@@ -1,13 +1,19 @@
 //! What a user of Carillon writes: custom resources, the names of labels and finalizers,
 //! and every condition and reason the operator can report.
 
+// KubeSchema's generated code has public items in function bodies.
+#![allow(unreachable_pub)]
+
 pub mod broadcast_job;
 pub mod condition;
+mod crd;
 pub mod names;
 pub mod node_result_slice;
+mod pod_template;
 
 pub use broadcast_job::{
     BroadcastJob, BroadcastJobSpec, BroadcastJobStatus, CompletionPolicy, CompletionPolicyType,
     FailurePolicy, FailurePolicyType, Phase, Refused,
 };
+pub use crd::crds;
 pub use node_result_slice::{NodeResult, NodeResultSlice, NodeState};

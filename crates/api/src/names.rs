@@ -12,6 +12,9 @@ pub const LABEL_BROADCAST_JOB_NAME: &str = "carillon.dev/broadcastjob-name";
 /// On pods and result slices of a BroadcastJob: the job's uid. Carillon watches pods by this label.
 pub const LABEL_BROADCAST_JOB_UID: &str = "carillon.dev/broadcastjob-uid";
 
+/// On result slices: their place in the order, from 0.
+pub const LABEL_SLICE_INDEX: &str = "carillon.dev/slice-index";
+
 /// On pods: kept until the pod's outcome is stored in a NodeResultSlice, so that no result is
 /// lost when a pod is deleted early.
 pub const FINALIZER_RESULT_TRACKING: &str = "carillon.dev/result-tracking";

@@ -1,6 +1,7 @@
 //! NodeResultSlice: what happened on each node, kept apart from the pods so that it outlives them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,22 +78,47 @@ pub enum NodeState {
 }
 
 /// The results of a bounded number of nodes of one BroadcastJob, which owns it.
-#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize, kube::CustomResource)]
+#[derive(Clone, Debug, Deserialize, KubeSchema, Serialize, kube::CustomResource)]
 #[kube(
     group = "carillon.dev",
     version = "v1alpha1",
     kind = "NodeResultSlice",
+    doc = "NodeResultSlice holds the results of a bounded number of nodes of one BroadcastJob, \
+           which owns it. Carillon writes it; results stay when pods and nodes go.",
     namespaced,
+    shortname = "nrs",
     category = "carillon",
-    no_spec
+    no_spec,
+    printcolumn(
+        name = "Job",
+        type_ = "string",
+        json_path = r".metadata.labels['carillon\.dev/broadcastjob-name']",
+        description = "The BroadcastJob"
+    ),
+    printcolumn(
+        name = "Sealed",
+        type_ = "boolean",
+        json_path = ".sealed",
+        description = "True: no further result is added"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    // The fence that keeps a paused former leader from adding nodes to a job that has ended.
+    validation = Rule::new("!oldSelf.sealed || self.results.size() <= oldSelf.results.size()")
+        .message("must not grow once sealed is true: the job has ended or is about to")
+        .field_path(".results")
+        .reason(Reason::FieldValueForbidden)
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResultSliceSpec {
     /// Set before the job ends: no further result is added to any slice of the job.
     #[serde(default)]
+    #[x_kube(
+        validation = Rule::new("self || !oldSelf")
+            .message("must not go back to false: create a new BroadcastJob to run again")
+    )]
     pub sealed: bool,
     /// Results in the order the attempts were reserved.
     #[serde(default)]
-    #[schemars(length(max = 250))]
+    #[schemars(length(max = MAX_RESULTS_PER_SLICE))]
     pub results: Vec<NodeResult>,
 }

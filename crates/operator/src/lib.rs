@@ -1,1 +1,21 @@
-//! (to be written)
+//! What does happen: the process `carillon` watches, gates, plans and applies.
+//!
+//! Data goes one way: watch → gate → snapshot → plan → apply → status, and back through watch.
+//! Decisions are `carillon-plan`'s; an `if` about a spec does not belong here.
+
+pub mod api_client;
+pub mod apply;
+pub mod args;
+pub mod controllers;
+pub mod event;
+pub mod gate;
+pub mod http;
+pub mod lease;
+pub mod metrics;
+pub mod queue;
+pub mod request;
+pub mod run;
+pub mod slim;
+pub mod store;
+pub mod telemetry;
+pub mod watch;

@@ -1,2 +1,44 @@
-//! The process.
-fn main() {}
+//! The process `carillon`.
+
+use std::process::ExitCode;
+
+use carillon_operator::args::Config;
+use carillon_operator::{run, telemetry};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let config = Config::from_process();
+    let outcome = match telemetry::init(config.log_format, config.log_level) {
+        Ok(()) => match stop_on_signal() {
+            Ok(stop) => run::run(config, stop).await,
+            Err(error) => Err(error.into()),
+        },
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("carillon: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once.
+fn stop_on_signal() -> std::io::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let token = stop.clone();
+    tokio::spawn(async move {
+        for again in [false, true] {
+            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            if again {
+                std::process::exit(1);
+            }
+            token.cancel();
+        }
+    });
+    Ok(stop)
+}

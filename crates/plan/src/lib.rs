@@ -1,1 +1,22 @@
-//! What should happen.
+//! What should happen: a snapshot and the time go in, a plan comes out.
+//!
+//! Everything here is pure and total. There is no client, no clock, no randomness and no hidden
+//! state, so the same snapshot always gives the same plan, and a decision made in production can
+//! be repeated in a test. Bad input ends as a condition with a reason, never as an error.
+
+pub mod action;
+pub mod broadcast_job;
+pub mod condition;
+pub mod eligibility;
+pub mod name;
+pub mod node;
+pub mod parallelism;
+pub mod placement;
+pub mod pod;
+pub mod pod_body;
+pub mod quantity;
+pub mod record;
+pub mod uid;
+
+pub use action::{Action, Note, Plan, Step};
+pub use uid::Uid;

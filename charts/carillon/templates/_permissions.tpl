@@ -1,0 +1,54 @@
+{{- /*
+Everything the operator may do, in one list. The verbs below are the verbs it uses: a test compares them with the API server's audit
+log. Whoever adds one names its purpose; whoever removes the last use removes the verb.
+
+Not here, and never to be: wildcards, secrets, configmaps, roles and bindings, custom resource definitions, webhooks,
+writes to nodes, pods/exec, impersonation.
+*/ -}}
+
+{{- /* On cluster-scoped kinds: a ClusterRole, also when watchNamespaces is set. */ -}}
+{{- define "carillon.permissions.cluster" -}}
+# Which nodes exist, and whether a pod fits there.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, watch]
+{{- end -}}
+
+{{- /* On namespaced kinds: a ClusterRole, or a Role in each of watchNamespaces. */ -}}
+{{- define "carillon.permissions.namespaced" -}}
+# get: the answer to AlreadyExists. patch: taking off our finalizer once the result is stored.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [create, delete, get, list, patch, watch]
+# delete: ttlSecondsAfterFinished. Specs are never written.
+- apiGroups: [carillon.dev]
+  resources: [broadcastjobs]
+  verbs: [delete, get, list, watch]
+- apiGroups: [carillon.dev]
+  resources: [broadcastjobs/status]
+  verbs: [patch]
+# Owner references with blockOwnerDeletion, where the admission plugin OwnerReferencesPermissionEnforcement is on. No request is
+# made with it, the plugin asks.
+- apiGroups: [carillon.dev]
+  resources: [broadcastjobs/finalizers]
+  verbs: [update]
+# The record of what ran where. Never deleted by the operator: slices are garbage collected with their job.
+- apiGroups: [carillon.dev]
+  resources: [noderesultslices]
+  verbs: [create, list, update, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end -}}
+
+{{- /* In the release's own namespace: a Role. */ -}}
+{{- define "carillon.permissions.lease" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "carillon.leaseName" . | quote }}]
+  verbs: [get, update]
+# A create can not be limited by name: the name is not known to the authorizer.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+{{- end -}}

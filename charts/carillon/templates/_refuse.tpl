@@ -1,0 +1,18 @@
+{{- /* Combinations of values that a schema can not refuse. Each message says what to set instead. */ -}}
+{{- define "carillon.refuse" -}}
+{{- if and (not .Values.leaderElection.enabled) (gt (int .Values.replicaCount) 1) -}}
+{{- fail "replicaCount above 1 needs leaderElection.enabled=true: without a lease all replicas would write at once. Set replicaCount=1 or enable leader election." -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.create=false needs serviceAccount.name: the permissions would go to the ServiceAccount `default`, which every pod of the namespace may use." -}}
+{{- end -}}
+{{- if and .Values.kubeApi.burst (not .Values.kubeApi.qps) -}}
+{{- fail "kubeApi.burst needs kubeApi.qps: without it there is no limit that could be exceeded." -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- fail "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled would scrape every series twice. Enable one of them." -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.service.enabled) -}}
+{{- fail "metrics.serviceMonitor.enabled needs metrics.service.enabled=true. Or use metrics.podMonitor." -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,468 @@
+//! BroadcastJob: gate, snapshot, plan, apply for one job at a time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use carillon_plan::action::{Note, Plan};
+use carillon_plan::broadcast_job::{self, Job, Refused, Snapshot, TEMPLATE_RECHECK, Template};
+use carillon_plan::pod::Pods;
+use carillon_plan::pod_body::PodPlacement;
+use carillon_plan::Uid;
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+
+use crate::api_client::{SendError, Writes};
+use crate::apply::{self, Answer, Applied, Means};
+use crate::event::{Event, EventSink, Regarding, Severity};
+use crate::gate::{Gate, Kind, Passage};
+use crate::metrics::Metrics;
+use crate::queue::WorkQueue;
+use crate::request;
+use crate::store::{Store, Tables};
+use crate::watch;
+
+/// Name in logs, metrics and the work queue.
+pub const NAME: &str = "broadcast_job";
+/// `reportingController` of our events.
+const REPORTER: &str = "carillon.dev/broadcastjob-controller";
+/// How soon a job whose own writes are not yet seen is looked at again.
+const GATE_RETRY: Duration = Duration::from_millis(20);
+/// How soon a job is looked at again when its plan was made from an old state.
+const CONFLICT_RETRY: Duration = Duration::from_millis(200);
+
+/// The controller.
+#[derive(Debug)]
+pub struct BroadcastJobs {
+    /// The caches.
+    pub store: Store,
+    /// The keys.
+    pub queue: WorkQueue<Uid>,
+    /// The way of every write.
+    pub writes: Writes,
+    /// Takes events.
+    pub events: EventSink,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+    /// The watches, to list anew when the gate is overdue.
+    pub watches: Vec<watch::Handle>,
+    /// How pods get to their node.
+    pub placement: PodPlacement,
+    /// Pods created or deleted in one sync.
+    pub max_pod_changes: usize,
+    /// Requests of one sync in flight.
+    pub parallel: usize,
+    /// What was written and not yet seen.
+    pub gate: Mutex<Gate>,
+    /// What the API server answered, by job.
+    pub memory: Mutex<HashMap<Uid, Memory>>,
+}
+
+/// Answers of the API server that a plan needs. Losing them costs a question, never a decision.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    template: Template,
+    gone: BTreeSet<Uid>,
+    conflicts: BTreeSet<Box<str>>,
+    creation_problem: Option<Refused>,
+}
+
+/// What to do with a key after its sync.
+#[derive(Debug)]
+enum Next {
+    /// Nothing until something happens, or until this time.
+    Wait(Option<Timestamp>),
+    /// Soon.
+    After(Duration),
+    /// The object is gone.
+    Forget,
+    /// Something failed.
+    Failed,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept here stays whole: it is changed by single inserts.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl BroadcastJobs {
+    /// Takes keys until the queue is shut down.
+    pub async fn work(self: Arc<Self>) {
+        while let Some(claim) = self.queue.get().await {
+            let uid = *claim;
+            let begin = Instant::now();
+            let sync = std::panic::AssertUnwindSafe(self.sync(uid));
+            let next = futures::FutureExt::catch_unwind(sync).await.unwrap_or_else(|_| {
+                self.metrics.panics.with_label_values(&[NAME]).inc();
+                tracing::error!(controller = NAME, %uid, "a sync panicked; please report it");
+                Next::Failed
+            });
+            let result = if matches!(next, Next::Failed) { "error" } else { "success" };
+            let seconds = begin.elapsed().as_secs_f64();
+            self.metrics.broadcastjob_sync_duration.with_label_values(&[result]).observe(seconds);
+            self.metrics.broadcastjob_syncs.with_label_values(&[result]).inc();
+            self.schedule(uid, &next);
+        }
+    }
+
+    fn schedule(&self, uid: Uid, next: &Next) {
+        if !matches!(next, Next::Failed) {
+            self.queue.forget(&uid);
+        }
+        match next {
+            Next::Wait(None) => {}
+            Next::Wait(Some(time)) => {
+                let wait = time.duration_since(Timestamp::now());
+                // A little later than due, so that the plan then finds it past.
+                let wait = Duration::try_from(wait).unwrap_or_default();
+                self.queue.add_after(uid, wait + Duration::from_millis(1));
+            }
+            Next::After(delay) => self.queue.add_after(uid, *delay),
+            Next::Failed => {
+                self.queue.add_rate_limited(uid);
+            }
+            Next::Forget => {
+                lock(&self.gate).forget(uid);
+                lock(&self.memory).remove(&uid);
+                self.queue.drop_key(&uid);
+            }
+        }
+    }
+
+    async fn sync(&self, uid: Uid) -> Next {
+        let now = Timestamp::now();
+        let begin = Instant::now();
+        let planned = {
+            let tables = self.store.read();
+            match tables.job(uid) {
+                Some(job) if self.may_pass(&tables, job) => Some((job.clone(), self.plan(&tables, job, now))),
+                Some(_) => return Next::After(GATE_RETRY),
+                None => None,
+            }
+        };
+        let Some((job, plan)) = planned else { return self.after_deletion(uid).await };
+        let took = begin.elapsed().as_secs_f64();
+        self.metrics.plan_duration.with_label_values(&[NAME]).observe(took);
+        self.carry_out(&job, plan, now).await
+    }
+
+    /// Whether the caches have seen what was written for the job.
+    fn may_pass(&self, tables: &Tables, job: &Job) -> bool {
+        let seen = tables.seen(&job.owner.namespace);
+        match lock(&self.gate).ask(job.owner.uid, &seen, Instant::now()) {
+            Passage::Open(waited) => {
+                if !waited.is_zero() {
+                    self.metrics.gate_wait.with_label_values(&[NAME]).observe(waited.as_secs_f64());
+                }
+                true
+            }
+            Passage::Wait => {
+                self.metrics.gate_waits.with_label_values(&[NAME]).inc();
+                false
+            }
+            Passage::Overdue => {
+                tracing::warn!(
+                    controller = NAME, ns = job.owner.namespace, name = job.owner.name,
+                    "own writes were not seen in time; listing anew"
+                );
+                for watch in &self.watches {
+                    watch.relist();
+                }
+                true
+            }
+        }
+    }
+
+    fn plan(&self, tables: &Tables, job: &Arc<Job>, now: Timestamp) -> Plan {
+        let uid = job.owner.uid;
+        let mut memory = lock(&self.memory).get(&uid).cloned().unwrap_or_default();
+        if let Template::Refused { at, .. } = memory.template
+            && now.duration_since(at) >= TEMPLATE_RECHECK
+        {
+            memory.template = Template::Unknown;
+        }
+        let none = Pods::default();
+        let ledger = tables.ledger(uid);
+        let damaged;
+        let mut job: &Job = job;
+        if let Some(problem) = ledger.and_then(|ledger| ledger.problem()) {
+            let mut copy = job.clone();
+            copy.problems.push(problem);
+            damaged = copy;
+            job = &damaged;
+        }
+        broadcast_job::plan(
+            &Snapshot {
+                job,
+                nodes: tables.nodes(),
+                pods: tables.pods(uid).map_or(&none, |owned| &owned.pods),
+                slices: ledger.map_or(&[], |ledger| &ledger.slices),
+                template: &memory.template,
+                gone: &memory.gone,
+                conflicts: &memory.conflicts,
+                creation_problem: memory.creation_problem.as_ref(),
+                max_pod_changes: self.max_pod_changes,
+            },
+            now,
+        )
+    }
+
+    async fn carry_out(&self, job: &Job, mut plan: Plan, now: Timestamp) -> Next {
+        let (wake, again) = (plan.wake, plan.again);
+        let notes = std::mem::take(&mut plan.notes);
+        for step in &plan.steps {
+            for action in &step.actions {
+                self.metrics.plan_actions.with_label_values(&[NAME, action.word()]).inc();
+            }
+        }
+        let idle = plan.steps.is_empty();
+        let begin = Instant::now();
+        let means = Means {
+            writes: &self.writes,
+            placement: self.placement,
+            parallel: self.parallel,
+        };
+        let applied = apply::apply(means, job, plan, now).await;
+        let uid = job.owner.uid;
+        {
+            let mut gate = lock(&self.gate);
+            for (kind, rv) in &applied.versions {
+                gate.wrote(uid, *kind, *rv);
+            }
+        }
+        if !idle {
+            log_summary(job, &applied, begin.elapsed());
+        }
+        self.publish(job, notes, &applied);
+        let failed = applied.failed.is_some();
+        let conflict = applied.conflict;
+        let answered = self.remember(uid, applied);
+        if conflict {
+            Next::After(CONFLICT_RETRY)
+        } else if failed {
+            Next::Failed
+        } else if again || answered {
+            Next::After(Duration::ZERO)
+        } else {
+            Next::Wait(wake)
+        }
+    }
+
+    /// Keeps the answers for the next plan. True when that plan should come at once.
+    fn remember(&self, uid: Uid, applied: Applied) -> bool {
+        let (created, pods) = (applied.created, &self.metrics.broadcastjob_pod_creation);
+        pods.with_label_values(&["success"]).inc_by(created as u64);
+        let mut memory = lock(&self.memory);
+        let memory = memory.entry(uid).or_default();
+        let mut answered = false;
+        for answer in applied.answers {
+            match answer {
+                Answer::Template(template) => {
+                    memory.template = template;
+                    answered = true;
+                }
+                Answer::Gone(pod) => answered |= memory.gone.insert(pod),
+                Answer::NameConflict(pod) => answered |= memory.conflicts.insert(pod),
+                Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
+                Answer::CreationRefused(problem) => {
+                    pods.with_label_values(&["error"]).inc();
+                    memory.creation_problem = Some(problem);
+                }
+            }
+        }
+        answered
+    }
+
+    fn publish(&self, job: &Job, notes: Vec<Note>, applied: &Applied) {
+        let mut notes = if applied.failed.is_none() { notes } else { Vec::new() };
+        let mut note = |warning, reason, action, message| {
+            notes.push(Note { warning, reason, action, message });
+        };
+        if applied.created > 0 {
+            let message = format!("Created {} pods", applied.created);
+            note(false, "SuccessfulCreate", "Creating", message);
+        }
+        if applied.deleted > 0 {
+            let message = format!("Deleted {} pods", applied.deleted);
+            note(false, "SuccessfulDelete", "Deleting", message);
+        }
+        if let Some((word, error @ SendError::Refused(_))) = &applied.failed
+            && !applied.conflict
+        {
+            let (reason, action) = match *word {
+                "create_pod" => ("FailedCreate", "Creating"),
+                "delete_pod" => ("FailedDelete", "Deleting"),
+                _ => ("FailedSync", "Syncing"),
+            };
+            note(true, reason, action, error.to_string());
+        }
+        for note in notes {
+            self.events.publish(Event {
+                regarding: Regarding {
+                    api_version: carillon_api::names::API_VERSION,
+                    kind: "BroadcastJob",
+                    namespace: job.owner.namespace.clone(),
+                    name: job.owner.name.clone(),
+                    uid: job.owner.uid.to_string(),
+                },
+                controller: REPORTER,
+                severity: if note.warning { Severity::Warning } else { Severity::Normal },
+                action: note.action,
+                reason: note.reason.into(),
+                note: note.message,
+            });
+        }
+    }
+
+    /// The job is not in the cache. When it is really gone its pods are let go.
+    async fn after_deletion(&self, uid: Uid) -> Next {
+        let (namespace, job, tracked) = {
+            let tables = self.store.read();
+            let Some(owned) = tables.pods(uid) else { return Next::Forget };
+            let tracked: Vec<(Box<str>, Uid)> = owned
+                .pods
+                .iter()
+                .filter(|(_, pod)| pod.tracked)
+                .map(|(name, pod)| (name.clone(), pod.uid))
+                .collect();
+            (owned.namespace.clone(), owned.job.clone(), tracked)
+        };
+        if tracked.is_empty() {
+            return Next::Forget;
+        }
+        // The cache of jobs may be behind that of pods: only the API server knows.
+        match apply::found(&self.writes, request::get_job(&namespace, &job)).await {
+            Ok(Some(meta)) if meta.uid() == Some(uid) => {
+                return Next::After(Duration::from_secs(1));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(controller = NAME, ns = %namespace, name = %job, %error, "cannot tell whether the job exists");
+                return Next::Failed;
+            }
+        }
+        let released: Vec<_> = stream::iter(tracked)
+            .map(|(pod, pod_uid)| {
+                let request = request::release_pod(&namespace, &pod, pod_uid);
+                async move { apply::settled(self.writes.send(request, None).await) }
+            })
+            .buffer_unordered(self.parallel)
+            .collect()
+            .await;
+        tracing::info!(controller = NAME, ns = %namespace, name = %job, %uid, pods = released.len(), "released the pods of a deleted job");
+        if released.iter().any(Result::is_err) { Next::Failed } else { Next::After(Duration::from_secs(1)) }
+    }
+}
+
+fn log_summary(job: &Job, applied: &Applied, took: Duration) {
+    let owner = &job.owner;
+    let took_ms = took.as_millis() as u64;
+    let (created, deleted, released) = (applied.created, applied.deleted, applied.released);
+    let writes = applied.writes;
+    match &applied.failed {
+        None => tracing::info!(
+            controller = NAME, ns = owner.namespace, name = owner.name, uid = %owner.uid,
+            generation = job.generation, writes, created, deleted, released, took_ms,
+            "synced"
+        ),
+        Some((action, error)) => tracing::warn!(
+            controller = NAME, ns = owner.namespace, name = owner.name, uid = %owner.uid,
+            generation = job.generation, writes, created, deleted, released, took_ms,
+            action, %error, conflict = applied.conflict,
+            "synced in part"
+        ),
+    }
+}
+
+/// Sets the gauges that are counted when somebody looks.
+pub fn measure(store: &Store, metrics: &Metrics) {
+    let tables = store.read();
+    for (kind, rows, bytes) in tables.size() {
+        metrics.store_rows.with_label_values(&[kind.word()]).set(rows as i64);
+        metrics.store_bytes.with_label_values(&[kind.word()]).set(bytes as i64);
+    }
+    let mut nodes: HashMap<&str, i64> = ["eligible", "refused", "active", "succeeded", "failed", "waiting"]
+        .map(|state| (state, 0))
+        .into();
+    let mut phases: HashMap<&str, i64> =
+        ["running", "paused", "completed", "failed", "stalled"].map(|phase| (phase, 0)).into();
+    let mut refused: HashMap<String, i64> = HashMap::new();
+    for job in tables.jobs() {
+        *phases.entry(phase(job)).or_default() += 1;
+        let status = &job.status;
+        let left_out: i32 = status.refused.iter().map(|refused| refused.count).sum();
+        let waiting = status.desired - status.active - status.succeeded - status.failed;
+        for (state, count) in [
+            ("eligible", status.desired),
+            ("refused", left_out),
+            ("active", status.active),
+            ("succeeded", status.succeeded),
+            ("failed", status.failed),
+            ("waiting", waiting.max(0)),
+        ] {
+            *nodes.entry(state).or_default() += i64::from(count);
+        }
+        if crate::store::is_open(job) {
+            for entry in &status.refused {
+                *refused.entry(entry.reason.clone()).or_default() += i64::from(entry.count);
+            }
+        }
+    }
+    for (state, count) in nodes {
+        metrics.broadcastjob_nodes.with_label_values(&[state]).set(count);
+    }
+    for (phase, count) in phases {
+        metrics.broadcastjob_jobs.with_label_values(&[phase]).set(count);
+    }
+    metrics.broadcastjob_refused_nodes.reset();
+    for (reason, count) in refused {
+        metrics.broadcastjob_refused_nodes.with_label_values(&[&reason]).set(count);
+    }
+}
+
+fn phase(job: &Job) -> &'static str {
+    use carillon_api::Phase;
+    use carillon_api::condition::types::STALLED;
+    match job.status.phase {
+        Some(Phase::Completed) => "completed",
+        Some(Phase::Failed) => "failed",
+        _ if carillon_plan::condition::is_true(&job.status.conditions, STALLED) => "stalled",
+        Some(Phase::Paused) => "paused",
+        _ => "running",
+    }
+}
+
+/// What `/debug/store` shows.
+pub fn debug(store: &Store) -> serde_json::Value {
+    let tables = store.read();
+    let sizes: HashMap<_, _> = tables
+        .size()
+        .map(|(kind, rows, bytes)| (kind.word(), serde_json::json!({"rows": rows, "bytes": bytes})))
+        .into();
+    let jobs: Vec<_> = tables
+        .jobs()
+        .map(|job| {
+            let uid = job.owner.uid;
+            let slices = tables.ledger(uid).map_or(&[][..], |ledger| &ledger.slices);
+            serde_json::json!({
+                "namespace": job.owner.namespace,
+                "name": job.owner.name,
+                "uid": uid.to_string(),
+                "generation": job.generation,
+                "resourceVersion": job.rv.to_string(),
+                "phase": phase(job),
+                "pods": tables.pods(uid).map_or(0, |owned| owned.pods.len()),
+                "slices": slices.iter().map(|slice| serde_json::json!({
+                    "index": slice.index,
+                    "resourceVersion": slice.rv.to_string(),
+                    "sealed": slice.sealed,
+                    "results": slice.records.len(),
+                })).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let seen = tables.seen("");
+    let seen: HashMap<_, _> =
+        Kind::ALL.map(|kind| (kind.word(), seen.of(kind).to_string())).into();
+    serde_json::json!({"caches": sizes, "seen": seen, "jobs": jobs})
+}

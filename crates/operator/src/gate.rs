@@ -1,0 +1,161 @@
+//! Read-your-writes: an object is planned only when the caches have seen what we last wrote for it.
+//!
+//! It replaces upstream's expectations. Keyed by uid, so a re-created object starts afresh, and
+//! nothing in it can get stuck: a wait has an end, after which the caches are listed anew.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use carillon_plan::Uid;
+
+/// Kinds whose writes are waited for. resourceVersions compare only within one kind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Pods.
+    Pod,
+    /// BroadcastJobs.
+    Job,
+    /// NodeResultSlices.
+    Slice,
+    /// Nodes; never written by us.
+    Node,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Pod, Self::Job, Self::Slice, Self::Node];
+
+    /// The kind's word in metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pod => "pods",
+            Self::Job => "broadcastjobs",
+            Self::Slice => "noderesultslices",
+            Self::Node => "nodes",
+        }
+    }
+}
+
+/// A resourceVersion for each kind.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Versions([u64; 4]);
+
+impl Versions {
+    /// Raises the version of `kind` to `rv`.
+    pub fn raise(&mut self, kind: Kind, rv: u64) {
+        let known = &mut self.0[kind as usize];
+        *known = (*known).max(rv);
+    }
+
+    /// The version of `kind`.
+    pub fn of(&self, kind: Kind) -> u64 {
+        self.0[kind as usize]
+    }
+
+    /// Sets the version of `kind`, also downwards: after a restored backup the numbers go back.
+    pub fn reset(&mut self, kind: Kind, rv: u64) {
+        self.0[kind as usize] = rv;
+    }
+
+    fn has_seen(&self, written: &Self) -> bool {
+        self.0.iter().zip(written.0).all(|(seen, written)| *seen >= written)
+    }
+}
+
+/// The longest an object waits before the caches are listed anew.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// What was written, per object.
+#[derive(Debug, Default)]
+pub struct Gate {
+    written: HashMap<Uid, Written>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    versions: Versions,
+    waiting_since: Option<Instant>,
+}
+
+/// Whether an object may be planned.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Passage {
+    /// The caches are up to date. How long the object had to wait for that.
+    Open(Duration),
+    /// Not yet; ask again soon.
+    Wait,
+    /// Waited for too long: list the caches anew, then go on.
+    Overdue,
+}
+
+impl Gate {
+    /// Remembers a write.
+    pub fn wrote(&mut self, uid: Uid, kind: Kind, rv: u64) {
+        self.written.entry(uid).or_default().versions.raise(kind, rv);
+    }
+
+    /// Whether `uid` may be planned from caches that have `seen` these versions.
+    pub fn ask(&mut self, uid: Uid, seen: &Versions, now: Instant) -> Passage {
+        let Some(written) = self.written.get_mut(&uid) else {
+            return Passage::Open(Duration::ZERO);
+        };
+        let since = *written.waiting_since.get_or_insert(now);
+        let waited = now.saturating_duration_since(since);
+        if seen.has_seen(&written.versions) {
+            written.waiting_since = None;
+            return Passage::Open(waited);
+        }
+        if waited < LONGEST_WAIT {
+            return Passage::Wait;
+        }
+        self.written.remove(&uid);
+        Passage::Overdue
+    }
+
+    /// The last version of `kind` written for `uid`.
+    pub fn last_written(&self, uid: Uid, kind: Kind) -> u64 {
+        self.written.get(&uid).map_or(0, |written| written.versions.of(kind))
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&mut self, uid: Uid) {
+        self.written.remove(&uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uid(n: u8) -> Uid {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f{n:02x}").parse().unwrap()
+    }
+
+    fn seen(kind: Kind, rv: u64) -> Versions {
+        let mut seen = Versions::default();
+        seen.raise(kind, rv);
+        seen
+    }
+
+    #[test]
+    fn an_object_waits_until_its_own_writes_are_seen_and_no_longer() {
+        let (mut gate, now) = (Gate::default(), Instant::now());
+        gate.wrote(uid(1), Kind::Pod, 7);
+        assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 6), now), Passage::Wait);
+        assert_eq!(gate.ask(uid(1), &seen(Kind::Job, 99), now), Passage::Wait);
+        let later = now + Duration::from_secs(2);
+        let waited = Passage::Open(Duration::from_secs(2));
+        assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 7), later), waited);
+        assert_eq!(gate.ask(uid(2), &Versions::default(), now), Passage::Open(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_write_that_is_never_seen_does_not_close_the_gate_for_ever() {
+        let (mut gate, now) = (Gate::default(), Instant::now());
+        gate.wrote(uid(1), Kind::Pod, 7);
+        assert_eq!(gate.ask(uid(1), &Versions::default(), now), Passage::Wait);
+        let late = now + LONGEST_WAIT;
+        assert_eq!(gate.ask(uid(1), &Versions::default(), late), Passage::Overdue);
+        assert_eq!(gate.ask(uid(1), &Versions::default(), late), Passage::Open(Duration::ZERO));
+    }
+}

@@ -1,0 +1,237 @@
+//! What the process serves: `/metrics`, `/livez` and `/readyz` for everyone, `/debug/…` on
+//! loopback only.
+
+use std::{fmt::Write, net::SocketAddr, sync::Arc};
+
+use anyhow::Context;
+use axum::{
+    Router,
+    extract::{RawQuery, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+
+/// A named question with the answer "ok" or the reason why not. Must not block.
+pub struct Check {
+    name: String,
+    ask: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+impl Check {
+    /// A check called `name` in `?verbose` output.
+    pub fn new(
+        name: impl Into<String>,
+        ask: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            ask: Box::new(ask),
+        }
+    }
+
+    /// Whether the caches of a kind are filled.
+    pub fn synced(handle: crate::watch::Handle) -> Self {
+        Self::new(format!("cache-{}", handle.kind()), move || {
+            handle
+                .is_synced()
+                .then_some(())
+                .ok_or_else(|| "not listed yet".to_owned())
+        })
+    }
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Check").field(&self.name).finish()
+    }
+}
+
+/// A debug page: its JSON, made when asked for.
+pub type Page = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// `/metrics`, `/livez`, `/readyz`; the latter two with `?verbose`.
+pub fn public(metrics: Arc<Metrics>, live: Vec<Check>, ready: Vec<Check>) -> Router {
+    Router::new()
+        .route("/metrics", get(serve_metrics).with_state(metrics))
+        .route(
+            "/livez",
+            get(serve_checks).with_state(checks("livez", live)),
+        )
+        .route(
+            "/readyz",
+            get(serve_checks).with_state(checks("readyz", ready)),
+        )
+}
+
+/// `/debug/store` and `/debug/queue`.
+pub fn debug(store: Page, queue: Page) -> Router {
+    Router::new()
+        .route("/debug/store", get(serve_page).with_state(Arc::new(store)))
+        .route("/debug/queue", get(serve_page).with_state(Arc::new(queue)))
+}
+
+/// Binds `address`.
+///
+/// # Errors
+/// When it is in use or not ours; the message names `flag`.
+pub async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("{flag} {address}"))
+}
+
+/// Serves until `shutdown`, and lets running answers finish.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
+    axum::serve(listener, router)
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await
+}
+
+struct Checks {
+    endpoint: &'static str,
+    checks: Vec<Check>,
+}
+
+fn checks(endpoint: &'static str, checks: Vec<Check>) -> Arc<Checks> {
+    Arc::new(Checks { endpoint, checks })
+}
+
+/// The API server's own format: `[+]name ok` for each check when verbose, or when one fails.
+async fn serve_checks(State(state): State<Arc<Checks>>, RawQuery(query): RawQuery) -> Response {
+    let verbose = query
+        .unwrap_or_default()
+        .split('&')
+        .any(|pair| pair == "verbose" || pair.starts_with("verbose="));
+    let mut lines = "[+]ping ok\n".to_owned();
+    let mut failed = false;
+    for check in &state.checks {
+        // Writing to a String cannot fail.
+        let _ = match (check.ask)() {
+            Ok(()) => writeln!(lines, "[+]{} ok", check.name),
+            Err(why) => {
+                failed = true;
+                writeln!(lines, "[-]{} failed: {why}", check.name)
+            }
+        };
+    }
+    let endpoint = state.endpoint;
+    match (failed, verbose) {
+        (true, _) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("{lines}{endpoint} check failed\n"),
+        )
+            .into_response(),
+        (false, true) => format!("{lines}{endpoint} check passed\n").into_response(),
+        (false, false) => "ok".into_response(),
+    }
+}
+
+async fn serve_metrics(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn serve_page(State(page): State<Arc<Page>>) -> Response {
+    // A large store takes a while to print; the others of this runtime should not wait for it.
+    match tokio::task::spawn_blocking(move || page().to_string()).await {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use axum::body::Body;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn fetch(router: &Router, path: &str) -> (StatusCode, String) {
+        let request = http::Request::get(path).body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn ready_when_every_check_passes() {
+        static SYNCED: AtomicBool = AtomicBool::new(false);
+        let ready = Check::new("cache-Pod", || {
+            SYNCED
+                .load(Ordering::Relaxed)
+                .then_some(())
+                .ok_or_else(|| "not listed yet".to_owned())
+        });
+        let router = public(Metrics::new().unwrap(), Vec::new(), vec![ready]);
+        assert_eq!(
+            fetch(&router, "/readyz").await,
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "[+]ping ok\n[-]cache-Pod failed: not listed yet\nreadyz check failed\n".into()
+            )
+        );
+        assert_eq!(
+            fetch(&router, "/livez").await,
+            (StatusCode::OK, "ok".into())
+        );
+        SYNCED.store(true, Ordering::Relaxed);
+        assert_eq!(
+            fetch(&router, "/readyz").await,
+            (StatusCode::OK, "ok".into())
+        );
+        assert_eq!(
+            fetch(&router, "/readyz?verbose").await.1,
+            "[+]ping ok\n[+]cache-Pod ok\nreadyz check passed\n"
+        );
+    }
+
+    #[tokio::test]
+    async fn metrics_and_debug_pages_are_apart() {
+        let public = public(Metrics::new().unwrap(), Vec::new(), Vec::new());
+        let (status, text) = fetch(&public, "/metrics").await;
+        assert_eq!(status, StatusCode::OK);
+        assert!(text.contains("carillon_build_info"));
+        assert_eq!(
+            fetch(&public, "/debug/store").await.0,
+            StatusCode::NOT_FOUND
+        );
+        let debug = debug(
+            Box::new(|| serde_json::json!({"rows": 1})),
+            Box::new(|| serde_json::json!([])),
+        );
+        assert_eq!(fetch(&debug, "/debug/store").await.1, r#"{"rows":1}"#);
+        assert_eq!(fetch(&debug, "/debug/queue").await.1, "[]");
+    }
+
+    #[tokio::test]
+    async fn serves_until_told_to_stop() {
+        let listener = bind("--http-address", "127.0.0.1:0".parse().unwrap())
+            .await
+            .unwrap();
+        let taken = listener.local_addr().unwrap();
+        let error = bind("--http-address", taken).await.unwrap_err();
+        assert!(error.to_string().contains("--http-address 127.0.0.1:"));
+        let shutdown = CancellationToken::new();
+        let server = tokio::spawn(serve(listener, Router::new(), shutdown.clone()));
+        shutdown.cancel();
+        server.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,340 @@
+//! Every metric of the process: name, help, labels, buckets.
+//!
+//! Names that upstream Kubernetes components use (`workqueue_*`, `rest_client_*`,
+//! `leader_election_master_status`) keep upstream's name and buckets, so that existing dashboards
+//! work. No label ever holds the name of a pod or a node.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    TextEncoder, core::Collector, exponential_buckets,
+};
+
+/// Sets gauges just before they are read; must not block.
+type BeforeScrape = Box<dyn Fn(&Metrics) + Send + Sync>;
+
+/// Every metric, built once and shared.
+pub struct Metrics {
+    registry: Registry,
+    before_scrape: Mutex<Vec<BeforeScrape>>,
+
+    /// `carillon_build_info{version}`, always 1.
+    pub build_info: IntGaugeVec,
+
+    /// `carillon_broadcastjob_sync_duration_seconds{result}`
+    pub broadcastjob_sync_duration: HistogramVec,
+    /// `carillon_broadcastjob_syncs_total{result}`
+    pub broadcastjob_syncs: IntCounterVec,
+    /// `carillon_broadcastjob_nodes{state}`
+    pub broadcastjob_nodes: IntGaugeVec,
+    /// `carillon_broadcastjob_refused_nodes{reason}`
+    pub broadcastjob_refused_nodes: IntGaugeVec,
+    /// `carillon_broadcastjob_jobs{phase}`
+    pub broadcastjob_jobs: IntGaugeVec,
+    /// `carillon_broadcastjob_pod_creation_total{result}`
+    pub broadcastjob_pod_creation: IntCounterVec,
+
+    /// `carillon_gate_wait_seconds{controller}`
+    pub gate_wait: HistogramVec,
+    /// `carillon_gate_waits_total{controller}`
+    pub gate_waits: IntCounterVec,
+    /// `carillon_plan_duration_seconds{controller}`
+    pub plan_duration: HistogramVec,
+    /// `carillon_plan_actions_total{controller,action}`
+    pub plan_actions: IntCounterVec,
+    /// `carillon_panics_total{controller}`
+    pub panics: IntCounterVec,
+
+    /// `carillon_store_rows{kind}`
+    pub store_rows: IntGaugeVec,
+    /// `carillon_store_bytes{kind}`
+    pub store_bytes: IntGaugeVec,
+    /// `carillon_watch_synced{kind}`
+    pub watch_synced: IntGaugeVec,
+    /// `carillon_watch_events_total{kind,type}`
+    pub watch_events: IntCounterVec,
+    /// `carillon_watch_errors_total{kind}`
+    pub watch_errors: IntCounterVec,
+    /// `carillon_watch_restarts_total{kind}`
+    pub watch_restarts: IntCounterVec,
+    /// `carillon_watch_relists_total{kind}`
+    pub watch_relists: IntCounterVec,
+    /// `carillon_watch_undecodable_total{kind}`
+    pub watch_undecodable: IntCounterVec,
+
+    /// `carillon_events_total{type}`
+    pub events: IntCounterVec,
+    /// `carillon_events_dropped_total`
+    pub events_dropped: IntCounter,
+    /// `carillon_api_requests_total{verb,resource,code}`
+    pub api_requests: IntCounterVec,
+
+    /// `rest_client_requests_total{code,method}`
+    pub rest_client_requests: IntCounterVec,
+    /// `rest_client_request_duration_seconds{verb}`
+    pub rest_client_request_duration: HistogramVec,
+    /// `leader_election_master_status{name}`
+    pub leader: IntGaugeVec,
+    /// `workqueue_*{name}`
+    pub workqueue: WorkqueueMetrics,
+}
+
+/// The metrics of every work queue, with client-go's names and buckets; label `name`.
+pub struct WorkqueueMetrics {
+    /// `workqueue_depth`
+    pub depth: IntGaugeVec,
+    /// `workqueue_adds_total`
+    pub adds: IntCounterVec,
+    /// `workqueue_queue_duration_seconds`
+    pub queue_duration: HistogramVec,
+    /// `workqueue_work_duration_seconds`
+    pub work_duration: HistogramVec,
+    /// `workqueue_unfinished_work_seconds`
+    pub unfinished_work: prometheus::GaugeVec,
+    /// `workqueue_longest_running_processor_seconds`
+    pub longest_running_processor: prometheus::GaugeVec,
+    /// `workqueue_retries_total`
+    pub retries: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers every metric, and creates the series that alerts rely on at zero.
+    ///
+    /// # Errors
+    /// When two metrics have the same name, which the tests rule out.
+    pub fn new() -> Result<Arc<Self>, prometheus::Error> {
+        let r = &Registry::new();
+        // 1 ms × 2ⁿ, up to 32 s: a sync is bounded by its API calls, not by us.
+        let sync = exponential_buckets(0.001, 2.0, 16)?;
+        // 10 µs × 4ⁿ, up to 2.6 s: plan is pure, slower than that is a defect to be seen.
+        let plan = exponential_buckets(0.00001, 4.0, 10)?;
+        // client-go's workqueue buckets: 10 ns × 10ⁿ.
+        let work = exponential_buckets(10e-9, 10.0, 12)?;
+        // client-go's request latency buckets.
+        let request = vec![
+            0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 45.0, 60.0,
+        ];
+
+        #[rustfmt::skip]
+        let metrics = Self {
+            build_info: gauge(r, "carillon_build_info", "Version that is running; always 1.", &["version"])?,
+
+            broadcastjob_sync_duration: histogram(r, "carillon_broadcastjob_sync_duration_seconds", "Seconds to sync one BroadcastJob, API calls included.", &["result"], sync.clone())?,
+            broadcastjob_syncs: counter(r, "carillon_broadcastjob_syncs_total", "BroadcastJob syncs, by result.", &["result"])?,
+            broadcastjob_nodes: gauge(r, "carillon_broadcastjob_nodes", "Nodes of all unfinished BroadcastJobs, by state; a node counts once per job.", &["state"])?,
+            broadcastjob_refused_nodes: gauge(r, "carillon_broadcastjob_refused_nodes", "Nodes that unfinished BroadcastJobs leave out, by the check that refused them.", &["reason"])?,
+            broadcastjob_jobs: gauge(r, "carillon_broadcastjob_jobs", "BroadcastJobs that exist, by phase.", &["phase"])?,
+            broadcastjob_pod_creation: counter(r, "carillon_broadcastjob_pod_creation_total", "Pod creations sent for BroadcastJobs, by result.", &["result"])?,
+
+            gate_wait: histogram(r, "carillon_gate_wait_seconds", "Seconds a key waited until the caches showed its own writes.", &["controller"], sync)?,
+            gate_waits: counter(r, "carillon_gate_waits_total", "Times a key had to wait for the caches.", &["controller"])?,
+            plan_duration: histogram(r, "carillon_plan_duration_seconds", "Seconds to compute one plan.", &["controller"], plan)?,
+            plan_actions: counter(r, "carillon_plan_actions_total", "Actions planned, by kind of action.", &["controller", "action"])?,
+            panics: counter(r, "carillon_panics_total", "Panics caught while a key was processed; each is a bug to report.", &["controller"])?,
+
+            store_rows: gauge(r, "carillon_store_rows", "Objects held in the cache.", &["kind"])?,
+            store_bytes: gauge(r, "carillon_store_bytes", "Bytes the cache holds for its objects.", &["kind"])?,
+            watch_synced: gauge(r, "carillon_watch_synced", "1 when the cache of a kind has been filled.", &["kind"])?,
+            watch_events: counter(r, "carillon_watch_events_total", "Watch events received; LISTED counts the objects of lists.", &["kind", "type"])?,
+            watch_errors: counter(r, "carillon_watch_errors_total", "Lists and watches that failed.", &["kind"])?,
+            watch_restarts: counter(r, "carillon_watch_restarts_total", "Watches opened after the first one; one every 5 to 10 minutes is normal.", &["kind"])?,
+            watch_relists: counter(r, "carillon_watch_relists_total", "Full lists read after the first one.", &["kind"])?,
+            watch_undecodable: counter(r, "carillon_watch_undecodable_total", "Objects skipped because they could not be decoded; the log names them.", &["kind"])?,
+
+            events: counter(r, "carillon_events_total", "Events written, by type.", &["type"])?,
+            events_dropped: single(r, "carillon_events_dropped_total", "Events dropped by the rate limit, a full channel or a failed write.")?,
+            api_requests: counter(r, "carillon_api_requests_total", "API requests by what they were for; code is <error> when no response came.", &["verb", "resource", "code"])?,
+
+            rest_client_requests: counter(r, "rest_client_requests_total", "API requests by method and status code.", &["code", "method"])?,
+            rest_client_request_duration: histogram(r, "rest_client_request_duration_seconds", "Seconds until the response headers arrived, by verb.", &["verb"], request)?,
+            leader: gauge(r, "leader_election_master_status", "1 while this process holds the lease.", &["name"])?,
+            workqueue: WorkqueueMetrics {
+                depth: gauge(r, "workqueue_depth", "Keys that wait to be processed.", &["name"])?,
+                adds: counter(r, "workqueue_adds_total", "Keys added.", &["name"])?,
+                queue_duration: histogram(r, "workqueue_queue_duration_seconds", "Seconds a key waited in the queue.", &["name"], work.clone())?,
+                work_duration: histogram(r, "workqueue_work_duration_seconds", "Seconds a key took to process.", &["name"], work)?,
+                unfinished_work: float_gauge(r, "workqueue_unfinished_work_seconds", "Seconds spent so far on keys still being processed, summed.", &["name"])?,
+                longest_running_processor: float_gauge(r, "workqueue_longest_running_processor_seconds", "Seconds the longest running key has taken so far.", &["name"])?,
+                retries: counter(r, "workqueue_retries_total", "Keys added again after a failure.", &["name"])?,
+            },
+            before_scrape: Mutex::default(),
+            registry: r.clone(),
+        };
+        #[cfg(target_os = "linux")]
+        r.register(Box::new(
+            prometheus::process_collector::ProcessCollector::for_self(),
+        ))?;
+        metrics.create_series();
+        Ok(Arc::new(metrics))
+    }
+
+    /// A rate over a series that does not exist yet is no answer at all, so those that alerts use
+    /// exist from the start.
+    fn create_series(&self) {
+        const CONTROLLER: &str = "broadcastjob";
+        self.build_info
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
+        for result in ["success", "error"] {
+            self.broadcastjob_sync_duration.with_label_values(&[result]);
+            self.broadcastjob_syncs.with_label_values(&[result]);
+        }
+        for result in ["succeeded", "failed"] {
+            self.broadcastjob_pod_creation.with_label_values(&[result]);
+        }
+        for state in [
+            "eligible",
+            "refused",
+            "active",
+            "succeeded",
+            "failed",
+            "waiting",
+        ] {
+            self.broadcastjob_nodes.with_label_values(&[state]);
+        }
+        for phase in ["running", "paused", "completed", "failed", "stalled"] {
+            self.broadcastjob_jobs.with_label_values(&[phase]);
+        }
+        self.gate_wait.with_label_values(&[CONTROLLER]);
+        self.gate_waits.with_label_values(&[CONTROLLER]);
+        self.plan_duration.with_label_values(&[CONTROLLER]);
+        self.panics.with_label_values(&[CONTROLLER]);
+        for event in ["Normal", "Warning"] {
+            self.events.with_label_values(&[event]);
+        }
+    }
+
+    /// Registers a callback that sets gauges before every scrape. It runs on the thread that
+    /// serves `/metrics` and must be quick.
+    pub fn before_scrape(&self, set: impl Fn(&Self) + Send + Sync + 'static) {
+        self.before_scrape
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(set));
+    }
+
+    /// All metrics in the Prometheus text format, version 0.0.4.
+    ///
+    /// # Errors
+    /// When a metric cannot be written as text.
+    pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
+        for set in self
+            .before_scrape
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
+            set(self);
+        }
+        let mut text = Vec::with_capacity(32 * 1024);
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn register<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: C,
+) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counter(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    register(r, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn single(r: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    register(r, IntCounter::new(name, help)?)
+}
+
+fn gauge(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    register(r, IntGaugeVec::new(Opts::new(name, help), labels)?)
+}
+
+fn float_gauge(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<prometheus::GaugeVec, prometheus::Error> {
+    register(r, prometheus::GaugeVec::new(Opts::new(name, help), labels)?)
+}
+
+fn histogram(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: Vec<f64>,
+) -> Result<HistogramVec, prometheus::Error> {
+    register(
+        r,
+        HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_that_alerts_use_exist_from_the_start() {
+        let text = String::from_utf8(Metrics::new().unwrap().encode().unwrap()).unwrap();
+        for series in [
+            "carillon_build_info{version=",
+            "carillon_broadcastjob_syncs_total{result=\"error\"} 0",
+            "carillon_broadcastjob_sync_duration_seconds_count{result=\"success\"} 0",
+            "carillon_panics_total{controller=\"broadcastjob\"} 0",
+            "carillon_broadcastjob_jobs{phase=\"stalled\"} 0",
+            "process_resident_memory_bytes",
+        ] {
+            assert!(text.contains(series), "{series} is missing in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn gauges_are_set_when_scraped() {
+        let metrics = Metrics::new().unwrap();
+        metrics.before_scrape(|m| m.store_rows.with_label_values(&["Pod"]).set(7));
+        let text = String::from_utf8(metrics.encode().unwrap()).unwrap();
+        assert!(text.contains("carillon_store_rows{kind=\"Pod\"} 7"));
+    }
+
+    #[test]
+    fn no_label_can_hold_a_pod_or_node_name() {
+        let metrics = Metrics::new().unwrap();
+        for family in metrics.registry.gather() {
+            for metric in family.get_metric() {
+                for label in metric.get_label() {
+                    assert!(
+                        !["pod", "node", "namespace", "job"].contains(&label.name()),
+                        "{} has the label {}",
+                        family.name(),
+                        label.name()
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The requests behind the actions of a plan: method, path and body, no I/O.
+
+use std::fmt::Write as _;
+
+use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING};
+use carillon_plan::Uid;
+use carillon_plan::action::SliceWrite;
+use carillon_plan::pod_body::PodOwner;
+use carillon_plan::{name, record};
+use http::{Method, Request, header};
+use serde_json::{Map, Value, json};
+
+use crate::api_client::ACCEPT_METADATA;
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// Pods of a namespace, or one of them.
+fn pods(namespace: &str, name: &str) -> String {
+    path(&format!("/api/v1/namespaces/{namespace}/pods"), name)
+}
+
+/// Our own objects of a namespace, or one of them.
+fn ours(plural: &str, namespace: &str, name: &str) -> String {
+    path(&format!("/apis/{API_VERSION}/namespaces/{namespace}/{plural}"), name)
+}
+
+fn path(collection: &str, name: &str) -> String {
+    let mut path = collection.to_owned();
+    if !name.is_empty() {
+        let _ = write!(path, "/{name}");
+    }
+    path
+}
+
+/// Every reply is asked for as metadata only: that is all we read of one.
+fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Request<Vec<u8>> {
+    let mut request = Request::new(body.map(Value::to_string).unwrap_or_default().into_bytes());
+    *request.method_mut() = method;
+    // Names come from the API server, which allows no character a path would have to escape.
+    if let Ok(uri) = path.parse() {
+        *request.uri_mut() = uri;
+    }
+    let headers = request.headers_mut();
+    headers.insert(header::ACCEPT, header::HeaderValue::from_static(ACCEPT_METADATA));
+    if let (Some(_), Ok(content)) = (body, header::HeaderValue::from_str(content)) {
+        headers.insert(header::CONTENT_TYPE, content);
+    }
+    request
+}
+
+/// Creates a pod, or only asks whether it would be created.
+pub fn create_pod(namespace: &str, body: &Value, dry_run: bool) -> Request<Vec<u8>> {
+    let query = if dry_run { "?dryRun=All" } else { "" };
+    build(Method::POST, &format!("{}{query}", pods(namespace, "")), JSON, Some(body))
+}
+
+/// Reads a pod's metadata, from the quorum.
+pub fn get_pod(namespace: &str, name: &str) -> Request<Vec<u8>> {
+    build(Method::GET, &pods(namespace, name), JSON, None)
+}
+
+/// Deletes the pod that was judged and no other.
+pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec<u8>> {
+    build(Method::DELETE, &pods(namespace, name), JSON, Some(&delete_options(uid, rv)))
+}
+
+/// Removes our finalizer from a pod and leaves those of others.
+pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    let body = json!({"metadata": {
+        "uid": uid.to_string(),
+        "$deleteFromPrimitiveList/finalizers": [FINALIZER_RESULT_TRACKING],
+    }});
+    build(Method::PATCH, &pods(namespace, name), STRATEGIC, Some(&body))
+}
+
+/// Reads a job's metadata, from the quorum.
+pub fn get_job(namespace: &str, name: &str) -> Request<Vec<u8>> {
+    build(Method::GET, &ours("broadcastjobs", namespace, name), JSON, None)
+}
+
+/// Deletes a job; garbage collection deletes its pods and slices.
+pub fn delete_job(owner: &PodOwner, rv: u64) -> Request<Vec<u8>> {
+    let mut body = delete_options(owner.uid, rv);
+    body["propagationPolicy"] = json!("Background");
+    let path = ours("broadcastjobs", &owner.namespace, &owner.name);
+    build(Method::DELETE, &path, JSON, Some(&body))
+}
+
+fn delete_options(uid: Uid, rv: u64) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": uid.to_string(), "resourceVersion": rv.to_string()},
+    })
+}
+
+/// Writes a job's status over `old`, if the job is still at `rv`.
+pub fn write_status(owner: &PodOwner, rv: u64, old: &Value, new: &Value) -> Request<Vec<u8>> {
+    let mut status = new.as_object().cloned().unwrap_or_default();
+    // A merge patch keeps what it does not name.
+    for key in old.as_object().into_iter().flat_map(Map::keys) {
+        status.entry(key).or_insert(Value::Null);
+    }
+    let body = json!({
+        "metadata": {"uid": owner.uid.to_string(), "resourceVersion": rv.to_string()},
+        "status": status,
+    });
+    let path = ours("broadcastjobs", &owner.namespace, &owner.name) + "/status";
+    build(Method::PATCH, &path, MERGE, Some(&body))
+}
+
+/// Creates a slice, or writes one that is still at the version it was planned from.
+pub fn write_slice(owner: &PodOwner, slice: &SliceWrite) -> Request<Vec<u8>> {
+    let name = name::slice(&owner.name, owner.uid, slice.index);
+    let content = [("sealed", json!(slice.sealed)), ("results", json!(slice.results))];
+    let mut body = json!({});
+    for (key, value) in content {
+        body[key] = value;
+    }
+    if let Some(rv) = slice.rv {
+        body["metadata"] = json!({"resourceVersion": rv.to_string()});
+        let path = ours("noderesultslices", &owner.namespace, &name);
+        return build(Method::PATCH, &path, MERGE, Some(&body));
+    }
+    let labels: Map<String, Value> = record::slice_labels(&owner.name, owner.uid, slice.index)
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), json!(value)))
+        .collect();
+    body["apiVersion"] = json!(API_VERSION);
+    body["kind"] = json!("NodeResultSlice");
+    body["metadata"] = json!({
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": labels,
+        "ownerReferences": [owner.reference()],
+    });
+    build(Method::POST, &ours("noderesultslices", &owner.namespace, ""), JSON, Some(&body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> PodOwner {
+        PodOwner {
+            kind: "BroadcastJob",
+            namespace: "ops".to_owned(),
+            name: "fix".to_owned(),
+            uid: "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap(),
+        }
+    }
+
+    fn body(request: &Request<Vec<u8>>) -> Value {
+        serde_json::from_slice(request.body()).unwrap()
+    }
+
+    #[test]
+    fn every_delete_names_the_object_and_the_version_that_was_judged() {
+        let preconditions = json!({
+            "uid": owner().uid.to_string(), "resourceVersion": "7"});
+        let pod = delete_pod("ops", "p", owner().uid, 7);
+        assert_eq!(pod.uri(), "/api/v1/namespaces/ops/pods/p");
+        for request in [pod, delete_job(&owner(), 7)] {
+            assert_eq!(request.method(), Method::DELETE);
+            assert_eq!(body(&request)["preconditions"], preconditions);
+        }
+    }
+
+    #[test]
+    fn a_status_patch_clears_what_the_new_status_no_longer_has() {
+        let old = json!({"done": "1/2", "refused": [1]});
+        let request = write_status(&owner(), 7, &old, &json!({"done": "2/2"}));
+        assert_eq!(
+            body(&request),
+            json!({
+                "metadata": {"uid": owner().uid.to_string(), "resourceVersion": "7"},
+                "status": {"done": "2/2", "refused": null},
+            })
+        );
+    }
+
+    #[test]
+    fn a_slice_is_created_with_its_owner_or_patched_at_its_version() {
+        let slice = SliceWrite { index: 2, rv: None, sealed: true, results: vec![] };
+        let created = write_slice(&owner(), &slice);
+        assert_eq!(created.method(), Method::POST);
+        assert_eq!(body(&created)["metadata"]["ownerReferences"][0]["name"], "fix");
+        assert_eq!(body(&created)["metadata"]["labels"]["carillon.dev/slice-index"], "2");
+        let patched = write_slice(&owner(), &SliceWrite { rv: Some(9), ..slice });
+        assert_eq!(patched.method(), Method::PATCH);
+        assert_eq!(body(&patched)["metadata"], json!({"resourceVersion": "9"}));
+    }
+}

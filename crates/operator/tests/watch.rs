@@ -1,0 +1,563 @@
+//! The list and watch loop against a scripted API server: what it asks for, and what it does with
+//! good, bad and broken answers.
+
+// The functions that tests share are tests too.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use carillon_operator::{
+    api_client::{RequestBody, Transport},
+    metrics::Metrics,
+    watch::{self, Handle, ObjectId, Sink, Source, Watched},
+};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The slim type of these tests. `size` must be a number.
+#[derive(Debug, Deserialize)]
+struct Thing {
+    metadata: Meta,
+    #[serde(default)]
+    size: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    name: String,
+    resource_version: String,
+}
+
+impl Watched for Thing {
+    fn resource_version(&self) -> Option<u64> {
+        self.metadata.resource_version.parse().ok()
+    }
+}
+
+/// Writes down what it is told.
+struct Log(mpsc::UnboundedSender<String>);
+
+impl Log {
+    fn say(&self, line: String) {
+        let _ = self.0.send(line);
+    }
+}
+
+impl Sink<Thing> for Log {
+    fn relist_begin(&mut self) {
+        self.say("begin".into());
+    }
+    fn relist_item(&mut self, object: Thing) {
+        self.say(format!("item {} {}", object.metadata.name, object.size));
+    }
+    fn relist_done(&mut self, rv: u64) {
+        self.say(format!("done {rv}"));
+    }
+    fn applied(&mut self, object: Thing) {
+        self.say(format!("applied {} {}", object.metadata.name, object.size));
+    }
+    fn deleted(&mut self, object: Thing) {
+        self.say(format!("deleted {}", object.metadata.name));
+    }
+    fn progress(&mut self, rv: u64) {
+        self.say(format!("progress {rv}"));
+    }
+    fn undecodable(&mut self, id: &ObjectId, deleted: bool) {
+        self.say(format!("undecodable {} {deleted}", id.name));
+    }
+}
+
+/// One scripted answer.
+enum Answer {
+    /// Status code and body; the connection then ends cleanly.
+    Reply(u16, String),
+    /// 200 and these chunks; then the stream stays open.
+    Open(Vec<String>),
+    /// 200, these chunks, then the connection breaks.
+    Break(Vec<String>),
+    /// No connection.
+    Refuse,
+}
+
+struct Server {
+    requests: mpsc::UnboundedReceiver<String>,
+    log: mpsc::UnboundedReceiver<String>,
+    handle: Handle,
+    metrics: Arc<Metrics>,
+    _shutdown: tokio_util::sync::DropGuard,
+}
+
+type Chunk = Result<http_body::Frame<Bytes>, std::io::Error>;
+
+fn respond(
+    answer: Answer,
+) -> Result<Response<UnsyncBoxBody<Bytes, std::io::Error>>, std::io::Error> {
+    use futures::{StreamExt, stream};
+    let frames = |chunks: Vec<String>| {
+        stream::iter(
+            chunks
+                .into_iter()
+                .map(|c| Chunk::Ok(http_body::Frame::data(Bytes::from(c)))),
+        )
+    };
+    let (code, body) = match answer {
+        Answer::Reply(code, text) => (code, StreamBody::new(frames(vec![text])).boxed_unsync()),
+        Answer::Open(chunks) => (
+            200,
+            StreamBody::new(frames(chunks).chain(stream::pending())).boxed_unsync(),
+        ),
+        Answer::Break(chunks) => {
+            let broken = stream::iter([Chunk::Err(std::io::Error::other("reset"))]);
+            (
+                200,
+                StreamBody::new(frames(chunks).chain(broken)).boxed_unsync(),
+            )
+        }
+        Answer::Refuse => return Err(std::io::Error::other("connection refused")),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    Ok(response)
+}
+
+/// Starts a loop against a server that gives these answers, and then never any more.
+fn start(answers: Vec<Answer>) -> Server {
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    let (asked, requests) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<RequestBody>| {
+        let _ = asked.send(request.uri().to_string());
+        let answer = answers.lock().unwrap().pop_front();
+        async move {
+            match answer {
+                Some(answer) => respond(answer),
+                None => std::future::pending().await,
+            }
+        }
+    });
+    let metrics = Metrics::new().unwrap();
+    let transport = Transport::new(service, Arc::clone(&metrics));
+    let source = Source {
+        kind: "Thing",
+        group: "",
+        version: "v1",
+        plural: "things",
+        labels: "a/b=c".into(),
+    };
+    let (said, log) = mpsc::unbounded_channel();
+    let (handle, loops) =
+        watch::prepare::<Thing, _>(&transport, &source, &[], |_| Log(said.clone()), &metrics);
+    let shutdown = CancellationToken::new();
+    for each in loops {
+        tokio::spawn(each.run(shutdown.clone()));
+    }
+    Server {
+        requests,
+        log,
+        handle,
+        metrics,
+        _shutdown: shutdown.drop_guard(),
+    }
+}
+
+impl Server {
+    /// What the sink was told next, as many lines as `expected` has.
+    async fn says(&mut self, expected: &[&str]) {
+        let mut said = Vec::new();
+        for _ in expected {
+            let line = tokio::time::timeout(Duration::from_mins(10), self.log.recv()).await;
+            said.push(
+                line.unwrap_or_else(|_| panic!("silent after {said:?}"))
+                    .unwrap(),
+            );
+        }
+        assert_eq!(said, expected);
+    }
+
+    async fn asked(&mut self) -> String {
+        tokio::time::timeout(Duration::from_mins(10), self.requests.recv())
+            .await
+            .expect("a request")
+            .unwrap()
+    }
+}
+
+fn list(rv: u64, more: &str, items: &[&str]) -> Answer {
+    Answer::Reply(
+        200,
+        format!(
+            r#"{{"kind":"ThingList","apiVersion":"v1","metadata":{{"resourceVersion":"{rv}","continue":"{more}"}},"items":[{}]}}"#,
+            items.join(",")
+        ),
+    )
+}
+
+fn thing(name: &str, rv: u64, size: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"n","resourceVersion":"{rv}","managedFields":[{{"a":{{}}}}]}},"size":{size}}}"#
+    )
+}
+
+fn event(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+fn bookmark(rv: u64) -> String {
+    event(
+        "BOOKMARK",
+        &format!(r#"{{"kind":"Thing","metadata":{{"resourceVersion":"{rv}"}}}}"#),
+    )
+}
+
+fn gone() -> String {
+    r#"{"kind":"Status","status":"Failure","message":"too old resource version","reason":"Expired","code":410}"#.into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_read_by_quorum_and_the_watch_starts_where_the_list_ended() {
+    let mut server = start(vec![
+        list(10, "next/page", &[&thing("a", 3, "1")]),
+        list(10, "", &[&thing("b", 4, "2")]),
+        Answer::Open(vec![event("ADDED", &thing("c", 11, "3")), bookmark(20)]),
+    ]);
+    assert!(!server.handle.is_synced());
+    server
+        .says(&[
+            "begin",
+            "item a 1",
+            "item b 2",
+            "done 10",
+            "applied c 3",
+            "progress 20",
+        ])
+        .await;
+    server.handle.synced().await;
+    let (first, second, third) = (
+        server.asked().await,
+        server.asked().await,
+        server.asked().await,
+    );
+    assert_eq!(first, "/api/v1/things?limit=500&labelSelector=a%2Fb%3Dc");
+    assert_eq!(
+        second,
+        "/api/v1/things?limit=500&continue=next%2Fpage&labelSelector=a%2Fb%3Dc"
+    );
+    assert!(
+        third.starts_with(
+            "/api/v1/things?watch=true&allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds="
+        ),
+        "{third}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_may_be_null() {
+    let mut server = start(vec![Answer::Reply(
+        200,
+        r#"{"metadata":{"resourceVersion":"7"},"items":null}"#.into(),
+    )]);
+    server.says(&["begin", "done 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_arrive_however_they_are_cut_into_chunks() {
+    let text = [
+        event("ADDED", &thing("a", 11, "1")),
+        event("MODIFIED", &thing("a", 12, "2")),
+        event("DELETED", &thing("a", 13, "2")),
+        bookmark(14),
+    ]
+    .concat();
+    for size in [1, 7, 50, 100_000] {
+        let chunks = text
+            .as_bytes()
+            .chunks(size)
+            .map(|c| String::from_utf8(c.to_vec()).unwrap())
+            .collect();
+        let mut server = start(vec![list(10, "", &[]), Answer::Open(chunks)]);
+        server
+            .says(&[
+                "begin",
+                "done 10",
+                "applied a 1",
+                "applied a 2",
+                "deleted a",
+                "progress 14",
+            ])
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_in_half_a_line_goes_on_where_it_was() {
+    let half = event("ADDED", &thing("b", 12, "2"))[..30].to_owned();
+    let mut server = start(vec![
+        list(10, "", &[]),
+        Answer::Break(vec![event("ADDED", &thing("a", 11, "1")), half.clone()]),
+        Answer::Reply(200, half),
+        Answer::Refuse,
+        Answer::Open(vec![event("ADDED", &thing("b", 12, "2"))]),
+    ]);
+    server
+        .says(&["begin", "done 10", "applied a 1", "applied b 2"])
+        .await;
+    let mut requests = Vec::new();
+    for _ in 0..5 {
+        requests.push(server.asked().await);
+    }
+    for request in &requests[2..] {
+        assert!(request.contains("resourceVersion=11"), "{request}");
+    }
+    let restarts = server
+        .metrics
+        .watch_restarts
+        .with_label_values(&["Thing"])
+        .get();
+    assert_eq!(restarts, 3);
+    assert_eq!(
+        server
+            .metrics
+            .watch_relists
+            .with_label_values(&["Thing"])
+            .get(),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_leads_to_a_new_list_as_event_and_as_status() {
+    let mut server = start(vec![
+        list(10, "", &[&thing("a", 3, "1")]),
+        Answer::Open(vec![event("ERROR", &gone())]),
+        list(20, "", &[]),
+        Answer::Reply(410, gone()),
+        list(30, "", &[]),
+    ]);
+    server
+        .says(&[
+            "begin", "item a 1", "done 10", "begin", "done 20", "begin", "done 30",
+        ])
+        .await;
+    assert_eq!(
+        server
+            .metrics
+            .watch_relists
+            .with_label_values(&["Thing"])
+            .get(),
+        2
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_expires_between_pages_is_started_over() {
+    let mut server = start(vec![
+        list(10, "more", &[&thing("a", 3, "1")]),
+        Answer::Reply(410, gone()),
+        list(11, "", &[&thing("a", 3, "1")]),
+    ]);
+    server
+        .says(&["begin", "item a 1", "begin", "item a 1", "done 11"])
+        .await;
+    let requests = [
+        server.asked().await,
+        server.asked().await,
+        server.asked().await,
+    ];
+    assert!(!requests[2].contains("continue"), "{requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_that_go_back_lead_to_a_new_list() {
+    let future = r#"{"status":"Failure","message":"Too large resource version: 10, current: 3","reason":"Timeout","code":504}"#;
+    let mut server = start(vec![
+        list(10, "", &[]),
+        Answer::Open(vec![bookmark(4)]),
+        list(5, "", &[]),
+        Answer::Open(vec![event("ADDED", &thing("old", 3, "1"))]),
+        list(6, "", &[]),
+        Answer::Reply(504, future.into()),
+        list(7, "", &[]),
+    ]);
+    server
+        .says(&[
+            "begin", "done 10", "begin", "done 5", "begin", "done 6", "begin", "done 7",
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_minutes_of_errors_lead_to_a_new_list() {
+    let mut answers = vec![list(10, "", &[])];
+    // 0.8 s doubled to 30 s: two minutes are over after at most a dozen.
+    answers.extend((0..12).map(|_| Answer::Reply(500, "down".into())));
+    let mut server = start(answers);
+    server.says(&["begin", "done 10", "begin"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_decoded_is_skipped_and_named() {
+    let mut server = start(vec![
+        list(
+            10,
+            "",
+            &[
+                &thing("a", 3, "1"),
+                &thing("bad", 4, r#""huge""#),
+                &thing("b", 5, "2"),
+            ],
+        ),
+        Answer::Open(vec![
+            event("MODIFIED", &thing("bad", 11, "-1")),
+            event("DELETED", &thing("bad", 12, "null")),
+            event("ADDED", &thing("c", 13, "3")),
+        ]),
+    ]);
+    server
+        .says(&[
+            "begin",
+            "item a 1",
+            "undecodable bad false",
+            "item b 2",
+            "done 10",
+            "undecodable bad false",
+            "progress 11",
+            "undecodable bad true",
+            "progress 12",
+            "applied c 3",
+        ])
+        .await;
+    let skipped = server
+        .metrics
+        .watch_undecodable
+        .with_label_values(&["Thing"])
+        .get();
+    assert_eq!(skipped, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_is_survived() {
+    let mut server = start(vec![
+        Answer::Reply(200, "<html>login</html>".into()),
+        Answer::Reply(200, String::new()),
+        Answer::Reply(
+            401,
+            r#"{"status":"Failure","reason":"Unauthorized","code":401}"#.into(),
+        ),
+        list(10, "", &[]),
+        Answer::Open(vec!["\u{1b}[31mred\n".into()]),
+        Answer::Open(vec![
+            "{\"type\":\"SURPRISE\",\"object\":{\"new\":true}}\n\n".into(),
+            // Not the API server's order of fields, but an event all the same.
+            format!(
+                "{{\"object\":{},\"type\":\"ADDED\"}}\n",
+                thing("a", 11, "1")
+            ),
+            format!("{}\n", gone()),
+        ]),
+        list(20, "", &[]),
+    ]);
+    server
+        .says(&[
+            "begin",
+            "begin",
+            "begin",
+            "begin",
+            "done 10",
+            "applied a 1",
+            "begin",
+            "done 20",
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_opened_again() {
+    let mut server = start(vec![
+        list(10, "", &[]),
+        Answer::Open(vec![bookmark(12)]),
+        Answer::Open(vec![bookmark(13)]),
+    ]);
+    server
+        .says(&["begin", "done 10", "progress 12", "progress 13"])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_list_comes_when_asked_for() {
+    let mut server = start(vec![
+        list(10, "", &[]),
+        Answer::Open(vec![bookmark(12)]),
+        list(15, "", &[]),
+    ]);
+    server.says(&["begin", "done 10", "progress 12"]).await;
+    server.handle.relist();
+    server.says(&["begin", "done 15"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_have_a_loop_each_and_are_synced_together() {
+    let (asked, mut requests) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<RequestBody>| {
+        let path = request.uri().path().to_owned();
+        let _ = asked.send(path.clone());
+        async move {
+            if path.contains("/slow/") {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+            respond(list(1, "", &[]))
+        }
+    });
+    let metrics = Metrics::new().unwrap();
+    let transport = Transport::new(service, Arc::clone(&metrics));
+    let source = Source {
+        kind: "Thing",
+        group: "g.io",
+        version: "v2",
+        plural: "things",
+        labels: String::new(),
+    };
+    let (said, _log) = mpsc::unbounded_channel();
+    let namespaces = ["quick".to_owned(), "slow".to_owned()];
+    let mut scopes = Vec::new();
+    let (handle, loops) = watch::prepare::<Thing, _>(
+        &transport,
+        &source,
+        &namespaces,
+        |scope| {
+            scopes.push(scope.map(str::to_owned));
+            Log(said.clone())
+        },
+        &metrics,
+    );
+    assert_eq!(scopes, [Some("quick".into()), Some("slow".into())]);
+    let shutdown = CancellationToken::new();
+    let tasks: Vec<_> = loops
+        .into_iter()
+        .map(|each| tokio::spawn(each.run(shutdown.clone())))
+        .collect();
+    assert_eq!(
+        requests.recv().await.unwrap(),
+        "/apis/g.io/v2/namespaces/quick/things"
+    );
+    assert_eq!(
+        requests.recv().await.unwrap(),
+        "/apis/g.io/v2/namespaces/slow/things"
+    );
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!handle.is_synced());
+    assert_eq!(metrics.watch_synced.with_label_values(&["Thing"]).get(), 0);
+    handle.synced().await;
+    assert_eq!(metrics.watch_synced.with_label_values(&["Thing"]).get(), 1);
+    shutdown.cancel();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}

@@ -1,0 +1,138 @@
+//! BroadcastJob: one pod on every node that fits, run to completion, each exactly once.
+//!
+//! The records decide what has been done (see [`crate::record`]); pods only add outcomes to them.
+
+mod finish;
+mod ledger;
+mod place;
+mod progress;
+mod spec;
+mod status;
+
+use std::collections::BTreeSet;
+
+use carillon_api::condition::{reasons, types};
+use jiff::{SignedDuration, Timestamp};
+
+pub use self::spec::{Job, JobMeta};
+pub use self::status::settle;
+use crate::action::{Action, Plan, Step};
+use crate::condition;
+use crate::node::Nodes;
+use crate::pod::Pods;
+use crate::record::Slice;
+use crate::uid::Uid;
+
+/// How long after its grace period a deleted pod may linger before its attempt is given up as
+/// Unknown, so that a dead node holds nothing up for ever.
+pub const NODE_LOST_AFTER: SignedDuration = SignedDuration::from_secs(300);
+
+/// How often a template that was refused is tried again: quotas and policies change.
+pub const TEMPLATE_RECHECK: SignedDuration = SignedDuration::from_secs(60);
+
+/// Everything a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// All nodes of the cluster.
+    pub nodes: &'a Nodes,
+    /// The pods the job controls.
+    pub pods: &'a Pods,
+    /// The job's result slices, by index.
+    pub slices: &'a [Slice],
+    /// What the API server said of the template.
+    pub template: &'a Template,
+    /// Pods that were asked for and are gone.
+    pub gone: &'a BTreeSet<Uid>,
+    /// Pod names held by somebody else's pods.
+    pub conflicts: &'a BTreeSet<Box<str>>,
+    /// Why the last creations were refused.
+    pub creation_problem: Option<&'a Refused>,
+    /// Most pods created or deleted by one plan.
+    pub max_pod_changes: usize,
+}
+
+/// What the API server said when it was asked to accept the template.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Template {
+    /// Not asked yet.
+    #[default]
+    Unknown,
+    /// It would create such a pod.
+    Accepted,
+    /// It would not.
+    Refused {
+        /// Its words, and what kind of refusal it is.
+        problem: Refused,
+        /// When it was asked.
+        at: Timestamp,
+    },
+}
+
+/// A refusal of the API server.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Refused {
+    /// Reason of the condition that reports it.
+    pub reason: &'static str,
+    /// The API server's words.
+    pub message: String,
+}
+
+/// Why a job is going to fail.
+#[derive(Clone, Debug, PartialEq)]
+struct Cause {
+    reason: String,
+    message: String,
+}
+
+/// The plan.
+pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let job = snapshot.job;
+    let ended = |type_| condition::is_true(&job.status.conditions, type_);
+    if job.deleting {
+        finish::release_everything(snapshot)
+    } else if ended(types::COMPLETE) || ended(types::FAILED) {
+        finish::after_the_end(snapshot, now)
+    } else {
+        place::work(snapshot, now)
+    }
+}
+
+/// The stored decision to fail, which is made once and for all.
+fn stored_cause(job: &Job) -> Option<Cause> {
+    condition::find(&job.status.conditions, types::FAILURE_TARGET)
+        .filter(|condition| condition.status == "True")
+        .map(|c| Cause { reason: c.reason.clone(), message: c.message.clone() })
+}
+
+/// Deletes and releases, as bounded steps.
+fn stop(pods: impl IntoIterator<Item = (impl AsRef<str>, Uid, u64)>, most: usize) -> Option<Step> {
+    let actions: Vec<Action> = pods
+        .into_iter()
+        .take(most)
+        .map(|(pod, uid, rv)| Action::DeletePod { pod: pod.as_ref().into(), uid, rv })
+        .collect();
+    (!actions.is_empty()).then(|| Step::wanted(actions))
+}
+
+fn release(pods: impl IntoIterator<Item = (impl AsRef<str>, Uid)>) -> Option<Step> {
+    let actions: Vec<Action> = pods
+        .into_iter()
+        .map(|(pod, uid)| Action::ReleasePod { pod: pod.as_ref().into(), uid })
+        .collect();
+    (!actions.is_empty()).then(|| Step::wanted(actions))
+}
+
+/// The reason recorded for pods that are stopped because the job is failing.
+fn stop_reason(cause: &Cause) -> &'static str {
+    use carillon_api::condition::results;
+    if cause.reason == reasons::DEADLINE_EXCEEDED {
+        results::DEADLINE_EXCEEDED
+    } else {
+        results::STOPPED_BY_FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! What is left to do once a job has ended or is being deleted.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::progress::Progress;
+use super::{Snapshot, release, stop};
+use crate::action::{Action, Plan, Step};
+
+/// A deleted job keeps no pod back: garbage collection removes them.
+pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
+    let mut tracked: Vec<_> = snapshot
+        .pods
+        .iter()
+        .filter(|(_, pod)| pod.tracked)
+        .map(|(name, pod)| (&**name, pod.uid))
+        .collect();
+    tracked.sort_unstable();
+    Plan { steps: release(tracked).into_iter().collect(), ..Plan::default() }
+}
+
+/// After the end: release what is recorded, remove pods that came late, then wait for the TTL.
+pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let job = snapshot.job;
+    let mut plan = Plan::default();
+    let progress = Progress::read(snapshot, None, now);
+    let mut late: Vec<_> =
+        progress.to_stop.iter().map(|(name, pod)| (*name, pod.uid, pod.rv)).collect();
+    let mut to_release = progress.to_release.clone();
+    // The log is sealed and the view of it therefore whole: a pod without a record was created by
+    // a request that arrived after its reservation was gone.
+    if snapshot.slices.last().is_some_and(|slice| slice.sealed) {
+        let mut strays: Vec<_> = strays(snapshot).collect();
+        strays.sort_unstable_by_key(|(name, _)| *name);
+        for (name, pod) in strays {
+            if pod.deletion.is_none() {
+                late.push((name, pod.uid, pod.rv));
+            }
+            to_release.push((name, pod.uid));
+        }
+    }
+    plan.steps.extend(stop(late, snapshot.max_pod_changes));
+    if job.status.observed_generation != Some(job.generation) {
+        let mut status = job.status.clone();
+        status.observed_generation = Some(job.generation);
+        for condition in &mut status.conditions {
+            condition.observed_generation = Some(job.generation);
+        }
+        plan.steps.push(Step::wanted(vec![Action::WriteStatus(Box::new(status))]));
+    }
+    plan.steps.extend(release(to_release));
+    let Some(ttl) = job.ttl_seconds else { return plan };
+    let Some(ended) = &job.status.completion_time else { return plan };
+    // A time to live beyond the end of time is no time limit.
+    let Ok(due) = ended.0.checked_add(SignedDuration::from_secs(ttl)) else { return plan };
+    if due <= now {
+        plan.steps.push(Step::needed(vec![Action::DeleteJob]));
+    } else {
+        plan.wake = Some(due);
+    }
+    plan
+}
+
+/// Tracked pods of the job that no record names.
+fn strays<'a>(
+    snapshot: &Snapshot<'a>,
+) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
+    let recorded: std::collections::BTreeSet<&str> = snapshot
+        .slices
+        .iter()
+        .flat_map(|slice| slice.records.iter().map(|record| &*record.pod))
+        .collect();
+    snapshot
+        .pods
+        .iter()
+        .map(|(name, pod)| (&**name, pod))
+        .filter(move |(name, pod)| pod.tracked && !recorded.contains(name))
+}

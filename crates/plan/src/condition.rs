@@ -1,0 +1,65 @@
+//! metav1 conditions: set one, keep its time while its status stays.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// Whether the condition of `type_` is True.
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    find(conditions, type_).is_some_and(|condition| condition.status == "True")
+}
+
+/// The condition of `type_`.
+pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Sets a condition. Its transition time moves only when its status does.
+pub fn set(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    status: bool,
+    reason: &str,
+    message: &str,
+    generation: i64,
+    now: Timestamp,
+) {
+    let status = if status { "True" } else { "False" };
+    let since = find(conditions, type_)
+        .filter(|old| old.status == status)
+        .map_or_else(|| whole_seconds(now), |old| old.last_transition_time.clone());
+    let new = Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        observed_generation: Some(generation),
+        last_transition_time: since,
+    };
+    match conditions.iter_mut().find(|condition| condition.type_ == type_) {
+        Some(old) => *old = new,
+        None => conditions.push(new),
+    }
+}
+
+/// The API stores whole seconds; a status compared with what was stored must not carry more.
+pub fn whole_seconds(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut conditions = Vec::new();
+        set(&mut conditions, "Paused", true, "A", "m", 1, at(1));
+        set(&mut conditions, "Paused", true, "B", "n", 2, at(2));
+        assert_eq!((conditions[0].last_transition_time.0, conditions.len()), (at(1), 1));
+        assert_eq!(conditions[0].reason, "B");
+        set(&mut conditions, "Paused", false, "C", "", 2, at(3));
+        assert_eq!(conditions[0].last_transition_time.0, at(3));
+        assert!(!is_true(&conditions, "Paused"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Names of child objects, made from what they are for.
+//!
+//! A name that follows from (owner uid, node, attempt) is a lock held by the API server: a lost
+//! reply, a crash or a second leader can never make a second child.
+
+use sha2::{Digest, Sha256};
+
+use crate::uid::Uid;
+
+/// DNS label limit, which pod names keep so that they can be host names.
+const MAX_LABEL: usize = 63;
+/// Characters of the hash: 50 bits, so that two of a million children collide once in a thousand
+/// jobs; a collision is found by the owner uid and reported, never acted on.
+const HASH_CHARS: usize = 10;
+/// No vowels and no look-alikes, as Kubernetes' own random suffixes.
+const ALPHABET: &[u8; 32] = b"bcdfghjklmnpqrstvwxz245678901367";
+
+/// Name of the pod of `attempt` on `node`. The node's name, not its uid: two leaders that disagree
+/// about a re-created node must still collide.
+pub fn pod(job: &str, job_uid: Uid, node: &str, attempt: u32) -> String {
+    with_hash(job, &[&job_uid.to_string(), node, &attempt.to_string()])
+}
+
+/// Name of the `index`-th result slice.
+pub fn slice(job: &str, job_uid: Uid, index: u32) -> String {
+    with_hash(job, &[&job_uid.to_string(), "results", &index.to_string()])
+}
+
+fn with_hash(prefix: &str, parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        // The length makes ("ab","c") and ("a","bc") differ.
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let digest = hasher.finalize();
+    let bits = digest.iter().take(8).fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let room = MAX_LABEL - HASH_CHARS - 1;
+    let prefix: String = prefix.chars().take(room).collect();
+    let mut name = format!("{}-", prefix.trim_end_matches(['-', '.']));
+    name.extend((0..HASH_CHARS).map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize])));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uid(last: char) -> Uid {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f0{last}").parse().unwrap()
+    }
+
+    #[test]
+    fn a_name_never_changes_between_versions() {
+        // Two versions of Carillon may lead in turn; other names would run the job twice.
+        assert_eq!(pod("fix-kernel", uid('0'), "node-0017", 1), GOLDEN_POD);
+    }
+
+    const GOLDEN_POD: &str = "fix-kernel-w4q9tn659t";
+
+    #[test]
+    fn each_of_job_node_and_attempt_makes_another_name() {
+        let names = [
+            pod("a", uid('0'), "n1", 1),
+            pod("a", uid('1'), "n1", 1),
+            pod("a", uid('0'), "n2", 1),
+            pod("a", uid('0'), "n1", 2),
+            slice("a", uid('0'), 1),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+    }
+
+    #[test]
+    fn names_are_dns_labels_however_long_the_job_name() {
+        for job in ["a", &"x".repeat(63), &format!("{}-{}", "y".repeat(51), "z"), &"w.".repeat(126)]
+        {
+            let name = pod(job, uid('0'), &"n".repeat(253), u32::MAX);
+            assert!(name.len() <= 63 && !name.contains("--") && !name.contains(".-"), "{name}");
+        }
+    }
+}

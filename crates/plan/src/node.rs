@@ -1,0 +1,88 @@
+//! What the planner knows of a node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::quantity::Milli;
+use crate::uid::Uid;
+
+/// All nodes by name. The order is the order in which nodes are served.
+pub type Nodes = BTreeMap<Arc<str>, NodeRow>;
+
+/// One node, reduced to what a decision can depend on.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NodeRow {
+    /// Uid of the node object; a replaced machine of the same name has another.
+    pub uid: Uid,
+    /// The node object is being deleted.
+    pub deleting: bool,
+    /// `spec.unschedulable`: cordoned.
+    pub unschedulable: bool,
+    /// Sorted by key; keys and values are shared between nodes.
+    pub labels: Box<[(Arc<str>, Arc<str>)]>,
+    /// `spec.taints`.
+    pub taints: Box<[Taint]>,
+    /// `status.allocatable`, sorted by resource name.
+    pub allocatable: Box<[(Arc<str>, Milli)]>,
+}
+
+impl NodeRow {
+    /// Value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        self.labels.get(at).map(|(_, value)| &**value)
+    }
+
+    /// Allocatable amount of a resource; a resource the node does not offer is 0.
+    pub fn allocatable(&self, resource: &str) -> Milli {
+        self.allocatable
+            .binary_search_by(|(k, _)| (**k).cmp(resource))
+            .ok()
+            .and_then(|at| self.allocatable.get(at))
+            .map_or(0, |(_, amount)| *amount)
+    }
+}
+
+/// One taint.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Taint {
+    /// Taint key.
+    pub key: Arc<str>,
+    /// Taint value, may be empty.
+    pub value: Arc<str>,
+    /// What the taint does to pods that do not tolerate it.
+    pub effect: Effect,
+}
+
+/// Effect of a taint.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Effect {
+    /// No new pods.
+    NoSchedule,
+    /// Rather no new pods; never a reason to refuse a node.
+    PreferNoSchedule,
+    /// No new pods, and running ones are evicted.
+    NoExecute,
+}
+
+impl Effect {
+    /// Reads the API's word. `None` for one this version does not know; such a taint is ignored,
+    /// as the scheduler does.
+    pub fn read(text: &str) -> Option<Self> {
+        match text {
+            "NoSchedule" => Some(Self::NoSchedule),
+            "PreferNoSchedule" => Some(Self::PreferNoSchedule),
+            "NoExecute" => Some(Self::NoExecute),
+            _ => None,
+        }
+    }
+
+    /// The API's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What the planner knows of a pod, and what an ended pod means.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use carillon_api::condition::results;
+use carillon_api::{NodeState, node_result_slice::MAX_MESSAGE_BYTES};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::uid::Uid;
+
+/// The pods one owner controls, by name. Only ever looked into, never iterated in a way that
+/// decides anything, so that its order does not matter.
+pub type Pods = HashMap<Box<str>, PodRow>;
+
+/// One pod, reduced to what a decision can depend on.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PodRow {
+    /// Uid of the pod.
+    pub uid: Uid,
+    /// resourceVersion of this row.
+    pub rv: u64,
+    /// `spec.nodeName`: the node it was bound to, if it was.
+    pub node: Option<Arc<str>>,
+    /// `status.phase`.
+    pub phase: PodPhase,
+    /// Carries our result-tracking finalizer.
+    pub tracked: bool,
+    /// The cluster ended it: condition DisruptionTarget, or an eviction reason of the kubelet.
+    pub disrupted: bool,
+    /// Set once somebody has deleted it.
+    pub deletion: Option<Deletion>,
+    /// Restarts of all containers and init containers; sidecars left out.
+    pub restarts: u32,
+    /// Why a container waits, e.g. ImagePullBackOff.
+    pub waiting: Option<Arc<str>>,
+    /// When the first container started.
+    pub started: Option<Timestamp>,
+    /// How the containers ended, or ended last time.
+    pub end: Option<Box<End>>,
+}
+
+/// A deletion under way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Deletion {
+    /// `metadata.deletionTimestamp`: when the kubelet kills what still runs.
+    pub due: Timestamp,
+    /// `metadata.deletionGracePeriodSeconds`.
+    pub grace_seconds: i64,
+}
+
+impl Deletion {
+    /// When the delete was asked for.
+    pub fn asked(self) -> Timestamp {
+        let grace = SignedDuration::from_secs(self.grace_seconds);
+        self.due.checked_sub(grace).unwrap_or(self.due)
+    }
+}
+
+/// Last words of a pod's containers.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct End {
+    /// Of the first container that failed, else 0.
+    pub exit_code: Option<i32>,
+    /// The kubelet's reason, e.g. OOMKilled.
+    pub reason: Box<str>,
+    /// Termination message, shortened and made printable.
+    pub message: Box<str>,
+    /// When the last container ended.
+    pub finished: Option<Timestamp>,
+}
+
+/// `status.phase`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum PodPhase {
+    /// Not all containers have started.
+    #[default]
+    Pending,
+    /// At least one container runs.
+    Running,
+    /// All ended with exit code 0.
+    Succeeded,
+    /// At least one ended otherwise.
+    Failed,
+    /// A word this version does not know, or Unknown; treated as still running.
+    Unknown,
+}
+
+impl PodPhase {
+    /// Reads the API's word.
+    pub fn read(text: &str) -> Self {
+        match text {
+            "" | "Pending" => Self::Pending,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the pod has ended.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// What an ended pod means for its node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Outcome {
+    /// Succeeded, Failed or Disrupted.
+    pub state: NodeState,
+    /// Empty for Succeeded.
+    pub reason: &'static str,
+}
+
+/// Judges an ended pod. `restart_limit` is set for restartPolicy OnFailure; `stopping` is the
+/// reason recorded for pods that are deleted because the job is failing.
+pub fn outcome(
+    pod: &PodRow,
+    restart_limit: Option<u32>,
+    stopping: Option<&'static str>,
+) -> Outcome {
+    let failed = |reason| Outcome { state: NodeState::Failed, reason };
+    let disrupted = |reason| Outcome { state: NodeState::Disrupted, reason };
+    if pod.phase == PodPhase::Succeeded {
+        return Outcome { state: NodeState::Succeeded, reason: "" };
+    }
+    if over_limit(pod, restart_limit) {
+        return failed(results::RESTART_LIMIT_EXCEEDED);
+    }
+    if pod.disrupted {
+        return disrupted(results::POD_DISRUPTED);
+    }
+    let finished = pod.end.as_ref().and_then(|end| end.finished);
+    match pod.deletion {
+        // It had already failed when somebody deleted it: the failure is its own.
+        Some(deletion) if finished.is_none_or(|at| at >= deletion.asked()) => {
+            stopping.map_or_else(|| disrupted(results::POD_DELETED), failed)
+        }
+        _ => failed(results::NON_ZERO_EXIT_CODE),
+    }
+}
+
+/// Whether a pod has been restarted more often than its job allows.
+pub fn over_limit(pod: &PodRow, restart_limit: Option<u32>) -> bool {
+    restart_limit.is_some_and(|limit| pod.restarts > limit)
+}
+
+/// A message as it may be stored and shown: no control or direction-changing characters, which
+/// could rewrite a terminal, and at most 512 bytes, the end of it kept.
+pub fn printable(message: &str) -> String {
+    let clean: String = message
+        .trim()
+        .chars()
+        .map(|c| match c {
+            '\n' | '\t' => ' ',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect();
+    if clean.len() <= MAX_MESSAGE_BYTES {
+        return clean;
+    }
+    let ellipsis = '…';
+    let mut start = clean.len() - (MAX_MESSAGE_BYTES - ellipsis.len_utf8());
+    while !clean.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("{ellipsis}{}", &clean[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn failed_at(second: i64) -> PodRow {
+        let end = End { exit_code: Some(3), finished: Some(at(second)), ..End::default() };
+        PodRow { phase: PodPhase::Failed, end: Some(Box::new(end)), ..PodRow::default() }
+    }
+
+    fn deleted(pod: PodRow, asked: i64) -> PodRow {
+        let deletion = Deletion { due: at(asked + 30), grace_seconds: 30 };
+        PodRow { deletion: Some(deletion), ..pod }
+    }
+
+    #[test]
+    fn an_ended_pod_is_judged_by_what_ended_it() {
+        let succeeded = PodRow { phase: PodPhase::Succeeded, restarts: 9, ..PodRow::default() };
+        let evicted = PodRow { disrupted: true, ..failed_at(5) };
+        let cases = [
+            ("success", succeeded, None, NodeState::Succeeded, ""),
+            ("own failure", failed_at(5), None, NodeState::Failed, results::NON_ZERO_EXIT_CODE),
+            ("eviction", evicted, None, NodeState::Disrupted, results::POD_DISRUPTED),
+            (
+                "deleted while it ran",
+                deleted(failed_at(50), 40),
+                None,
+                NodeState::Disrupted,
+                results::POD_DELETED,
+            ),
+            (
+                "deleted after it failed",
+                deleted(failed_at(5), 40),
+                None,
+                NodeState::Failed,
+                results::NON_ZERO_EXIT_CODE,
+            ),
+            (
+                "stopped by the job",
+                deleted(failed_at(50), 40),
+                Some(results::STOPPED_BY_FAILURE),
+                NodeState::Failed,
+                results::STOPPED_BY_FAILURE,
+            ),
+            (
+                "over the restart limit",
+                PodRow { restarts: 3, ..deleted(failed_at(50), 40) },
+                None,
+                NodeState::Failed,
+                results::RESTART_LIMIT_EXCEEDED,
+            ),
+        ];
+        for (what, pod, stopping, state, reason) in cases {
+            assert_eq!(outcome(&pod, Some(2), stopping), Outcome { state, reason }, "{what}");
+        }
+    }
+
+    #[test]
+    fn restarts_count_only_beyond_the_limit_and_only_where_there_is_one() {
+        let pod = PodRow { restarts: 2, ..PodRow::default() };
+        assert!(!over_limit(&pod, Some(2)) && over_limit(&pod, Some(1)) && !over_limit(&pod, None));
+    }
+
+    #[test]
+    fn messages_cannot_rewrite_a_terminal_and_keep_their_end() {
+        assert_eq!(printable(" a\nb\u{1b}[2Jc\u{202e}d\n"), "a b\u{fffd}[2Jc\u{fffd}d");
+        let long = printable(&format!("{}the end", "ü".repeat(600)));
+        assert!(long.len() <= MAX_MESSAGE_BYTES && long.starts_with('…') && long.ends_with("the end"));
+    }
+}

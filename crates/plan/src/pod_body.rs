@@ -1,0 +1,213 @@
+//! A pod template becomes a pod.
+
+use carillon_api::names::{
+    API_VERSION, FINALIZER_RESULT_TRACKING, LABEL_BROADCAST_JOB_NAME, LABEL_BROADCAST_JOB_UID,
+};
+use serde_json::{Map, Value, json};
+
+use crate::uid::Uid;
+
+/// How a pod gets to its node.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum PodPlacement {
+    /// Required node affinity on the node's name; the scheduler binds it when there is room.
+    #[default]
+    Scheduler,
+    /// `spec.nodeName` is set; the scheduler is not asked.
+    NodeName,
+}
+
+/// The owner whose pods are made.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PodOwner {
+    /// Kind, e.g. BroadcastJob.
+    pub kind: &'static str,
+    /// Namespace of owner and pods.
+    pub namespace: String,
+    /// Name of the owner.
+    pub name: String,
+    /// Uid of the owner.
+    pub uid: Uid,
+}
+
+impl PodOwner {
+    /// The controller reference its children carry.
+    pub fn reference(&self) -> Value {
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid.to_string(),
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
+}
+
+/// The template as written, plus: name, namespace, owner, two labels, our finalizer, the node, and
+/// `terminationMessagePolicy: FallbackToLogsOnError` where the user wrote none. Nothing else.
+pub fn pod_body(
+    template: &Value,
+    owner: &PodOwner,
+    name: &str,
+    node: &str,
+    placement: PodPlacement,
+) -> Value {
+    let mut spec = template.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    keep_last_words(&mut spec);
+    match placement {
+        PodPlacement::Scheduler => pin_by_affinity(&mut spec, node),
+        PodPlacement::NodeName => {
+            spec.insert("nodeName".to_owned(), json!(node));
+        }
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(template, owner, name),
+        "spec": spec,
+    })
+}
+
+fn metadata(template: &Value, owner: &PodOwner, name: &str) -> Value {
+    let copied = |field: &str| {
+        template.pointer(&format!("/metadata/{field}")).and_then(Value::as_object).cloned()
+    };
+    let mut labels = copied("labels").unwrap_or_default();
+    labels.insert(LABEL_BROADCAST_JOB_NAME.to_owned(), json!(owner.name));
+    labels.insert(LABEL_BROADCAST_JOB_UID.to_owned(), json!(owner.uid.to_string()));
+    let finalizers = template.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let mut finalizers = finalizers.cloned().unwrap_or_default();
+    finalizers.push(json!(FINALIZER_RESULT_TRACKING));
+    let mut metadata = json!({
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": labels,
+        "finalizers": finalizers,
+        "ownerReferences": [owner.reference()],
+    });
+    if let Some(annotations) = copied("annotations") {
+        metadata["annotations"] = Value::Object(annotations);
+    }
+    metadata
+}
+
+/// The node's checks were made by us; the scheduler only has to bind. Preferred terms stay.
+fn pin_by_affinity(spec: &mut Map<String, Value>, node: &str) {
+    let required = json!({"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]});
+    let affinity = object_at(spec, "affinity");
+    let node_affinity = object_at(affinity, "nodeAffinity");
+    node_affinity.insert("requiredDuringSchedulingIgnoredDuringExecution".to_owned(), required);
+}
+
+/// The object under `key`; anything else there is replaced, since the API would refuse it.
+fn object_at<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
+    let entry = map.entry(key.to_owned()).or_insert(Value::Null);
+    if !entry.is_object() {
+        *entry = Value::Object(Map::new());
+    }
+    match entry {
+        Value::Object(object) => object,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+fn keep_last_words(spec: &mut Map<String, Value>) {
+    for list in ["initContainers", "containers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for container in containers.filter_map(Value::as_object_mut) {
+            container
+                .entry("terminationMessagePolicy")
+                .or_insert_with(|| json!("FallbackToLogsOnError"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> PodOwner {
+        PodOwner {
+            kind: "BroadcastJob",
+            namespace: "ops".to_owned(),
+            name: "fix".to_owned(),
+            uid: "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_template_passes_verbatim_with_fields_we_do_not_know() {
+        let template = json!({
+            "metadata": {
+                "name": "ignored",
+                "labels": {"app": "fix"},
+                "annotations": {"a": "b"},
+                "finalizers": ["example.com/x"],
+            },
+            "spec": {
+                "fieldFromTheFuture": {"deep": [1, 2.5]},
+                "containers": [
+                    {"name": "c", "image": "i", "terminationMessagePolicy": "File"},
+                    {"name": "d", "image": "i"},
+                ],
+                "affinity": {"nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}],
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []},
+                }},
+            },
+        });
+        let pod = pod_body(&template, &owner(), "fix-abc", "node-1", PodPlacement::Scheduler);
+        assert_eq!(
+            pod["metadata"],
+            json!({
+                "name": "fix-abc",
+                "namespace": "ops",
+                "labels": {
+                    "app": "fix",
+                    "carillon.dev/broadcastjob-name": "fix",
+                    "carillon.dev/broadcastjob-uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
+                },
+                "annotations": {"a": "b"},
+                "finalizers": ["example.com/x", "carillon.dev/result-tracking"],
+                "ownerReferences": [{
+                    "apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob", "name": "fix",
+                    "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            })
+        );
+        assert_eq!(pod["spec"]["fieldFromTheFuture"], template["spec"]["fieldFromTheFuture"]);
+        assert_eq!(pod["spec"]["containers"][0], template["spec"]["containers"][0]);
+        assert_eq!(
+            pod["spec"]["containers"][1]["terminationMessagePolicy"],
+            "FallbackToLogsOnError"
+        );
+        let affinity = &pod["spec"]["affinity"]["nodeAffinity"];
+        assert_eq!(
+            affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"]
+                [0]["values"],
+            json!(["node-1"])
+        );
+        assert!(affinity["preferredDuringSchedulingIgnoredDuringExecution"].is_array());
+    }
+
+    #[test]
+    fn node_name_placement_sets_the_node_and_adds_no_affinity() {
+        let pod = pod_body(&json!({"spec": {}}), &owner(), "p", "n", PodPlacement::NodeName);
+        assert_eq!(pod["spec"], json!({"nodeName": "n"}));
+    }
+
+    #[test]
+    fn a_malformed_template_makes_a_pod_the_api_server_will_refuse_and_no_panic() {
+        for template in [
+            json!(null),
+            json!({"metadata": 1, "spec": []}),
+            json!({"spec": {"affinity": 3, "containers": [1, null]}}),
+        ] {
+            let pod = pod_body(&template, &owner(), "p", "n", PodPlacement::Scheduler);
+            assert_eq!(pod["metadata"]["name"], "p");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Nodes: add them, make them NotReady, stop their kubelet.
+
+use std::thread;
+
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Component};
+use crate::kwok::NOT_READY;
+
+/// kubectl sends 300 requests before it slows down to 50 a second.
+const PER_KUBECTL: usize = 250;
+const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
+
+/// A node's taint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value; may be empty.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+impl Cluster {
+    /// Adds `count` nodes with these labels and taints, numbered on from the highest present
+    /// (`node-0000` when there is none), and waits until they are Ready.
+    /// Each has its hostname, one of three zones, and the config's capacity.
+    pub fn add_nodes(
+        &self,
+        count: usize,
+        labels: &[(&str, &str)],
+        taints: &[Taint],
+    ) -> Result<Vec<String>> {
+        let first = self.next_node()?;
+        let node = |index: usize| node(index, &self.config.allocatable, labels, taints);
+        let nodes: Vec<Value> = (first..first + count).map(node).collect();
+        let create = |chunk: &[Value]| {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": chunk});
+            self.kubectl_stdin(["create", "--validate=false", "-f", "-"], &list.to_string())
+        };
+        thread::scope(|scope| {
+            let running: Vec<_> = nodes
+                .chunks(PER_KUBECTL)
+                .map(|chunk| scope.spawn(move || create(chunk)))
+                .collect();
+            running.into_iter().try_for_each(|thread| {
+                thread
+                    .join()
+                    .map_err(|_| anyhow!("creating nodes panicked"))?
+                    .map(drop)
+            })
+        })?;
+        self.wait_nodes_ready(taints.len())?;
+        Ok((first..first + count).map(node_name).collect())
+    }
+
+    /// Makes the node's kubelet report Ready=False, or True again, and waits until it has.
+    pub fn set_node_ready(&self, node: &str, ready: bool) -> Result<()> {
+        let annotation = format!("{NOT_READY}{}", if ready { "-" } else { "=true" });
+        self.kubectl_ok(["annotate", "--overwrite", "node", node, &annotation])?;
+        let status = if ready { "True" } else { "False" };
+        self.kubectl_ok([
+            "wait",
+            &format!("--for=condition=Ready={status}"),
+            "--timeout=60s",
+            &format!("node/{node}"),
+        ])?;
+        Ok(())
+    }
+
+    /// Stops the node's kubelet: nothing happens to its pods any more, its heartbeat stops, and
+    /// after `--node-monitor-grace-period` (50 s) it becomes unreachable, Ready=Unknown.
+    pub fn stop_kubelet(&self, node: &str) -> Result<()> {
+        // kwok acts for a node only while it holds the node's lease.
+        let spec = json!({"spec": {"holderIdentity": "stopped", "leaseDurationSeconds": i32::MAX}});
+        self.kubectl_ok([
+            "patch",
+            "lease",
+            node,
+            "--namespace=kube-node-lease",
+            "--type=merge",
+            &format!("--patch={spec}"),
+        ])?;
+        Ok(())
+    }
+
+    /// Starts a stopped kubelet again; it takes up to a quarter of the lease duration (10 s).
+    pub fn start_kubelet(&self, node: &str) -> Result<()> {
+        self.kubectl_ok(["delete", "lease", node, "--namespace=kube-node-lease"])?;
+        Ok(())
+    }
+
+    fn next_node(&self) -> Result<usize> {
+        let names = self.kubectl_ok(["get", "nodes", "--output=name"])?;
+        let number = |line: &str| line.strip_prefix("node/node-")?.parse::<usize>().ok();
+        Ok(names
+            .lines()
+            .filter_map(number)
+            .max()
+            .map_or(0, |highest| highest + 1))
+    }
+
+    /// All nodes Ready, their leases held, and no taint on them beyond those asked for.
+    fn wait_nodes_ready(&self, _taints: usize) -> Result<()> {
+        let mut needed = vec![Component::ApiServer];
+        needed.extend(self.config.kwok.then_some(Component::Kwok));
+        needed.extend(
+            self.config
+                .controller_manager
+                .then_some(Component::ControllerManager),
+        );
+        self.wait_component("all nodes are ready", &needed, || {
+            // One line per node: what is in its way.
+            let obstacles = self.kubectl_ok([
+                "get",
+                "nodes",
+                "--output=go-template={{range .items}}{{range .spec.taints}}\
+                 {{if eq .key \"node.kubernetes.io/not-ready\"}}tainted\n{{end}}{{end}}{{end}}",
+            ])?;
+            if !obstacles.is_empty() && self.config.controller_manager {
+                return Ok(None);
+            }
+            if !self.config.kwok {
+                return Ok(Some(()));
+            }
+            let count = |kind: &str, more: &str| -> Result<usize> {
+                Ok(self
+                    .kubectl_ok(["get", kind, "--output=name", more])?
+                    .lines()
+                    .count())
+            };
+            let leases = count("leases", "--namespace=kube-node-lease")?;
+            Ok((leases >= count("nodes", "--show-kind")?).then_some(()))
+        })
+    }
+}
+
+fn node_name(index: usize) -> String {
+    format!("node-{index:04}")
+}
+
+fn node(
+    index: usize,
+    allocatable: &std::collections::BTreeMap<String, String>,
+    labels: &[(&str, &str)],
+    taints: &[Taint],
+) -> Value {
+    let name = node_name(index);
+    let mut all = json!({
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/zone": ZONES[index % ZONES.len()],
+    });
+    for (key, value) in labels {
+        all[*key] = json!(value);
+    }
+    let taint = |t: &Taint| json!({"key": t.key, "value": t.value, "effect": t.effect});
+    let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": reason});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": all,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "spec": {"taints": taints.iter().map(taint).collect::<Vec<_>>()},
+        // A kubelet registers with its status, too.
+        "status": {
+            "capacity": allocatable,
+            "allocatable": allocatable,
+            "addresses": [
+                {"type": "InternalIP",
+                 "address": format!("10.{}.{}.{}", 128 + index / 65_536, index / 256 % 256, index % 256)},
+                {"type": "Hostname", "address": name},
+            ],
+            "conditions": [
+                condition("Ready", "True", "KubeletReady"),
+                condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+                condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+                condition("PIDPressure", "False", "KubeletHasSufficientPID"),
+                condition("NetworkUnavailable", "False", "RouteCreated"),
+            ],
+            "nodeInfo": {
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "kubeletVersion": "v1.36.3",
+                "kubeProxyVersion": "",
+                "containerRuntimeVersion": "kwok://0.8.0",
+                "kernelVersion": "",
+                "osImage": "kwok",
+                "machineID": name,
+                "systemUUID": name,
+                "bootID": name,
+            },
+        },
+    })
+}

@@ -1,0 +1,335 @@
+//! Builds the programs of the test bed from source, once per user.
+//!
+//! Three Go modules beside this crate hold nothing but `tool` lines. What they build lies in
+//! `~/.cache/carillon/testbed` (or `$CARILLON_TESTBED_CACHE`), keyed by their checksum files.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::process::tail;
+
+/// kubectl, helm and kwok parse the server's version and refuse the placeholder of a plain build.
+const KUBERNETES_LDFLAGS: &str = "-s -w \
+    -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+    -X k8s.io/client-go/pkg/version.gitVersion=v1.36.3";
+
+struct Module {
+    name: &'static str,
+    what: &'static str,
+    first_time: &'static str,
+    flags: &'static [&'static str],
+    programs: &'static [&'static str],
+}
+
+const CONTROL_PLANE: Module = Module {
+    name: "control-plane",
+    what: "the Kubernetes control plane, etcd, kubectl and kwok",
+    first_time: "6 minutes",
+    flags: &["-trimpath", "-ldflags", KUBERNETES_LDFLAGS],
+    // etcd's package is called `server`, and so is its binary.
+    programs: &[
+        "server",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubectl",
+        "kwok",
+    ],
+};
+
+const HELM: Module = Module {
+    name: "helm",
+    what: "helm",
+    first_time: "2 minutes",
+    flags: &["-trimpath", "-ldflags", KUBERNETES_LDFLAGS],
+    programs: &["helm"],
+};
+
+const PROMETHEUS: Module = Module {
+    name: "prometheus",
+    what: "Prometheus",
+    first_time: "2 minutes",
+    // Without its cloud service discoveries: half the build, and we scrape static targets.
+    flags: &["-trimpath", "-tags", "remove_all_sd", "-ldflags", "-s -w"],
+    programs: &["prometheus"],
+};
+
+/// Where the programs of the control plane lie.
+#[derive(Clone, Debug)]
+pub struct ControlPlane {
+    /// etcd.
+    pub etcd: PathBuf,
+    /// kube-apiserver.
+    pub kube_apiserver: PathBuf,
+    /// kube-controller-manager.
+    pub kube_controller_manager: PathBuf,
+    /// kube-scheduler.
+    pub kube_scheduler: PathBuf,
+    /// kubectl.
+    pub kubectl: PathBuf,
+    /// kwok, which plays the kubelets.
+    pub kwok: PathBuf,
+}
+
+/// The control plane, built if need be. When `KUBEBUILDER_ASSETS` is set, its etcd, kube-apiserver
+/// and kubectl are used.
+pub fn control_plane() -> Result<ControlPlane> {
+    let built = build(&CONTROL_PLANE)?;
+    let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let preferred = |asset: &str, program: &str| match &assets {
+        None => Ok(built.join(program)),
+        Some(dir) if dir.join(asset).is_file() => Ok(dir.join(asset)),
+        Some(dir) => bail!(
+            "KUBEBUILDER_ASSETS is {}, which has no {asset}; unset it or put {asset} there",
+            dir.display()
+        ),
+    };
+    Ok(ControlPlane {
+        etcd: preferred("etcd", "server")?,
+        kube_apiserver: preferred("kube-apiserver", "kube-apiserver")?,
+        kubectl: preferred("kubectl", "kubectl")?,
+        kube_controller_manager: built.join("kube-controller-manager"),
+        kube_scheduler: built.join("kube-scheduler"),
+        kwok: built.join("kwok"),
+    })
+}
+
+/// helm, built if need be.
+pub fn helm() -> Result<PathBuf> {
+    Ok(build(&HELM)?.join("helm"))
+}
+
+/// Prometheus, built if need be.
+pub fn prometheus() -> Result<PathBuf> {
+    Ok(build(&PROMETHEUS)?.join("prometheus"))
+}
+
+/// `$CARILLON_TESTBED_CACHE`, or `carillon/testbed` in the user's cache directory.
+pub fn cache_dir() -> Result<PathBuf> {
+    let set = |name| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let dir = set("CARILLON_TESTBED_CACHE")
+        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("carillon/testbed")))
+        .or_else(|| Some(set("HOME")?.join(".cache/carillon/testbed")))
+        .context("no cache directory: set CARILLON_TESTBED_CACHE, XDG_CACHE_HOME or HOME")?;
+    fs::create_dir_all(&dir).with_context(|| format!("creating the cache {}", dir.display()))?;
+    fs::canonicalize(&dir).with_context(|| format!("the cache {}", dir.display()))
+}
+
+fn build(module: &Module) -> Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.name);
+    let cache = cache_dir()?;
+    let target = cache.join(format!("{}-{}", module.name, key(&source, module.flags)?));
+    if complete(&target, module) {
+        return Ok(target);
+    }
+    let lock_path = cache.join(format!("{}.lock", module.name));
+    let lock =
+        File::create(&lock_path).with_context(|| format!("creating {}", lock_path.display()))?;
+    if lock.try_lock().is_err() {
+        eprintln!(
+            "testbed: waiting for another process that builds {}",
+            module.what
+        );
+        lock.lock()
+            .with_context(|| format!("locking {}", lock_path.display()))?;
+    }
+    if complete(&target, module) {
+        return Ok(target);
+    }
+    check_go(&source, module)?;
+    eprintln!(
+        "testbed: building {} from source; takes about {} the first time on 2 cores",
+        module.what, module.first_time
+    );
+    let start = Instant::now();
+    let partial = cache.join(format!("{}.partial-{}", module.name, process::id()));
+    let _ = fs::remove_dir_all(&partial);
+    compile(module, &source, &partial, &cache, start)?;
+    if target.exists() {
+        // An incomplete one: someone removed a program from it.
+        fs::remove_dir_all(&target)?;
+    }
+    fs::rename(&partial, &target)
+        .with_context(|| format!("moving the built programs to {}", target.display()))?;
+    eprintln!(
+        "testbed: built {} in {}s, kept in {}",
+        module.what,
+        start.elapsed().as_secs(),
+        target.display()
+    );
+    Ok(target)
+}
+
+fn compile(
+    module: &Module,
+    source: &Path,
+    partial: &Path,
+    cache: &Path,
+    start: Instant,
+) -> Result<()> {
+    fs::create_dir_all(partial)?;
+    let log_path = cache.join(format!("{}.log", module.name));
+    let log = File::create(&log_path)?;
+    let mut go = Command::new("go")
+        .args(["build", "-buildvcs=false"])
+        .args(module.flags)
+        .arg("-o")
+        .arg(partial)
+        .arg("tool")
+        .current_dir(source)
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .env("GOTOOLCHAIN", "local")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("starting go build")?;
+    let mut told = 0;
+    let status = loop {
+        if let Some(status) = go.try_wait()? {
+            break status;
+        }
+        let half_minutes = start.elapsed().as_secs() / 30;
+        if half_minutes > told {
+            told = half_minutes;
+            eprintln!(
+                "testbed: still building {}, {}s so far",
+                module.what,
+                told * 30
+            );
+        }
+        sleep(Duration::from_millis(100));
+    };
+    if !status.success() || !complete(partial, module) {
+        let _ = fs::remove_dir_all(partial);
+        bail!(
+            "building {} failed ({status}), see {}:\n{}",
+            module.what,
+            log_path.display(),
+            tail(&log_path, 15)
+        );
+    }
+    Ok(())
+}
+
+fn complete(dir: &Path, module: &Module) -> bool {
+    module
+        .programs
+        .iter()
+        .all(|program| dir.join(program).is_file())
+}
+
+fn key(source: &Path, flags: &[&str]) -> Result<String> {
+    let mut hash = Sha256::new();
+    for file in ["go.mod", "go.sum"] {
+        let path = source.join(file);
+        hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
+    }
+    for flag in flags {
+        hash.update(flag.as_bytes());
+        hash.update([0]);
+    }
+    let hex = hash.finalize().iter().fold(String::new(), |mut hex, byte| {
+        hex.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+        hex.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+        hex
+    });
+    Ok(hex[..16].to_owned())
+}
+
+fn check_go(source: &Path, module: &Module) -> Result<()> {
+    let manifest = fs::read_to_string(source.join("go.mod"))?;
+    let needed = required_go(&manifest).context("no `go` line in go.mod")?;
+    let instead = if module.name == CONTROL_PLANE.name {
+        "Install it, or put a ready cache at CARILLON_TESTBED_CACHE. (KUBEBUILDER_ASSETS replaces \
+         etcd, kube-apiserver and kubectl only; the other programs are built in any case.)"
+    } else {
+        "Install it, or put a ready cache at CARILLON_TESTBED_CACHE."
+    };
+    // Not inside the module: there an older Go would fail on the go line instead of answering.
+    let answer = Command::new("go")
+        .args(["env", "GOVERSION"])
+        .current_dir(env::temp_dir())
+        .env("GOTOOLCHAIN", "local")
+        .env("GOWORK", "off")
+        .output();
+    let found = match answer {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        Ok(output) => bail!(
+            "{} needs Go {needed} or newer, and `go env GOVERSION` failed: {}. {instead}",
+            module.what,
+            String::from_utf8_lossy(&output.stderr).trim()
+        ),
+        Err(error) => bail!(
+            "{} needs Go {needed} or newer, and no `go` was found in PATH ({error}). {instead}",
+            module.what
+        ),
+    };
+    if version(&found) < version(&needed) {
+        bail!(
+            "{} needs Go {needed} or newer, and Go {found} was found. {instead}",
+            module.what
+        );
+    }
+    Ok(())
+}
+
+fn required_go(manifest: &str) -> Option<String> {
+    manifest
+        .lines()
+        .find_map(|line| Some(line.strip_prefix("go ")?.trim().to_owned()))
+}
+
+/// `go1.26.8`, `1.26.0` and `go1.27rc1` as numbers; what is not a number counts as 0.
+fn version(text: &str) -> Vec<u32> {
+    let numbers = text.trim_start_matches("go").split('.').map(|part| {
+        let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    });
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.resize(3, 0);
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_versions_compare_by_number() {
+        assert!(version("go1.9.1") < version("1.26.0"));
+        assert!(version("go1.26.8") >= version("1.26.0"));
+        assert!(version("go1.27rc1") >= version("1.26.0"));
+        assert!(version("go1.26") >= version("1.26.0"));
+    }
+
+    #[test]
+    fn every_module_names_the_go_it_needs_and_has_a_key() {
+        for module in [CONTROL_PLANE, HELM, PROMETHEUS] {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.name);
+            let manifest = fs::read_to_string(source.join("go.mod")).expect("go.mod");
+            assert!(required_go(&manifest).is_some(), "{}", module.name);
+            let first = key(&source, module.flags).expect("key");
+            assert_eq!(first.len(), 16);
+            assert_ne!(
+                first,
+                key(&source, &["other"]).expect("key"),
+                "flags are in the key"
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `cargo xtask cluster`: named clusters that stay up between commands.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use carillon_testbed::persistent::{self, Status};
+use carillon_testbed::{Audit, Config};
+use clap::{Subcommand, ValueEnum};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Which cluster; several can be up side by side
+    #[arg(long, global = true, default_value = "dev")]
+    name: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a cluster and wait until its nodes are Ready (builds the programs the first time)
+    Up(Up),
+    /// End a cluster and remove its data
+    Down,
+    /// Show all clusters and what runs of them
+    Status,
+    /// Run kubectl against a cluster: cargo xtask cluster kubectl get nodes
+    #[command(disable_help_flag = true)]
+    Kubectl {
+        /// Passed on as they are
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// Print what a shell needs: eval "$(cargo xtask cluster env)"
+    Env,
+}
+
+#[derive(clap::Args)]
+struct Up {
+    /// How many nodes
+    #[arg(long, default_value_t = 50)]
+    nodes: usize,
+    /// What goes to the audit log
+    #[arg(long, value_enum, default_value_t = AuditLevel::Requests)]
+    audit: AuditLevel,
+    /// Do not start kube-scheduler
+    #[arg(long)]
+    no_scheduler: bool,
+    /// Do not start kube-controller-manager
+    #[arg(long)]
+    no_controller_manager: bool,
+    /// A further argument of kube-apiserver; can be repeated
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    apiserver_arg: Vec<String>,
+    /// A further argument of kube-controller-manager, such as --controllers=*,-job-controller
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    controller_manager_arg: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AuditLevel {
+    /// No audit log
+    Off,
+    /// Bodies of writes of pods, jobs, leases and our kinds
+    Requests,
+    /// Their answers, too
+    Responses,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let name = &args.name;
+    match &args.command {
+        Command::Up(options) => up(name, options)?,
+        Command::Down => {
+            persistent::down(name)?;
+            println!("cluster {name} is down");
+        }
+        Command::Status => return status(),
+        Command::Kubectl { args } => return kubectl(name, args),
+        Command::Env => {
+            let status = persistent::status(name)?;
+            println!(
+                "export KUBECONFIG={}",
+                quoted(&status.kubeconfig.display().to_string())
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn up(name: &str, options: &Up) -> Result<()> {
+    let mut config = Config::new(name).with_nodes(options.nodes);
+    config.scheduler = !options.no_scheduler;
+    config.controller_manager = !options.no_controller_manager;
+    config.apiserver_args.clone_from(&options.apiserver_arg);
+    config
+        .controller_manager_args
+        .clone_from(&options.controller_manager_arg);
+    config.audit = match options.audit {
+        AuditLevel::Off => Audit::Off,
+        AuditLevel::Requests => Audit::Requests,
+        AuditLevel::Responses => Audit::Responses,
+    };
+    eprintln!("starting cluster {name} with {} nodes", options.nodes);
+    let start = Instant::now();
+    let status = persistent::up(config)?;
+    println!(
+        "cluster {name} is up after {:.1}s: {}",
+        start.elapsed().as_secs_f64(),
+        status.server
+    );
+    println!("  cargo xtask cluster kubectl --name {name} get nodes");
+    println!("  eval \"$(cargo xtask cluster env --name {name})\"   # for your own kubectl");
+    println!("  cargo xtask cluster down --name {name}");
+    Ok(())
+}
+
+/// Fails when a cluster has lost a component, so that a script sees it.
+fn status() -> Result<ExitCode> {
+    let names = persistent::names()?;
+    if names.is_empty() {
+        println!("no clusters; `cargo xtask cluster up` starts one");
+    }
+    let all = names
+        .iter()
+        .map(|name| persistent::status(name))
+        .collect::<Result<Vec<Status>>>()?;
+    for status in &all {
+        let state = if status.is_up() { "up" } else { "broken" };
+        println!("{}: {state}, {}", status.name, status.server);
+        println!("  kubeconfig {}", status.kubeconfig.display());
+        for (component, pid, alive) in &status.components {
+            let state = if *alive { "runs" } else { "has ended" };
+            println!("  {:<24} pid {pid:<8} {state}", component.name());
+        }
+    }
+    let broken = all.iter().any(|status| !status.is_up());
+    Ok(if broken {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn kubectl(name: &str, args: &[OsString]) -> Result<ExitCode> {
+    let mut command = persistent::attach(name)?.kubectl_command();
+    let status = command.args(args).status().context("running kubectl")?;
+    Ok(status
+        .code()
+        .map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
