@@ -1,7 +1,9 @@
 //! One control plane on loopback: start, stop, kill and restart its parts, and talk to it.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -166,16 +168,17 @@ impl Cluster {
     /// Starts a cluster and waits until it is ready for work: API server ready, the default
     /// ServiceAccount there, all nodes Ready and without taints. Takes 3 to 5 seconds, plus about
     /// a second per 100 nodes. Builds the programs first if need be.
-    pub fn start(config: Config) -> Result<Self> {
+    pub fn start(config: impl Borrow<Config>) -> Result<Self> {
+        let config = config.borrow();
         let nonce = random_hex(4)?;
         let name = &config.name;
         let dir = env::temp_dir().join(format!("carillon-{name}-{}-{nonce}", process::id()));
         watchdog::guard_directory(&dir)?;
-        Self::start_in(config, dir, false)
+        Self::start_in(config, &dir, false)
     }
 
     /// `dir` must not exist; it is removed again when the start fails.
-    pub(crate) fn start_in(config: Config, dir: PathBuf, detached: bool) -> Result<Self> {
+    pub(crate) fn start_in(config: &Config, dir: &Path, detached: bool) -> Result<Self> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         ensure!(
             !config.name.is_empty() && config.name.chars().all(plain),
@@ -185,7 +188,7 @@ impl Cluster {
         let tools = tools::control_plane()?;
         let mut attempt = 1;
         loop {
-            let started = Self::start_once(config.clone(), &dir, tools.clone(), detached);
+            let started = Self::start_once(config.clone(), dir, tools.clone(), detached);
             match started {
                 Err(error) if attempt < START_ATTEMPTS && is_port_clash(&error) => {
                     eprintln!(
@@ -457,7 +460,8 @@ impl Cluster {
             } else {
                 2
             });
-            result = result.and(process.stop(grace));
+            let stopped = process.stop(grace);
+            result = result.and(stopped);
         }
         result
     }
@@ -508,7 +512,7 @@ impl Cluster {
         let admin = ("admin.kubeconfig".to_owned(), "admin", "system:masters");
         for (file, user, group) in users.chain([admin]) {
             let token = random_hex(16)?;
-            csv += &format!("{token},{user},{user},\"{group}\"\n");
+            writeln!(csv, "{token},{user},{user},\"{group}\"")?;
             tokens.insert(file, token);
         }
         write_secret(&self.dir.join("tokens.csv"), &csv)?;
@@ -652,5 +656,5 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
 fn random_hex(bytes: usize) -> Result<String> {
     let mut buffer = vec![0; bytes];
     File::open("/dev/urandom")?.read_exact(&mut buffer)?;
-    Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(tools::hex(&buffer))
 }

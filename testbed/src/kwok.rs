@@ -5,8 +5,9 @@
 //! until an instant computed from the object, not a length of time. A status holds whole seconds
 //! only: the instant a container started is kept, in milliseconds, in its `containerID`.
 //!
-//! Each write carries the pod's uid, as a kubelet's does, so that a late one never hits a
-//! successor of the same name.
+//! Each write carries the pod's uid and resourceVersion: a late one never hits a successor of the
+//! same name, and of two for the same state (kwok acts on every event) only one is stored. The one
+//! that is refused needs no repetition: the change that beat it is an event, too.
 
 use serde_json::{Value, json};
 
@@ -82,8 +83,9 @@ fn template(fates: &[(&str, &str, &str)], body: &str) -> String {
         .iter()
         .map(|(name, key, or)| template_fate(name, key, or))
         .collect();
-    let uid = "metadata:\n  uid: {{ .metadata.uid | Quote }}\n";
-    format!("{}{fates}{uid}{body}", prelude.replace("PREFIX", PREFIX))
+    let guard = "metadata:\n  uid: {{ .metadata.uid | Quote }}\n  \
+                 resourceVersion: {{ .metadata.resourceVersion | Quote }}\n";
+    format!("{}{fates}{guard}{body}", prelude.replace("PREFIX", PREFIX))
 }
 
 fn conditions(ready: &str, reason: &str) -> String {
@@ -429,7 +431,7 @@ pub(crate) fn config() -> String {
         "options": {"podPlayStageParallelism": 16, "nodePlayStageParallelism": 8,
                     "nodeLeaseParallelism": 8, "podsOnNodeSyncParallelism": 8},
     });
-    let documents = vec![
+    let documents = [
         options,
         node(
             "node-ready",
@@ -457,7 +459,6 @@ pub(crate) fn config() -> String {
         pod_remove(),
     ];
     documents
-        .iter()
-        .map(|document| format!("---\n{document}\n"))
-        .collect()
+        .map(|document| document.to_string())
+        .join("\n---\n")
 }

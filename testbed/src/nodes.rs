@@ -1,11 +1,12 @@
 //! Nodes: add them, make them NotReady, stop their kubelet.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Component};
+use crate::cluster::{Cluster, Component, Config};
 use crate::kwok::NOT_READY;
 
 /// kubectl sends 300 requests before it slows down to 50 a second.
@@ -52,8 +53,9 @@ impl Cluster {
                     .map(drop)
             })
         })?;
-        self.wait_nodes_ready(taints.len())?;
-        Ok((first..first + count).map(node_name).collect())
+        let names: Vec<String> = (first..first + count).map(node_name).collect();
+        self.wait_nodes_ready(&names)?;
+        Ok(names)
     }
 
     /// Makes the node's kubelet report Ready=False, or True again, and waits until it has.
@@ -102,37 +104,43 @@ impl Cluster {
             .map_or(0, |highest| highest + 1))
     }
 
-    /// All nodes Ready, their leases held, and no taint on them beyond those asked for.
-    fn wait_nodes_ready(&self, _taints: usize) -> Result<()> {
+    /// Waits until the kubelets of these nodes are at work (they hold the nodes' leases), and the
+    /// taint is gone that each node has until kube-controller-manager has seen it Ready.
+    fn wait_nodes_ready(&self, names: &[String]) -> Result<()> {
+        let Config {
+            kwok,
+            controller_manager,
+            ..
+        } = self.config;
         let mut needed = vec![Component::ApiServer];
-        needed.extend(self.config.kwok.then_some(Component::Kwok));
-        needed.extend(
-            self.config
-                .controller_manager
-                .then_some(Component::ControllerManager),
-        );
+        needed.extend(kwok.then_some(Component::Kwok));
+        needed.extend(controller_manager.then_some(Component::ControllerManager));
+        let list = |args: [&str; 3]| -> Result<BTreeSet<String>> {
+            let lines = self.kubectl_ok(["get", "--chunk-size=0"].into_iter().chain(args))?;
+            Ok(lines.lines().map(str::to_owned).collect())
+        };
+        let leases = ["leases", "--namespace=kube-node-lease", "--output=name"];
+        let tainted = [
+            "nodes",
+            "--show-kind=false",
+            "--output=go-template={{range .items}}{{$name := .metadata.name}}{{range .spec.taints}}\
+             {{if eq .key \"node.kubernetes.io/not-ready\"}}{{$name}}\n{{end}}{{end}}{{end}}",
+        ];
         self.wait_component("all nodes are ready", &needed, || {
-            // One line per node: what is in its way.
-            let obstacles = self.kubectl_ok([
-                "get",
-                "nodes",
-                "--output=go-template={{range .items}}{{range .spec.taints}}\
-                 {{if eq .key \"node.kubernetes.io/not-ready\"}}tainted\n{{end}}{{end}}{{end}}",
-            ])?;
-            if !obstacles.is_empty() && self.config.controller_manager {
-                return Ok(None);
+            if kwok {
+                let held = list(leases)?;
+                let lease = |name: &String| format!("lease.coordination.k8s.io/{name}");
+                if !names.iter().all(|name| held.contains(&lease(name))) {
+                    return Ok(None);
+                }
             }
-            if !self.config.kwok {
-                return Ok(Some(()));
+            if controller_manager {
+                let tainted = list(tainted)?;
+                if names.iter().any(|name| tainted.contains(name)) {
+                    return Ok(None);
+                }
             }
-            let count = |kind: &str, more: &str| -> Result<usize> {
-                Ok(self
-                    .kubectl_ok(["get", kind, "--output=name", more])?
-                    .lines()
-                    .count())
-            };
-            let leases = count("leases", "--namespace=kube-node-lease")?;
-            Ok((leases >= count("nodes", "--show-kind")?).then_some(()))
+            Ok(Some(()))
         })
     }
 }
@@ -143,7 +151,7 @@ fn node_name(index: usize) -> String {
 
 fn node(
     index: usize,
-    allocatable: &std::collections::BTreeMap<String, String>,
+    allocatable: &BTreeMap<String, String>,
     labels: &[(&str, &str)],
     taints: &[Taint],
 ) -> Value {

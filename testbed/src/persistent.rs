@@ -45,7 +45,7 @@ impl Status {
 }
 
 /// Starts a cluster that stays when this process ends. Until it is complete it ends with us.
-pub fn up(config: Config) -> Result<Status> {
+pub fn up(config: &Config) -> Result<Status> {
     let name = config.name.clone();
     let _lock = lock(&name)?;
     if let Some(state) = read(&name)? {
@@ -62,7 +62,7 @@ pub fn up(config: Config) -> Result<Status> {
     // Left by a start that was killed: a complete one has a state file.
     let _ = fs::remove_dir_all(&dir);
     watchdog::guard_directory(&dir)?;
-    let mut cluster = Cluster::start_in(config, dir.clone(), true)?;
+    let mut cluster = Cluster::start_in(config, &dir, true)?;
     let processes = mem::take(&mut *cluster.processes());
     let identities = processes
         .iter()

@@ -241,12 +241,15 @@ fn key(source: &Path, flags: &[&str]) -> Result<String> {
         hash.update(flag.as_bytes());
         hash.update([0]);
     }
-    let hex = hash.finalize().iter().fold(String::new(), |mut hex, byte| {
-        hex.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-        hex.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
-        hex
-    });
-    Ok(hex[..16].to_owned())
+    Ok(hex(&hash.finalize()[..8]))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 fn check_go(source: &Path, module: &Module) -> Result<()> {

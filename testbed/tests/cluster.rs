@@ -458,7 +458,7 @@ fn victim() -> Result<()> {
     // A stopped process does not end by SIGTERM alone.
     cluster.signal(Component::Scheduler, Signal::STOP)?;
     println!("\nvictim {} {}", cluster.dir().display(), pids.join(" "));
-    std::thread::sleep(Duration::from_secs(600));
+    std::thread::sleep(Duration::from_mins(10));
     bail!("nobody killed the victim")
 }
 

@@ -1,5 +1,7 @@
 //! What the tests against a real API server share: one cluster per test binary, and kubectl on it.
 
+#![allow(clippy::missing_panics_doc)] // a panic is how a test fails
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -52,6 +54,7 @@ impl Answer {
 
     /// Panics with what it said unless it succeeded.
     #[track_caller]
+    #[allow(clippy::return_self_not_must_use)] // often an end in itself
     pub fn succeeded(self) -> Self {
         assert!(self.ok, "kubectl failed: {}", self.text());
         self
@@ -99,7 +102,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_mins(1),
             "not within a minute: {what}"
         );
         sleep(Duration::from_millis(200));

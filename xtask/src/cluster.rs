@@ -105,7 +105,7 @@ fn up(name: &str, options: &Up) -> Result<()> {
     };
     eprintln!("starting cluster {name} with {} nodes", options.nodes);
     let start = Instant::now();
-    let status = persistent::up(config)?;
+    let status = persistent::up(&config)?;
     println!(
         "cluster {name} is up after {:.1}s: {}",
         start.elapsed().as_secs_f64(),

@@ -6,6 +6,8 @@
 //! servers know more fields than we do. Descriptions are left out: they are nine tenths of the
 //! size, and a CRD over 256 KiB cannot be handled by `kubectl apply`.
 
+use std::slice::from_ref;
+
 use k8s_openapi::api::core::v1::PodSpec;
 use kube::core::{Reason, Rule};
 use schemars::generate::SchemaSettings;
@@ -122,7 +124,7 @@ fn template_metadata() -> Value {
     )
     .reason(Reason::FieldValueForbidden);
     with_rules(&mut properties["labels"], &[not_ours.clone(), not_kruise]);
-    with_rules(&mut properties["annotations"], &[not_ours.clone()]);
+    with_rules(&mut properties["annotations"], from_ref(&not_ours));
     with_rules(&mut properties["finalizers"], &[not_ours]);
     metadata
 }

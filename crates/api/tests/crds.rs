@@ -1,5 +1,7 @@
 //! Properties of the generated CRDs that need no API server.
 
+#![allow(clippy::unwrap_used)] // a test may panic
+
 use carillon_api::crds;
 use serde_json::{Value, json};
 

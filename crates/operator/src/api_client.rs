@@ -133,12 +133,10 @@ impl Transport {
                         .headers_mut()
                         .entry(header::USER_AGENT)
                         .or_insert(USER_AGENT);
-                    let method = request.method().clone();
-                    let uri = request.uri().clone();
-                    let begin = Instant::now();
+                    let mut observation = Observation::begin(metrics, &request);
                     let result = service.oneshot(request).await.map_err(Into::into);
-                    let status = result.as_ref().ok().map(Response::status);
-                    observe(&metrics, &method, &uri, status, begin.elapsed());
+                    observation.status = result.as_ref().ok().map(Response::status);
+                    drop(observation);
                     result.map(|response| {
                         response.map(|body| body.map_err(Into::into).boxed_unsync())
                     })
@@ -618,35 +616,54 @@ pub(crate) fn causes(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-fn observe(
-    metrics: &Metrics,
-    method: &Method,
-    uri: &Uri,
+/// Counts a request when it ends, also when nobody waits for it any more.
+struct Observation {
+    metrics: Arc<Metrics>,
+    method: Method,
+    uri: Uri,
+    begin: Instant,
     status: Option<StatusCode>,
-    took: Duration,
-) {
-    let (verb, resource, subresource) = classify(method, uri);
-    let code = status.as_ref().map_or("<error>", StatusCode::as_str);
-    metrics
-        .rest_client_requests
-        .with_label_values(&[code, method.as_str()])
-        .inc();
-    metrics
-        .rest_client_request_duration
-        .with_label_values(&[verb])
-        .observe(took.as_secs_f64());
-    let joined;
-    let resource = match subresource {
-        None => resource,
-        Some(sub) => {
-            joined = format!("{resource}/{sub}");
-            &joined
+}
+
+impl Observation {
+    fn begin<B>(metrics: Arc<Metrics>, request: &Request<B>) -> Self {
+        Self {
+            metrics,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            begin: Instant::now(),
+            status: None,
         }
-    };
-    metrics
-        .api_requests
-        .with_label_values(&[verb, resource, code])
-        .inc();
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        let (verb, resource, subresource) = classify(&self.method, &self.uri);
+        // client-go's word for no response.
+        let code = self.status.as_ref().map_or("<error>", StatusCode::as_str);
+        let joined;
+        let resource = match subresource {
+            None => resource,
+            Some(subresource) => {
+                joined = format!("{resource}/{subresource}");
+                &joined
+            }
+        };
+        let metrics = &self.metrics;
+        metrics
+            .rest_client_requests
+            .with_label_values(&[code, self.method.as_str()])
+            .inc();
+        metrics
+            .rest_client_request_duration
+            .with_label_values(&[verb])
+            .observe(self.begin.elapsed().as_secs_f64());
+        metrics
+            .api_requests
+            .with_label_values(&[verb, resource, code])
+            .inc();
+    }
 }
 
 /// Verb (RBAC's word), resource and subresource of a request.
@@ -771,7 +788,7 @@ mod tests {
         let mut bucket = Bucket::full(rate, now);
         let waits: Vec<_> = (0..4).map(|_| bucket.take(now).as_millis()).collect();
         assert_eq!(waits, [0, 0, 100, 200]);
-        let later = now + Duration::from_secs(60);
+        let later = now + Duration::from_mins(1);
         let waits: Vec<_> = (0..3).map(|_| bucket.take(later).as_millis()).collect();
         assert_eq!(waits, [0, 0, 100], "a pause earns no more than the burst");
     }

@@ -359,22 +359,29 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         self.0.lock().queue.depth()
     }
 
-    fn done(&self, key: &K, retry: bool) -> Duration {
+    fn done(&self, key: &K, ended: Ended) -> Duration {
         let mut state = self.0.lock();
         let now = now();
-        let delay = if retry {
-            self.0.retries.inc();
-            state.queue.add_rate_limited(key.clone(), now)
-        } else {
-            state.queue.forget(key);
-            Duration::ZERO
+        let delay = match ended {
+            Ended::Failed => {
+                self.0.retries.inc();
+                state.queue.add_rate_limited(key.clone(), now)
+            }
+            Ended::Untried(delay) => {
+                state.queue.add_after(key.clone(), delay, now);
+                delay
+            }
+            Ended::Succeeded => {
+                state.queue.forget(key);
+                Duration::ZERO
+            }
         };
         if let Some(began) = state.queue.done(key, now) {
             self.0
                 .work_duration
                 .observe(now.saturating_duration_since(began).as_secs_f64());
         }
-        self.0.changed_while(state, retry);
+        self.0.changed_while(state, ended != Ended::Succeeded);
         delay
     }
 }
@@ -446,11 +453,26 @@ pub struct Claim<K: Clone + Eq + Hash + Send + 'static> {
     key: Option<K>,
 }
 
+/// How the processing of a key ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Ended {
+    Succeeded,
+    Failed,
+    Untried(Duration),
+}
+
 impl<K: Clone + Eq + Hash + Send + 'static> Claim<K> {
     /// The key succeeded: its failures are forgotten.
     pub fn done(mut self) {
         if let Some(key) = self.key.take() {
-            self.queue.done(&key, false);
+            self.queue.done(&key, Ended::Succeeded);
+        }
+    }
+
+    /// Nothing was tried: the key comes again after `delay`, its failures as they are.
+    pub fn later(mut self, delay: Duration) {
+        if let Some(key) = self.key.take() {
+            self.queue.done(&key, Ended::Untried(delay));
         }
     }
 
@@ -458,7 +480,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Claim<K> {
     pub fn retry(mut self) -> Duration {
         self.key
             .take()
-            .map_or(Duration::ZERO, |key| self.queue.done(&key, true))
+            .map_or(Duration::ZERO, |key| self.queue.done(&key, Ended::Failed))
     }
 }
 
@@ -474,7 +496,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Deref for Claim<K> {
 impl<K: Clone + Eq + Hash + Send + 'static> Drop for Claim<K> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
-            self.queue.done(&key, true);
+            self.queue.done(&key, Ended::Failed);
         }
     }
 }
@@ -642,7 +664,7 @@ mod tests {
     async fn a_worker_that_sleeps_towards_a_late_key_is_woken_for_an_earlier_one() {
         let (q, _m) = shell();
         let begin = tokio::time::Instant::now();
-        q.add_after(1, Duration::from_secs(60));
+        q.add_after(1, Duration::from_mins(1));
         let worker = tokio::spawn({
             let q = q.clone();
             async move { q.get().await.map(|claim| *claim) }

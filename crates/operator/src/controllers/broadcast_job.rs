@@ -17,13 +17,13 @@ use crate::apply::{self, Answer, Applied, Means};
 use crate::event::{Event, EventSink, Regarding, Severity};
 use crate::gate::{Gate, Kind, Passage};
 use crate::metrics::Metrics;
-use crate::queue::WorkQueue;
+use crate::queue::{Claim, WorkQueue};
 use crate::request;
 use crate::store::{Store, Tables};
 use crate::watch;
 
 /// Name in logs, metrics and the work queue.
-pub const NAME: &str = "broadcast_job";
+pub const NAME: &str = "broadcastjob";
 /// `reportingController` of our events.
 const REPORTER: &str = "carillon.dev/broadcastjob-controller";
 /// How soon a job whose own writes are not yet seen is looked at again.
@@ -72,7 +72,9 @@ pub struct Memory {
 enum Next {
     /// Nothing until something happens, or until this time.
     Wait(Option<Timestamp>),
-    /// Soon.
+    /// Again when the caches have caught up.
+    Gated,
+    /// Again after this time.
     After(Duration),
     /// The object is gone.
     Forget,
@@ -101,15 +103,21 @@ impl BroadcastJobs {
             let seconds = begin.elapsed().as_secs_f64();
             self.metrics.broadcastjob_sync_duration.with_label_values(&[result]).observe(seconds);
             self.metrics.broadcastjob_syncs.with_label_values(&[result]).inc();
-            self.schedule(uid, &next);
+            self.schedule(claim, &next);
         }
     }
 
-    fn schedule(&self, uid: Uid, next: &Next) {
-        if !matches!(next, Next::Failed) {
-            self.queue.forget(&uid);
-        }
+    fn schedule(&self, claim: Claim<Uid>, next: &Next) {
+        let uid = *claim;
         match next {
+            Next::Gated => {
+                claim.later(GATE_RETRY);
+                return;
+            }
+            Next::Failed => {
+                claim.retry();
+                return;
+            }
             Next::Wait(None) => {}
             Next::Wait(Some(time)) => {
                 let wait = time.duration_since(Timestamp::now());
@@ -118,15 +126,13 @@ impl BroadcastJobs {
                 self.queue.add_after(uid, wait + Duration::from_millis(1));
             }
             Next::After(delay) => self.queue.add_after(uid, *delay),
-            Next::Failed => {
-                self.queue.add_rate_limited(uid);
-            }
             Next::Forget => {
                 lock(&self.gate).forget(uid);
                 lock(&self.memory).remove(&uid);
                 self.queue.drop_key(&uid);
             }
         }
+        claim.done();
     }
 
     async fn sync(&self, uid: Uid) -> Next {
@@ -136,7 +142,7 @@ impl BroadcastJobs {
             let tables = self.store.read();
             match tables.job(uid) {
                 Some(job) if self.may_pass(&tables, job) => Some((job.clone(), self.plan(&tables, job, now))),
-                Some(_) => return Next::After(GATE_RETRY),
+                Some(_) => return Next::Gated,
                 None => None,
             }
         };

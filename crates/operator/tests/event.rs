@@ -1,0 +1,112 @@
+//! Events on their way to the API server.
+
+// The functions that tests share are tests too.
+#![allow(clippy::unwrap_used)]
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use carillon_operator::{
+    api_client::{RequestBody, Transport, Writes},
+    event::{self, Event, EventSink, EventWriter, Regarding, Severity},
+    lease::Leadership,
+    metrics::Metrics,
+};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+fn event(note: &str) -> Event {
+    Event {
+        regarding: Regarding {
+            api_version: "carillon.dev/v1alpha1",
+            kind: "BroadcastJob",
+            namespace: "ns".into(),
+            name: "job".into(),
+            uid: "7".into(),
+        },
+        controller: "carillon.dev/broadcastjob-controller",
+        severity: Severity::Warning,
+        action: "CreatePods",
+        reason: "PodsRefused".into(),
+        note: note.into(),
+    }
+}
+
+type Written = mpsc::UnboundedReceiver<(String, serde_json::Value)>;
+
+fn sink(leadership: Leadership) -> (EventSink, EventWriter, Written, Arc<Metrics>) {
+    let (sender, written) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<RequestBody>| {
+        let sender = sender.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let body = serde_json::from_slice(&body).unwrap();
+            let _ = sender.send((parts.uri.to_string(), body));
+            Ok::<_, tower::BoxError>(Response::new(Full::new(Bytes::new())))
+        }
+    });
+    let metrics = Metrics::new().unwrap();
+    let transport = Transport::new(service, Arc::clone(&metrics));
+    let writes = Writes::new(transport, leadership.clone(), 1, None);
+    let (sink, task) = event::channel(writes, leadership, "host_1", &metrics);
+    (sink, task, written, metrics)
+}
+
+#[tokio::test]
+async fn an_event_says_who_what_and_why() {
+    let (sink, task, mut written, metrics) = sink(Leadership::always());
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn(task.run(shutdown.clone()));
+    sink.publish(event("quota"));
+    sink.publish(event("quota"));
+    let (path, body) = written.recv().await.unwrap();
+    assert_eq!(path, "/apis/events.k8s.io/v1/namespaces/ns/events");
+    for (field, value) in [
+        ("/apiVersion", "events.k8s.io/v1"),
+        ("/kind", "Event"),
+        ("/type", "Warning"),
+        ("/reason", "PodsRefused"),
+        ("/action", "CreatePods"),
+        ("/note", "quota"),
+        (
+            "/reportingController",
+            "carillon.dev/broadcastjob-controller",
+        ),
+        ("/reportingInstance", "host_1"),
+        ("/regarding/kind", "BroadcastJob"),
+        ("/regarding/uid", "7"),
+        ("/metadata/namespace", "ns"),
+    ] {
+        assert_eq!(body.pointer(field).unwrap(), value, "{field}");
+    }
+    // What waits when the process stops is still written; a repetition is not.
+    sink.publish(event("last words"));
+    shutdown.cancel();
+    task.await.unwrap();
+    assert_eq!(written.recv().await.unwrap().1["note"], "last words");
+    assert!(written.try_recv().is_err());
+    assert_eq!(metrics.events.with_label_values(&["Warning"]).get(), 2);
+}
+
+#[tokio::test]
+async fn a_follower_says_nothing() {
+    let (sink, task, mut written, metrics) = sink(Leadership::standby());
+    tokio::spawn(task.run(CancellationToken::new()));
+    sink.publish(event("quota"));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(written.try_recv().is_err());
+    assert_eq!(metrics.events_dropped.get(), 0, "this is no loss");
+}
+
+#[tokio::test]
+async fn a_full_queue_drops_and_counts() {
+    let (sink, task, _written, metrics) = sink(Leadership::always());
+    for n in 0..1100 {
+        sink.publish(event(&n.to_string()));
+    }
+    assert_eq!(metrics.events_dropped.get(), 1100 - 1024);
+    drop(task);
+}
