@@ -104,8 +104,8 @@ impl Cluster {
             .map_or(0, |highest| highest + 1))
     }
 
-    /// Waits until the kubelets of these nodes are at work (they hold the nodes' leases), and the
-    /// taint is gone that each node has until kube-controller-manager has seen it Ready.
+    /// Waits until the kubelets of these nodes are at work (they hold the nodes' leases), and
+    /// kube-controller-manager sees no reason to taint them.
     fn wait_nodes_ready(&self, names: &[String]) -> Result<()> {
         let Config {
             kwok,

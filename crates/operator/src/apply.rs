@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use carillon_plan::Uid;
 use carillon_plan::action::{Action, OnError, Plan, Step};
 use carillon_plan::broadcast_job::{Job, Refused, Template, settle};
 use carillon_plan::pod_body::{PodPlacement, pod_body};
-use carillon_plan::Uid;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -74,7 +74,13 @@ pub async fn apply(means: Means<'_>, job: &Job, plan: Plan, now: Timestamp) -> A
     let not_after = BootTime::now().after(PLAN_LIFE);
     let mut applied = Applied::default();
     for step in plan.steps {
-        let run = Run { means, job, not_after, now, created: applied.created };
+        let run = Run {
+            means,
+            job,
+            not_after,
+            now,
+            created: applied.created,
+        };
         let ok = run.step(step, &mut applied).await;
         if !ok {
             break;
@@ -107,7 +113,11 @@ enum Done {
 impl Run<'_> {
     /// Whether the later steps may follow.
     async fn step(self, step: Step, applied: &mut Applied) -> bool {
-        let mut size = if step.slow_start { 1 } else { step.actions.len() };
+        let mut size = if step.slow_start {
+            1
+        } else {
+            step.actions.len()
+        };
         let mut actions = step.actions.into_iter().peekable();
         while actions.peek().is_some() {
             let batch: Vec<Action> = actions.by_ref().take(size).collect();
@@ -150,7 +160,10 @@ impl Run<'_> {
             }
             Action::WriteSlice(slice) => {
                 let request = request::write_slice(&self.job.owner, &slice);
-                Ok(Done::Wrote(Kind::Slice, self.write(request, None).await?.rv()))
+                Ok(Done::Wrote(
+                    Kind::Slice,
+                    self.write(request, None).await?.rv(),
+                ))
             }
             Action::CreatePod { pod, node } => self.create_pod(&pod, &node).await,
             Action::DeletePod { pod, uid, rv } => {
@@ -173,7 +186,10 @@ impl Run<'_> {
                     return Ok(Done::Nothing);
                 }
                 let request = request::write_status(&self.job.owner, self.job.rv, &old, &new);
-                Ok(Done::Wrote(Kind::Job, self.write(request, None).await?.rv()))
+                Ok(Done::Wrote(
+                    Kind::Job,
+                    self.write(request, None).await?.rv(),
+                ))
             }
             Action::DeleteJob => {
                 let request = request::delete_job(&self.job.owner, self.job.rv);
@@ -229,7 +245,10 @@ impl Run<'_> {
             Err(SendError::Refused(status)) => {
                 let message = status.message.clone();
                 let refused = |reason| Template::Refused {
-                    problem: Refused { reason, message: printable(&message) },
+                    problem: Refused {
+                        reason,
+                        message: printable(&message),
+                    },
                     at: self.now,
                 };
                 match status.code {
@@ -279,7 +298,8 @@ impl Applied {
                     reasons::POD_CREATION_FAILING
                 };
                 let message = printable(&status.message);
-                self.answers.push(Answer::CreationRefused(Refused { reason, message }));
+                self.answers
+                    .push(Answer::CreationRefused(Refused { reason, message }));
             }
         }
         self.failed.get_or_insert((word, error));
@@ -308,7 +328,13 @@ pub async fn found(
 pub fn settled<T>(result: Result<T, SendError>) -> Result<Option<T>, SendError> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.refused().is_some_and(|s| s.code == 404 || s.code == 409) => Ok(None),
+        Err(error)
+            if error
+                .refused()
+                .is_some_and(|s| s.code == 404 || s.code == 409) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
@@ -320,7 +346,9 @@ fn is_quota(message: &str) -> bool {
 
 fn is_terminating(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+    causes
+        .into_iter()
+        .any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 /// The API server repeats what users wrote.

@@ -58,7 +58,10 @@ impl Versions {
     }
 
     fn has_seen(&self, written: &Self) -> bool {
-        self.0.iter().zip(written.0).all(|(seen, written)| *seen >= written)
+        self.0
+            .iter()
+            .zip(written.0)
+            .all(|(seen, written)| *seen >= written)
     }
 }
 
@@ -91,7 +94,11 @@ pub enum Passage {
 impl Gate {
     /// Remembers a write.
     pub fn wrote(&mut self, uid: Uid, kind: Kind, rv: u64) {
-        self.written.entry(uid).or_default().versions.raise(kind, rv);
+        self.written
+            .entry(uid)
+            .or_default()
+            .versions
+            .raise(kind, rv);
     }
 
     /// Whether `uid` may be planned from caches that have `seen` these versions.
@@ -114,7 +121,9 @@ impl Gate {
 
     /// The last version of `kind` written for `uid`.
     pub fn last_written(&self, uid: Uid, kind: Kind) -> u64 {
-        self.written.get(&uid).map_or(0, |written| written.versions.of(kind))
+        self.written
+            .get(&uid)
+            .map_or(0, |written| written.versions.of(kind))
     }
 
     /// Forgets an object that is gone.
@@ -128,7 +137,9 @@ mod tests {
     use super::*;
 
     fn uid(n: u8) -> Uid {
-        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f{n:02x}").parse().unwrap()
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f{n:02x}")
+            .parse()
+            .unwrap()
     }
 
     fn seen(kind: Kind, rv: u64) -> Versions {
@@ -146,7 +157,10 @@ mod tests {
         let later = now + Duration::from_secs(2);
         let waited = Passage::Open(Duration::from_secs(2));
         assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 7), later), waited);
-        assert_eq!(gate.ask(uid(2), &Versions::default(), now), Passage::Open(Duration::ZERO));
+        assert_eq!(
+            gate.ask(uid(2), &Versions::default(), now),
+            Passage::Open(Duration::ZERO)
+        );
     }
 
     #[test]
@@ -155,7 +169,13 @@ mod tests {
         gate.wrote(uid(1), Kind::Pod, 7);
         assert_eq!(gate.ask(uid(1), &Versions::default(), now), Passage::Wait);
         let late = now + LONGEST_WAIT;
-        assert_eq!(gate.ask(uid(1), &Versions::default(), late), Passage::Overdue);
-        assert_eq!(gate.ask(uid(1), &Versions::default(), late), Passage::Open(Duration::ZERO));
+        assert_eq!(
+            gate.ask(uid(1), &Versions::default(), late),
+            Passage::Overdue
+        );
+        assert_eq!(
+            gate.ask(uid(1), &Versions::default(), late),
+            Passage::Open(Duration::ZERO)
+        );
     }
 }

@@ -29,7 +29,10 @@ async fn main() -> ExitCode {
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once.
 fn stop_on_signal() -> std::io::Result<CancellationToken> {
     let stop = CancellationToken::new();
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut term, mut int) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
     let token = stop.clone();
     tokio::spawn(async move {
         for again in [false, true] {

@@ -23,7 +23,10 @@ fn pods(namespace: &str, name: &str) -> String {
 
 /// Our own objects of a namespace, or one of them.
 fn ours(plural: &str, namespace: &str, name: &str) -> String {
-    path(&format!("/apis/{API_VERSION}/namespaces/{namespace}/{plural}"), name)
+    path(
+        &format!("/apis/{API_VERSION}/namespaces/{namespace}/{plural}"),
+        name,
+    )
 }
 
 fn path(collection: &str, name: &str) -> String {
@@ -43,7 +46,10 @@ fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Req
         *request.uri_mut() = uri;
     }
     let headers = request.headers_mut();
-    headers.insert(header::ACCEPT, header::HeaderValue::from_static(ACCEPT_METADATA));
+    headers.insert(
+        header::ACCEPT,
+        header::HeaderValue::from_static(ACCEPT_METADATA),
+    );
     if let (Some(_), Ok(content)) = (body, header::HeaderValue::from_str(content)) {
         headers.insert(header::CONTENT_TYPE, content);
     }
@@ -53,7 +59,12 @@ fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Req
 /// Creates a pod, or only asks whether it would be created.
 pub fn create_pod(namespace: &str, body: &Value, dry_run: bool) -> Request<Vec<u8>> {
     let query = if dry_run { "?dryRun=All" } else { "" };
-    build(Method::POST, &format!("{}{query}", pods(namespace, "")), JSON, Some(body))
+    build(
+        Method::POST,
+        &format!("{}{query}", pods(namespace, "")),
+        JSON,
+        Some(body),
+    )
 }
 
 /// Reads a pod's metadata, from the quorum.
@@ -63,7 +74,12 @@ pub fn get_pod(namespace: &str, name: &str) -> Request<Vec<u8>> {
 
 /// Deletes the pod that was judged and no other.
 pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec<u8>> {
-    build(Method::DELETE, &pods(namespace, name), JSON, Some(&delete_options(uid, rv)))
+    build(
+        Method::DELETE,
+        &pods(namespace, name),
+        JSON,
+        Some(&delete_options(uid, rv)),
+    )
 }
 
 /// Removes our finalizer from a pod and leaves those of others.
@@ -72,12 +88,22 @@ pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
         "uid": uid.to_string(),
         "$deleteFromPrimitiveList/finalizers": [FINALIZER_RESULT_TRACKING],
     }});
-    build(Method::PATCH, &pods(namespace, name), STRATEGIC, Some(&body))
+    build(
+        Method::PATCH,
+        &pods(namespace, name),
+        STRATEGIC,
+        Some(&body),
+    )
 }
 
 /// Reads a job's metadata, from the quorum.
 pub fn get_job(namespace: &str, name: &str) -> Request<Vec<u8>> {
-    build(Method::GET, &ours("broadcastjobs", namespace, name), JSON, None)
+    build(
+        Method::GET,
+        &ours("broadcastjobs", namespace, name),
+        JSON,
+        None,
+    )
 }
 
 /// Deletes a job; garbage collection deletes its pods and slices.
@@ -114,7 +140,10 @@ pub fn write_status(owner: &PodOwner, rv: u64, old: &Value, new: &Value) -> Requ
 /// Creates a slice, or writes one that is still at the version it was planned from.
 pub fn write_slice(owner: &PodOwner, slice: &SliceWrite) -> Request<Vec<u8>> {
     let name = name::slice(&owner.name, owner.uid, slice.index);
-    let content = [("sealed", json!(slice.sealed)), ("results", json!(slice.results))];
+    let content = [
+        ("sealed", json!(slice.sealed)),
+        ("results", json!(slice.results)),
+    ];
     let mut body = json!({});
     for (key, value) in content {
         body[key] = value;
@@ -136,7 +165,12 @@ pub fn write_slice(owner: &PodOwner, slice: &SliceWrite) -> Request<Vec<u8>> {
         "labels": labels,
         "ownerReferences": [owner.reference()],
     });
-    build(Method::POST, &ours("noderesultslices", &owner.namespace, ""), JSON, Some(&body))
+    build(
+        Method::POST,
+        &ours("noderesultslices", &owner.namespace, ""),
+        JSON,
+        Some(&body),
+    )
 }
 
 #[cfg(test)]
@@ -183,12 +217,29 @@ mod tests {
 
     #[test]
     fn a_slice_is_created_with_its_owner_or_patched_at_its_version() {
-        let slice = SliceWrite { index: 2, rv: None, sealed: true, results: vec![] };
+        let slice = SliceWrite {
+            index: 2,
+            rv: None,
+            sealed: true,
+            results: vec![],
+        };
         let created = write_slice(&owner(), &slice);
         assert_eq!(created.method(), Method::POST);
-        assert_eq!(body(&created)["metadata"]["ownerReferences"][0]["name"], "fix");
-        assert_eq!(body(&created)["metadata"]["labels"]["carillon.dev/slice-index"], "2");
-        let patched = write_slice(&owner(), &SliceWrite { rv: Some(9), ..slice });
+        assert_eq!(
+            body(&created)["metadata"]["ownerReferences"][0]["name"],
+            "fix"
+        );
+        assert_eq!(
+            body(&created)["metadata"]["labels"]["carillon.dev/slice-index"],
+            "2"
+        );
+        let patched = write_slice(
+            &owner(),
+            &SliceWrite {
+                rv: Some(9),
+                ..slice
+            },
+        );
         assert_eq!(patched.method(), Method::PATCH);
         assert_eq!(body(&patched)["metadata"], json!({"resourceVersion": "9"}));
     }

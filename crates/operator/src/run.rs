@@ -24,8 +24,10 @@ use crate::store::{Row, Store, StoreSink};
 use crate::watch::{self, Source};
 
 /// A failing sync waits this long, doubled up to a minute.
-const BACKOFF: Backoff =
-    Backoff { base: Duration::from_millis(100), max: Duration::from_secs(60) };
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    max: Duration::from_secs(60),
+};
 /// How long a stopping process lets running syncs finish.
 const FINISH_WITHIN: Duration = Duration::from_secs(10);
 
@@ -42,14 +44,22 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
         Some(lease) => {
             let settings = lease::Settings::new(lease, &kube.default_namespace);
             let transport = Transport::connect(&kube, metrics.clone())?;
-            Some(Elector::start(transport, settings, identity.clone(), &metrics, |reason| {
-                tracing::error!(reason, "leadership lost; exiting");
-                std::process::exit(1);
-            })?)
+            Some(Elector::start(
+                transport,
+                settings,
+                identity.clone(),
+                &metrics,
+                |reason| {
+                    tracing::error!(reason, "leadership lost; exiting");
+                    std::process::exit(1);
+                },
+            )?)
         }
         None => None,
     };
-    let leadership = elector.as_ref().map_or_else(Leadership::always, Elector::leadership);
+    let leadership = elector
+        .as_ref()
+        .map_or_else(Leadership::always, Elector::leadership);
 
     // Caches: one watch per kind, in every replica.
     let store = Store::new();
@@ -65,7 +75,12 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let handles = vec![
         watching.start::<SlimNode>("", "v1", "", &mut tasks),
         watching.start::<SlimJob>(names::GROUP, names::VERSION, "", &mut tasks),
-        watching.start::<SlimSlice>(names::GROUP, names::VERSION, names::LABEL_BROADCAST_JOB_UID, &mut tasks),
+        watching.start::<SlimSlice>(
+            names::GROUP,
+            names::VERSION,
+            names::LABEL_BROADCAST_JOB_UID,
+            &mut tasks,
+        ),
         watching.start::<SlimPod>("", "v1", names::LABEL_BROADCAST_JOB_UID, &mut tasks),
     ];
 
@@ -87,7 +102,10 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let ready = handles.iter().cloned().map(Check::synced).collect();
     let listener = http::bind("--http-address", config.http_address).await?;
     let router = http::public(metrics.clone(), vec![], ready);
-    tasks.spawn(log_end("http", http::serve(listener, router, shutdown.clone())));
+    tasks.spawn(log_end(
+        "http",
+        http::serve(listener, router, shutdown.clone()),
+    ));
     if let Some(address) = config.debug_address {
         let listener = http::bind("--debug-address", address).await?;
         let (store, queue) = (store.clone(), queue.clone());
@@ -95,7 +113,10 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
             Box::new(move || broadcast_job::debug(&store)),
             Box::new(move || serde_json::json!(queue.view())),
         );
-        tasks.spawn(log_end("debug", http::serve(listener, router, shutdown.clone())));
+        tasks.spawn(log_end(
+            "debug",
+            http::serve(listener, router, shutdown.clone()),
+        ));
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, http = %config.http_address, "started");
 
@@ -138,8 +159,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     // Stop: finish or abandon cleanly, then let another replica lead.
     tracing::info!("stopping");
     queue.shutdown();
-    let finished =
-        tokio::time::timeout(FINISH_WITHIN, async { while workers.join_next().await.is_some() {} });
+    let finished = tokio::time::timeout(FINISH_WITHIN, async {
+        while workers.join_next().await.is_some() {}
+    });
     if finished.await.is_err() {
         tracing::warn!("a sync did not finish in time and is abandoned");
         workers.shutdown().await;
@@ -177,10 +199,19 @@ impl Watching<'_> {
         tasks: &mut JoinSet<()>,
     ) -> watch::Handle {
         let kind = K::KIND.word();
-        let source = Source { kind, group, version, plural: kind, labels: label.to_owned() };
+        let source = Source {
+            kind,
+            group,
+            version,
+            plural: kind,
+            labels: label.to_owned(),
+        };
         // Nodes have no namespace.
-        let namespaces: &[String] =
-            if K::KIND == Kind::Node { &[] } else { &self.config.namespaces };
+        let namespaces: &[String] = if K::KIND == Kind::Node {
+            &[]
+        } else {
+            &self.config.namespaces
+        };
         let batch = self.config.job_sync_batch_period;
         let (handle, loops) = watch::prepare::<K, _>(
             &self.transport,
@@ -196,10 +227,7 @@ impl Watching<'_> {
     }
 }
 
-async fn log_end(
-    what: &'static str,
-    server: impl Future<Output = std::io::Result<()>>,
-) {
+async fn log_end(what: &'static str, server: impl Future<Output = std::io::Result<()>>) {
     if let Err(error) = server.await {
         tracing::error!(what, %error, "server ended");
     }

@@ -21,7 +21,11 @@ use serde_json::Value;
 
 /// Metadata of any object, with those of its labels that are read.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, bound = "L: Deserialize<'de> + Default")]
+#[serde(
+    rename_all = "camelCase",
+    default,
+    bound = "L: Deserialize<'de> + Default"
+)]
 pub struct SlimMeta<L = Labels> {
     /// Name.
     pub name: String,
@@ -211,8 +215,13 @@ struct Terminated {
 
 /// Reasons with which the kubelet ends pods for the cluster's sake, besides the condition
 /// DisruptionTarget of newer versions.
-const KUBELET_DISRUPTIONS: [&str; 5] =
-    ["Evicted", "Preempting", "NodeShutdown", "Terminated", "Shutdown"];
+const KUBELET_DISRUPTIONS: [&str; 5] = [
+    "Evicted",
+    "Preempting",
+    "NodeShutdown",
+    "Terminated",
+    "Shutdown",
+];
 
 impl SlimPod {
     /// Name and row.
@@ -271,10 +280,17 @@ impl SlimPod {
 
 fn started(container: &ContainerStatus) -> Option<Timestamp> {
     let of = |state: &ContainerState| {
-        let ended = state.terminated.as_ref().and_then(|terminated| terminated.started_at);
+        let ended = state
+            .terminated
+            .as_ref()
+            .and_then(|terminated| terminated.started_at);
         ended.or_else(|| state.running.as_ref()?.started_at)
     };
-    container.last_state.as_ref().and_then(of).or_else(|| container.state.as_ref().and_then(of))
+    container
+        .last_state
+        .as_ref()
+        .and_then(of)
+        .or_else(|| container.state.as_ref().and_then(of))
 }
 
 /// The last words: of the first container that failed, else of the last that ended.
@@ -284,7 +300,10 @@ fn end<'a>(
 ) -> Option<Box<End>> {
     let mut ends: Vec<&Terminated> = containers
         .filter_map(|container| {
-            let now = container.state.as_ref().and_then(|state| state.terminated.as_ref());
+            let now = container
+                .state
+                .as_ref()
+                .and_then(|state| state.terminated.as_ref());
             now.or_else(|| container.last_state.as_ref()?.terminated.as_ref())
         })
         .collect();
@@ -341,7 +360,13 @@ impl SlimNode {
     pub fn row(&self, strings: &mut Interner) -> Option<(Arc<str>, NodeRow)> {
         let mut pair =
             |(key, value): (&String, &String)| (strings.share(key), strings.share(value));
-        let labels = self.metadata.labels.iter().flatten().map(&mut pair).collect();
+        let labels = self
+            .metadata
+            .labels
+            .iter()
+            .flatten()
+            .map(&mut pair)
+            .collect();
         let taints = self
             .spec
             .taints
@@ -410,14 +435,19 @@ impl SlimSlice {
     /// acted on: what it hides might be run again.
     pub fn row(&self, strings: &mut Interner) -> Result<Slice, String> {
         let labels = self.metadata.labels.as_ref();
-        let index = labels.and_then(|labels| labels.slice_index.parse().ok()).ok_or_else(|| {
-            format!(
-                "NodeResultSlice {}: label {LABEL_SLICE_INDEX} is missing or no number",
-                self.metadata.name
-            )
-        })?;
-        let records: Option<Vec<Record>> =
-            self.results.iter().map(|result| result.record(strings)).collect();
+        let index = labels
+            .and_then(|labels| labels.slice_index.parse().ok())
+            .ok_or_else(|| {
+                format!(
+                    "NodeResultSlice {}: label {LABEL_SLICE_INDEX} is missing or no number",
+                    self.metadata.name
+                )
+            })?;
+        let records: Option<Vec<Record>> = self
+            .results
+            .iter()
+            .map(|result| result.record(strings))
+            .collect();
         let records = records.ok_or_else(|| {
             format!(
                 "NodeResultSlice {}: has a result this version cannot read",
@@ -425,7 +455,13 @@ impl SlimSlice {
             )
         })?;
         let uid = self.metadata.uid().unwrap_or_default();
-        Ok(Slice { index, uid, rv: self.metadata.rv(), sealed: self.sealed, records })
+        Ok(Slice {
+            index,
+            uid,
+            rv: self.metadata.rv(),
+            sealed: self.sealed,
+            records,
+        })
     }
 }
 
@@ -485,7 +521,10 @@ impl SlimJob {
             generation: meta.generation,
             rv: meta.rv(),
             deleting: meta.deletion_timestamp.is_some(),
-            resume: meta.annotations.as_ref().and_then(|annotations| annotations.resume.clone()),
+            resume: meta
+                .annotations
+                .as_ref()
+                .and_then(|annotations| annotations.resume.clone()),
         };
         Some(Job::read(meta, &self.spec, &self.status))
     }
@@ -539,7 +578,10 @@ mod tests {
                     "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
             },
         }));
-        assert_eq!((row.restarts, row.waiting.as_deref()), (3, Some("CrashLoopBackOff")));
+        assert_eq!(
+            (row.restarts, row.waiting.as_deref()),
+            (3, Some("CrashLoopBackOff"))
+        );
     }
 
     #[test]
@@ -548,13 +590,16 @@ mod tests {
             json!({"phase": "Failed", "reason": "Evicted", "message": "disk pressure"}),
             json!({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]}),
         ] {
-            assert!(pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status})).disrupted);
+            assert!(
+                pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status})).disrupted
+            );
         }
     }
 
     #[test]
     fn a_slice_with_a_result_of_a_later_version_is_not_acted_on() {
-        let mut entry = json!({"node": "n", "nodeUID": UID, "attempt": 1, "state": "Started", "pod": "p"});
+        let mut entry =
+            json!({"node": "n", "nodeUID": UID, "attempt": 1, "state": "Started", "pod": "p"});
         let mut slice = |entry: &Value| -> Result<Slice, String> {
             let slice: SlimSlice = serde_json::from_value(json!({
                 "metadata": {"name": "s", "labels": {LABEL_SLICE_INDEX: "3"}},

@@ -58,7 +58,11 @@ impl Ledger {
         if let Some(problem) = self.unreadable.values().next() {
             return Some(problem.clone());
         }
-        let gap = self.slices.iter().zip(0..).find(|(slice, index)| slice.index != *index);
+        let gap = self
+            .slices
+            .iter()
+            .zip(0..)
+            .find(|(slice, index)| slice.index != *index);
         gap.map(|(_, index)| {
             format!(
                 "NodeResultSlice with carillon.dev/slice-index={index} is missing; its results are \
@@ -68,7 +72,10 @@ impl Ledger {
     }
 
     fn put(&mut self, slice: Slice) {
-        match self.slices.binary_search_by_key(&slice.index, |known| known.index) {
+        match self
+            .slices
+            .binary_search_by_key(&slice.index, |known| known.index)
+        {
             Ok(at) => self.slices[at] = slice,
             Err(at) => self.slices.insert(at, slice),
         }
@@ -113,14 +120,20 @@ impl Tables {
 
     /// What the caches have seen of objects of `namespace`.
     pub fn seen(&self, namespace: &str) -> Versions {
-        self.seen.get(&None).or_else(|| self.seen.get(&Some(namespace.to_owned()))).copied().unwrap_or_default()
+        self.seen
+            .get(&None)
+            .or_else(|| self.seen.get(&Some(namespace.to_owned())))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Rows and estimated bytes held, by kind.
     pub fn size(&self) -> [(Kind, usize, usize); 4] {
         let text = |text: &str| text.len() + 16;
         let end = |pod: &carillon_plan::pod::PodRow| {
-            pod.end.as_ref().map_or(0, |end| size_of_val(&**end) + end.reason.len() + end.message.len())
+            pod.end.as_ref().map_or(0, |end| {
+                size_of_val(&**end) + end.reason.len() + end.message.len()
+            })
         };
         // A hash table keeps an eighth free and a byte of tag per entry.
         let entry = |bytes: usize| (bytes + 1) * 8 / 7;
@@ -146,9 +159,21 @@ impl Tables {
         let job_bytes = |job: &Arc<Job>| size_of_val(&**job) + job.template.to_string().len() * 3;
         [
             (Kind::Pod, pods.clone().count(), pods.map(pod_bytes).sum()),
-            (Kind::Node, self.nodes.len(), self.nodes.iter().map(node_bytes).sum()),
-            (Kind::Slice, slices.clone().count(), slices.map(slice_bytes).sum()),
-            (Kind::Job, self.jobs.len(), self.jobs.values().map(job_bytes).sum()),
+            (
+                Kind::Node,
+                self.nodes.len(),
+                self.nodes.iter().map(node_bytes).sum(),
+            ),
+            (
+                Kind::Slice,
+                slices.clone().count(),
+                slices.map(slice_bytes).sum(),
+            ),
+            (
+                Kind::Job,
+                self.jobs.len(),
+                self.jobs.values().map(job_bytes).sum(),
+            ),
         ]
     }
 }
@@ -230,23 +255,37 @@ impl Row for SlimPod {
     }
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let Some(owner) = self.labelled_owner() else { return };
+        let Some(owner) = self.labelled_owner() else {
+            return;
+        };
         // The label is how pods are found, the reference is whose they are. Where the two differ
         // somebody else wrote the label.
         if self.metadata.broadcast_job() != Some(owner) {
             self.leave(tables, wakes);
             return;
         }
-        let Some((name, row)) = self.row(&mut tables.strings) else { return };
+        let Some((name, row)) = self.row(&mut tables.strings) else {
+            return;
+        };
         let namespace = tables.strings.share(&self.metadata.namespace);
-        let job = self.metadata.labels.as_ref().map_or("", |labels| &labels.job_name);
+        let job = self
+            .metadata
+            .labels
+            .as_ref()
+            .map_or("", |labels| &labels.job_name);
         let job = tables.strings.share(job);
-        let owned = tables
-            .pods
-            .entry(owner)
-            .or_insert_with(|| OwnedPods { namespace, job, pods: Pods::default() });
+        let owned = tables.pods.entry(owner).or_insert_with(|| OwnedPods {
+            namespace,
+            job,
+            pods: Pods::default(),
+        });
         let changed = match owned.pods.get(&name) {
-            Some(old) => carillon_plan::pod::PodRow { rv: row.rv, ..old.clone() } != row,
+            Some(old) => {
+                carillon_plan::pod::PodRow {
+                    rv: row.rv,
+                    ..old.clone()
+                } != row
+            }
             None => true,
         };
         owned.pods.insert(name, row);
@@ -256,8 +295,12 @@ impl Row for SlimPod {
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let Some(owner) = self.labelled_owner() else { return };
-        let Some(owned) = tables.pods.get_mut(&owner) else { return };
+        let Some(owner) = self.labelled_owner() else {
+            return;
+        };
+        let Some(owned) = tables.pods.get_mut(&owner) else {
+            return;
+        };
         let same = owned
             .pods
             .get(&*self.metadata.name)
@@ -305,7 +348,9 @@ impl Row for SlimNode {
     }
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let Some((name, row)) = self.row(&mut tables.strings) else { return };
+        let Some((name, row)) = self.row(&mut tables.strings) else {
+            return;
+        };
         let old = tables.nodes.get(&name);
         if old == Some(&row) {
             return;
@@ -316,7 +361,10 @@ impl Row for SlimNode {
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let name = &*self.metadata.name;
-        let same = tables.nodes.get(name).is_some_and(|row| Some(row.uid) == self.metadata.uid());
+        let same = tables
+            .nodes
+            .get(name)
+            .is_some_and(|row| Some(row.uid) == self.metadata.uid());
         if !same {
             return;
         }
@@ -325,12 +373,7 @@ impl Row for SlimNode {
         }
     }
 
-    fn sweep(
-        tables: &mut Tables,
-        _: Option<&str>,
-        listed: &HashSet<Uid>,
-        wakes: &mut Vec<Wake>,
-    ) {
+    fn sweep(tables: &mut Tables, _: Option<&str>, listed: &HashSet<Uid>, wakes: &mut Vec<Wake>) {
         let gone: Vec<Arc<str>> = tables
             .nodes
             .iter()
@@ -401,7 +444,9 @@ impl Row for SlimSlice {
         let (Some(owner), Some(uid)) = (self.metadata.broadcast_job(), self.metadata.uid()) else {
             return;
         };
-        let Some(ledger) = tables.slices.get_mut(&owner) else { return };
+        let Some(ledger) = tables.slices.get_mut(&owner) else {
+            return;
+        };
         ledger.remove(uid);
         if ledger.slices.is_empty() && ledger.unreadable.is_empty() {
             tables.slices.remove(&owner);
@@ -441,14 +486,20 @@ impl Row for SlimJob {
         let Some(job) = self.job() else { return };
         let uid = job.owner.uid;
         let old = tables.jobs.insert(uid, Arc::new(job));
-        let Some(new) = tables.jobs.get(&uid) else { return };
+        let Some(new) = tables.jobs.get(&uid) else {
+            return;
+        };
         // A change of status is our own write coming back, unless somebody else wrote it.
         let only_status = old.as_ref().is_some_and(|old| {
             old.generation == new.generation
                 && old.deleting == new.deleting
                 && old.resume == new.resume
         });
-        wakes.push(if only_status { Wake::Soon(uid) } else { Wake::Now(uid) });
+        wakes.push(if only_status {
+            Wake::Soon(uid)
+        } else {
+            Wake::Now(uid)
+        });
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -517,7 +568,11 @@ impl<K: Row> StoreSink<K> {
     }
 
     fn saw(&self, tables: &mut Tables, rv: u64) {
-        tables.seen.entry(self.namespace.clone()).or_default().raise(K::KIND, rv);
+        tables
+            .seen
+            .entry(self.namespace.clone())
+            .or_default()
+            .raise(K::KIND, rv);
     }
 }
 
@@ -535,7 +590,11 @@ impl<K: Row> Sink<K> for StoreSink<K> {
         let listed = std::mem::take(&mut self.listed);
         self.change(|tables, wakes| {
             K::sweep(tables, self.namespace.as_deref(), &listed, wakes);
-            tables.seen.entry(self.namespace.clone()).or_default().reset(K::KIND, rv);
+            tables
+                .seen
+                .entry(self.namespace.clone())
+                .or_default()
+                .reset(K::KIND, rv);
             tables.strings.sweep();
         });
     }

@@ -66,17 +66,29 @@ pub enum OnError {
 impl Step {
     /// A step the later ones rely on.
     pub fn needed(actions: Vec<Action>) -> Self {
-        Self { actions, on_error: OnError::Stop, slow_start: false }
+        Self {
+            actions,
+            on_error: OnError::Stop,
+            slow_start: false,
+        }
     }
 
     /// A step the later ones do not rely on.
     pub fn wanted(actions: Vec<Action>) -> Self {
-        Self { actions, on_error: OnError::GoOn, slow_start: false }
+        Self {
+            actions,
+            on_error: OnError::GoOn,
+            slow_start: false,
+        }
     }
 
     /// Creations, slowly at first: if the first is refused, hundreds more would be too.
     pub fn slowly(actions: Vec<Action>) -> Self {
-        Self { actions, on_error: OnError::GoOn, slow_start: true }
+        Self {
+            actions,
+            on_error: OnError::GoOn,
+            slow_start: true,
+        }
     }
 }
 

@@ -103,7 +103,10 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 fn stored_cause(job: &Job) -> Option<Cause> {
     condition::find(&job.status.conditions, types::FAILURE_TARGET)
         .filter(|condition| condition.status == "True")
-        .map(|c| Cause { reason: c.reason.clone(), message: c.message.clone() })
+        .map(|c| Cause {
+            reason: c.reason.clone(),
+            message: c.message.clone(),
+        })
 }
 
 /// Deletes and releases, as bounded steps.
@@ -111,7 +114,11 @@ fn stop(pods: impl IntoIterator<Item = (impl AsRef<str>, Uid, u64)>, most: usize
     let actions: Vec<Action> = pods
         .into_iter()
         .take(most)
-        .map(|(pod, uid, rv)| Action::DeletePod { pod: pod.as_ref().into(), uid, rv })
+        .map(|(pod, uid, rv)| Action::DeletePod {
+            pod: pod.as_ref().into(),
+            uid,
+            rv,
+        })
         .collect();
     (!actions.is_empty()).then(|| Step::wanted(actions))
 }
@@ -119,7 +126,10 @@ fn stop(pods: impl IntoIterator<Item = (impl AsRef<str>, Uid, u64)>, most: usize
 fn release(pods: impl IntoIterator<Item = (impl AsRef<str>, Uid)>) -> Option<Step> {
     let actions: Vec<Action> = pods
         .into_iter()
-        .map(|(pod, uid)| Action::ReleasePod { pod: pod.as_ref().into(), uid })
+        .map(|(pod, uid)| Action::ReleasePod {
+            pod: pod.as_ref().into(),
+            uid,
+        })
         .collect();
     (!actions.is_empty()).then(|| Step::wanted(actions))
 }

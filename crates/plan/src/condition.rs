@@ -26,7 +26,10 @@ pub fn set(
     let status = if status { "True" } else { "False" };
     let since = find(conditions, type_)
         .filter(|old| old.status == status)
-        .map_or_else(|| whole_seconds(now), |old| old.last_transition_time.clone());
+        .map_or_else(
+            || whole_seconds(now),
+            |old| old.last_transition_time.clone(),
+        );
     let new = Condition {
         type_: type_.to_owned(),
         status: status.to_owned(),
@@ -35,7 +38,10 @@ pub fn set(
         observed_generation: Some(generation),
         last_transition_time: since,
     };
-    match conditions.iter_mut().find(|condition| condition.type_ == type_) {
+    match conditions
+        .iter_mut()
+        .find(|condition| condition.type_ == type_)
+    {
         Some(old) => *old = new,
         None => conditions.push(new),
     }
@@ -56,7 +62,10 @@ mod tests {
         let mut conditions = Vec::new();
         set(&mut conditions, "Paused", true, "A", "m", 1, at(1));
         set(&mut conditions, "Paused", true, "B", "n", 2, at(2));
-        assert_eq!((conditions[0].last_transition_time.0, conditions.len()), (at(1), 1));
+        assert_eq!(
+            (conditions[0].last_transition_time.0, conditions.len()),
+            (at(1), 1)
+        );
         assert_eq!(conditions[0].reason, "B");
         set(&mut conditions, "Paused", false, "C", "", 2, at(3));
         assert_eq!(conditions[0].last_transition_time.0, at(3));

@@ -87,8 +87,12 @@ impl Refusal<'_> {
             Self::NodeAffinity => "NodeAffinityMismatch",
             Self::Unschedulable => "NodeUnschedulable",
             Self::Taint(_) => "NodeTaintNotTolerated",
-            Self::Resource { resource: "cpu", .. } => "InsufficientCpu",
-            Self::Resource { resource: "memory", .. } => "InsufficientMemory",
+            Self::Resource {
+                resource: "cpu", ..
+            } => "InsufficientCpu",
+            Self::Resource {
+                resource: "memory", ..
+            } => "InsufficientMemory",
             Self::Resource { .. } => "InsufficientResource",
         }
     }
@@ -99,18 +103,42 @@ impl fmt::Display for Refusal<'_> {
         match self {
             Self::Deleting => f.write_str("the node is being deleted"),
             Self::NodeName { wanted } => write!(f, "the template names node {wanted}"),
-            Self::NodeSelector { key, wanted, found: Some(found) } => {
-                write!(f, "nodeSelector wants {key}={wanted}, the node has {key}={found}")
+            Self::NodeSelector {
+                key,
+                wanted,
+                found: Some(found),
+            } => {
+                write!(
+                    f,
+                    "nodeSelector wants {key}={wanted}, the node has {key}={found}"
+                )
             }
-            Self::NodeSelector { key, wanted, found: None } => {
-                write!(f, "nodeSelector wants {key}={wanted}, the node has no such label")
+            Self::NodeSelector {
+                key,
+                wanted,
+                found: None,
+            } => {
+                write!(
+                    f,
+                    "nodeSelector wants {key}={wanted}, the node has no such label"
+                )
             }
             Self::NodeAffinity => f.write_str("no term of the required node affinity matches"),
             Self::Unschedulable => f.write_str("the node is cordoned"),
             Self::Taint(taint) => {
-                write!(f, "taint {}={}:{}", taint.key, taint.value, taint.effect.as_str())
+                write!(
+                    f,
+                    "taint {}={}:{}",
+                    taint.key,
+                    taint.value,
+                    taint.effect.as_str()
+                )
             }
-            Self::Resource { resource, wanted, found } => write!(
+            Self::Resource {
+                resource,
+                wanted,
+                found,
+            } => write!(
                 f,
                 "the pod asks for {} of {resource}, the empty node has {}",
                 Thousandths(*wanted),
@@ -124,13 +152,19 @@ struct Thousandths(Milli);
 
 impl fmt::Display for Thousandths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 % 1000 == 0 { write!(f, "{}", self.0 / 1000) } else { write!(f, "{}m", self.0) }
+        if self.0 % 1000 == 0 {
+            write!(f, "{}", self.0 / 1000)
+        } else {
+            write!(f, "{}m", self.0)
+        }
     }
 }
 
 /// The first check the node does not pass, or `None`: the node is served.
 pub fn refusal<'a>(wish: &'a Placement, name: &str, node: &'a NodeRow) -> Option<Refusal<'a>> {
-    Check::ALL.into_iter().find_map(|check| check_one(check, wish, name, node))
+    Check::ALL
+        .into_iter()
+        .find_map(|check| check_one(check, wish, name, node))
 }
 
 /// One check alone, for an explanation of each.
@@ -165,7 +199,11 @@ pub fn check_one<'a>(
             .map(Refusal::Taint),
         Check::Resources => wish.requests.iter().find_map(|(resource, wanted)| {
             let found = node.allocatable(resource);
-            (*wanted > found).then_some(Refusal::Resource { resource, wanted: *wanted, found })
+            (*wanted > found).then_some(Refusal::Resource {
+                resource,
+                wanted: *wanted,
+                found,
+            })
         }),
     }
 }
@@ -174,7 +212,10 @@ pub fn check_one<'a>(
 fn term_matches(term: &Term, name: &str, node: &NodeRow) -> bool {
     let fields = |r: &Requirement| r.key == "metadata.name" && requirement_matches(r, Some(name));
     !(term.expressions.is_empty() && term.fields.is_empty())
-        && term.expressions.iter().all(|r| requirement_matches(r, node.label(&r.key)))
+        && term
+            .expressions
+            .iter()
+            .all(|r| requirement_matches(r, node.label(&r.key)))
         && term.fields.iter().all(fields)
 }
 
@@ -205,7 +246,9 @@ mod tests {
             labels: [("gen", "7"), ("pool", "gpu"), ("zone", "a")]
                 .map(|(k, v)| (k.into(), v.into()))
                 .into(),
-            allocatable: [("cpu", 4000), ("memory", 1_000_000)].map(|(k, v)| (k.into(), v)).into(),
+            allocatable: [("cpu", 4000), ("memory", 1_000_000)]
+                .map(|(k, v)| (k.into(), v))
+                .into(),
             ..NodeRow::default()
         }
     }
@@ -228,8 +271,14 @@ mod tests {
     fn labels_and_names_decide() {
         let cases = [
             (json!({"nodeSelector": {"pool": "gpu"}}), None),
-            (json!({"nodeSelector": {"pool": "cpu"}}), Some("NodeSelectorMismatch")),
-            (json!({"nodeSelector": {"rack": "1"}}), Some("NodeSelectorMismatch")),
+            (
+                json!({"nodeSelector": {"pool": "cpu"}}),
+                Some("NodeSelectorMismatch"),
+            ),
+            (
+                json!({"nodeSelector": {"rack": "1"}}),
+                Some("NodeSelectorMismatch"),
+            ),
             (json!({"nodeName": "n1"}), None),
             (json!({"nodeName": "n2"}), Some("NodeNameMismatch")),
         ];
@@ -254,8 +303,14 @@ mod tests {
             (one(requirement("pool", "Resembles", &["gpu"])), false),
             (json!([{}]), false),
             (json!([]), false),
-            (json!([{}, {"matchFields": [requirement("metadata.name", "In", &["n1"])]}]), true),
-            (json!([{"matchFields": [requirement("metadata.name", "In", &["n2"])]}]), false),
+            (
+                json!([{}, {"matchFields": [requirement("metadata.name", "In", &["n1"])]}]),
+                true,
+            ),
+            (
+                json!([{"matchFields": [requirement("metadata.name", "In", &["n2"])]}]),
+                false,
+            ),
             (
                 json!([{"matchExpressions": [
                     requirement("pool", "In", &["gpu"]), requirement("zone", "In", &["b"])]}]),
@@ -293,8 +348,15 @@ mod tests {
             (Effect::NoExecute, Some("NodeTaintNotTolerated")),
             (Effect::PreferNoSchedule, None),
         ] {
-            let taint = Taint { key: "k".into(), value: "v".into(), effect };
-            let tainted = NodeRow { taints: [taint].into(), ..node() };
+            let taint = Taint {
+                key: "k".into(),
+                value: "v".into(),
+                effect,
+            };
+            let tainted = NodeRow {
+                taints: [taint].into(),
+                ..node()
+            };
             assert_eq!(reason(&json!({}), &tainted), expected, "{effect:?}");
         }
     }
@@ -306,6 +368,9 @@ mod tests {
         let node = node();
         let refusal = refusal(&placement, "n1", &node).unwrap();
         assert_eq!(refusal.reason(), "InsufficientCpu");
-        assert_eq!(refusal.to_string(), "the pod asks for 4500m of cpu, the empty node has 4");
+        assert_eq!(
+            refusal.to_string(),
+            "the pod asks for 4500m of cpu, the empty node has 4"
+        );
     }
 }

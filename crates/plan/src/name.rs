@@ -34,7 +34,10 @@ fn with_hash(prefix: &str, parts: &[&str]) -> String {
         hasher.update(part.as_bytes());
     }
     let digest = hasher.finalize();
-    let bits = digest.iter().take(8).fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let bits = digest
+        .iter()
+        .take(8)
+        .fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
     let room = MAX_LABEL - HASH_CHARS - 1;
     let prefix: String = prefix.chars().take(room).collect();
     let mut name = format!("{}-", prefix.trim_end_matches(['-', '.']));
@@ -47,7 +50,9 @@ mod tests {
     use super::*;
 
     fn uid(last: char) -> Uid {
-        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f0{last}").parse().unwrap()
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f0{last}")
+            .parse()
+            .unwrap()
     }
 
     #[test]
@@ -73,10 +78,17 @@ mod tests {
 
     #[test]
     fn names_are_dns_labels_however_long_the_job_name() {
-        for job in ["a", &"x".repeat(63), &format!("{}-{}", "y".repeat(51), "z"), &"w.".repeat(126)]
-        {
+        for job in [
+            "a",
+            &"x".repeat(63),
+            &format!("{}-{}", "y".repeat(51), "z"),
+            &"w.".repeat(126),
+        ] {
             let name = pod(job, uid('0'), &"n".repeat(253), u32::MAX);
-            assert!(name.len() <= 63 && !name.contains("--") && !name.contains(".-"), "{name}");
+            assert!(
+                name.len() <= 63 && !name.contains("--") && !name.contains(".-"),
+                "{name}"
+            );
         }
     }
 }

@@ -51,24 +51,42 @@ mod tests {
 
     #[test]
     fn percentages_round_up() {
-        for (percent, total, pods) in [(40, 5, 2), (1, 1, 1), (1, 1000, 10), (33, 10, 4), (50, 0, 0)]
-        {
+        for (percent, total, pods) in [
+            (40, 5, 2),
+            (1, 1, 1),
+            (1, 1000, 10),
+            (33, 10, 4),
+            (50, 0, 0),
+        ] {
             assert_eq!(Percent(percent).of(total), pods, "{percent}% of {total}");
         }
     }
 
     #[test]
     fn numbers_and_percentages_are_read() {
-        assert_eq!(Parallelism::read(&json!(2_147_483_647)), Ok(Count(i32::MAX as u32)));
+        assert_eq!(
+            Parallelism::read(&json!(2_147_483_647)),
+            Ok(Count(i32::MAX as u32))
+        );
         assert_eq!(Parallelism::read(&json!("10%")), Ok(Percent(10)));
     }
 
     #[test]
     fn other_values_are_refused_with_what_was_found() {
-        for bad in
-            [json!(0), json!(-1), json!(1.5), json!("10"), json!("0%"), json!("50%%"), json!("-5%"), json!(null)]
-        {
-            assert!(Parallelism::read(&bad).unwrap_err().starts_with("must be"), "{bad}");
+        for bad in [
+            json!(0),
+            json!(-1),
+            json!(1.5),
+            json!("10"),
+            json!("0%"),
+            json!("50%%"),
+            json!("-5%"),
+            json!(null),
+        ] {
+            assert!(
+                Parallelism::read(&bad).unwrap_err().starts_with("must be"),
+                "{bad}"
+            );
         }
     }
 }

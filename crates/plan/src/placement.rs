@@ -110,7 +110,9 @@ impl Placement {
 
     /// Whether some toleration covers `taint`.
     pub fn tolerates(&self, taint: &Taint) -> bool {
-        self.tolerations.iter().any(|toleration| toleration.tolerates(taint))
+        self.tolerations
+            .iter()
+            .any(|toleration| toleration.tolerates(taint))
     }
 
     /// Whether a cordoned node is accepted, as DaemonSet pods do.
@@ -128,7 +130,11 @@ fn text(value: &Value, key: &str) -> Option<String> {
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn term(value: &Value) -> Term {
@@ -150,7 +156,10 @@ fn requirement(value: &Value) -> Requirement {
             Some("Lt") => Operator::Lt,
             _ => Operator::Unknown,
         },
-        values: list(value, "values").filter_map(Value::as_str).map(str::to_owned).collect(),
+        values: list(value, "values")
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
@@ -256,7 +265,11 @@ mod tests {
 
     #[test]
     fn malformed_templates_read_as_no_wish() {
-        for bad in [json!(null), json!([]), json!({"nodeSelector": 3, "tolerations": {"a": 1}})] {
+        for bad in [
+            json!(null),
+            json!([]),
+            json!({"nodeSelector": 3, "tolerations": {"a": 1}}),
+        ] {
             assert_eq!(Placement::read(&bad), Placement::default());
         }
     }
@@ -269,12 +282,36 @@ mod tests {
             effect,
         };
         let cases = [
-            (json!({"operator": "Exists"}), taint("a", "b", Effect::NoExecute), true),
-            (json!({"key": "a", "operator": "Exists"}), taint("a", "b", Effect::NoSchedule), true),
-            (json!({"key": "a", "value": "b"}), taint("a", "b", Effect::NoSchedule), true),
-            (json!({"key": "a", "value": "c"}), taint("a", "b", Effect::NoSchedule), false),
-            (json!({"key": "a"}), taint("a", "", Effect::NoSchedule), true),
-            (json!({"value": ""}), taint("a", "", Effect::NoSchedule), false),
+            (
+                json!({"operator": "Exists"}),
+                taint("a", "b", Effect::NoExecute),
+                true,
+            ),
+            (
+                json!({"key": "a", "operator": "Exists"}),
+                taint("a", "b", Effect::NoSchedule),
+                true,
+            ),
+            (
+                json!({"key": "a", "value": "b"}),
+                taint("a", "b", Effect::NoSchedule),
+                true,
+            ),
+            (
+                json!({"key": "a", "value": "c"}),
+                taint("a", "b", Effect::NoSchedule),
+                false,
+            ),
+            (
+                json!({"key": "a"}),
+                taint("a", "", Effect::NoSchedule),
+                true,
+            ),
+            (
+                json!({"value": ""}),
+                taint("a", "", Effect::NoSchedule),
+                false,
+            ),
             (
                 json!({"key": "a", "operator": "Exists", "effect": "NoExecute"}),
                 taint("a", "", Effect::NoSchedule),
@@ -282,7 +319,11 @@ mod tests {
             ),
         ];
         for (value, taint, tolerated) in cases {
-            assert_eq!(toleration(&value).tolerates(&taint), tolerated, "{value} {taint:?}");
+            assert_eq!(
+                toleration(&value).tolerates(&taint),
+                tolerated,
+                "{value} {taint:?}"
+            );
         }
     }
 }

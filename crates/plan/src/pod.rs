@@ -120,10 +120,19 @@ pub fn outcome(
     restart_limit: Option<u32>,
     stopping: Option<&'static str>,
 ) -> Outcome {
-    let failed = |reason| Outcome { state: NodeState::Failed, reason };
-    let disrupted = |reason| Outcome { state: NodeState::Disrupted, reason };
+    let failed = |reason| Outcome {
+        state: NodeState::Failed,
+        reason,
+    };
+    let disrupted = |reason| Outcome {
+        state: NodeState::Disrupted,
+        reason,
+    };
     if pod.phase == PodPhase::Succeeded {
-        return Outcome { state: NodeState::Succeeded, reason: "" };
+        return Outcome {
+            state: NodeState::Succeeded,
+            reason: "",
+        };
     }
     if over_limit(pod, restart_limit) {
         return failed(results::RESTART_LIMIT_EXCEEDED);
@@ -154,7 +163,9 @@ pub fn printable(message: &str) -> String {
         .chars()
         .map(|c| match c {
             '\n' | '\t' => ' ',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                '\u{fffd}'
+            }
             c if c.is_control() => '\u{fffd}',
             c => c,
         })
@@ -179,23 +190,56 @@ mod tests {
     }
 
     fn failed_at(second: i64) -> PodRow {
-        let end = End { exit_code: Some(3), finished: Some(at(second)), ..End::default() };
-        PodRow { phase: PodPhase::Failed, end: Some(Box::new(end)), ..PodRow::default() }
+        let end = End {
+            exit_code: Some(3),
+            finished: Some(at(second)),
+            ..End::default()
+        };
+        PodRow {
+            phase: PodPhase::Failed,
+            end: Some(Box::new(end)),
+            ..PodRow::default()
+        }
     }
 
     fn deleted(pod: PodRow, asked: i64) -> PodRow {
-        let deletion = Deletion { due: at(asked + 30), grace_seconds: 30 };
-        PodRow { deletion: Some(deletion), ..pod }
+        let deletion = Deletion {
+            due: at(asked + 30),
+            grace_seconds: 30,
+        };
+        PodRow {
+            deletion: Some(deletion),
+            ..pod
+        }
     }
 
     #[test]
     fn an_ended_pod_is_judged_by_what_ended_it() {
-        let succeeded = PodRow { phase: PodPhase::Succeeded, restarts: 9, ..PodRow::default() };
-        let evicted = PodRow { disrupted: true, ..failed_at(5) };
+        let succeeded = PodRow {
+            phase: PodPhase::Succeeded,
+            restarts: 9,
+            ..PodRow::default()
+        };
+        let evicted = PodRow {
+            disrupted: true,
+            ..failed_at(5)
+        };
         let cases = [
             ("success", succeeded, None, NodeState::Succeeded, ""),
-            ("own failure", failed_at(5), None, NodeState::Failed, results::NON_ZERO_EXIT_CODE),
-            ("eviction", evicted, None, NodeState::Disrupted, results::POD_DISRUPTED),
+            (
+                "own failure",
+                failed_at(5),
+                None,
+                NodeState::Failed,
+                results::NON_ZERO_EXIT_CODE,
+            ),
+            (
+                "eviction",
+                evicted,
+                None,
+                NodeState::Disrupted,
+                results::POD_DISRUPTED,
+            ),
             (
                 "deleted while it ran",
                 deleted(failed_at(50), 40),
@@ -219,27 +263,42 @@ mod tests {
             ),
             (
                 "over the restart limit",
-                PodRow { restarts: 3, ..deleted(failed_at(50), 40) },
+                PodRow {
+                    restarts: 3,
+                    ..deleted(failed_at(50), 40)
+                },
                 None,
                 NodeState::Failed,
                 results::RESTART_LIMIT_EXCEEDED,
             ),
         ];
         for (what, pod, stopping, state, reason) in cases {
-            assert_eq!(outcome(&pod, Some(2), stopping), Outcome { state, reason }, "{what}");
+            assert_eq!(
+                outcome(&pod, Some(2), stopping),
+                Outcome { state, reason },
+                "{what}"
+            );
         }
     }
 
     #[test]
     fn restarts_count_only_beyond_the_limit_and_only_where_there_is_one() {
-        let pod = PodRow { restarts: 2, ..PodRow::default() };
+        let pod = PodRow {
+            restarts: 2,
+            ..PodRow::default()
+        };
         assert!(!over_limit(&pod, Some(2)) && over_limit(&pod, Some(1)) && !over_limit(&pod, None));
     }
 
     #[test]
     fn messages_cannot_rewrite_a_terminal_and_keep_their_end() {
-        assert_eq!(printable(" a\nb\u{1b}[2Jc\u{202e}d\n"), "a b\u{fffd}[2Jc\u{fffd}d");
+        assert_eq!(
+            printable(" a\nb\u{1b}[2Jc\u{202e}d\n"),
+            "a b\u{fffd}[2Jc\u{fffd}d"
+        );
         let long = printable(&format!("{}the end", "ü".repeat(600)));
-        assert!(long.len() <= MAX_MESSAGE_BYTES && long.starts_with('…') && long.ends_with("the end"));
+        assert!(
+            long.len() <= MAX_MESSAGE_BYTES && long.starts_with('…') && long.ends_with("the end")
+        );
     }
 }

@@ -53,7 +53,11 @@ pub fn pod_body(
     node: &str,
     placement: PodPlacement,
 ) -> Value {
-    let mut spec = template.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut spec = template
+        .get("spec")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     keep_last_words(&mut spec);
     match placement {
         PodPlacement::Scheduler => pin_by_affinity(&mut spec, node),
@@ -71,12 +75,20 @@ pub fn pod_body(
 
 fn metadata(template: &Value, owner: &PodOwner, name: &str) -> Value {
     let copied = |field: &str| {
-        template.pointer(&format!("/metadata/{field}")).and_then(Value::as_object).cloned()
+        template
+            .pointer(&format!("/metadata/{field}"))
+            .and_then(Value::as_object)
+            .cloned()
     };
     let mut labels = copied("labels").unwrap_or_default();
     labels.insert(LABEL_BROADCAST_JOB_NAME.to_owned(), json!(owner.name));
-    labels.insert(LABEL_BROADCAST_JOB_UID.to_owned(), json!(owner.uid.to_string()));
-    let finalizers = template.pointer("/metadata/finalizers").and_then(Value::as_array);
+    labels.insert(
+        LABEL_BROADCAST_JOB_UID.to_owned(),
+        json!(owner.uid.to_string()),
+    );
+    let finalizers = template
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array);
     let mut finalizers = finalizers.cloned().unwrap_or_default();
     finalizers.push(json!(FINALIZER_RESULT_TRACKING));
     let mut metadata = json!({
@@ -98,7 +110,10 @@ fn pin_by_affinity(spec: &mut Map<String, Value>, node: &str) {
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]});
     let affinity = object_at(spec, "affinity");
     let node_affinity = object_at(affinity, "nodeAffinity");
-    node_affinity.insert("requiredDuringSchedulingIgnoredDuringExecution".to_owned(), required);
+    node_affinity.insert(
+        "requiredDuringSchedulingIgnoredDuringExecution".to_owned(),
+        required,
+    );
 }
 
 /// The object under `key`; anything else there is replaced, since the API would refuse it.
@@ -115,7 +130,11 @@ fn object_at<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<Stri
 
 fn keep_last_words(spec: &mut Map<String, Value>) {
     for list in ["initContainers", "containers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        let containers = spec
+            .get_mut(list)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
         for container in containers.filter_map(Value::as_object_mut) {
             container
                 .entry("terminationMessagePolicy")
@@ -158,7 +177,13 @@ mod tests {
                 }},
             },
         });
-        let pod = pod_body(&template, &owner(), "fix-abc", "node-1", PodPlacement::Scheduler);
+        let pod = pod_body(
+            &template,
+            &owner(),
+            "fix-abc",
+            "node-1",
+            PodPlacement::Scheduler,
+        );
         assert_eq!(
             pod["metadata"],
             json!({
@@ -178,8 +203,14 @@ mod tests {
                 }],
             })
         );
-        assert_eq!(pod["spec"]["fieldFromTheFuture"], template["spec"]["fieldFromTheFuture"]);
-        assert_eq!(pod["spec"]["containers"][0], template["spec"]["containers"][0]);
+        assert_eq!(
+            pod["spec"]["fieldFromTheFuture"],
+            template["spec"]["fieldFromTheFuture"]
+        );
+        assert_eq!(
+            pod["spec"]["containers"][0],
+            template["spec"]["containers"][0]
+        );
         assert_eq!(
             pod["spec"]["containers"][1]["terminationMessagePolicy"],
             "FallbackToLogsOnError"
@@ -195,7 +226,13 @@ mod tests {
 
     #[test]
     fn node_name_placement_sets_the_node_and_adds_no_affinity() {
-        let pod = pod_body(&json!({"spec": {}}), &owner(), "p", "n", PodPlacement::NodeName);
+        let pod = pod_body(
+            &json!({"spec": {}}),
+            &owner(),
+            "p",
+            "n",
+            PodPlacement::NodeName,
+        );
         assert_eq!(pod["spec"], json!({"nodeName": "n"}));
     }
 

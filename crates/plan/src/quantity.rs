@@ -100,8 +100,17 @@ mod tests {
 
     #[test]
     fn other_text_is_no_quantity() {
-        for text in ["", "m", "1 Gi", "1Gib", "--1", "1e99", "1.2.3", "abc", "9999999999999999999999"]
-        {
+        for text in [
+            "",
+            "m",
+            "1 Gi",
+            "1Gib",
+            "--1",
+            "1e99",
+            "1.2.3",
+            "abc",
+            "9999999999999999999999",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

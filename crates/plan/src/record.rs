@@ -129,6 +129,9 @@ mod tests {
             message: "no space left".into(),
         };
         let text = serde_json::to_string(&record.write()).unwrap();
-        assert_eq!(Record::read(&serde_json::from_str(&text).unwrap()), Some(record));
+        assert_eq!(
+            Record::read(&serde_json::from_str(&text).unwrap()),
+            Some(record)
+        );
     }
 }

@@ -13,7 +13,11 @@ pub struct NotAUid(String);
 
 impl fmt::Display for NotAUid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "uid {:?} is not a UUID such as 4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00", self.0)
+        write!(
+            f,
+            "uid {:?} is not a UUID such as 4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
+            self.0
+        )
     }
 }
 
@@ -54,7 +58,13 @@ impl FromStr for Uid {
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hex = format!("{:032x}", self.0);
-        let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+        let (a, b, c, d, e) = (
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        );
         write!(f, "{a}-{b}-{c}-{d}-{e}")
     }
 }
@@ -71,9 +81,10 @@ mod tests {
 
     #[test]
     fn a_uid_comes_back_as_it_was_written() {
-        for text in
-            ["4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00", "00000000-0000-0000-0000-000000000001"]
-        {
+        for text in [
+            "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
+            "00000000-0000-0000-0000-000000000001",
+        ] {
             assert_eq!(text.parse::<Uid>().unwrap().to_string(), text);
         }
     }
@@ -88,7 +99,12 @@ mod tests {
             "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f0g",
             "zürichzürichzürichzürichzürichzüri",
         ] {
-            assert!(text.parse::<Uid>().unwrap_err().to_string().contains("is not a UUID"));
+            assert!(
+                text.parse::<Uid>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("is not a UUID")
+            );
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use carillon_plan::Uid;
 use carillon_plan::action::{Note, Plan};
 use carillon_plan::broadcast_job::{self, Job, Refused, Snapshot, TEMPLATE_RECHECK, Template};
 use carillon_plan::pod::Pods;
 use carillon_plan::pod_body::PodPlacement;
-use carillon_plan::Uid;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
@@ -94,15 +94,27 @@ impl BroadcastJobs {
             let uid = *claim;
             let begin = Instant::now();
             let sync = std::panic::AssertUnwindSafe(self.sync(uid));
-            let next = futures::FutureExt::catch_unwind(sync).await.unwrap_or_else(|_| {
-                self.metrics.panics.with_label_values(&[NAME]).inc();
-                tracing::error!(controller = NAME, %uid, "a sync panicked; please report it");
-                Next::Failed
-            });
-            let result = if matches!(next, Next::Failed) { "error" } else { "success" };
+            let next = futures::FutureExt::catch_unwind(sync)
+                .await
+                .unwrap_or_else(|_| {
+                    self.metrics.panics.with_label_values(&[NAME]).inc();
+                    tracing::error!(controller = NAME, %uid, "a sync panicked; please report it");
+                    Next::Failed
+                });
+            let result = if matches!(next, Next::Failed) {
+                "error"
+            } else {
+                "success"
+            };
             let seconds = begin.elapsed().as_secs_f64();
-            self.metrics.broadcastjob_sync_duration.with_label_values(&[result]).observe(seconds);
-            self.metrics.broadcastjob_syncs.with_label_values(&[result]).inc();
+            self.metrics
+                .broadcastjob_sync_duration
+                .with_label_values(&[result])
+                .observe(seconds);
+            self.metrics
+                .broadcastjob_syncs
+                .with_label_values(&[result])
+                .inc();
             self.schedule(claim, &next);
         }
     }
@@ -141,14 +153,21 @@ impl BroadcastJobs {
         let planned = {
             let tables = self.store.read();
             match tables.job(uid) {
-                Some(job) if self.may_pass(&tables, job) => Some((job.clone(), self.plan(&tables, job, now))),
+                Some(job) if self.may_pass(&tables, job) => {
+                    Some((job.clone(), self.plan(&tables, job, now)))
+                }
                 Some(_) => return Next::Gated,
                 None => None,
             }
         };
-        let Some((job, plan)) = planned else { return self.after_deletion(uid).await };
+        let Some((job, plan)) = planned else {
+            return self.after_deletion(uid).await;
+        };
         let took = begin.elapsed().as_secs_f64();
-        self.metrics.plan_duration.with_label_values(&[NAME]).observe(took);
+        self.metrics
+            .plan_duration
+            .with_label_values(&[NAME])
+            .observe(took);
         self.carry_out(&job, plan, now).await
     }
 
@@ -158,7 +177,10 @@ impl BroadcastJobs {
         match lock(&self.gate).ask(job.owner.uid, &seen, Instant::now()) {
             Passage::Open(waited) => {
                 if !waited.is_zero() {
-                    self.metrics.gate_wait.with_label_values(&[NAME]).observe(waited.as_secs_f64());
+                    self.metrics
+                        .gate_wait
+                        .with_label_values(&[NAME])
+                        .observe(waited.as_secs_f64());
                 }
                 true
             }
@@ -168,7 +190,9 @@ impl BroadcastJobs {
             }
             Passage::Overdue => {
                 tracing::warn!(
-                    controller = NAME, ns = job.owner.namespace, name = job.owner.name,
+                    controller = NAME,
+                    ns = job.owner.namespace,
+                    name = job.owner.name,
                     "own writes were not seen in time; listing anew"
                 );
                 for watch in &self.watches {
@@ -218,7 +242,10 @@ impl BroadcastJobs {
         let notes = std::mem::take(&mut plan.notes);
         for step in &plan.steps {
             for action in &step.actions {
-                self.metrics.plan_actions.with_label_values(&[NAME, action.word()]).inc();
+                self.metrics
+                    .plan_actions
+                    .with_label_values(&[NAME, action.word()])
+                    .inc();
             }
         }
         let idle = plan.steps.is_empty();
@@ -280,9 +307,18 @@ impl BroadcastJobs {
     }
 
     fn publish(&self, job: &Job, notes: Vec<Note>, applied: &Applied) {
-        let mut notes = if applied.failed.is_none() { notes } else { Vec::new() };
+        let mut notes = if applied.failed.is_none() {
+            notes
+        } else {
+            Vec::new()
+        };
         let mut note = |warning, reason, action, message| {
-            notes.push(Note { warning, reason, action, message });
+            notes.push(Note {
+                warning,
+                reason,
+                action,
+                message,
+            });
         };
         if applied.created > 0 {
             let message = format!("Created {} pods", applied.created);
@@ -312,7 +348,11 @@ impl BroadcastJobs {
                     uid: job.owner.uid.to_string(),
                 },
                 controller: REPORTER,
-                severity: if note.warning { Severity::Warning } else { Severity::Normal },
+                severity: if note.warning {
+                    Severity::Warning
+                } else {
+                    Severity::Normal
+                },
                 action: note.action,
                 reason: note.reason.into(),
                 note: note.message,
@@ -324,7 +364,9 @@ impl BroadcastJobs {
     async fn after_deletion(&self, uid: Uid) -> Next {
         let (namespace, job, tracked) = {
             let tables = self.store.read();
-            let Some(owned) = tables.pods(uid) else { return Next::Forget };
+            let Some(owned) = tables.pods(uid) else {
+                return Next::Forget;
+            };
             let tracked: Vec<(Box<str>, Uid)> = owned
                 .pods
                 .iter()
@@ -356,7 +398,11 @@ impl BroadcastJobs {
             .collect()
             .await;
         tracing::info!(controller = NAME, ns = %namespace, name = %job, %uid, pods = released.len(), "released the pods of a deleted job");
-        if released.iter().any(Result::is_err) { Next::Failed } else { Next::After(Duration::from_secs(1)) }
+        if released.iter().any(Result::is_err) {
+            Next::Failed
+        } else {
+            Next::After(Duration::from_secs(1))
+        }
     }
 }
 
@@ -384,14 +430,28 @@ fn log_summary(job: &Job, applied: &Applied, took: Duration) {
 pub fn measure(store: &Store, metrics: &Metrics) {
     let tables = store.read();
     for (kind, rows, bytes) in tables.size() {
-        metrics.store_rows.with_label_values(&[kind.word()]).set(rows as i64);
-        metrics.store_bytes.with_label_values(&[kind.word()]).set(bytes as i64);
+        metrics
+            .store_rows
+            .with_label_values(&[kind.word()])
+            .set(rows as i64);
+        metrics
+            .store_bytes
+            .with_label_values(&[kind.word()])
+            .set(bytes as i64);
     }
-    let mut nodes: HashMap<&str, i64> = ["eligible", "refused", "active", "succeeded", "failed", "waiting"]
-        .map(|state| (state, 0))
+    let mut nodes: HashMap<&str, i64> = [
+        "eligible",
+        "refused",
+        "active",
+        "succeeded",
+        "failed",
+        "waiting",
+    ]
+    .map(|state| (state, 0))
+    .into();
+    let mut phases: HashMap<&str, i64> = ["running", "paused", "completed", "failed", "stalled"]
+        .map(|phase| (phase, 0))
         .into();
-    let mut phases: HashMap<&str, i64> =
-        ["running", "paused", "completed", "failed", "stalled"].map(|phase| (phase, 0)).into();
     let mut refused: HashMap<String, i64> = HashMap::new();
     for job in tables.jobs() {
         *phases.entry(phase(job)).or_default() += 1;
@@ -415,14 +475,23 @@ pub fn measure(store: &Store, metrics: &Metrics) {
         }
     }
     for (state, count) in nodes {
-        metrics.broadcastjob_nodes.with_label_values(&[state]).set(count);
+        metrics
+            .broadcastjob_nodes
+            .with_label_values(&[state])
+            .set(count);
     }
     for (phase, count) in phases {
-        metrics.broadcastjob_jobs.with_label_values(&[phase]).set(count);
+        metrics
+            .broadcastjob_jobs
+            .with_label_values(&[phase])
+            .set(count);
     }
     metrics.broadcastjob_refused_nodes.reset();
     for (reason, count) in refused {
-        metrics.broadcastjob_refused_nodes.with_label_values(&[&reason]).set(count);
+        metrics
+            .broadcastjob_refused_nodes
+            .with_label_values(&[&reason])
+            .set(count);
     }
 }
 
@@ -443,7 +512,12 @@ pub fn debug(store: &Store) -> serde_json::Value {
     let tables = store.read();
     let sizes: HashMap<_, _> = tables
         .size()
-        .map(|(kind, rows, bytes)| (kind.word(), serde_json::json!({"rows": rows, "bytes": bytes})))
+        .map(|(kind, rows, bytes)| {
+            (
+                kind.word(),
+                serde_json::json!({"rows": rows, "bytes": bytes}),
+            )
+        })
         .into();
     let jobs: Vec<_> = tables
         .jobs()
@@ -468,7 +542,8 @@ pub fn debug(store: &Store) -> serde_json::Value {
         })
         .collect();
     let seen = tables.seen("");
-    let seen: HashMap<_, _> =
-        Kind::ALL.map(|kind| (kind.word(), seen.of(kind).to_string())).into();
+    let seen: HashMap<_, _> = Kind::ALL
+        .map(|kind| (kind.word(), seen.of(kind).to_string()))
+        .into();
     serde_json::json!({"caches": sizes, "seen": seen, "jobs": jobs})
 }

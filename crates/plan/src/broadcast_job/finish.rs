@@ -15,7 +15,10 @@ pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
         .map(|(name, pod)| (&**name, pod.uid))
         .collect();
     tracked.sort_unstable();
-    Plan { steps: release(tracked).into_iter().collect(), ..Plan::default() }
+    Plan {
+        steps: release(tracked).into_iter().collect(),
+        ..Plan::default()
+    }
 }
 
 /// After the end: release what is recorded, remove pods that came late, then wait for the TTL.
@@ -23,8 +26,11 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let mut plan = Plan::default();
     let progress = Progress::read(snapshot, None, now);
-    let mut late: Vec<_> =
-        progress.to_stop.iter().map(|(name, pod)| (*name, pod.uid, pod.rv)).collect();
+    let mut late: Vec<_> = progress
+        .to_stop
+        .iter()
+        .map(|(name, pod)| (*name, pod.uid, pod.rv))
+        .collect();
     let mut to_release = progress.to_release.clone();
     // The log is sealed and the view of it therefore whole: a pod without a record was created by
     // a request that arrived after its reservation was gone.
@@ -45,13 +51,20 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         for condition in &mut status.conditions {
             condition.observed_generation = Some(job.generation);
         }
-        plan.steps.push(Step::wanted(vec![Action::WriteStatus(Box::new(status))]));
+        plan.steps
+            .push(Step::wanted(vec![Action::WriteStatus(Box::new(status))]));
     }
     plan.steps.extend(release(to_release));
-    let Some(ttl) = job.ttl_seconds else { return plan };
-    let Some(ended) = &job.status.completion_time else { return plan };
+    let Some(ttl) = job.ttl_seconds else {
+        return plan;
+    };
+    let Some(ended) = &job.status.completion_time else {
+        return plan;
+    };
     // A time to live beyond the end of time is no time limit.
-    let Ok(due) = ended.0.checked_add(SignedDuration::from_secs(ttl)) else { return plan };
+    let Ok(due) = ended.0.checked_add(SignedDuration::from_secs(ttl)) else {
+        return plan;
+    };
     if due <= now {
         plan.steps.push(Step::needed(vec![Action::DeleteJob]));
     } else {
@@ -61,9 +74,7 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 }
 
 /// Tracked pods of the job that no record names.
-fn strays<'a>(
-    snapshot: &Snapshot<'a>,
-) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
+fn strays<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
     let recorded: std::collections::BTreeSet<&str> = snapshot
         .slices
         .iter()

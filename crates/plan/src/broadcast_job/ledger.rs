@@ -20,8 +20,9 @@ pub(super) fn write(
 ) -> Vec<Step> {
     let mut contents: BTreeMap<usize, Vec<Record>> = BTreeMap::new();
     for (&(slice_at, record_at), record) in updates {
-        let records =
-            contents.entry(slice_at).or_insert_with(|| slices[slice_at].records.clone());
+        let records = contents
+            .entry(slice_at)
+            .or_insert_with(|| slices[slice_at].records.clone());
         records[record_at] = record.clone();
     }
     let tail = slices.len().checked_sub(1);
@@ -31,7 +32,9 @@ pub(super) fn write(
     if let Some(at) = tail {
         let room = MAX_RESULTS_PER_SLICE.saturating_sub(slices[at].records.len());
         if room > 0 && (left.peek().is_some() || seal) {
-            let records = contents.entry(at).or_insert_with(|| slices[at].records.clone());
+            let records = contents
+                .entry(at)
+                .or_insert_with(|| slices[at].records.clone());
             records.extend(left.by_ref().take(room));
             // The seal must be where the next reservation would go, or that one would not meet it.
             if seal && records.len() < MAX_RESULTS_PER_SLICE {
@@ -43,7 +46,11 @@ pub(super) fn write(
     let changed: Vec<Action> = contents
         .into_iter()
         .map(|(at, records)| {
-            let sealed = if Some(at) == tail { sealed_tail } else { slices[at].sealed };
+            let sealed = if Some(at) == tail {
+                sealed_tail
+            } else {
+                slices[at].sealed
+            };
             slice(slices[at].index, Some(slices[at].rv), sealed, &records)
         })
         .collect();
@@ -64,7 +71,12 @@ pub(super) fn write(
 
 fn slice(index: u32, rv: Option<u64>, sealed: bool, records: &[Record]) -> Action {
     let results = records.iter().map(Record::write).collect();
-    Action::WriteSlice(SliceWrite { index, rv, sealed, results })
+    Action::WriteSlice(SliceWrite {
+        index,
+        rv,
+        sealed,
+        results,
+    })
 }
 
 #[cfg(test)]
@@ -72,11 +84,21 @@ mod tests {
     use super::*;
 
     fn records(count: usize) -> Vec<Record> {
-        (0..count).map(|n| Record { attempt: n as u32 + 1, ..Record::default() }).collect()
+        (0..count)
+            .map(|n| Record {
+                attempt: n as u32 + 1,
+                ..Record::default()
+            })
+            .collect()
     }
 
     fn stored(index: u32, count: usize) -> Slice {
-        Slice { index, rv: 7, records: records(count), ..Slice::default() }
+        Slice {
+            index,
+            rv: 7,
+            records: records(count),
+            ..Slice::default()
+        }
     }
 
     /// (index, rv, results, sealed) of each write, step by step.
@@ -85,7 +107,10 @@ mod tests {
             Action::WriteSlice(w) => (w.index, w.rv, w.results.len(), w.sealed),
             other => panic!("{other:?}"),
         };
-        steps.iter().map(|step| step.actions.iter().map(one).collect()).collect()
+        steps
+            .iter()
+            .map(|step| step.actions.iter().map(one).collect())
+            .collect()
     }
 
     #[test]
@@ -105,7 +130,10 @@ mod tests {
     #[test]
     fn a_seal_lies_where_the_next_reservation_would_go() {
         let none = BTreeMap::new();
-        assert_eq!(shape(&write(&[], &none, vec![], true)), vec![vec![(0, None, 0, true)]]);
+        assert_eq!(
+            shape(&write(&[], &none, vec![], true)),
+            vec![vec![(0, None, 0, true)]]
+        );
         assert_eq!(
             shape(&write(&[stored(0, 3)], &none, vec![], true)),
             vec![vec![(0, Some(7), 3, true)]]
@@ -114,7 +142,10 @@ mod tests {
             shape(&write(&[stored(0, 250)], &none, vec![], true)),
             vec![vec![(1, None, 0, true)]]
         );
-        let sealed = Slice { sealed: true, ..stored(0, 3) };
+        let sealed = Slice {
+            sealed: true,
+            ..stored(0, 3)
+        };
         assert!(write(&[sealed], &none, vec![], true).is_empty());
     }
 

@@ -38,9 +38,10 @@ impl<'a> Survey<'a> {
         let mut survey = Self::default();
         let mut refused: BTreeMap<&'static str, Refused> = BTreeMap::new();
         let mut refuse = |reason: &'static str, node: &str| {
-            let entry = refused
-                .entry(reason)
-                .or_insert_with(|| Refused { reason: reason.to_owned(), ..Refused::default() });
+            let entry = refused.entry(reason).or_insert_with(|| Refused {
+                reason: reason.to_owned(),
+                ..Refused::default()
+            });
             entry.count += 1;
             if entry.sample.len() < SAMPLE {
                 entry.sample.push(node.to_owned());
@@ -55,7 +56,7 @@ impl<'a> Survey<'a> {
                 Some(_) => continue,
             };
             match eligibility::refusal(&snapshot.job.placement, name, node) {
-                None if progress.lingering.contains(&**name) => survey.held_up += 1,
+                None if progress.occupied.contains(&**name) => survey.held_up += 1,
                 None => survey.candidates.push((name, node.uid)),
                 Some(_) if interrupted => survey.held_up += 1,
                 Some(refusal) => {
@@ -113,9 +114,16 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     };
 
     if !progress.missing.is_empty() {
-        let ask = |&(pod, uid): &(&str, Uid)| Action::ConfirmGone { pod: pod.into(), uid };
-        let questions =
-            progress.missing.iter().take(snapshot.max_pod_changes).map(ask).collect();
+        let ask = |&(pod, uid): &(&str, Uid)| Action::ConfirmGone {
+            pod: pod.into(),
+            uid,
+        };
+        let questions = progress
+            .missing
+            .iter()
+            .take(snapshot.max_pod_changes)
+            .map(ask)
+            .collect();
         plan.steps.push(Step::wanted(questions));
         plan.again = true;
     }
@@ -125,7 +133,12 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     let seal = cause.is_some() || end.is_some();
     let reservations = std::mem::take(&mut start.reservations);
-    plan.steps.extend(ledger::write(snapshot.slices, &progress.updates, reservations, seal));
+    plan.steps.extend(ledger::write(
+        snapshot.slices,
+        &progress.updates,
+        reservations,
+        seal,
+    ));
 
     let facts = Facts {
         job,
@@ -140,14 +153,17 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     };
     let (status, notes) = status::next(&facts);
     plan.notes = notes;
-    let mut status = (status != job.status)
-        .then(|| Step::needed(vec![Action::WriteStatus(Box::new(status))]));
+    let mut status =
+        (status != job.status).then(|| Step::needed(vec![Action::WriteStatus(Box::new(status))]));
     // The decision to fail is stored before the first pod is stopped, so that whoever reads the
     // pod's end later knows whose doing it was.
     if cause.is_some() {
         plan.steps.extend(status.take());
     }
-    let stopping = progress.running.iter().filter(|(_, pod)| cause.is_some() && pod.deletion.is_none());
+    let stopping = progress
+        .running
+        .iter()
+        .filter(|(_, pod)| cause.is_some() && pod.deletion.is_none());
     let to_stop: BTreeMap<&str, (Uid, u64)> = stopping
         .map(|(record, pod)| (&*record.pod, *pod))
         .chain(progress.to_stop.iter().copied())
@@ -165,7 +181,11 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan.steps.extend(status);
     plan.again |= progress.to_release.len() > snapshot.max_pod_changes;
     plan.steps.extend(release(
-        progress.to_release.iter().take(snapshot.max_pod_changes).copied(),
+        progress
+            .to_release
+            .iter()
+            .take(snapshot.max_pod_changes)
+            .copied(),
     ));
 
     plan.wake = [
@@ -178,7 +198,11 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     .min();
     plan.tally = Tally {
         desired: survey.desired,
-        refused: survey.refused.iter().map(|refused| refused.count as usize).sum(),
+        refused: survey
+            .refused
+            .iter()
+            .map(|refused| refused.count as usize)
+            .sum(),
         active: progress.running.len(),
         reserved: progress.reserved.len(),
         waiting: survey.candidates.len() + survey.held_up,
@@ -194,7 +218,12 @@ fn deadline(snapshot: &Snapshot<'_>, pause: &Pause, now: Timestamp) -> Option<Ti
     if pause.reason.is_some() {
         return None;
     }
-    let start = snapshot.job.status.start_time.as_ref().map_or(now, |time| time.0);
+    let start = snapshot
+        .job
+        .status
+        .start_time
+        .as_ref()
+        .map_or(now, |time| time.0);
     let allowed = seconds.saturating_add(pause.paused_seconds);
     // A deadline beyond the end of time is none.
     start.checked_add(SignedDuration::from_secs(allowed)).ok()
@@ -208,7 +237,10 @@ fn new_cause(
     now: Timestamp,
 ) -> Option<Cause> {
     if snapshot.job.failure == FailurePolicyType::FailFast {
-        let failed = progress.nodes.iter().find(|(_, latest)| latest.state == NodeState::Failed);
+        let failed = progress
+            .nodes
+            .iter()
+            .find(|(_, latest)| latest.state == NodeState::Failed);
         if let Some(((node, _), _)) = failed {
             let failures = progress.count(NodeState::Failed);
             return Some(Cause {
@@ -222,7 +254,10 @@ fn new_cause(
     // Ends are judged by when the pods ended, not by when the operator looked.
     let deadline = deadline.filter(|deadline| *deadline <= now)?;
     let in_time = all_done
-        && progress.nodes.values().all(|latest| latest.finished.is_none_or(|at| at <= deadline));
+        && progress
+            .nodes
+            .values()
+            .all(|latest| latest.finished.is_none_or(|at| at <= deadline));
     (!in_time).then(|| Cause {
         reason: reasons::DEADLINE_EXCEEDED.to_owned(),
         message: format!(
@@ -270,28 +305,35 @@ impl Start {
         survey: &Survey<'a>,
     ) -> Self {
         let job = snapshot.job;
-        let room = job
-            .parallelism
-            .of(survey.desired)
-            .saturating_sub(progress.running.len() + progress.reserved.len());
+        let taken = progress.running.len() + progress.reserved.len() + progress.occupying;
+        let room = job.parallelism.of(survey.desired).saturating_sub(taken);
         let first = match progress.reserved.first() {
             Some((_, record)) => Some(&record.node),
             None if room > 0 => survey.candidates.first().map(|(node, _)| *node),
             None => None,
         };
-        let Some(first) = first else { return Self::default() };
+        let Some(first) = first else {
+            return Self::default();
+        };
         if *snapshot.template != Template::Accepted {
-            return Self { check: check(snapshot, first), ..Self::default() };
+            return Self {
+                check: check(snapshot, first),
+                ..Self::default()
+            };
         }
         let mut start = Self::default();
         start.keep_promises(snapshot, progress);
-        let budget = snapshot.max_pod_changes.saturating_sub(start.creations.len());
+        let budget = snapshot
+            .max_pod_changes
+            .saturating_sub(start.creations.len());
         start.more = survey.candidates.len().min(room) > budget;
         for &(node, node_uid) in survey.candidates.iter().take(room.min(budget)) {
             let attempt = progress.next_attempt(node);
-            let pod: Box<str> =
-                name::pod(&job.owner.name, job.owner.uid, node, attempt).into();
-            start.creations.push(Action::CreatePod { pod: pod.clone(), node: node.clone() });
+            let pod: Box<str> = name::pod(&job.owner.name, job.owner.uid, node, attempt).into();
+            start.creations.push(Action::CreatePod {
+                pod: pod.clone(),
+                node: node.clone(),
+            });
             start.reservations.push(Record {
                 node: node.clone(),
                 node_uid,
@@ -307,7 +349,10 @@ impl Start {
     fn keep_promises<'a>(&mut self, snapshot: &Snapshot<'a>, progress: &mut Progress<'a>) {
         let mut kept: Vec<(Place, &Record)> = Vec::new();
         for (place, record) in std::mem::take(&mut progress.reserved) {
-            let node = snapshot.nodes.get(&record.node).filter(|node| node.uid == record.node_uid);
+            let node = snapshot
+                .nodes
+                .get(&record.node)
+                .filter(|node| node.uid == record.node_uid);
             let Some(node) = node else {
                 progress.give_up(place, record, NodeState::Disrupted, results::NODE_GONE);
                 continue;
@@ -333,5 +378,8 @@ fn check(snapshot: &Snapshot<'_>, node: &Arc<str>) -> Option<Action> {
     }
     let owner = &snapshot.job.owner;
     let pod = name::pod(&owner.name, owner.uid, node, 0).into();
-    Some(Action::CheckTemplate { node: node.clone(), pod })
+    Some(Action::CheckTemplate {
+        node: node.clone(),
+        pod,
+    })
 }

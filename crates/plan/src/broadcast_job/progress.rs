@@ -43,8 +43,12 @@ pub(super) struct Progress<'a> {
     pub(super) to_release: Vec<(&'a str, Uid)>,
     /// Attempts whose pod was seen and is not in the cache: asked for before anything is concluded.
     pub(super) missing: Vec<(&'a str, Uid)>,
-    /// Names of nodes where a pod of an attempt that is over still runs.
-    pub(super) lingering: BTreeSet<&'a str>,
+    /// Names of nodes where a pod exists that has not ended, or is promised. The name and not the
+    /// identity: what was started on a machine may outlive its node object.
+    pub(super) occupied: BTreeSet<&'a str>,
+    /// Pods that have not ended though their attempt is over. Those of lost nodes are left out:
+    /// they must not hold up others.
+    pub(super) occupying: usize,
     /// Attempts that were interrupted.
     pub(super) interrupted: usize,
     /// When the next pod counts as lost.
@@ -79,18 +83,36 @@ impl<'a> Progress<'a> {
 
     /// How many nodes are in `state`.
     pub(super) fn count(&self, state: NodeState) -> usize {
-        self.nodes.values().filter(|latest| latest.state == state).count()
+        self.nodes
+            .values()
+            .filter(|latest| latest.state == state)
+            .count()
     }
 
     /// Number of the next attempt on nodes of this name.
     pub(super) fn next_attempt(&self, node: &str) -> u32 {
         let all_of_name = (node, Uid::MIN)..=(node, Uid::MAX);
-        self.nodes.range(all_of_name).map(|(_, latest)| latest.attempt).max().unwrap_or(0) + 1
+        self.nodes
+            .range(all_of_name)
+            .map(|(_, latest)| latest.attempt)
+            .max()
+            .unwrap_or(0)
+            + 1
     }
 
     /// Ends a reservation whose pod will not be created.
-    pub(super) fn give_up(&mut self, place: Place, record: &'a Record, state: NodeState, reason: &str) {
-        let update = Record { state, reason: reason.into(), ..record.clone() };
+    pub(super) fn give_up(
+        &mut self,
+        place: Place,
+        record: &'a Record,
+        state: NodeState,
+        reason: &str,
+    ) {
+        let update = Record {
+            state,
+            reason: reason.into(),
+            ..record.clone()
+        };
         self.enter(record, &update);
         self.updates.insert(place, update);
     }
@@ -99,8 +121,11 @@ impl<'a> Progress<'a> {
         if matches!(record.state, NodeState::Disrupted | NodeState::Unknown) {
             self.interrupted += 1;
         }
-        let latest =
-            Latest { attempt: record.attempt, state: record.state, finished: record.finished };
+        let latest = Latest {
+            attempt: record.attempt,
+            state: record.state,
+            finished: record.finished,
+        };
         self.nodes
             .entry((&key.node, key.node_uid))
             .and_modify(|known| {
@@ -111,9 +136,16 @@ impl<'a> Progress<'a> {
             .or_insert(latest);
     }
 
+    fn linger(&mut self, record: &'a Record, reason: &str) {
+        self.occupied.insert(&record.node);
+        self.occupying += usize::from(reason != results::NODE_LOST);
+    }
+
     /// An attempt that is over: its pod may be left to release or to stop.
     fn over(&mut self, snapshot: &Snapshot<'a>, record: &'a Record) {
-        let Some(pod) = snapshot.pods.get(&record.pod) else { return };
+        let Some(pod) = snapshot.pods.get(&record.pod) else {
+            return;
+        };
         // A pod that appeared after its attempt was given up was created by a request that
         // arrived late; it is not counted and must not run.
         let late = record.pod_uid.is_none();
@@ -121,7 +153,7 @@ impl<'a> Progress<'a> {
             return;
         }
         if !pod.phase.has_ended() {
-            self.lingering.insert(&record.node);
+            self.linger(record, &record.reason);
             if late && pod.deletion.is_none() {
                 self.to_stop.push((&record.pod, pod));
             }
@@ -140,7 +172,11 @@ impl<'a> Progress<'a> {
         stopping: Option<&'static str>,
         now: Timestamp,
     ) -> Option<Record> {
-        let end = |state, reason: &str| Record { state, reason: reason.into(), ..record.clone() };
+        let end = |state, reason: &str| Record {
+            state,
+            reason: reason.into(),
+            ..record.clone()
+        };
         let pod = match (snapshot.pods.get(&record.pod), record.pod_uid) {
             (Some(pod), None) => pod,
             (Some(pod), Some(uid)) if pod.uid == uid => pod,
@@ -150,6 +186,7 @@ impl<'a> Progress<'a> {
                 return Some(end(NodeState::Unknown, results::POD_VANISHED));
             }
             (None, Some(uid)) => {
+                self.occupied.insert(&record.node);
                 self.missing.push((&record.pod, uid));
                 return None;
             }
@@ -157,6 +194,7 @@ impl<'a> Progress<'a> {
                 return Some(end(NodeState::Failed, results::NAME_CONFLICT));
             }
             (None, None) => {
+                self.occupied.insert(&record.node);
                 self.reserved.push((place, record));
                 return None;
             }
@@ -166,15 +204,19 @@ impl<'a> Progress<'a> {
                 self.to_release.push((&record.pod, pod.uid));
             }
             if !pod.phase.has_ended() {
-                self.lingering.insert(&record.node);
+                self.linger(record, reason);
             }
             return Some(ended(record, pod, state, reason));
         }
+        self.occupied.insert(&record.node);
         self.running.push((record, pod));
         if pod.deletion.is_none() && must_stop(snapshot, record, pod) {
             self.to_stop.push((&record.pod, pod));
         }
-        if let Some(lost) = pod.deletion.and_then(|d| d.due.checked_add(NODE_LOST_AFTER).ok()) {
+        if let Some(lost) = pod
+            .deletion
+            .and_then(|d| d.due.checked_add(NODE_LOST_AFTER).ok())
+        {
             self.next_lost = Some(self.next_lost.map_or(lost, |known| known.min(lost)));
         }
         (record.pod_uid.is_none() || record.started != pod.started).then(|| Record {
@@ -193,12 +235,21 @@ fn judge(
     stopping: Option<&'static str>,
     now: Timestamp,
 ) -> Option<(NodeState, &'static str)> {
-    let node_is_there =
-        snapshot.nodes.get(&record.node).is_some_and(|node| node.uid == record.node_uid);
+    let node_is_there = snapshot
+        .nodes
+        .get(&record.node)
+        .is_some_and(|node| node.uid == record.node_uid);
     if pod.phase.has_ended() {
         let outcome = pod::outcome(pod, snapshot.job.restart_limit, stopping);
         let gone = outcome.state == NodeState::Disrupted && !node_is_there;
-        return Some((outcome.state, if gone { results::NODE_GONE } else { outcome.reason }));
+        return Some((
+            outcome.state,
+            if gone {
+                results::NODE_GONE
+            } else {
+                outcome.reason
+            },
+        ));
     }
     let deletion = pod.deletion?;
     if pod.node.is_none() {
@@ -249,7 +300,11 @@ fn ended(record: &Record, pod: &PodRow, state: NodeState, reason: &str) -> Recor
         exit_code,
         started: pod.started,
         finished: end.finished,
-        message: if state == NodeState::Succeeded { "".into() } else { end.message },
+        message: if state == NodeState::Succeeded {
+            "".into()
+        } else {
+            end.message
+        },
         ..record.clone()
     }
 }

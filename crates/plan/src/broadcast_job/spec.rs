@@ -68,10 +68,19 @@ impl Job {
         let mut problems = Vec::new();
         let template = spec.get("template").cloned().unwrap_or(Value::Null);
         let pod_spec = template.get("spec").cloned().unwrap_or(Value::Null);
-        if !pod_spec.get("containers").is_some_and(|list| list.as_array().is_some_and(|l| !l.is_empty())) {
-            problems.push("spec.template.spec.containers: missing; write the containers to run".to_owned());
+        if !pod_spec
+            .get("containers")
+            .is_some_and(|list| list.as_array().is_some_and(|l| !l.is_empty()))
+        {
+            problems.push(
+                "spec.template.spec.containers: missing; write the containers to run".to_owned(),
+            );
         }
-        if let Some(node) = pod_spec.get("nodeName").and_then(Value::as_str).filter(|n| !n.is_empty()) {
+        if let Some(node) = pod_spec
+            .get("nodeName")
+            .and_then(Value::as_str)
+            .filter(|n| !n.is_empty())
+        {
             problems.push(format!(
                 "spec.template.spec.nodeName: found {node:?}; one pod runs on every node, use nodeSelector to choose some"
             ));
@@ -105,7 +114,9 @@ impl Job {
         let restart_limit = count(failure, "spec.failurePolicy", "restartLimit", &mut problems);
         let restart_limit = match pod_spec.get("restartPolicy").and_then(Value::as_str) {
             Some("Never") => None,
-            Some("OnFailure") => Some(restart_limit.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX))),
+            Some("OnFailure") => {
+                Some(restart_limit.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX)))
+            }
             found => {
                 problems.push(format!(
                     "spec.template.spec.restartPolicy: found {:?}; write OnFailure or Never",
@@ -157,11 +168,17 @@ fn word<T: Copy>(
         None | Some(Value::Null) => return default,
         Some(found) => found,
     };
-    if let Some((_, value)) = choices.iter().find(|(name, _)| found.as_str() == Some(name)) {
+    if let Some((_, value)) = choices
+        .iter()
+        .find(|(name, _)| found.as_str() == Some(name))
+    {
         return *value;
     }
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-    problems.push(format!("{field}: found {found}; write one of {}", names.join(", ")));
+    problems.push(format!(
+        "{field}: found {found}; write one of {}",
+        names.join(", ")
+    ));
     default
 }
 
@@ -172,7 +189,9 @@ fn count(parent: &Value, path: &str, field: &str, problems: &mut Vec<String>) ->
         Some(value) => {
             let found = value.as_i64().filter(|n| *n >= 0);
             if found.is_none() {
-                problems.push(format!("{path}.{field}: must be a number from 0 up, found {value}"));
+                problems.push(format!(
+                    "{path}.{field}: must be a number from 0 up, found {value}"
+                ));
             }
             found
         }

@@ -54,12 +54,18 @@ impl Pause {
         };
         let ended = stored.filter(|_| reason.is_none());
         let just_paused = ended.map_or(0, |condition| {
-            now.duration_since(condition.last_transition_time.0).as_secs().max(0)
+            now.duration_since(condition.last_transition_time.0)
+                .as_secs()
+                .max(0)
         });
         Self {
             reason,
             acknowledged,
-            resumed_by: if asked { job.resume.clone() } else { status.resumed_by.clone() },
+            resumed_by: if asked {
+                job.resume.clone()
+            } else {
+                status.resumed_by.clone()
+            },
             paused_seconds: status.paused_seconds.saturating_add(just_paused),
             ends: ended.is_some(),
         }
@@ -82,14 +88,19 @@ pub(super) struct Facts<'a> {
 /// The next status, and the events that its changes are worth.
 pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let old = &facts.job.status;
-    let (succeeded, failed) =
-        (facts.progress.count(NodeState::Succeeded), facts.progress.count(NodeState::Failed));
+    let (succeeded, failed) = (
+        facts.progress.count(NodeState::Succeeded),
+        facts.progress.count(NodeState::Failed),
+    );
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {
         observed_generation: Some(facts.job.generation),
         conditions: old.conditions.clone(),
         phase: Some(phase(facts)),
-        start_time: old.start_time.clone().or_else(|| Some(whole_seconds(facts.now))),
+        start_time: old
+            .start_time
+            .clone()
+            .or_else(|| Some(whole_seconds(facts.now))),
         completion_time: facts.end.map(|_| whole_seconds(facts.now)),
         desired: desired as i32,
         active: facts.progress.running.len() as i32,
@@ -108,7 +119,15 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     );
     let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
         let generation = facts.job.generation;
-        condition::set(&mut status.conditions, type_, on, reason, message, generation, facts.now);
+        condition::set(
+            &mut status.conditions,
+            type_,
+            on,
+            reason,
+            message,
+            generation,
+            facts.now,
+        );
     };
     let was = |type_| condition::find(&old.conditions, type_).is_some();
 
@@ -120,7 +139,10 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     if let Some(cause) = facts.cause {
         set(types::FAILURE_TARGET, true, &cause.reason, &cause.message);
     }
-    let stalled = facts.stalled.as_ref().filter(|_| facts.end.is_none() && facts.cause.is_none());
+    let stalled = facts
+        .stalled
+        .as_ref()
+        .filter(|_| facts.end.is_none() && facts.cause.is_none());
     match stalled {
         Some((reason, message)) => set(types::STALLED, true, reason, message),
         None if was(types::STALLED) => set(types::STALLED, false, reasons::RESUMED, ""),
@@ -131,7 +153,12 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
             set(types::COMPLETE, true, reasons::ALL_NODES_DONE, &counts);
         }
         (Some(End::Failed), Some(cause)) => {
-            set(types::FAILED, true, &cause.reason, &format!("{}; {counts}", cause.message));
+            set(
+                types::FAILED,
+                true,
+                &cause.reason,
+                &format!("{}; {counts}", cause.message),
+            );
         }
         _ => {}
     }
@@ -169,8 +196,11 @@ fn left_out(survey: &Survey<'_>) -> String {
         return String::new();
     }
     let total: i32 = survey.refused.iter().map(|refused| refused.count).sum();
-    let reasons: Vec<_> =
-        survey.refused.iter().map(|r| format!("{} {}", r.reason, r.count)).collect();
+    let reasons: Vec<_> = survey
+        .refused
+        .iter()
+        .map(|r| format!("{} {}", r.reason, r.count))
+        .collect();
     format!("; {total} left out: {}", reasons.join(", "))
 }
 
@@ -187,7 +217,10 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
     } else if let Some(problem) = facts.creation_problem {
         (true, problem.reason, problem.message.clone())
     } else if facts.survey.desired == 0 {
-        let message = format!("no node passes the checks of the template{}", left_out(facts.survey));
+        let message = format!(
+            "no node passes the checks of the template{}",
+            left_out(facts.survey)
+        );
         (true, reasons::NO_ELIGIBLE_NODES, message)
     } else if !busy && facts.job.never_ends && facts.survey.candidates.is_empty() {
         (false, reasons::WAITING_FOR_NODES, counts.to_owned())
@@ -201,11 +234,21 @@ fn notes(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
     let was_true = |type_| condition::is_true(old, type_);
     let mut notes = Vec::new();
     let mut note = |warning, reason, action, message: &str| {
-        notes.push(Note { warning, reason, action, message: message.to_owned() });
+        notes.push(Note {
+            warning,
+            reason,
+            action,
+            message: message.to_owned(),
+        });
     };
     match facts.pause.reason {
         Some(reason) if !was_true(types::PAUSED) => {
-            note(reason == reasons::PAUSED_BY_FAILURE, reason, "Pausing", pause_message(reason));
+            note(
+                reason == reasons::PAUSED_BY_FAILURE,
+                reason,
+                "Pausing",
+                pause_message(reason),
+            );
         }
         None if facts.pause.ends => note(false, reasons::RESUMED, "Resuming", counts),
         _ => {}

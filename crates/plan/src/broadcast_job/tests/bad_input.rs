@@ -1,0 +1,143 @@
+//! Whatever was stored, a plan comes out, and a condition that says what is wrong.
+
+use carillon_api::condition::{reasons, types};
+use serde_json::{Value, json};
+
+use super::world::World;
+
+#[test]
+fn a_stored_spec_that_cannot_be_used_stalls_the_job_and_names_the_field() {
+    for (field, value, named) in [
+        ("parallelism", json!(-1), "spec.parallelism"),
+        ("parallelism", json!("50%%"), "spec.parallelism"),
+        (
+            "completionPolicy",
+            json!({"type": "Sometimes"}),
+            "spec.completionPolicy.type",
+        ),
+        (
+            "completionPolicy",
+            json!({"activeDeadlineSeconds": "x"}),
+            "activeDeadlineSeconds",
+        ),
+        (
+            "completionPolicy",
+            json!({"ttlSecondsAfterFinished": -1}),
+            "ttlSecondsAfterFinished",
+        ),
+        (
+            "failurePolicy",
+            json!({"type": "fail-fast"}),
+            "spec.failurePolicy.type",
+        ),
+        (
+            "failurePolicy",
+            json!({"restartLimit": 1e40}),
+            "restartLimit",
+        ),
+        ("template", json!(null), "spec.template.spec.containers"),
+        (
+            "template",
+            json!({"spec": {"containers": [{}]}}),
+            "restartPolicy",
+        ),
+        (
+            "template",
+            json!({"spec": {"containers": [{}], "restartPolicy": "Never", "nodeName": "n1"}}),
+            "spec.template.spec.nodeName",
+        ),
+    ] {
+        let mut world = World::new(2, json!({field: value}));
+        world.settle();
+        assert_eq!(
+            world.condition(types::STALLED),
+            Some((true, reasons::INVALID_SPEC.to_owned()))
+        );
+        assert_eq!(world.created.len(), 0, "{field} {value}");
+        let message = world.status["conditions"].to_string();
+        assert!(message.contains(named), "{named}: {message}");
+    }
+}
+
+#[test]
+fn a_stored_end_stays_an_end_though_the_rest_of_the_status_is_unreadable() {
+    let mut world = World::new(2, json!({}));
+    world.run_to_the_end();
+    world.status["desired"] = json!("many");
+    world.status["phase"] = json!("hibernating");
+    world.join("n0009");
+    world.settle();
+    assert_eq!(world.created.len(), 2);
+}
+
+/// Values of every shape at every place of spec and status.
+#[test]
+fn no_stored_value_makes_the_planner_panic() {
+    let odd = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(i64::MAX),
+        json!(1e300),
+        json!(""),
+        json!("\u{202e}\u{0}ü"),
+        json!([]),
+        json!([null, 1, {}]),
+        json!({}),
+        json!({"a": {"b": []}}),
+    ];
+    let whole = json!({
+        "parallelism": 1, "paused": false,
+        "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 1},
+        "failurePolicy": {"type": "FailFast", "restartLimit": 1},
+        "template": {"metadata": {"labels": {}}, "spec": {
+            "restartPolicy": "OnFailure", "nodeName": "", "nodeSelector": {"a": "b"},
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]}}},
+            "tolerations": [{"key": "k", "operator": "Exists"}],
+            "overhead": {"cpu": "1"},
+            "initContainers": [{"name": "i", "resources": {"requests": {"cpu": "1"}}}],
+            "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}],
+        }},
+    });
+    let mut ended = World::new(1, json!({}));
+    ended.run_to_the_end();
+    let mut tried = 0;
+    for path in paths(&whole) {
+        for value in &odd {
+            let mut world = World::new(2, json!({}));
+            world.spec = whole.clone();
+            *world.spec.pointer_mut(&path).unwrap() = value.clone();
+            world.crash_after(usize::MAX);
+            world.crash_after(usize::MAX);
+            tried += 1;
+        }
+    }
+    for path in paths(&ended.status) {
+        for value in &odd {
+            let mut world = World::new(2, json!({}));
+            world.status = ended.status.clone();
+            *world.status.pointer_mut(&path).unwrap() = value.clone();
+            world.plan();
+            tried += 1;
+        }
+    }
+    assert!(tried > 500, "{tried}");
+}
+
+fn paths(value: &Value) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (k.replace('/', "~1"), v)).collect(),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .map(|(n, v)| (n.to_string(), v))
+            .collect(),
+        _ => vec![],
+    };
+    for (key, child) in children {
+        found.extend(paths(child).into_iter().map(|path| format!("/{key}{path}")));
+    }
+    found
+}

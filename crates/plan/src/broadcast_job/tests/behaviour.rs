@@ -1,0 +1,737 @@
+//! One test, one behaviour of the contract.
+
+use carillon_api::NodeState::{Disrupted, Failed, Skipped, Succeeded, Unknown};
+use carillon_api::condition::{reasons, results, types};
+use serde_json::json;
+
+use super::world::World;
+use crate::action::Action;
+use crate::broadcast_job::{NODE_LOST_AFTER, Refused, TEMPLATE_RECHECK, Template};
+use crate::pod::PodPhase;
+
+#[test]
+fn every_eligible_node_runs_one_pod_and_the_job_completes() {
+    let mut world = World::new(7, json!({}));
+    world.cordon("n0003");
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(world.created.len(), 6);
+    assert_eq!(world.status["done"], "6/6");
+    assert_eq!(
+        world.status["refused"],
+        json!([{"reason": "NodeUnschedulable", "count": 1, "sample": ["n0003"]}])
+    );
+    assert!(
+        world.pods.values().all(|pod| !pod.tracked),
+        "a finalizer was left"
+    );
+    assert!(world.slices.last().unwrap().sealed);
+}
+
+#[test]
+fn an_attempt_is_stored_before_its_pod_is_created() {
+    let world = World::new(3, json!({}));
+    let words: Vec<&str> = world
+        .plan()
+        .steps
+        .iter()
+        .flat_map(|s| &s.actions)
+        .map(Action::word)
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "write_slice",
+            "create_pod",
+            "create_pod",
+            "create_pod",
+            "write_status"
+        ]
+    );
+}
+
+#[test]
+fn an_outcome_is_stored_before_its_pod_is_released() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.end("n0000", 0);
+    let words: Vec<&str> = world
+        .plan()
+        .steps
+        .iter()
+        .flat_map(|s| &s.actions)
+        .map(Action::word)
+        .collect();
+    assert_eq!(words, ["write_slice", "write_status", "release_pod"]);
+}
+
+#[test]
+fn parallelism_is_a_number_or_a_percentage_rounded_up() {
+    for (parallelism, expected) in [
+        (json!(3), 3),
+        (json!("25%"), 3),
+        (json!("100%"), 10),
+        (json!(99), 10),
+    ] {
+        let mut world = World::new(10, json!({"parallelism": parallelism}));
+        world.settle();
+        assert_eq!(world.live(), expected, "{parallelism}");
+        world.run_all();
+        world.settle();
+        world.end("n0000", 0);
+        world.settle();
+        assert_eq!(world.live(), expected.min(9), "{parallelism}");
+    }
+}
+
+#[test]
+fn a_lowered_parallelism_starts_nothing_and_stops_nothing() {
+    let mut world = World::new(6, json!({"parallelism": 4}));
+    world.settle();
+    world.run_all();
+    world.spec["parallelism"] = json!(2);
+    world.generation = 2;
+    world.settle();
+    assert_eq!((world.live(), world.created.len()), (4, 4));
+    world.end("n0000", 0);
+    world.settle();
+    assert_eq!(world.created.len(), 4);
+}
+
+#[test]
+fn one_sync_creates_a_bounded_number_of_pods() {
+    let mut world = World::new(20, json!({}));
+    world.max_pod_changes = 8;
+    world.crash_after(usize::MAX);
+    assert_eq!(world.created.len(), 8);
+    world.settle();
+    assert_eq!(world.created.len(), 20);
+}
+
+#[test]
+fn fail_fast_decides_then_stops_then_fails() {
+    let mut world = World::new(5, json!({"parallelism": 3}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.end("n0001", 3);
+    let words: Vec<&str> = world
+        .plan()
+        .steps
+        .iter()
+        .flat_map(|s| &s.actions)
+        .map(Action::word)
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "write_slice",
+            "write_status",
+            "delete_pod",
+            "delete_pod",
+            "release_pod"
+        ],
+        "the decision is stored before the first pod is stopped"
+    );
+    world.settle();
+    assert!(
+        world.is(types::FAILURE_TARGET) && !world.is(types::FAILED),
+        "pods still run"
+    );
+    world.pass(1);
+    world.end_all();
+    world.settle();
+    let failed = (true, reasons::NODE_FAILED.to_owned());
+    assert_eq!(world.condition(types::FAILED), Some(failed));
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Failed, results::STOPPED_BY_FAILURE.to_owned())]
+    );
+    assert_eq!(
+        world.attempts("n0001"),
+        [(Failed, results::NON_ZERO_EXIT_CODE.to_owned())]
+    );
+    assert_eq!(world.creations_on("n0003"), 0);
+    assert_eq!(world.status["phase"], "failed");
+    assert!(world.pods.values().all(|pod| !pod.tracked));
+}
+
+#[test]
+fn a_failing_job_does_not_create_what_it_had_reserved() {
+    let mut world = World::new(3, json!({}));
+    world.crash_after(2);
+    assert_eq!(world.created.len(), 1, "three reserved, one created");
+    world.run_all();
+    world.end("n0000", 1);
+    world.settle();
+    assert!(world.is(types::FAILED));
+    assert_eq!(world.created.len(), 1);
+    assert_eq!(
+        world.attempts("n0002"),
+        [(Skipped, results::NOT_STARTED.to_owned())]
+    );
+}
+
+#[test]
+fn continue_serves_all_nodes_and_counts_the_failed_ones() {
+    let mut world = World::new(
+        4,
+        json!({"failurePolicy": {"type": "Continue"}, "parallelism": 1}),
+    );
+    world.settle();
+    world.run_all();
+    world.end("n0000", 1);
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(
+        (&world.status["succeeded"], &world.status["failed"]),
+        (&json!(3), &json!(1))
+    );
+}
+
+#[test]
+fn a_job_paused_by_failure_is_resumed_by_the_annotation_and_pauses_again_on_the_next_failure() {
+    let mut world = World::new(
+        4,
+        json!({"failurePolicy": {"type": "Pause"}, "parallelism": 1}),
+    );
+    world.settle();
+    world.run_all();
+    world.end("n0000", 1);
+    world.settle();
+    let paused = Some((true, reasons::PAUSED_BY_FAILURE.to_owned()));
+    assert_eq!(world.condition(types::PAUSED), paused);
+    assert_eq!(
+        (world.created.len(), &world.status["phase"]),
+        (1, &json!("paused"))
+    );
+
+    world.resume = Some("1".to_owned());
+    world.settle();
+    assert!(!world.is(types::PAUSED));
+    assert_eq!(world.created.len(), 2);
+
+    world.run_all();
+    world.end("n0001", 1);
+    world.settle();
+    assert_eq!(
+        world.condition(types::PAUSED),
+        paused,
+        "the same value resumes only once"
+    );
+}
+
+#[test]
+fn whoever_takes_over_with_spec_paused_resumes_by_unsetting_it() {
+    let mut world = World::new(
+        3,
+        json!({"failurePolicy": {"type": "Pause"}, "parallelism": 1}),
+    );
+    world.settle();
+    world.run_all();
+    world.end("n0000", 1);
+    world.settle();
+    world.spec["paused"] = json!(true);
+    world.settle();
+    assert_eq!(
+        world.condition(types::PAUSED).unwrap().1,
+        reasons::PAUSED_BY_USER
+    );
+    world.spec["paused"] = json!(false);
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_paused_job_starts_nothing_records_what_ends_and_does_not_finish() {
+    let mut world = World::new(3, json!({"parallelism": 2}));
+    world.settle();
+    world.run_all();
+    world.spec["paused"] = json!(true);
+    world.settle();
+    world.end_all();
+    world.settle();
+    assert_eq!(
+        (world.created.len(), &world.status["done"]),
+        (2, &json!("2/3"))
+    );
+    world.spec["paused"] = json!(false);
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_node_cordoned_before_its_turn_is_left_out_and_named() {
+    let mut world = World::new(2, json!({"parallelism": 1}));
+    world.settle();
+    world.cordon("n0001");
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(world.status["refused"][0]["sample"], json!(["n0001"]));
+}
+
+#[test]
+fn a_node_cordoned_while_its_pod_runs_is_left_to_finish() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.cordon("n0001");
+    world.settle();
+    assert!(world.pods.values().all(|pod| pod.deletion.is_none()));
+    world.run_to_the_end();
+    assert_eq!(world.attempts("n0001"), [(Succeeded, String::new())]);
+}
+
+#[test]
+fn a_node_cordoned_after_success_keeps_its_result_and_never_runs_again() {
+    let mut world = World::new(3, json!({"parallelism": 1}));
+    world.settle();
+    world.run_all();
+    world.end("n0000", 0);
+    world.settle();
+    world.cordon("n0000");
+    world.settle();
+    world.node("n0000").unschedulable = false;
+    world.run_to_the_end();
+    assert_eq!(world.creations_on("n0000"), 1);
+    assert_eq!(world.status["succeeded"], 3);
+}
+
+#[test]
+fn a_pod_not_yet_bound_is_withdrawn_from_a_cordoned_node_and_comes_back_after_it() {
+    let mut world = World::new(1, json!({}));
+    world.settle();
+    world.cordon("n0000");
+    world.settle();
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Disrupted, results::WITHDRAWN.to_owned())]
+    );
+    assert_eq!(world.live(), 0, "the slot is free");
+    assert!(!world.is(types::COMPLETE), "the node is still to be served");
+    world.node("n0000").unschedulable = false;
+    world.run_to_the_end();
+    assert_eq!(world.attempts("n0000")[1], (Succeeded, String::new()));
+}
+
+#[test]
+fn a_user_who_deletes_finished_pods_makes_nothing_run_again() {
+    let mut world = World::new(3, json!({"parallelism": 1}));
+    world.settle();
+    world.run_all();
+    world.end("n0000", 0);
+    world.settle();
+    world.delete(&world.pod_on("n0000"));
+    world.run_to_the_end();
+    assert_eq!(
+        (world.creations_on("n0000"), &world.status["succeeded"]),
+        (1, &json!(3))
+    );
+}
+
+#[test]
+fn a_drained_node_is_tried_again_and_is_no_failure() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.cordon("n0000");
+    world.delete(&world.pod_on("n0000"));
+    world.pass(1);
+    world.end_all();
+    world.settle();
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Disrupted, results::POD_DELETED.to_owned())]
+    );
+    assert!(!world.is(types::COMPLETE), "a drained node is not done");
+    world.node("n0000").unschedulable = false;
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(
+        (world.creations_on("n0000"), &world.status["failed"]),
+        (2, &json!(0))
+    );
+}
+
+#[test]
+fn an_evicted_pod_is_a_disruption_and_not_a_failure() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.end("n0000", 137);
+    let pod = world.pod_on("n0000");
+    world.pods.get_mut(&pod).unwrap().disrupted = true;
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    let attempts = world.attempts("n0000");
+    assert_eq!(attempts[0], (Disrupted, results::POD_DISRUPTED.to_owned()));
+    assert_eq!(attempts[1].0, Succeeded);
+}
+
+#[test]
+fn a_vanished_pod_is_asked_for_and_then_unknown_before_the_node_is_tried_again() {
+    let mut world = World::new(1, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.vanish(&world.pod_on("n0000"));
+    let plan = world.plan();
+    assert!(matches!(
+        plan.steps[0].actions[0],
+        Action::ConfirmGone { .. }
+    ));
+    let words: Vec<_> = plan
+        .steps
+        .iter()
+        .flat_map(|s| &s.actions)
+        .map(Action::word)
+        .collect();
+    assert_eq!(
+        words,
+        ["confirm_gone", "write_status"],
+        "nothing is concluded from a cache alone"
+    );
+    world.settle();
+    let attempts = world.attempts("n0000");
+    assert_eq!(attempts[0], (Unknown, results::POD_VANISHED.to_owned()));
+    assert_eq!(attempts.len(), 2);
+}
+
+#[test]
+fn a_reserved_pod_that_was_never_created_is_created_under_the_same_name() {
+    let mut world = World::new(2, json!({}));
+    world.crash_after(1);
+    assert_eq!((world.slices[0].records.len(), world.created.len()), (2, 0));
+    let reserved: Vec<_> = world.slices[0]
+        .records
+        .iter()
+        .map(|r| r.pod.clone())
+        .collect();
+    world.settle();
+    let created: Vec<_> = world.created.iter().map(|(pod, _)| pod.clone()).collect();
+    assert_eq!(created, reserved);
+    assert_eq!(world.slices[0].records.len(), 2);
+}
+
+#[test]
+fn a_replaced_node_is_another_node() {
+    let mut world = World::new(2, json!({"completionPolicy": {"type": "Never"}}));
+    world.run_to_the_end();
+    assert!(!world.is(types::COMPLETE));
+    world.join("n0000");
+    world.run_to_the_end();
+    assert_eq!(world.creations_on("n0000"), 2);
+    assert_eq!(world.status["succeeded"], 3);
+    assert_eq!(
+        world.condition(types::RECONCILING).unwrap().1,
+        reasons::WAITING_FOR_NODES
+    );
+}
+
+#[test]
+fn a_pod_that_was_never_bound_to_a_vanished_node_is_reaped_and_frees_its_slot() {
+    let mut world = World::new(3, json!({"parallelism": 1}));
+    world.settle();
+    world.nodes.remove("n0000");
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Disrupted, results::NODE_GONE.to_owned())]
+    );
+    assert_eq!(world.status["done"], "2/2");
+    assert_eq!(world.status["refused"][0]["reason"], results::NODE_GONE);
+}
+
+#[test]
+fn a_pod_that_a_dead_node_never_lets_go_is_given_up_and_blocks_no_other() {
+    let mut world = World::new(2, json!({"parallelism": 1}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.delete(&world.pod_on("n0000"));
+    world.settle();
+    assert_eq!(world.created.len(), 1, "it still holds its slot");
+    assert!(world.plan().wake.is_some());
+    world.pass(31 + NODE_LOST_AFTER.as_secs());
+    world.settle();
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Unknown, results::NODE_LOST.to_owned())]
+    );
+    assert_eq!(world.creations_on("n0001"), 1, "the next node is served");
+    assert_eq!(
+        world.creations_on("n0000"),
+        1,
+        "not where the pod may still run"
+    );
+}
+
+#[test]
+fn a_crash_looping_pod_is_stopped_at_its_limit_and_the_node_failed() {
+    let mut world = World::new(
+        2,
+        json!({
+            "template": {"spec": {"restartPolicy": "OnFailure", "containers": [{"name": "c"}]}},
+            "failurePolicy": {"type": "Continue", "restartLimit": 2},
+        }),
+    );
+    world.settle();
+    world.run_all();
+    world.settle();
+    let pod = world.pod_on("n0000");
+    world.pods.get_mut(&pod).unwrap().restarts = 2;
+    world.settle();
+    assert!(
+        world.pods[&pod].deletion.is_none(),
+        "the limit itself is allowed"
+    );
+    world.pods.get_mut(&pod).unwrap().restarts = 3;
+    world.settle();
+    assert!(world.pods[&pod].deletion.is_some());
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Failed, results::RESTART_LIMIT_EXCEEDED.to_owned())]
+    );
+}
+
+#[test]
+fn a_deadline_stops_what_runs_and_fails_the_job() {
+    let mut world = World::new(
+        2,
+        json!({"completionPolicy": {"activeDeadlineSeconds": 10}}),
+    );
+    world.settle();
+    world.run_all();
+    world.settle();
+    assert_eq!(
+        world.plan().wake.unwrap().as_second(),
+        world.now.as_second() + 10
+    );
+    world.pass(10);
+    world.settle();
+    world.pass(1);
+    world.end_all();
+    world.settle();
+    let failed = Some((true, reasons::DEADLINE_EXCEEDED.to_owned()));
+    assert_eq!(world.condition(types::FAILED), failed);
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Failed, results::DEADLINE_EXCEEDED.to_owned())]
+    );
+}
+
+#[test]
+fn a_job_whose_pods_ended_in_time_completes_however_late_it_is_looked_at() {
+    let mut world = World::new(
+        2,
+        json!({"completionPolicy": {"activeDeadlineSeconds": 10}}),
+    );
+    world.settle();
+    world.run_all();
+    world.pass(5);
+    world.end_all();
+    world.pass(3600);
+    world.settle();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn paused_time_does_not_count_towards_the_deadline() {
+    let mut world = World::new(
+        2,
+        json!({"completionPolicy": {"activeDeadlineSeconds": 10}}),
+    );
+    world.settle();
+    world.spec["paused"] = json!(true);
+    world.pass(4);
+    world.settle();
+    world.pass(3600);
+    world.settle();
+    assert!(!world.is(types::FAILURE_TARGET));
+    world.spec["paused"] = json!(false);
+    world.settle();
+    world.pass(5);
+    world.settle();
+    assert!(!world.is(types::FAILURE_TARGET));
+    world.pass(2);
+    world.settle();
+    assert!(world.is(types::FAILURE_TARGET));
+}
+
+#[test]
+fn a_finished_job_lives_for_its_ttl() {
+    let mut world = World::new(
+        1,
+        json!({"completionPolicy": {"ttlSecondsAfterFinished": 60}}),
+    );
+    world.run_to_the_end();
+    let ended = world.job().status.completion_time.unwrap().0;
+    let due = world.plan().wake.unwrap();
+    assert_eq!(due.as_second(), ended.as_second() + 60);
+    world.now = due - jiff::SignedDuration::from_secs(1);
+    world.settle();
+    assert!(!world.job_deleted);
+    world.now = due;
+    world.crash_after(usize::MAX);
+    assert!(world.job_deleted);
+}
+
+#[test]
+fn a_time_to_live_beyond_the_end_of_time_is_for_ever() {
+    let mut world = World::new(
+        1,
+        json!({"completionPolicy": {"ttlSecondsAfterFinished": i64::MAX}}),
+    );
+    world.run_to_the_end();
+    assert_eq!((world.plan().wake, world.job_deleted), (None, false));
+}
+
+#[test]
+fn without_an_eligible_node_the_job_waits_and_says_so() {
+    let mut world = World::new(1, json!({}));
+    world.cordon("n0000");
+    world.run_to_the_end();
+    let waiting = Some((true, reasons::NO_ELIGIBLE_NODES.to_owned()));
+    assert_eq!(world.condition(types::RECONCILING), waiting);
+    world.node("n0000").unschedulable = false;
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_node_that_joins_while_the_job_runs_is_served_and_one_that_joins_later_is_not() {
+    let mut world = World::new(1, json!({}));
+    world.settle();
+    world.join("n0001");
+    world.run_to_the_end();
+    assert_eq!(world.created.len(), 2);
+    world.join("n0002");
+    world.run_to_the_end();
+    assert_eq!(world.created.len(), 2);
+}
+
+#[test]
+fn the_template_is_asked_about_before_anything_is_reserved() {
+    let mut world = World::new(2, json!({}));
+    world.template = Template::Unknown;
+    let plan = world.plan();
+    let words: Vec<_> = plan
+        .steps
+        .iter()
+        .flat_map(|s| &s.actions)
+        .map(Action::word)
+        .collect();
+    assert_eq!(words, ["check_template", "write_status"]);
+    assert!(plan.again);
+}
+
+#[test]
+fn a_refused_template_stalls_the_job_with_the_words_of_the_api_server() {
+    let mut world = World::new(2, json!({}));
+    let problem = Refused {
+        reason: reasons::INVALID_TEMPLATE,
+        message: "spec.containers[0].image".to_owned(),
+    };
+    world.template = Template::Refused {
+        problem,
+        at: world.now,
+    };
+    world.settle();
+    assert_eq!(
+        world.condition(types::STALLED),
+        Some((true, reasons::INVALID_TEMPLATE.to_owned()))
+    );
+    assert_eq!((world.created.len(), world.slices.len()), (0, 0));
+    assert_eq!(world.plan().wake, Some(world.now + TEMPLATE_RECHECK));
+}
+
+#[test]
+fn refused_creations_are_reported_and_take_nothing_else_along() {
+    let mut world = World::new(2, json!({}));
+    let problem = Refused {
+        reason: reasons::QUOTA_EXCEEDED,
+        message: "pods: 0".to_owned(),
+    };
+    world.creation_problem = Some(problem);
+    for _ in 0..3 {
+        world.crash_after(usize::MAX);
+    }
+    let waiting = Some((true, reasons::QUOTA_EXCEEDED.to_owned()));
+    assert_eq!(world.condition(types::RECONCILING), waiting);
+    assert_eq!(
+        world.slices[0].records.len(),
+        2,
+        "a reservation is made once"
+    );
+    world.creation_problem = None;
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_name_that_belongs_to_somebody_else_fails_that_node_alone() {
+    let mut world = World::new(2, json!({"failurePolicy": {"type": "Continue"}}));
+    world.crash_after(1);
+    let taken = world.slices[0].records[0].pod.clone();
+    world.conflicts.insert(taken);
+    world.run_to_the_end();
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Failed, results::NAME_CONFLICT.to_owned())]
+    );
+    assert_eq!(world.attempts("n0001"), [(Succeeded, String::new())]);
+}
+
+#[test]
+fn a_deleted_job_lets_its_pods_go_and_writes_no_outcome() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.deleting = true;
+    let before = (world.status.clone(), world.slices.clone());
+    world.end_all();
+    world.settle();
+    assert!(world.pods.values().all(|pod| !pod.tracked));
+    assert_eq!(before, (world.status.clone(), world.slices.clone()));
+}
+
+#[test]
+fn a_pod_that_arrives_after_the_end_is_removed() {
+    let mut world = World::new(1, json!({}));
+    world.run_to_the_end();
+    let row = crate::pod::PodRow {
+        uid: world.uid(),
+        tracked: true,
+        phase: PodPhase::Running,
+        node: Some("n0000".into()),
+        ..Default::default()
+    };
+    world.pods.insert("job-late".into(), row);
+    world.settle();
+    assert!(world.pods["job-late"].deletion.is_some());
+    assert_eq!(world.status["done"], "1/1");
+}
+
+#[test]
+fn status_stays_small_however_large_the_cluster() {
+    let mut world = World::new(5000, json!({}));
+    for n in 0..2500 {
+        world.cordon(&format!("n{n:04}"));
+    }
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert!(world.status.to_string().len() < 2000, "{}", world.status);
+    assert_eq!(
+        world.slices.len(),
+        11,
+        "ten full slices, and a seal where the next result would go"
+    );
+}

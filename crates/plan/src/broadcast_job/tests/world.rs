@@ -1,0 +1,384 @@
+//! A world small enough to see through: nodes, pods, records and status as the API server would
+//! hold them, and a kubelet that does what it is told.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use carillon_api::NodeState;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::action::{Action, OnError, Plan};
+use crate::broadcast_job::{Job, JobMeta, Refused, Snapshot, Template, plan, settle};
+use crate::node::{NodeRow, Nodes};
+use crate::pod::{Deletion, End, PodPhase, PodRow, Pods};
+use crate::pod_body::PodOwner;
+use crate::record::{Record, Slice};
+use crate::uid::Uid;
+
+pub(super) struct World {
+    pub(super) now: Timestamp,
+    pub(super) spec: Value,
+    pub(super) status: Value,
+    pub(super) generation: i64,
+    pub(super) resume: Option<String>,
+    pub(super) deleting: bool,
+    pub(super) nodes: Nodes,
+    pub(super) pods: Pods,
+    pub(super) slices: Vec<Slice>,
+    pub(super) template: Template,
+    pub(super) gone: BTreeSet<Uid>,
+    pub(super) conflicts: BTreeSet<Box<str>>,
+    pub(super) creation_problem: Option<Refused>,
+    pub(super) max_pod_changes: usize,
+    /// Every pod ever created: (name, node).
+    pub(super) created: Vec<(Box<str>, Arc<str>)>,
+    pub(super) job_deleted: bool,
+    serial: u64,
+}
+
+/// A job that runs everywhere, with these further fields.
+pub(super) fn spec(more: Value) -> Value {
+    let mut spec = json!({
+        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}},
+    });
+    if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
+        spec.extend(more);
+    }
+    spec
+}
+
+impl World {
+    pub(super) fn new(nodes: usize, more: Value) -> Self {
+        let mut world = Self {
+            now: Timestamp::from_second(1_800_000_000).unwrap(),
+            spec: spec(more),
+            status: Value::Null,
+            generation: 1,
+            resume: None,
+            deleting: false,
+            nodes: Nodes::new(),
+            pods: Pods::new(),
+            slices: Vec::new(),
+            template: Template::Accepted,
+            gone: BTreeSet::new(),
+            conflicts: BTreeSet::new(),
+            creation_problem: None,
+            max_pod_changes: 500,
+            created: Vec::new(),
+            job_deleted: false,
+            serial: 0,
+        };
+        for n in 0..nodes {
+            world.join(&format!("n{n:04}"));
+        }
+        world
+    }
+
+    pub(super) fn uid(&mut self) -> Uid {
+        self.serial += 1;
+        format!("00000000-0000-0000-0000-{:012x}", self.serial)
+            .parse()
+            .unwrap()
+    }
+
+    /// A node joins, or is replaced by another of the same name.
+    pub(super) fn join(&mut self, name: &str) {
+        let uid = self.uid();
+        self.nodes.insert(
+            name.into(),
+            NodeRow {
+                uid,
+                ..NodeRow::default()
+            },
+        );
+    }
+
+    pub(super) fn node(&mut self, name: &str) -> &mut NodeRow {
+        self.nodes.get_mut(name).unwrap()
+    }
+
+    pub(super) fn job(&self) -> Job {
+        let owner = PodOwner {
+            kind: "BroadcastJob",
+            namespace: "ops".to_owned(),
+            name: "job".to_owned(),
+            uid: Uid::MAX,
+        };
+        let meta = JobMeta {
+            owner,
+            generation: self.generation,
+            rv: 1,
+            deleting: self.deleting,
+            resume: self.resume.clone(),
+        };
+        Job::read(meta, &self.spec, &self.status)
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let job = self.job();
+        let snapshot = Snapshot {
+            job: &job,
+            nodes: &self.nodes,
+            pods: &self.pods,
+            slices: &self.slices,
+            template: &self.template,
+            gone: &self.gone,
+            conflicts: &self.conflicts,
+            creation_problem: self.creation_problem.as_ref(),
+            max_pod_changes: self.max_pod_changes,
+        };
+        plan(&snapshot, self.now)
+    }
+
+    /// Plans and applies the first `writes` actions, as a process would that then crashes.
+    pub(super) fn crash_after(&mut self, writes: usize) -> usize {
+        let plan = self.plan();
+        let created = self.created.len();
+        let mut done = 0;
+        for step in plan.steps {
+            for action in step.actions {
+                if done == writes {
+                    return done;
+                }
+                done += 1;
+                let ok = self.apply(action, created);
+                assert!(
+                    ok || step.on_error == OnError::GoOn,
+                    "a needed action failed"
+                );
+            }
+        }
+        done
+    }
+
+    /// Plans and applies until nothing is left to do at this time.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if self.crash_after(usize::MAX) == 0 {
+                return;
+            }
+        }
+        panic!("the plan never becomes empty: {:?}", self.plan());
+    }
+
+    fn apply(&mut self, action: Action, created_before: usize) -> bool {
+        match action {
+            Action::CheckTemplate { .. } => self.template = Template::Accepted,
+            Action::ConfirmGone { pod, uid } => {
+                if self.pods.get(&pod).is_none_or(|row| row.uid != uid) {
+                    self.gone.insert(uid);
+                }
+            }
+            Action::WriteSlice(write) => {
+                self.serial += 1;
+                let rv = self.serial;
+                let records = write
+                    .results
+                    .iter()
+                    .map(|r| Record::read(r).unwrap())
+                    .collect();
+                let at = write.index as usize;
+                let known = self.slices.get(at).map(|slice| slice.rv);
+                assert_eq!(known, write.rv, "written from another version");
+                let slice = Slice {
+                    index: write.index,
+                    rv,
+                    sealed: write.sealed,
+                    records,
+                    ..Slice::default()
+                };
+                if known.is_some() {
+                    self.slices[at] = slice;
+                } else {
+                    assert_eq!(at, self.slices.len());
+                    self.slices.push(slice);
+                }
+            }
+            Action::CreatePod { pod, node } => return self.create(pod, node),
+            Action::DeletePod { pod, uid, .. } => self.delete_if(&pod, uid),
+            Action::ReleasePod { pod, uid } => {
+                if let Some(row) = self.pods.get_mut(&pod).filter(|row| row.uid == uid) {
+                    row.tracked = false;
+                    if row.deletion.is_some() && (row.phase.has_ended() || row.node.is_none()) {
+                        self.pods.remove(&pod);
+                    }
+                }
+            }
+            Action::WriteStatus(mut status) => {
+                settle(&mut status, self.created.len() - created_before);
+                self.status = serde_json::to_value(&*status).unwrap();
+            }
+            Action::DeleteJob => self.job_deleted = true,
+        }
+        true
+    }
+
+    fn create(&mut self, pod: Box<str>, node: Arc<str>) -> bool {
+        if self.pods.contains_key(&pod) {
+            return true;
+        }
+        if self.creation_problem.is_some() {
+            return false;
+        }
+        let row = PodRow {
+            uid: self.uid(),
+            rv: 1,
+            tracked: true,
+            ..PodRow::default()
+        };
+        self.created.push((pod.clone(), node));
+        self.pods.insert(pod, row);
+        true
+    }
+
+    fn delete_if(&mut self, pod: &str, uid: Uid) {
+        let now = self.now;
+        if let Some(row) = self.pods.get_mut(pod).filter(|row| row.uid == uid) {
+            row.deletion.get_or_insert(Deletion {
+                due: now + SignedDuration::from_secs(30),
+                grace_seconds: 30,
+            });
+            if !row.tracked && (row.phase.has_ended() || row.node.is_none()) {
+                self.pods.remove(pod);
+            }
+        }
+    }
+
+    /// Somebody deletes a pod.
+    pub(super) fn delete(&mut self, pod: &str) {
+        let uid = self.pods[pod].uid;
+        self.delete_if(pod, uid);
+    }
+
+    /// A pod disappears at once, as when its finalizer is stripped and it is deleted by force.
+    pub(super) fn vanish(&mut self, pod: &str) {
+        self.pods.remove(pod);
+    }
+
+    /// Name of the last pod created for `node`.
+    pub(super) fn pod_on(&self, node: &str) -> Box<str> {
+        self.created
+            .iter()
+            .rev()
+            .find(|(_, on)| &**on == node)
+            .unwrap()
+            .0
+            .clone()
+    }
+
+    /// Binds and starts every pod that waits.
+    pub(super) fn run_all(&mut self) {
+        let nodes: Vec<(Box<str>, Arc<str>)> = self.created.clone();
+        for (pod, node) in nodes {
+            if let Some(row) = self
+                .pods
+                .get_mut(&pod)
+                .filter(|row| row.phase == PodPhase::Pending)
+                && row.deletion.is_none()
+                && self.nodes.contains_key(&node)
+            {
+                row.node = Some(node);
+                row.phase = PodPhase::Running;
+                row.started = Some(self.now);
+            }
+        }
+    }
+
+    /// Ends the pod of `node` with `exit_code`.
+    pub(super) fn end(&mut self, node: &str, exit_code: i32) {
+        let (pod, now) = (self.pod_on(node), self.now);
+        let row = self.pods.get_mut(&pod).unwrap();
+        row.phase = if exit_code == 0 {
+            PodPhase::Succeeded
+        } else {
+            PodPhase::Failed
+        };
+        row.end = Some(Box::new(End {
+            exit_code: Some(exit_code),
+            reason: "".into(),
+            message: "last words".into(),
+            finished: Some(now),
+        }));
+    }
+
+    /// Every running pod ends well; those being deleted are killed.
+    pub(super) fn end_all(&mut self) {
+        let now = self.now;
+        for row in self
+            .pods
+            .values_mut()
+            .filter(|row| row.phase == PodPhase::Running)
+        {
+            let code = if row.deletion.is_some() { 137 } else { 0 };
+            row.phase = if code == 0 {
+                PodPhase::Succeeded
+            } else {
+                PodPhase::Failed
+            };
+            let end = End {
+                exit_code: Some(code),
+                finished: Some(now),
+                ..End::default()
+            };
+            row.end = Some(Box::new(end));
+        }
+    }
+
+    /// Runs the job to where nothing changes any more.
+    pub(super) fn run_to_the_end(&mut self) {
+        for _ in 0..1000 {
+            let before = (self.created.len(), self.status.clone(), self.slices.clone());
+            self.settle();
+            self.run_all();
+            self.settle();
+            self.pass(1);
+            self.end_all();
+            self.settle();
+            if before == (self.created.len(), self.status.clone(), self.slices.clone()) {
+                return;
+            }
+        }
+        panic!("the job never comes to rest: {}", self.status);
+    }
+
+    pub(super) fn pass(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    /// (status, reason) of a condition.
+    pub(super) fn condition(&self, type_: &str) -> Option<(bool, String)> {
+        let job = self.job();
+        let condition = crate::condition::find(&job.status.conditions, type_)?;
+        Some((condition.status == "True", condition.reason.clone()))
+    }
+
+    pub(super) fn is(&self, type_: &str) -> bool {
+        self.condition(type_).is_some_and(|(on, _)| on)
+    }
+
+    /// State and reason of every attempt on `node`.
+    pub(super) fn attempts(&self, node: &str) -> Vec<(NodeState, String)> {
+        let records = self.slices.iter().flat_map(|slice| &slice.records);
+        records
+            .filter(|record| &*record.node == node)
+            .map(|record| (record.state, record.reason.to_string()))
+            .collect()
+    }
+
+    pub(super) fn creations_on(&self, node: &str) -> usize {
+        self.created.iter().filter(|(_, on)| &**on == node).count()
+    }
+
+    /// Pods that exist and have not ended.
+    pub(super) fn live(&self) -> usize {
+        self.pods
+            .values()
+            .filter(|pod| !pod.phase.has_ended())
+            .count()
+    }
+
+    pub(super) fn cordon(&mut self, name: &str) {
+        self.node(name).unschedulable = true;
+    }
+}
