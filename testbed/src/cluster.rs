@@ -22,8 +22,7 @@ use crate::tools::{self, ControlPlane};
 use crate::{AuditEvent, audit, http, kubeconfig, kwok, ports, wait, watchdog};
 
 const READY_LIMIT: Duration = Duration::from_secs(90);
-const FAST: Duration = Duration::from_millis(25);
-const SLOW: Duration = Duration::from_millis(150);
+const EVERY: Duration = Duration::from_millis(50);
 const START_ATTEMPTS: usize = 3;
 
 /// What the API server writes to its audit log.
@@ -173,7 +172,6 @@ impl Cluster {
         let nonce = random_hex(4)?;
         let name = &config.name;
         let dir = env::temp_dir().join(format!("carillon-{name}-{}-{nonce}", process::id()));
-        watchdog::guard_directory(&dir)?;
         Self::start_in(config, &dir, false)
     }
 
@@ -204,6 +202,7 @@ impl Cluster {
 
     fn start_once(config: Config, dir: &Path, tools: ControlPlane, detached: bool) -> Result<Self> {
         let ports = ports::free(2)?;
+        watchdog::guard_directory(dir)?;
         fs::create_dir_all(dir.join("certs"))
             .with_context(|| format!("creating the data directory {}", dir.display()))?;
         let cluster = Self {
@@ -416,7 +415,7 @@ impl Cluster {
             wait::until(
                 &format!("port {port} is free"),
                 READY_LIMIT,
-                FAST,
+                EVERY,
                 probe,
                 String::new,
             )?;
@@ -443,7 +442,7 @@ impl Cluster {
         self.restart(Component::ApiServer)
     }
 
-    /// Ends all processes in order: clients, API server, etcd.
+    /// Ends all processes: asks the API server and its clients first, etcd when they are gone.
     pub fn stop(&self) -> Result<()> {
         let mut processes = self.processes();
         for process in processes.values() {
@@ -574,31 +573,26 @@ impl Cluster {
         needed: &[Component],
         mut probe: impl FnMut() -> Result<Option<()>>,
     ) -> Result<()> {
-        let tails = || {
-            let one = |component: &Component| {
-                let log = self.dir.join(format!("{}.log", component.name()));
-                format!("\n{}:\n{}", log.display(), tail(&log, 8))
-            };
-            needed.iter().map(one).collect::<String>()
+        let tail_of = |component: &Component| {
+            let file = format!("{}.log", component.name());
+            format!("\nThe end of {file}:\n{}", tail(&self.dir.join(&file), 8))
         };
-        let every = if what.contains("ready") || what.contains("ServiceAccount") {
-            SLOW
-        } else {
-            FAST
-        };
+        let keep = "\nCARILLON_TESTBED_KEEP=1 keeps all logs after a failure.";
+        let tails = || needed.iter().map(tail_of).collect::<String>() + keep;
         let what = format!("cluster {}: {what}", self.config.name);
         let check = || {
             for component in needed {
-                ensure!(
-                    self.is_alive(*component),
-                    "{what}: {} ended.{}",
-                    component.name(),
-                    tails()
-                );
+                if !self.is_alive(*component) {
+                    bail!(
+                        "{what}: {} ended.{}{keep}",
+                        component.name(),
+                        tail_of(component)
+                    );
+                }
             }
             probe()
         };
-        wait::until(&what, READY_LIMIT, every, check, tails)
+        wait::until(&what, READY_LIMIT, EVERY, check, tails)
     }
 }
 

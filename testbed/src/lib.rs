@@ -8,6 +8,7 @@
 //! All code here blocks; async callers use `spawn_blocking` or a plain thread.
 
 pub mod audit;
+pub mod carillon;
 pub mod cluster;
 mod components;
 pub mod fate;
@@ -24,6 +25,7 @@ pub mod wait;
 mod watchdog;
 
 pub use audit::AuditEvent;
+pub use carillon::{Operator, Options};
 pub use cluster::{Audit, Cluster, Component, Config};
 pub use fate::Fate;
 pub use nodes::Taint;

@@ -61,7 +61,6 @@ pub fn up(config: &Config) -> Result<Status> {
     let dir = data_dir(&name)?;
     // Left by a start that was killed: a complete one has a state file.
     let _ = fs::remove_dir_all(&dir);
-    watchdog::guard_directory(&dir)?;
     let mut cluster = Cluster::start_in(config, &dir, true)?;
     let processes = mem::take(&mut *cluster.processes());
     let identities = processes

@@ -273,18 +273,18 @@ fn check_go(source: &Path, module: &Module) -> Result<()> {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
         Ok(output) => bail!(
-            "{} needs Go {needed} or newer, and `go env GOVERSION` failed: {}. {instead}",
+            "building {} needs Go {needed} or newer, and `go env GOVERSION` failed: {}. {instead}",
             module.what,
             String::from_utf8_lossy(&output.stderr).trim()
         ),
         Err(error) => bail!(
-            "{} needs Go {needed} or newer, and no `go` was found in PATH ({error}). {instead}",
+            "building {} needs Go {needed} or newer, and no `go` was found in PATH ({error}). {instead}",
             module.what
         ),
     };
     if version(&found) < version(&needed) {
         bail!(
-            "{} needs Go {needed} or newer, and Go {found} was found. {instead}",
+            "building {} needs Go {needed} or newer, and {found} was found. {instead}",
             module.what
         );
     }

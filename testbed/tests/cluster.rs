@@ -437,6 +437,21 @@ fn prometheus_scrapes_and_answers() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn helm_talks_to_the_cluster() -> Result<()> {
+    let output = shared()
+        .helm_command()?
+        .args(["list", "--all-namespaces", "-o=json"])
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(String::from_utf8(output.stdout)?.trim(), "[]");
+    Ok(())
+}
+
 /// Not a test by itself: the process that the next test kills.
 #[test]
 fn victim() -> Result<()> {

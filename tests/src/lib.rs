@@ -1,6 +1,9 @@
-//! What the tests against a real API server share: one cluster per test binary, and kubectl on it.
+//! What the tests against a real API server share: a cluster for manifests ([`shared_cluster`]), and
+//! one with an operator for behaviours ([`lab`]).
 
 #![allow(clippy::missing_panics_doc)] // a panic is how a test fails
+
+pub mod lab;
 
 use std::io::Write;
 use std::path::Path;

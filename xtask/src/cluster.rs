@@ -51,6 +51,10 @@ struct Up {
     /// Do not start kube-controller-manager
     #[arg(long)]
     no_controller_manager: bool,
+    /// Duration of the nodes' leases; each is renewed after a quarter of it. With 1,000 nodes, 120
+    /// spares 70 writes a second
+    #[arg(long, value_name = "SECONDS", default_value_t = 40)]
+    node_lease_seconds: u32,
     /// A further argument of kube-apiserver; can be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     apiserver_arg: Vec<String>,
@@ -94,6 +98,7 @@ fn up(name: &str, options: &Up) -> Result<()> {
     let mut config = Config::new(name).with_nodes(options.nodes);
     config.scheduler = !options.no_scheduler;
     config.controller_manager = !options.no_controller_manager;
+    config.node_lease_seconds = options.node_lease_seconds;
     config.apiserver_args.clone_from(&options.apiserver_arg);
     config
         .controller_manager_args

@@ -6,6 +6,10 @@ use clap::{Parser, Subcommand};
 
 mod cluster;
 mod crds;
+#[cfg(test)]
+mod layout;
+mod metadata;
+mod test;
 
 #[derive(Parser)]
 #[command(
@@ -24,12 +28,15 @@ enum Command {
     Cluster(cluster::Args),
     /// Write the CRDs to crds/, or with --check compare them
     Crds(crds::Args),
+    /// Everything a change must pass: formatting, lints, tests
+    Test(test::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Cluster(args) => cluster::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

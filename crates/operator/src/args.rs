@@ -7,9 +7,11 @@ use std::{
 };
 
 use clap::{
-    ArgAction, CommandFactory, FromArgMatches, Parser, ValueEnum,
+    ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     error::{Error, ErrorKind},
 };
+
+use crate::check::Check;
 
 /// The controllers of this version; what `--controllers` accepts.
 const CONTROLLERS: [&str; 1] = ["broadcastjob"];
@@ -116,11 +118,24 @@ pub enum LogLevel {
     Trace,
 }
 
+/// What the process was asked to do.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of it
+pub enum Task {
+    /// Be the operator.
+    Operate(Config),
+    /// `carillon check`
+    Check(Check),
+}
+
 /// Runs what must happen on every node, on time, and exactly once.
 #[derive(Debug, Parser)]
-#[command(name = "carillon", version)]
+#[command(name = "carillon", version, args_conflicts_with_subcommands = true)]
 #[allow(clippy::struct_field_names)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Kubeconfig of the cluster; in-cluster when absent.
     #[arg(long, env = "CARILLON_KUBECONFIG", value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
@@ -274,7 +289,14 @@ struct Args {
     log_level: LogLevel,
 }
 
-impl Config {
+/// What to do instead of being the operator.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// GET a URL until it answers 2xx: what the pod of `helm test` does.
+    Check(Check),
+}
+
+impl Task {
     /// Reads the process' flags and environment. Prints and exits on `--help` and `--version`
     /// (0) and on a wrong flag (2).
     pub fn from_process() -> Self {
@@ -291,8 +313,12 @@ impl Config {
         I: IntoIterator<Item = T>,
         T: Into<OsString> + Clone,
     {
-        let args = Args::from_arg_matches(&Args::command().try_get_matches_from(args)?)?;
-        check(args).map_err(|message| Args::command().error(ErrorKind::ValueValidation, message))
+        let mut args = Args::from_arg_matches(&Args::command().try_get_matches_from(args)?)?;
+        if let Some(Command::Check(check)) = args.command.take() {
+            return Ok(Self::Check(check));
+        }
+        let config = check(args);
+        config.map(Self::Operate).map_err(|message| Args::command().error(ErrorKind::ValueValidation, message))
     }
 }
 
@@ -482,7 +508,7 @@ fn is_label(value: &str) -> bool {
 }
 
 /// A duration as Go and kubectl write it: `500ms`, `15s`, `1m30s`, `1.5h`; `0` needs no unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration, write for example 500ms, 15s, 1m30s or 2h");
     if text == "0" {
         return Ok(Duration::ZERO);
@@ -525,7 +551,31 @@ mod tests {
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Config, Error> {
-        Config::parse(std::iter::once("carillon").chain(args.iter().copied()))
+        let args = std::iter::once("carillon").chain(args.iter().copied());
+        Task::parse(args).map(|task| match task {
+            Task::Operate(config) => config,
+            Task::Check(check) => panic!("{check:?}"),
+        })
+    }
+
+    #[test]
+    fn check_is_a_subcommand_that_the_help_shows() {
+        let url = "--url=http://a:8080/readyz";
+        let parse = |args: &[&str]| Task::parse(["carillon"].iter().chain(args));
+        assert!(matches!(parse(&["check", url]), Ok(Task::Check(_))));
+        let help = Args::command().render_help().to_string();
+        assert!(help.contains("check "), "{help}");
+        for (args, word) in [
+            (&["check"][..], "--url"),
+            (&["check", "--url=https://a"], "--url"),
+            (&["check", url, "--timeout=1"], "--timeout"),
+            (&["check", url, "--leader-elect=false"], "--leader-elect"),
+            (&["--leader-elect=false", "check", url], "check"),
+        ] {
+            let error = parse(args).expect_err(&format!("{args:?} is accepted"));
+            assert_eq!(error.exit_code(), 2, "{args:?}");
+            assert!(error.to_string().contains(word), "{error}");
+        }
     }
 
     #[test]

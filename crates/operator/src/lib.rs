@@ -6,6 +6,7 @@
 pub mod api_client;
 pub mod apply;
 pub mod args;
+pub mod check;
 pub mod controllers;
 pub mod event;
 pub mod gate;

@@ -55,7 +55,11 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
                 },
             )?)
         }
-        None => None,
+        None => {
+            // Alerts ask who leads; here nobody has to be asked.
+            metrics.leader.with_label_values(&[""]).set(1);
+            None
+        }
     };
     let leadership = elector
         .as_ref()

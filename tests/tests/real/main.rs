@@ -1,5 +1,6 @@
-//! Carillon against a real API server: one binary, one cluster.
+//! Carillon against a real API server: one binary.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod admit_broadcast_job;
+mod broadcast_job;

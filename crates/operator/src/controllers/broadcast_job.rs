@@ -284,7 +284,7 @@ impl BroadcastJobs {
     /// Keeps the answers for the next plan. True when that plan should come at once.
     fn remember(&self, uid: Uid, applied: Applied) -> bool {
         let (created, pods) = (applied.created, &self.metrics.broadcastjob_pod_creation);
-        pods.with_label_values(&["success"]).inc_by(created as u64);
+        pods.with_label_values(&["succeeded"]).inc_by(created as u64);
         let mut memory = lock(&self.memory);
         let memory = memory.entry(uid).or_default();
         let mut answered = false;
@@ -298,7 +298,7 @@ impl BroadcastJobs {
                 Answer::NameConflict(pod) => answered |= memory.conflicts.insert(pod),
                 Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
                 Answer::CreationRefused(problem) => {
-                    pods.with_label_values(&["error"]).inc();
+                    pods.with_label_values(&["failed"]).inc();
                     memory.creation_problem = Some(problem);
                 }
             }

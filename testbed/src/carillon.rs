@@ -1,0 +1,227 @@
+//! Carillon itself on a test cluster: built from this workspace, run as a process beside it, with
+//! an administrator's rights or with those of the chart.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::cluster::Cluster;
+use crate::process::{Launch, Process, Usage};
+use crate::{http, ports, wait};
+
+/// Namespace the chart is installed into.
+pub const NAMESPACE: &str = "carillon-system";
+/// Name of the release, its ServiceAccount and its lease.
+pub const RELEASE: &str = "carillon";
+
+const READY: Duration = Duration::from_secs(60);
+
+/// The root of this workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Which build of the operator.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Profile {
+    /// As tests build it.
+    #[default]
+    Dev,
+    /// As users run it.
+    Release,
+}
+
+/// Builds the operator and gives the path of the program.
+pub fn build(profile: Profile) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace());
+    command.args([
+        "build",
+        "--quiet",
+        "--package",
+        "carillon-operator",
+        "--message-format=json",
+    ]);
+    if profile == Profile::Release {
+        command.arg("--release");
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
+    let output = output.context("running cargo build")?;
+    ensure!(
+        output.status.success(),
+        "cargo build of the operator failed: {}",
+        output.status
+    );
+    let executable = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .rev()
+        .find_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            (message["target"]["name"] == "carillon").then_some(())?;
+            message["executable"].as_str().map(PathBuf::from)
+        });
+    executable.context("cargo build named no program called carillon")
+}
+
+/// Applies our CRDs as an administrator would without the chart, and waits until they are served.
+pub fn apply_crds(cluster: &Cluster) -> Result<()> {
+    let crds = workspace().join("crds");
+    let crds = crds.to_str().context("the workspace's path is not UTF-8")?;
+    cluster.kubectl_ok(["apply", "--server-side", "-f", crds])?;
+    let established = "--for=condition=Established";
+    cluster.kubectl_ok(["wait", established, "--timeout=60s", "-f", crds])?;
+    Ok(())
+}
+
+/// Installs the chart with helm and further arguments, and gives a kubeconfig for its
+/// ServiceAccount. The chart's own pods run nothing here: kwok only pretends.
+pub fn install_chart(cluster: &Cluster, further: &[&str]) -> Result<PathBuf> {
+    let chart = workspace().join("charts/carillon");
+    let mut command = cluster.helm_command()?;
+    command.args(["install", RELEASE]).arg(chart);
+    command
+        .args(["--namespace", NAMESPACE, "--create-namespace"])
+        .args(further);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .context("running helm")?;
+    if !output.status.success() {
+        bail!(
+            "helm install failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    service_account(cluster)
+}
+
+/// A kubeconfig for the ServiceAccount of the installed chart.
+pub fn service_account(cluster: &Cluster) -> Result<PathBuf> {
+    let token =
+        cluster.kubectl_ok(["create", "token", RELEASE, "-n", NAMESPACE, "--duration=2h"])?;
+    cluster.kubeconfig_for_token(&token, RELEASE)
+}
+
+/// How an operator is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name in messages and of the log file; several operators of a cluster need several.
+    pub name: String,
+    /// Which build.
+    pub profile: Profile,
+    /// Kubeconfig; the administrator's when `None`.
+    pub kubeconfig: Option<PathBuf>,
+    /// Further arguments.
+    pub args: Vec<String>,
+}
+
+impl Options {
+    /// An operator with an administrator's rights.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            profile: Profile::Dev,
+            kubeconfig: None,
+            args: Vec::new(),
+        }
+    }
+
+    /// The same with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    /// The same with the rights of a kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(mut self, path: impl Into<PathBuf>) -> Self {
+        self.kubeconfig = Some(path.into());
+        self
+    }
+}
+
+/// A running operator. It ends with this value.
+#[derive(Debug)]
+pub struct Operator {
+    /// The process; its log is in the cluster's directory.
+    pub process: Process,
+    /// Port of metrics and health.
+    pub http_port: u16,
+    /// Port of the debug pages.
+    pub debug_port: u16,
+}
+
+impl Operator {
+    /// Builds the operator if need be, starts it and waits until its caches are filled.
+    pub fn start(cluster: &Cluster, options: &Options) -> Result<Self> {
+        let operator = Self::launch(cluster, options)?;
+        operator.wait_ready()?;
+        Ok(operator)
+    }
+
+    /// Starts the operator and does not wait.
+    pub fn launch(cluster: &Cluster, options: &Options) -> Result<Self> {
+        let program = build(options.profile)?;
+        let ports = ports::free(2)?;
+        let (&[http_port, debug_port], name) = (ports.as_slice().try_into()?, &options.name);
+        let kubeconfig = options
+            .kubeconfig
+            .clone()
+            .unwrap_or_else(|| cluster.kubeconfig());
+        let log = cluster.dir().join(format!("{name}.log"));
+        let process = Launch::new(name, program, log)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args([
+                format!("--http-address=127.0.0.1:{http_port}"),
+                format!("--debug-address=127.0.0.1:{debug_port}"),
+                "--log-format=text".to_owned(),
+            ])
+            .args(options.args.iter().cloned())
+            .start()?;
+        Ok(Self {
+            process,
+            http_port,
+            debug_port,
+        })
+    }
+
+    /// Waits until the caches are filled.
+    pub fn wait_ready(&self) -> Result<()> {
+        let ready = || {
+            ensure!(self.process.is_alive(), "{} ended", self.process.name());
+            let response = http::get(self.http_port, "/readyz").ok();
+            Ok(response.filter(|response| response.status == 200).map(drop))
+        };
+        let what = format!("{} is ready", self.process.name());
+        let hint = || self.process.log_tail(5);
+        wait::until(&what, READY, Duration::from_millis(50), ready, hint)
+            .with_context(|| self.process.log_tail(10))
+    }
+
+    /// The page of metrics.
+    pub fn metrics(&self) -> Result<String> {
+        Ok(http::get(self.http_port, "/metrics")?.body)
+    }
+
+    /// Value of one series, written as Prometheus shows it: `name{label="value"}`.
+    pub fn metric(&self, series: &str) -> Result<f64> {
+        let page = self.metrics()?;
+        let value = page
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
+        value.with_context(|| format!("no series {series} at /metrics"))
+    }
+
+    /// CPU time and memory of the process.
+    pub fn usage(&self) -> Result<Usage> {
+        self.process.usage()
+    }
+}

@@ -1,0 +1,200 @@
+//! A cluster with a running operator, and what tests ask of it.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use carillon_testbed::carillon::apply_crds;
+use carillon_testbed::{Cluster, Config, Operator, Options, wait};
+use serde_json::{Value, json};
+
+/// How long anything may take here. Nothing waits this long unless it is broken.
+pub const LIMIT: Duration = Duration::from_secs(120);
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A cluster with an operator that all tests of behaviour use side by side; each brings nodes of
+/// its own, so that none disturbs another.
+pub struct Lab {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Its operator.
+    pub operator: Operator,
+    nodes: Mutex<()>,
+}
+
+/// The lab of this test binary.
+pub fn lab() -> &'static Lab {
+    static LAB: OnceLock<Lab> = OnceLock::new();
+    LAB.get_or_init(|| {
+        let cluster = cluster("lab", 0);
+        let operator = Operator::start(&cluster, &Options::new("operator")).expect("an operator");
+        Lab { cluster, operator, nodes: Mutex::new(()) }
+    })
+}
+
+/// A cluster with our CRDs and this many nodes.
+pub fn cluster(name: &str, nodes: usize) -> Cluster {
+    let cluster = Cluster::start(Config::new(name).with_nodes(nodes)).expect("a cluster");
+    apply_crds(&cluster).expect("our CRDs");
+    cluster
+}
+
+/// One test's part of a cluster: a namespace and nodes labelled with its name.
+pub struct Bench<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// Name of namespace and label value.
+    pub name: &'static str,
+    /// The nodes, in order.
+    pub nodes: Vec<String>,
+}
+
+impl Lab {
+    /// A namespace `name` with `nodes` nodes of its own.
+    pub fn bench(&'static self, name: &'static str, nodes: usize) -> Bench<'static> {
+        // Node names are counted up from what is there, so one at a time.
+        let _one = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = self.cluster.add_nodes(nodes, &[("bench", name)], &[]).expect("nodes");
+        self.cluster.kubectl_ok(["create", "namespace", name]).expect("a namespace");
+        Bench { cluster: &self.cluster, name, nodes }
+    }
+}
+
+impl Bench<'_> {
+    /// A BroadcastJob for these nodes; `fates` (see the test bed) says what becomes of its pods.
+    pub fn job(&self, job: &str, fates: &Value, more: &Value) -> Value {
+        let mut object = json!({
+            "apiVersion": "carillon.dev/v1alpha1",
+            "kind": "BroadcastJob",
+            "metadata": {"name": job, "namespace": self.name},
+            "spec": {"template": {
+                "metadata": {"annotations": {"testbed.carillon.dev/fates": fates.to_string()}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "nodeSelector": {"bench": self.name},
+                    "containers": [{"name": "main", "image": "busybox:1.37"}],
+                },
+            }},
+        });
+        merge(&mut object["spec"], more);
+        object
+    }
+
+    /// Applies an object.
+    #[track_caller]
+    pub fn apply(&self, object: &Value) {
+        let applied = self.cluster.kubectl_stdin(["apply", "-f", "-"], &object.to_string());
+        applied.expect("kubectl apply");
+    }
+
+    /// Runs kubectl in the namespace.
+    #[track_caller]
+    pub fn kubectl(&self, args: &[&str]) -> String {
+        let namespace = ["-n", self.name];
+        self.cluster.kubectl_ok(namespace.iter().chain(args)).expect("kubectl")
+    }
+
+    /// Merges a JSON patch into a job's spec or metadata.
+    #[track_caller]
+    pub fn patch(&self, job: &str, patch: &Value) {
+        self.kubectl(&["patch", "bcj", job, "--type=merge", "-p", &patch.to_string()]);
+    }
+
+    /// A job as it is stored now.
+    #[track_caller]
+    pub fn get(&self, job: &str) -> Value {
+        let text = self.kubectl(&["get", "bcj", job, "-o", "json"]);
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Pods of a job.
+    #[track_caller]
+    pub fn pods(&self, job: &str) -> Vec<Value> {
+        self.list("pods", job)
+    }
+
+    /// All per-node results of a job, in the order they were reserved.
+    #[track_caller]
+    pub fn results(&self, job: &str) -> Vec<Value> {
+        let mut slices = self.list("noderesultslices", job);
+        let index = |slice: &Value| -> u32 {
+            let index = slice["metadata"]["labels"]["carillon.dev/slice-index"].as_str();
+            index.and_then(|index| index.parse().ok()).expect("an index")
+        };
+        slices.sort_by_key(index);
+        let results = |slice: Value| slice["results"].as_array().cloned().unwrap_or_default();
+        slices.into_iter().flat_map(results).collect()
+    }
+
+    /// (attempt, state, reason) of each attempt on a node.
+    #[track_caller]
+    pub fn attempts(&self, job: &str, node: &str) -> Vec<(i64, String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        self.results(job)
+            .iter()
+            .filter(|result| result["node"] == node)
+            .map(|r| (r["attempt"].as_i64().unwrap_or(0), text(&r["state"]), text(&r["reason"])))
+            .collect()
+    }
+
+    #[track_caller]
+    fn list(&self, kind: &str, job: &str) -> Vec<Value> {
+        let selector = format!("carillon.dev/broadcastjob-name={job}");
+        let text = self.kubectl(&["get", kind, "-l", &selector, "-o", "json"]);
+        let list: Value = serde_json::from_str(&text).expect("JSON");
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Waits until `condition` of the job is True and gives the job.
+    #[track_caller]
+    pub fn wait(&self, job: &str, condition: &str) -> Value {
+        self.until(&format!("{job} is {condition}"), || {
+            let object = self.get(job);
+            is(&object, condition).then_some(object)
+        })
+    }
+
+    /// Waits until `probe` gives something.
+    #[track_caller]
+    pub fn until<T>(&self, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+        let found = wait::until(what, LIMIT, EVERY, || Ok(probe()), || {
+            self.kubectl(&["get", "bcj,nrs,pods", "-o", "wide"])
+        });
+        match found {
+            Ok(found) => found,
+            Err(error) => panic!("{error:#}"),
+        }
+    }
+
+    /// Waits until the pod of a job on a node is in `phase`, and gives its name.
+    #[track_caller]
+    pub fn wait_pod(&self, job: &str, node: &str, phase: &str) -> String {
+        self.until(&format!("a pod of {job} on {node} is {phase}"), || {
+            self.pods(job)
+                .iter()
+                .find(|pod| pod["spec"]["nodeName"] == node && pod["status"]["phase"] == phase)
+                .and_then(|pod| Some(pod["metadata"]["name"].as_str()?.to_owned()))
+        })
+    }
+}
+
+/// Whether a condition of an object is True.
+pub fn is(object: &Value, condition: &str) -> bool {
+    condition_of(object, condition).is_some_and(|condition| condition["status"] == "True")
+}
+
+/// A condition of an object.
+pub fn condition_of<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == condition)
+}
+
+/// Merges objects key by key; other values replace.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}

@@ -1,0 +1,66 @@
+//! What cargo knows about this workspace.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use carillon_testbed::carillon::workspace;
+use serde::Deserialize;
+
+/// A member of the workspace.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) targets: Vec<Target>,
+    #[cfg_attr(not(test), allow(dead_code))] // for the tests of the repository's layout
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// Something that is built: a library, a program, a test.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(not(test), allow(dead_code))] // for the tests of the repository's layout
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `dev`, `build`, or absent.
+    pub(crate) kind: Option<String>,
+}
+
+impl Package {
+    /// Names of the targets of a kind: `lib`, `bin`, `test`.
+    pub(crate) fn targets_of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
+        let wanted = move |target: &&Target| target.kind.iter().any(|found| found == kind);
+        self.targets
+            .iter()
+            .filter(wanted)
+            .map(|target| target.name.as_str())
+    }
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// All members of the workspace.
+pub(crate) fn packages() -> Result<Vec<Package>> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    let output = Command::new(cargo())
+        .current_dir(workspace())
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", output.status);
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    Ok(metadata.packages)
+}
