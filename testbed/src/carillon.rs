@@ -16,7 +16,7 @@ pub const NAMESPACE: &str = "carillon-system";
 /// Name of the release, its ServiceAccount and its lease.
 pub const RELEASE: &str = "carillon";
 
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 
 /// The root of this workspace.
 pub fn workspace() -> PathBuf {
@@ -74,9 +74,13 @@ pub fn apply_crds(cluster: &Cluster) -> Result<()> {
     let crds = workspace().join("crds");
     let crds = crds.to_str().context("the workspace's path is not UTF-8")?;
     cluster.kubectl_ok(["apply", "--server-side", "-f", crds])?;
-    let established = "--for=condition=Established";
-    cluster.kubectl_ok(["wait", established, "--timeout=60s", "-f", crds])?;
-    Ok(())
+    // `kubectl wait` fails on a CRD so new that it has no conditions yet; what counts is whether
+    // the kinds are served.
+    let served = || {
+        let got = cluster.kubectl(["get", "broadcastjobs,noderesultslices", "--all-namespaces"])?;
+        Ok(got.status.success().then_some(()))
+    };
+    wait::until("our CRDs are served", READY, Duration::from_millis(100), served, String::new)
 }
 
 /// Installs the chart with helm and further arguments, and gives a kubeconfig for its
@@ -119,6 +123,8 @@ pub struct Options {
     pub kubeconfig: Option<PathBuf>,
     /// Further arguments.
     pub args: Vec<String>,
+    /// Whether it may be kept beside a cluster that stays, see [`crate::persistent::Pending`].
+    pub detached: bool,
 }
 
 impl Options {
@@ -129,6 +135,7 @@ impl Options {
             profile: Profile::Dev,
             kubeconfig: None,
             args: Vec::new(),
+            detached: false,
         }
     }
 
@@ -185,6 +192,7 @@ impl Operator {
                 "--log-format=text".to_owned(),
             ])
             .args(options.args.iter().cloned())
+            .detached(options.detached)
             .start()?;
         Ok(Self {
             process,

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -16,12 +17,18 @@ use crate::cluster::{Cluster, Component, Config};
 use crate::process::{Identity, Process};
 use crate::{tools, watchdog};
 
+/// What a process beside the cluster has to finish its work.
+const GRACE: Duration = Duration::from_secs(10);
+
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     config: Config,
     etcd_port: u16,
     apiserver_port: u16,
     processes: Vec<(Component, Identity)>,
+    /// What runs beside the control plane, and ends with the cluster.
+    #[serde(default)]
+    further: Vec<(String, Identity)>,
 }
 
 /// A named cluster, as found now.
@@ -31,6 +38,8 @@ pub struct Status {
     pub name: String,
     /// Each component, its pid, and whether it runs.
     pub components: Vec<(Component, u32, bool)>,
+    /// The same of what was kept beside it.
+    pub further: Vec<(String, u32, bool)>,
     /// Path of the administrator's kubeconfig.
     pub kubeconfig: PathBuf,
     /// The API server's URL.
@@ -38,16 +47,30 @@ pub struct Status {
 }
 
 impl Status {
-    /// Whether all components run.
+    /// Whether all of it runs.
     pub fn is_up(&self) -> bool {
-        self.components.iter().all(|(_, _, alive)| *alive)
+        let components = self.components.iter().map(|(_, _, alive)| *alive);
+        let further = self.further.iter().map(|(_, _, alive)| *alive);
+        components.chain(further).all(|alive| alive)
     }
 }
 
 /// Starts a cluster that stays when this process ends. Until it is complete it ends with us.
 pub fn up(config: &Config) -> Result<Status> {
+    start(config)?.keep(Vec::new())
+}
+
+/// A named cluster that still ends with this value, or with us.
+#[derive(Debug)]
+pub struct Pending {
+    cluster: Cluster,
+    _lock: File,
+}
+
+/// Starts a named cluster that stays only once it is told to.
+pub fn start(config: &Config) -> Result<Pending> {
     let name = config.name.clone();
-    let _lock = lock(&name)?;
+    let lock = lock(&name)?;
     if let Some(state) = read(&name)? {
         if state
             .processes
@@ -61,31 +84,59 @@ pub fn up(config: &Config) -> Result<Status> {
     let dir = data_dir(&name)?;
     // Left by a start that was killed: a complete one has a state file.
     let _ = fs::remove_dir_all(&dir);
-    let mut cluster = Cluster::start_in(config, &dir, true)?;
-    let processes = mem::take(&mut *cluster.processes());
-    let identities = processes
-        .iter()
-        .map(|(component, process)| (*component, process.identity()));
-    let state = State {
-        config: cluster.config.clone(),
-        etcd_port: cluster.etcd_port,
-        apiserver_port: cluster.apiserver_port,
-        processes: identities.collect(),
-    };
-    fs::write(state_file(&name)?, serde_json::to_string_pretty(&state)?)
-        .with_context(|| format!("writing the state of cluster {name}"))?;
-    for process in processes.into_values() {
-        process.release()?;
+    let cluster = Cluster::start_in(config, &dir, true)?;
+    Ok(Pending {
+        cluster,
+        _lock: lock,
+    })
+}
+
+impl Pending {
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
-    watchdog::release_directory(&dir)?;
-    cluster.ours = false;
-    status(&name)
+
+    /// From now on the cluster stays, and with it these processes, until [`down`].
+    pub fn keep(mut self, further: Vec<Process>) -> Result<Status> {
+        let cluster = &mut self.cluster;
+        let name = cluster.config.name.clone();
+        let processes = mem::take(&mut *cluster.processes());
+        let identities = processes
+            .iter()
+            .map(|(component, process)| (*component, process.identity()));
+        let named = |process: &Process| (process.name().to_owned(), process.identity());
+        let state = State {
+            config: cluster.config.clone(),
+            etcd_port: cluster.etcd_port,
+            apiserver_port: cluster.apiserver_port,
+            processes: identities.collect(),
+            further: further.iter().map(named).collect(),
+        };
+        fs::write(state_file(&name)?, serde_json::to_string_pretty(&state)?)
+            .with_context(|| format!("writing the state of cluster {name}"))?;
+        for process in processes.into_values().chain(further) {
+            process.release()?;
+        }
+        watchdog::release_directory(&cluster.dir)?;
+        cluster.ours = false;
+        status(&name)
+    }
 }
 
 /// Ends a cluster and removes its data. An error when there is none of that name.
 pub fn down(name: &str) -> Result<()> {
     let _lock = lock(name)?;
-    attach(name)?.stop()?;
+    let cluster = attach(name)?;
+    let state = read(name)?.with_context(|| missing(name))?;
+    let further = state.further.into_iter().map(|(process, identity)| {
+        let log = cluster.dir.join(format!("{process}.log"));
+        Process::adopt(&process, identity, log)
+    });
+    for process in further {
+        process.stop(GRACE)?;
+    }
+    cluster.stop()?;
     remove(name)
 }
 
@@ -95,9 +146,13 @@ pub fn status(name: &str) -> Result<Status> {
     let one = |(component, identity): &(Component, Identity)| {
         (*component, identity.pid, identity.is_alive())
     };
+    let other = |(process, identity): &(String, Identity)| {
+        (process.clone(), identity.pid, identity.is_alive())
+    };
     Ok(Status {
         name: name.to_owned(),
         components: state.processes.iter().map(one).collect(),
+        further: state.further.iter().map(other).collect(),
         kubeconfig: data_dir(name)?.join("admin.kubeconfig"),
         server: format!("https://127.0.0.1:{}", state.apiserver_port),
     })

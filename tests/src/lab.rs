@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use carillon_testbed::carillon::apply_crds;
-use carillon_testbed::{Cluster, Config, Operator, Options, wait};
+use carillon_testbed::{AuditEvent, Cluster, Config, Operator, Options, wait};
 use serde_json::{Value, json};
 
 /// How long anything may take here. Nothing waits this long unless it is broken.
@@ -46,6 +46,15 @@ pub struct Bench<'a> {
     pub name: &'static str,
     /// The nodes, in order.
     pub nodes: Vec<String>,
+}
+
+/// All nodes of a cluster of one's own, and a namespace in it.
+pub fn bench<'a>(cluster: &'a Cluster, name: &'static str) -> Bench<'a> {
+    cluster.kubectl_ok(["label", "nodes", "--all", &format!("bench={name}")]).expect("labels");
+    cluster.kubectl_ok(["create", "namespace", name]).expect("a namespace");
+    let nodes = cluster.kubectl_ok(["get", "nodes", "-o", "name"]).expect("nodes");
+    let nodes = nodes.lines().map(|line| line.trim_start_matches("node/").to_owned()).collect();
+    Bench { cluster, name, nodes }
 }
 
 impl Lab {
@@ -91,6 +100,24 @@ impl Bench<'_> {
     pub fn kubectl(&self, args: &[&str]) -> String {
         let namespace = ["-n", self.name];
         self.cluster.kubectl_ok(namespace.iter().chain(args)).expect("kubectl")
+    }
+
+    /// Names of the pods that were created for a job, from the API server's own record.
+    #[track_caller]
+    pub fn creations(&self, job: &str) -> Vec<String> {
+        self.requests()
+            .into_iter()
+            .filter(|e| e.resource == "pods" && e.subresource.is_empty() && e.verb == "create")
+            .filter(|e| e.is_stored_write() && e.name.starts_with(job))
+            .map(|event| event.name)
+            .collect()
+    }
+
+    /// What the API server was asked in the namespace, from its audit log.
+    #[track_caller]
+    pub fn requests(&self) -> Vec<AuditEvent> {
+        let events = self.cluster.audit_events().expect("an audit log");
+        events.into_iter().filter(|event| event.namespace == self.name).collect()
     }
 
     /// Merges a JSON patch into a job's spec or metadata.

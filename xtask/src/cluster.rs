@@ -136,9 +136,13 @@ fn status() -> Result<ExitCode> {
         let state = if status.is_up() { "up" } else { "broken" };
         println!("{}: {state}, {}", status.name, status.server);
         println!("  kubeconfig {}", status.kubeconfig.display());
-        for (component, pid, alive) in &status.components {
+        let components = status.components.iter();
+        let components = components.map(|(component, pid, alive)| (component.name(), pid, alive));
+        let further = status.further.iter();
+        let further = further.map(|(process, pid, alive)| (process.as_str(), pid, alive));
+        for (process, pid, alive) in components.chain(further) {
             let state = if *alive { "runs" } else { "has ended" };
-            println!("  {:<24} pid {pid:<8} {state}", component.name());
+            println!("  {process:<24} pid {pid:<8} {state}");
         }
     }
     let broken = all.iter().any(|status| !status.is_up());

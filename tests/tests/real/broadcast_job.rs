@@ -36,7 +36,8 @@ fn a_job_runs_on_every_node_and_keeps_exit_code_and_last_words_of_the_failed_one
 #[test]
 fn fail_fast_stops_the_others_and_starts_nothing_more() {
     let bench = lab().bench("fail-fast", 6);
-    let fates = json!({&bench.nodes[0]: {"exit-code": 1}, "*": {"fate": "hang"}});
+    let fails = json!({"exit-code": 1, "run-time": "1s"});
+    let fates = json!({&bench.nodes[0]: fails, "*": {"run-time": "10m"}});
     bench.apply(&bench.job("fix", &fates, &json!({"parallelism": 3})));
     let job = bench.wait("fix", "Failed");
     assert_eq!(condition_of(&job, "Failed").unwrap()["reason"], "NodeFailed");
@@ -98,7 +99,7 @@ fn deleted_finished_pods_and_nodes_cordoned_after_success_do_not_run_again() {
     for node in &bench.nodes {
         assert_eq!(bench.attempts("fix", node).len(), 1, "{node}");
     }
-    let pods = creations(&bench, "fix");
+    let pods = bench.creations("fix");
     assert_eq!(pods.len(), 6, "{pods:?}");
 }
 
@@ -223,7 +224,7 @@ fn a_template_that_the_api_server_refuses_stalls_the_job_without_pods_or_a_hot_l
     assert!(stalled["message"].as_str().unwrap().contains("nowhere"), "{stalled}");
     bench.wait("good", "Complete");
     assert!(bench.pods("bad").is_empty() && bench.results("bad").is_empty());
-    let tries = requests(&bench).iter().filter(|event| event.dry_run).count();
+    let tries = bench.requests().iter().filter(|event| event.dry_run).count();
     assert!(tries <= 3, "{tries} dry runs for two jobs");
 }
 
@@ -241,7 +242,7 @@ fn a_full_quota_is_reported_and_ends_the_job_late_but_well() {
     bench.kubectl(&["delete", "quota", "pods"]);
     let job = bench.wait("fix", "Complete");
     assert_eq!(job["status"]["succeeded"], 4);
-    assert_eq!(creations(&bench, "fix").len(), 4);
+    assert_eq!(bench.creations("fix").len(), 4);
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn parallelism_is_never_exceeded() {
     // when the kubelet's report of its end was answered.
     let mut changes: Vec<(String, i32)> = Vec::new();
     let mut ended = std::collections::BTreeSet::new();
-    for event in requests(&bench) {
+    for event in bench.requests() {
         if event.resource != "pods" || !event.is_stored_write() {
             continue;
         }
@@ -314,20 +315,4 @@ fn the_longest_names_work() {
     bench.apply(&bench.job(&name, &json!({}), &json!({})));
     let job = bench.wait(&name, "Complete");
     assert_eq!((name.len(), &job["status"]["done"]), (63, &json!("1/1")));
-}
-
-/// Writes and other requests in the namespace of a bench, from the API server's own record.
-fn requests(bench: &carillon_tests::lab::Bench<'_>) -> Vec<carillon_testbed::AuditEvent> {
-    let events = bench.cluster.audit_events().unwrap();
-    events.into_iter().filter(|event| event.namespace == bench.name).collect()
-}
-
-/// Names of the pods that were created for a job.
-fn creations(bench: &carillon_tests::lab::Bench<'_>, job: &str) -> Vec<String> {
-    requests(bench)
-        .into_iter()
-        .filter(|e| e.resource == "pods" && e.subresource.is_empty())
-        .filter(|e| e.verb == "create" && e.is_stored_write() && e.name.starts_with(job))
-        .map(|event| event.name)
-        .collect()
 }

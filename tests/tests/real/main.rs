@@ -4,3 +4,5 @@
 
 mod admit_broadcast_job;
 mod broadcast_job;
+mod exactly_once;
+mod stored_before_rules;

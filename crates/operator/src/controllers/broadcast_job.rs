@@ -455,7 +455,13 @@ pub fn measure(store: &Store, metrics: &Metrics) {
     let mut refused: HashMap<String, i64> = HashMap::new();
     for job in tables.jobs() {
         *phases.entry(phase(job)).or_default() += 1;
+        if !crate::store::is_open(job) {
+            continue;
+        }
         let status = &job.status;
+        for entry in &status.refused {
+            *refused.entry(entry.reason.clone()).or_default() += i64::from(entry.count);
+        }
         let left_out: i32 = status.refused.iter().map(|refused| refused.count).sum();
         let waiting = status.desired - status.active - status.succeeded - status.failed;
         for (state, count) in [
@@ -467,11 +473,6 @@ pub fn measure(store: &Store, metrics: &Metrics) {
             ("waiting", waiting.max(0)),
         ] {
             *nodes.entry(state).or_default() += i64::from(count);
-        }
-        if crate::store::is_open(job) {
-            for entry in &status.refused {
-                *refused.entry(entry.reason.clone()).or_default() += i64::from(entry.count);
-            }
         }
     }
     for (state, count) in nodes {

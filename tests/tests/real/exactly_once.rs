@@ -1,0 +1,128 @@
+//! Crashes, fail-over and paused leaders: every node runs once, counted from the API server's own
+//! record.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use carillon_testbed::{Operator, Options, Signal, wait};
+use carillon_tests::lab::{self, Bench};
+use serde_json::{Value, json};
+
+const NODES: usize = 100;
+
+/// Every node had one pod, bound once, and has one result: that it succeeded.
+fn assert_each_node_ran_once(bench: &Bench<'_>, job: &str) {
+    let mut created: BTreeMap<String, usize> = BTreeMap::new();
+    for pod in bench.creations(job) {
+        *created.entry(pod).or_default() += 1;
+    }
+    assert_eq!(created.len(), NODES, "pods created");
+    assert!(created.values().all(|times| *times == 1), "{created:?}");
+    let mut bound: BTreeMap<String, usize> = BTreeMap::new();
+    for event in bench.requests() {
+        if event.subresource == "binding" && event.is_stored_write() {
+            let target = event.request_object.as_ref().and_then(|body| body.pointer("/target/name"));
+            let node = target.and_then(Value::as_str).expect("a binding names its node").to_owned();
+            *bound.entry(node).or_default() += 1;
+        }
+    }
+    assert_eq!(bound.len(), NODES, "nodes that were given a pod");
+    assert!(bound.values().all(|times| *times == 1), "{bound:?}");
+
+    let results = bench.results(job);
+    assert_eq!(results.len(), NODES);
+    assert!(results.iter().all(|result| result["state"] == "Succeeded" && result["attempt"] == 1));
+    let status = &bench.get(job)["status"];
+    assert_eq!((&status["succeeded"], &status["done"]), (&json!(NODES), &json!("100/100")));
+}
+
+fn succeeded(bench: &Bench<'_>, job: &str) -> u64 {
+    bench.get(job)["status"]["succeeded"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn an_operator_killed_five_times_runs_each_of_a_hundred_nodes_exactly_once() {
+    let cluster = lab::cluster("killed", NODES);
+    let bench = lab::bench(&cluster, "killed");
+    // Without election a new process works at once, so that each life is a working one.
+    let options = Options::new("operator").arg("--leader-elect=false");
+    let mut operator = Operator::start(&cluster, &options).unwrap();
+    let fates = json!({"*": {"run-time": "1s"}});
+    bench.apply(&bench.job("fix", &fates, &json!({"parallelism": 12})));
+    for kill in 1..=5 {
+        // Killed in different stages: the moments between writes are the interesting ones.
+        bench.until("the run goes on", || (succeeded(&bench, "fix") >= kill * 14).then_some(()));
+        operator.process.kill().unwrap();
+        operator = Operator::start(&cluster, &options).unwrap();
+    }
+    assert!(succeeded(&bench, "fix") < NODES as u64, "killed while it ran");
+    bench.wait("fix", "Complete");
+    assert_each_node_ran_once(&bench, "fix");
+}
+
+const LEASE: [&str; 4] = [
+    "--lease-namespace=default",
+    "--lease-duration=4s",
+    "--lease-renew-deadline=3s",
+    "--lease-retry-period=500ms",
+];
+
+fn replica(name: &str) -> Options {
+    LEASE.iter().fold(Options::new(name), |options, arg| options.arg(arg))
+}
+
+fn leads(operator: &Operator) -> bool {
+    operator.metric("leader_election_master_status{name=\"carillon\"}").is_ok_and(|v| v > 0.0)
+}
+
+#[track_caller]
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let probe = || Ok(condition().then_some(()));
+    wait::until(what, lab::LIMIT, Duration::from_millis(50), probe, String::new).unwrap();
+}
+
+#[test]
+fn a_leader_stopped_past_its_lease_and_continued_changes_nothing() {
+    let cluster = lab::cluster("paused", NODES);
+    let bench = lab::bench(&cluster, "paused");
+    let first = Operator::start(&cluster, &replica("first")).unwrap();
+    until("the first replica leads", || leads(&first));
+    let second = Operator::start(&cluster, &replica("second")).unwrap();
+    let fates = json!({"*": {"run-time": "1s"}});
+    bench.apply(&bench.job("fix", &fates, &json!({"parallelism": 10})));
+    bench.until("the run goes on", || (succeeded(&bench, "fix") >= 10).then_some(()));
+
+    first.process.signal(Signal::STOP).unwrap();
+    until("the second replica leads", || leads(&second));
+    bench.until("the second replica works", || (succeeded(&bench, "fix") >= 40).then_some(()));
+    first.process.signal(Signal::CONT).unwrap();
+    let exit = first.process.wait_exit(Duration::from_secs(30)).unwrap();
+    assert!(exit.is_some(), "a leader that has lost its lease exits");
+
+    bench.wait("fix", "Complete");
+    assert_each_node_ran_once(&bench, "fix");
+}
+
+#[test]
+fn a_stopping_leader_hands_over_at_once() {
+    let cluster = lab::cluster("handover", 4);
+    let bench = lab::bench(&cluster, "handover");
+    // A lease that long would keep the second replica waiting if it were not given back.
+    let long = |name: &str| {
+        Options::new(name)
+            .arg("--lease-namespace=default")
+            .arg("--lease-duration=600s")
+            .arg("--lease-renew-deadline=300s")
+            .arg("--lease-retry-period=500ms")
+    };
+    let first = Operator::start(&cluster, &long("first")).unwrap();
+    until("the first replica leads", || leads(&first));
+    let second = Operator::start(&cluster, &long("second")).unwrap();
+    assert!(!leads(&second));
+    first.process.signal(Signal::TERM).unwrap();
+    let exit = first.process.wait_exit(Duration::from_secs(30)).unwrap();
+    assert!(exit.is_some_and(|status| status.contains('0')), "it ends in order");
+    until("the second replica leads", || leads(&second));
+    bench.apply(&bench.job("fix", &json!({}), &json!({})));
+    bench.wait("fix", "Complete");
+}
