@@ -80,7 +80,13 @@ pub fn apply_crds(cluster: &Cluster) -> Result<()> {
         let got = cluster.kubectl(["get", "broadcastjobs,noderesultslices", "--all-namespaces"])?;
         Ok(got.status.success().then_some(()))
     };
-    wait::until("our CRDs are served", READY, Duration::from_millis(100), served, String::new)
+    wait::until(
+        "our CRDs are served",
+        READY,
+        Duration::from_millis(100),
+        served,
+        String::new,
+    )
 }
 
 /// Installs the chart with helm and further arguments, and gives a kubeconfig for its

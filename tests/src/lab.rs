@@ -27,7 +27,11 @@ pub fn lab() -> &'static Lab {
     LAB.get_or_init(|| {
         let cluster = cluster("lab", 0);
         let operator = Operator::start(&cluster, &Options::new("operator")).expect("an operator");
-        Lab { cluster, operator, nodes: Mutex::new(()) }
+        Lab {
+            cluster,
+            operator,
+            nodes: Mutex::new(()),
+        }
     })
 }
 
@@ -50,11 +54,24 @@ pub struct Bench<'a> {
 
 /// All nodes of a cluster of one's own, and a namespace in it.
 pub fn bench<'a>(cluster: &'a Cluster, name: &'static str) -> Bench<'a> {
-    cluster.kubectl_ok(["label", "nodes", "--all", &format!("bench={name}")]).expect("labels");
-    cluster.kubectl_ok(["create", "namespace", name]).expect("a namespace");
-    let nodes = cluster.kubectl_ok(["get", "nodes", "-o", "name"]).expect("nodes");
-    let nodes = nodes.lines().map(|line| line.trim_start_matches("node/").to_owned()).collect();
-    Bench { cluster, name, nodes }
+    cluster
+        .kubectl_ok(["label", "nodes", "--all", &format!("bench={name}")])
+        .expect("labels");
+    cluster
+        .kubectl_ok(["create", "namespace", name])
+        .expect("a namespace");
+    let nodes = cluster
+        .kubectl_ok(["get", "nodes", "-o", "name"])
+        .expect("nodes");
+    let nodes = nodes
+        .lines()
+        .map(|line| line.trim_start_matches("node/").to_owned())
+        .collect();
+    Bench {
+        cluster,
+        name,
+        nodes,
+    }
 }
 
 impl Lab {
@@ -62,9 +79,18 @@ impl Lab {
     pub fn bench(&'static self, name: &'static str, nodes: usize) -> Bench<'static> {
         // Node names are counted up from what is there, so one at a time.
         let _one = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let nodes = self.cluster.add_nodes(nodes, &[("bench", name)], &[]).expect("nodes");
-        self.cluster.kubectl_ok(["create", "namespace", name]).expect("a namespace");
-        Bench { cluster: &self.cluster, name, nodes }
+        let nodes = self
+            .cluster
+            .add_nodes(nodes, &[("bench", name)], &[])
+            .expect("nodes");
+        self.cluster
+            .kubectl_ok(["create", "namespace", name])
+            .expect("a namespace");
+        Bench {
+            cluster: &self.cluster,
+            name,
+            nodes,
+        }
     }
 }
 
@@ -91,7 +117,9 @@ impl Bench<'_> {
     /// Applies an object.
     #[track_caller]
     pub fn apply(&self, object: &Value) {
-        let applied = self.cluster.kubectl_stdin(["apply", "-f", "-"], &object.to_string());
+        let applied = self
+            .cluster
+            .kubectl_stdin(["apply", "-f", "-"], &object.to_string());
         applied.expect("kubectl apply");
     }
 
@@ -99,7 +127,9 @@ impl Bench<'_> {
     #[track_caller]
     pub fn kubectl(&self, args: &[&str]) -> String {
         let namespace = ["-n", self.name];
-        self.cluster.kubectl_ok(namespace.iter().chain(args)).expect("kubectl")
+        self.cluster
+            .kubectl_ok(namespace.iter().chain(args))
+            .expect("kubectl")
     }
 
     /// Names of the pods that were created for a job, from the API server's own record.
@@ -117,13 +147,23 @@ impl Bench<'_> {
     #[track_caller]
     pub fn requests(&self) -> Vec<AuditEvent> {
         let events = self.cluster.audit_events().expect("an audit log");
-        events.into_iter().filter(|event| event.namespace == self.name).collect()
+        events
+            .into_iter()
+            .filter(|event| event.namespace == self.name)
+            .collect()
     }
 
     /// Merges a JSON patch into a job's spec or metadata.
     #[track_caller]
     pub fn patch(&self, job: &str, patch: &Value) {
-        self.kubectl(&["patch", "bcj", job, "--type=merge", "-p", &patch.to_string()]);
+        self.kubectl(&[
+            "patch",
+            "bcj",
+            job,
+            "--type=merge",
+            "-p",
+            &patch.to_string(),
+        ]);
     }
 
     /// A job as it is stored now.
@@ -145,7 +185,9 @@ impl Bench<'_> {
         let mut slices = self.list("noderesultslices", job);
         let index = |slice: &Value| -> u32 {
             let index = slice["metadata"]["labels"]["carillon.dev/slice-index"].as_str();
-            index.and_then(|index| index.parse().ok()).expect("an index")
+            index
+                .and_then(|index| index.parse().ok())
+                .expect("an index")
         };
         slices.sort_by_key(index);
         let results = |slice: Value| slice["results"].as_array().cloned().unwrap_or_default();
@@ -159,7 +201,13 @@ impl Bench<'_> {
         self.results(job)
             .iter()
             .filter(|result| result["node"] == node)
-            .map(|r| (r["attempt"].as_i64().unwrap_or(0), text(&r["state"]), text(&r["reason"])))
+            .map(|r| {
+                (
+                    r["attempt"].as_i64().unwrap_or(0),
+                    text(&r["state"]),
+                    text(&r["reason"]),
+                )
+            })
             .collect()
     }
 
@@ -183,9 +231,13 @@ impl Bench<'_> {
     /// Waits until `probe` gives something.
     #[track_caller]
     pub fn until<T>(&self, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-        let found = wait::until(what, LIMIT, EVERY, || Ok(probe()), || {
-            self.kubectl(&["get", "bcj,nrs,pods", "-o", "wide"])
-        });
+        let found = wait::until(
+            what,
+            LIMIT,
+            EVERY,
+            || Ok(probe()),
+            || self.kubectl(&["get", "bcj,nrs,pods", "-o", "wide"]),
+        );
         match found {
             Ok(found) => found,
             Err(error) => panic!("{error:#}"),
@@ -211,7 +263,10 @@ pub fn is(object: &Value, condition: &str) -> bool {
 
 /// A condition of an object.
 pub fn condition_of<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
-    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == condition)
+    object["status"]["conditions"]
+        .as_array()?
+        .iter()
+        .find(|c| c["type"] == condition)
 }
 
 /// Merges objects key by key; other values replace.

@@ -6,12 +6,12 @@
 pub mod lab;
 
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use carillon_testbed::carillon::apply_crds;
 use carillon_testbed::{Cluster, Config};
 use serde_json::Value;
 
@@ -20,20 +20,7 @@ pub fn shared_cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
         let cluster = Cluster::start(Config::new("tests")).expect("a cluster");
-        let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds");
-        let crds = crds.to_str().expect("a path in UTF-8");
-        cluster
-            .kubectl_ok(["apply", "--server-side", "-f", crds])
-            .expect("our CRDs apply");
-        cluster
-            .kubectl_ok([
-                "wait",
-                "--for=condition=Established",
-                "--timeout=30s",
-                "-f",
-                crds,
-            ])
-            .expect("our CRDs are served");
+        apply_crds(&cluster).expect("our CRDs");
         cluster
     })
 }

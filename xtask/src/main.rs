@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 
 mod cluster;
 mod crds;
+mod demo;
+mod interrupt;
 #[cfg(test)]
 mod layout;
 mod metadata;
@@ -28,6 +30,8 @@ enum Command {
     Cluster(cluster::Args),
     /// Write the CRDs to crds/, or with --check compare them
     Crds(crds::Args),
+    /// Carillon on fifty simulated nodes, running the examples to their end
+    Demo(demo::Args),
     /// Everything a change must pass: formatting, lints, tests
     Test(test::Args),
 }
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Cluster(args) => cluster::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

@@ -16,11 +16,11 @@ writes to nodes, pods/exec, impersonation.
 
 {{- /* On namespaced kinds: a ClusterRole, or a Role in each of watchNamespaces. */ -}}
 {{- define "carillon.permissions.namespaced" -}}
-# get: the answer to AlreadyExists. patch: taking off our finalizer once the result is stored.
+# get: is it ours after AlreadyExists, is it gone when the cache misses it. patch: taking off our finalizer once the result is stored.
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete, get, list, patch, watch]
-# delete: ttlSecondsAfterFinished. Specs are never written.
+# get: is a job that the cache misses really gone, before its pods are let go. delete: ttlSecondsAfterFinished. Specs are never written.
 - apiGroups: [carillon.dev]
   resources: [broadcastjobs]
   verbs: [delete, get, list, watch]
@@ -35,7 +35,7 @@ writes to nodes, pods/exec, impersonation.
 # The record of what ran where. Never deleted by the operator: slices are garbage collected with their job.
 - apiGroups: [carillon.dev]
   resources: [noderesultslices]
-  verbs: [create, list, update, watch]
+  verbs: [create, list, patch, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]

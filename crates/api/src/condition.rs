@@ -28,7 +28,7 @@ pub mod reasons {
     pub const PAUSED_BY_USER: &str = "PausedByUser";
     /// Paused: a node failed and the failure policy is Pause.
     pub const PAUSED_BY_FAILURE: &str = "PausedByFailure";
-    /// Paused is false: the job runs (again).
+    /// Paused or Stalled is false: the job runs (again).
     pub const RESUMED: &str = "Resumed";
     /// Reconciling: pods are being started or are running.
     pub const RUNNING: &str = "Running";
@@ -38,6 +38,9 @@ pub mod reasons {
     pub const NO_ELIGIBLE_NODES: &str = "NoEligibleNodes";
     /// Reconciling: type Never, every node of now is served, later ones will be.
     pub const WAITING_FOR_NODES: &str = "WaitingForNodes";
+    /// Reconciling: only nodes are left whose pod was interrupted (drain, eviction) and that are not
+    /// eligible for the moment; uncordon them, or delete the node objects.
+    pub const WAITING_FOR_INTERRUPTED_NODES: &str = "WaitingForInterruptedNodes";
     /// Reconciling: the namespace's quota refuses more pods for now.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// Reconciling: the API server refuses or drops pod creations for now.

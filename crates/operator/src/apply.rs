@@ -39,6 +39,8 @@ pub struct Applied {
     pub answers: Vec<Answer>,
     /// The first thing that failed, and which action it was.
     pub failed: Option<(&'static str, SendError)>,
+    /// A step that the later ones rely on failed, so that those were not tried.
+    pub stopped: bool,
     /// The plan was made from a state that is no longer the current one.
     pub conflict: bool,
 }
@@ -83,6 +85,7 @@ pub async fn apply(means: Means<'_>, job: &Job, plan: Plan, now: Timestamp) -> A
         };
         let ok = run.step(step, &mut applied).await;
         if !ok {
+            applied.stopped = true;
             break;
         }
     }

@@ -318,7 +318,9 @@ impl Task {
             return Ok(Self::Check(check));
         }
         let config = check(args);
-        config.map(Self::Operate).map_err(|message| Args::command().error(ErrorKind::ValueValidation, message))
+        config
+            .map(Self::Operate)
+            .map_err(|message| Args::command().error(ErrorKind::ValueValidation, message))
     }
 }
 

@@ -66,7 +66,7 @@ impl Versions {
 }
 
 /// The longest an object waits before the caches are listed anew.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// What was written, per object.
 #[derive(Debug, Default)]

@@ -26,7 +26,7 @@ use crate::watch::{self, Source};
 /// A failing sync waits this long, doubled up to a minute.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(100),
-    max: Duration::from_secs(60),
+    max: Duration::from_mins(1),
 };
 /// How long a stopping process lets running syncs finish.
 const FINISH_WITHIN: Duration = Duration::from_secs(10);
@@ -39,28 +39,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let shutdown = CancellationToken::new();
     let mut tasks = JoinSet::new();
 
-    // Leadership, on its own thread with its own connections.
-    let elector = match &config.lease {
-        Some(lease) => {
-            let settings = lease::Settings::new(lease, &kube.default_namespace);
-            let transport = Transport::connect(&kube, metrics.clone())?;
-            Some(Elector::start(
-                transport,
-                settings,
-                identity.clone(),
-                &metrics,
-                |reason| {
-                    tracing::error!(reason, "leadership lost; exiting");
-                    std::process::exit(1);
-                },
-            )?)
-        }
-        None => {
-            // Alerts ask who leads; here nobody has to be asked.
-            metrics.leader.with_label_values(&[""]).set(1);
-            None
-        }
-    };
+    let elector = elect(&config, &kube, &identity, &metrics)?;
     let leadership = elector
         .as_ref()
         .map_or_else(Leadership::always, Elector::leadership);
@@ -95,33 +74,14 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
         config.max_in_flight_writes,
         config.api_rate,
     );
-    let (events, writer) = event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
-    tasks.spawn(writer.run(shutdown.clone()));
+    let (events, recorder) =
+        event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
+    tasks.spawn(recorder.run(shutdown.clone()));
 
-    // Health, metrics, debugging.
-    {
-        let store = store.clone();
-        metrics.before_scrape(move |metrics| broadcast_job::measure(&store, metrics));
-    }
-    let ready = handles.iter().cloned().map(Check::synced).collect();
-    let listener = http::bind("--http-address", config.http_address).await?;
-    let router = http::public(metrics.clone(), vec![], ready);
-    tasks.spawn(log_end(
-        "http",
-        http::serve(listener, router, shutdown.clone()),
-    ));
-    if let Some(address) = config.debug_address {
-        let listener = http::bind("--debug-address", address).await?;
-        let (store, queue) = (store.clone(), queue.clone());
-        let router = http::debug(
-            Box::new(move || broadcast_job::debug(&store)),
-            Box::new(move || serde_json::json!(queue.view())),
-        );
-        tasks.spawn(log_end(
-            "debug",
-            http::serve(listener, router, shutdown.clone()),
-        ));
-    }
+    serve(
+        &config, &metrics, &store, &queue, &handles, &shutdown, &mut tasks,
+    )
+    .await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, http = %config.http_address, "started");
 
     // Work: once the caches are full and this process leads.
@@ -160,29 +120,93 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
         () = begin => {}
     }
 
-    // Stop: finish or abandon cleanly, then let another replica lead.
+    // Finish or abandon cleanly, then let another replica lead.
     tracing::info!("stopping");
     queue.shutdown();
-    let finished = tokio::time::timeout(FINISH_WITHIN, async {
+    finish("a sync", async {
         while workers.join_next().await.is_some() {}
-    });
-    if finished.await.is_err() {
-        tracing::warn!("a sync did not finish in time and is abandoned");
-        workers.shutdown().await;
-    }
+    })
+    .await;
+    workers.shutdown().await;
     shutdown.cancel();
-    let drained = tokio::time::timeout(FINISH_WITHIN, async {
+    finish("a request", async {
         while tasks.join_next().await.is_some() {}
         writes.drain().await;
-    });
-    if drained.await.is_err() {
-        tracing::warn!("a request did not finish in time");
-    }
+    })
+    .await;
     if let Some(elector) = elector {
         elector.release().await;
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Leadership, on its own thread with its own connections. `None`: nobody has to be asked.
+fn elect(
+    config: &Config,
+    kube: &kube::Config,
+    identity: &str,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<Option<Elector>> {
+    let Some(lease) = &config.lease else {
+        // Alerts ask who leads.
+        metrics.leader.with_label_values(&[""]).set(1);
+        return Ok(None);
+    };
+    let settings = lease::Settings::new(lease, &kube.default_namespace);
+    let transport = Transport::connect(kube, metrics.clone())?;
+    let lost = |reason: &str| {
+        tracing::error!(reason, "leadership lost; exiting");
+        std::process::exit(1);
+    };
+    Ok(Some(Elector::start(
+        transport,
+        settings,
+        identity.to_owned(),
+        metrics,
+        lost,
+    )?))
+}
+
+/// Health, metrics, debugging.
+async fn serve(
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    store: &Store,
+    queue: &WorkQueue<Uid>,
+    handles: &[watch::Handle],
+    shutdown: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
+    let measured = store.clone();
+    metrics.before_scrape(move |metrics| broadcast_job::measure(&measured, metrics));
+    let ready = handles.iter().cloned().map(Check::synced).collect();
+    let listener = http::bind("--http-address", config.http_address).await?;
+    let router = http::public(metrics.clone(), vec![], ready);
+    tasks.spawn(log_end(
+        "http",
+        http::serve(listener, router, shutdown.clone()),
+    ));
+    if let Some(address) = config.debug_address {
+        let listener = http::bind("--debug-address", address).await?;
+        let (store, queue) = (store.clone(), queue.clone());
+        let router = http::debug(
+            Box::new(move || broadcast_job::debug(&store)),
+            Box::new(move || serde_json::json!(queue.view())),
+        );
+        tasks.spawn(log_end(
+            "debug",
+            http::serve(listener, router, shutdown.clone()),
+        ));
+    }
+    Ok(())
+}
+
+/// Waits for what is under way, but not for ever.
+async fn finish(what: &str, work: impl Future<Output = ()>) {
+    if tokio::time::timeout(FINISH_WITHIN, work).await.is_err() {
+        tracing::warn!(what, "not finished in time and abandoned");
+    }
 }
 
 struct Watching<'a> {

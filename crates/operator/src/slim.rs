@@ -267,6 +267,7 @@ impl SlimPod {
                     .flatten()
                     .any(|c| c.type_ == "DisruptionTarget" && c.status == "True"),
             deletion,
+            interrupted: deletion.is_some() && !PodPhase::read(&status.phase).has_ended(),
             restarts: counted().map(|container| container.restart_count).sum(),
             waiting: counted()
                 .find_map(|c| c.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
@@ -309,7 +310,10 @@ fn end<'a>(
         .collect();
     ends.sort_by_key(|end| end.finished_at);
     let finished = ends.last().and_then(|end| end.finished_at);
-    let telling = ends.iter().find(|end| end.exit_code != 0).or(ends.last());
+    let telling = ends
+        .iter()
+        .find(|end| end.exit_code != 0)
+        .or_else(|| ends.last());
     if telling.is_none() && status.reason.is_empty() {
         return None;
     }
@@ -600,7 +604,7 @@ mod tests {
     fn a_slice_with_a_result_of_a_later_version_is_not_acted_on() {
         let mut entry =
             json!({"node": "n", "nodeUID": UID, "attempt": 1, "state": "Started", "pod": "p"});
-        let mut slice = |entry: &Value| -> Result<Slice, String> {
+        let slice = |entry: &Value| -> Result<Slice, String> {
             let slice: SlimSlice = serde_json::from_value(json!({
                 "metadata": {"name": "s", "labels": {LABEL_SLICE_INDEX: "3"}},
                 "results": [entry],

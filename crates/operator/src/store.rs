@@ -12,8 +12,8 @@ use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
 use carillon_plan::eligibility;
 use carillon_plan::node::{NodeRow, Nodes};
-use carillon_plan::pod::Pods;
-use carillon_plan::record::Slice;
+use carillon_plan::pod::{PodRow, Pods};
+use carillon_plan::record::{Record, Slice};
 
 use crate::gate::{Kind, Versions};
 use crate::queue::WorkQueue;
@@ -130,16 +130,17 @@ impl Tables {
     /// Rows and estimated bytes held, by kind.
     pub fn size(&self) -> [(Kind, usize, usize); 4] {
         let text = |text: &str| text.len() + 16;
-        let end = |pod: &carillon_plan::pod::PodRow| {
+        let end = |pod: &PodRow| {
             pod.end.as_ref().map_or(0, |end| {
                 size_of_val(&**end) + end.reason.len() + end.message.len()
             })
         };
         // A hash table keeps an eighth free and a byte of tag per entry.
         let entry = |bytes: usize| (bytes + 1) * 8 / 7;
-        let pods = self.pods.values().flat_map(|owned| &owned.pods);
-        let pod_bytes = |(name, pod): (&Box<str>, &carillon_plan::pod::PodRow)| {
-            entry(size_of_val(name) + size_of_val(pod)) + text(name) + end(pod)
+        let pods = self.pods.values().flat_map(|of_job| &of_job.pods);
+        let pods = pods.map(|(name, pod)| (&**name, pod));
+        let pod_bytes = |(name, pod): (&str, &PodRow)| {
+            entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod)
         };
         let node_bytes = |(name, node): (&Arc<str>, &NodeRow)| {
             // A B-tree keeps about a third free.
@@ -151,9 +152,7 @@ impl Tables {
         };
         let slices = self.slices.values().flat_map(|ledger| &ledger.slices);
         let slice_bytes = |slice: &Slice| {
-            let record = |r: &carillon_plan::record::Record| {
-                size_of_val(r) + text(&r.pod) + text(&r.message)
-            };
+            let record = |r: &Record| size_of_val(r) + text(&r.pod) + text(&r.message);
             size_of_val(slice) + slice.records.iter().map(record).sum::<usize>()
         };
         let job_bytes = |job: &Arc<Job>| size_of_val(&**job) + job.template.to_string().len() * 3;
@@ -264,7 +263,7 @@ impl Row for SlimPod {
             self.leave(tables, wakes);
             return;
         }
-        let Some((name, row)) = self.row(&mut tables.strings) else {
+        let Some((name, mut row)) = self.row(&mut tables.strings) else {
             return;
         };
         let namespace = tables.strings.share(&self.metadata.namespace);
@@ -274,21 +273,22 @@ impl Row for SlimPod {
             .as_ref()
             .map_or("", |labels| &labels.job_name);
         let job = tables.strings.share(job);
-        let owned = tables.pods.entry(owner).or_insert_with(|| OwnedPods {
+        let of_job = tables.pods.entry(owner).or_insert_with(|| OwnedPods {
             namespace,
             job,
             pods: Pods::default(),
         });
-        let changed = match owned.pods.get(&name) {
+        let changed = match of_job.pods.get(&name).filter(|old| old.uid == row.uid) {
             Some(old) => {
-                carillon_plan::pod::PodRow {
+                row.interrupted |= old.interrupted;
+                PodRow {
                     rv: row.rv,
                     ..old.clone()
                 } != row
             }
             None => true,
         };
-        owned.pods.insert(name, row);
+        of_job.pods.insert(name, row);
         if changed {
             wakes.push(Wake::Soon(owner));
         }
@@ -298,18 +298,18 @@ impl Row for SlimPod {
         let Some(owner) = self.labelled_owner() else {
             return;
         };
-        let Some(owned) = tables.pods.get_mut(&owner) else {
+        let Some(of_job) = tables.pods.get_mut(&owner) else {
             return;
         };
-        let same = owned
+        let same = of_job
             .pods
             .get(&*self.metadata.name)
             .is_some_and(|row| Some(row.uid) == self.metadata.uid());
         if same {
-            owned.pods.remove(&*self.metadata.name);
+            of_job.pods.remove(&*self.metadata.name);
             wakes.push(Wake::Soon(owner));
         }
-        if owned.pods.is_empty() {
+        if of_job.pods.is_empty() {
             tables.pods.remove(&owner);
         }
     }
@@ -320,17 +320,17 @@ impl Row for SlimPod {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        for (owner, owned) in &mut tables.pods {
-            if !in_scope(&owned.namespace, namespace) {
+        for (owner, of_job) in &mut tables.pods {
+            if !in_scope(&of_job.namespace, namespace) {
                 continue;
             }
-            let before = owned.pods.len();
-            owned.pods.retain(|_, row| listed.contains(&row.uid));
-            if owned.pods.len() != before {
+            let before = of_job.pods.len();
+            of_job.pods.retain(|_, row| listed.contains(&row.uid));
+            if of_job.pods.len() != before {
                 wakes.push(Wake::Soon(*owner));
             }
         }
-        tables.pods.retain(|_, owned| !owned.pods.is_empty());
+        tables.pods.retain(|_, of_job| !of_job.pods.is_empty());
     }
 }
 

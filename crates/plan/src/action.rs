@@ -20,27 +20,6 @@ pub struct Plan {
     pub again: bool,
     /// Events to publish once the plan is applied.
     pub notes: Vec<Note>,
-    /// How many nodes are in which state, for metrics.
-    pub tally: Tally,
-}
-
-/// Nodes of one job by state. `eligible + refused` are all nodes of the cluster.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Tally {
-    /// Nodes that were or will be served.
-    pub desired: usize,
-    /// Nodes left out.
-    pub refused: usize,
-    /// Pods that exist and have not ended.
-    pub active: usize,
-    /// Reserved attempts whose pod does not exist yet.
-    pub reserved: usize,
-    /// Nodes that wait for their turn.
-    pub waiting: usize,
-    /// Nodes that succeeded.
-    pub succeeded: usize,
-    /// Nodes that failed.
-    pub failed: usize,
 }
 
 /// Actions that may be done side by side.

@@ -2,12 +2,15 @@
 //!
 //! The records decide what has been done (see [`crate::record`]); pods only add outcomes to them.
 
+mod decide;
 mod finish;
 mod ledger;
 mod place;
 mod progress;
 mod spec;
+mod start;
 mod status;
+mod survey;
 
 use std::collections::BTreeSet;
 
@@ -29,6 +32,12 @@ pub const NODE_LOST_AFTER: SignedDuration = SignedDuration::from_secs(300);
 
 /// How often a template that was refused is tried again: quotas and policies change.
 pub const TEMPLATE_RECHECK: SignedDuration = SignedDuration::from_secs(60);
+
+/// Wait before the third attempt on a node; doubled for each further one.
+pub const RETRY_BASE: SignedDuration = SignedDuration::from_secs(10);
+
+/// The longest wait before a further attempt.
+pub const RETRY_MAX: SignedDuration = SignedDuration::from_secs(600);
 
 /// Everything a plan is made from.
 #[derive(Clone, Copy, Debug)]

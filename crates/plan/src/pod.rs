@@ -30,6 +30,8 @@ pub struct PodRow {
     pub disrupted: bool,
     /// Set once somebody has deleted it.
     pub deletion: Option<Deletion>,
+    /// It was seen deleted before it had ended, so that its end is not its own doing.
+    pub interrupted: bool,
     /// Restarts of all containers and init containers; sidecars left out.
     pub restarts: u32,
     /// Why a container waits, e.g. ImagePullBackOff.
@@ -128,7 +130,8 @@ pub fn outcome(
         state: NodeState::Disrupted,
         reason,
     };
-    if pod.phase == PodPhase::Succeeded {
+    let interrupted = interrupted(pod);
+    if pod.phase == PodPhase::Succeeded && !interrupted {
         return Outcome {
             state: NodeState::Succeeded,
             reason: "",
@@ -137,17 +140,31 @@ pub fn outcome(
     if over_limit(pod, restart_limit) {
         return failed(results::RESTART_LIMIT_EXCEEDED);
     }
+    if let Some(reason) = stopping.filter(|_| interrupted) {
+        return failed(reason);
+    }
     if pod.disrupted {
         return disrupted(results::POD_DISRUPTED);
     }
-    let finished = pod.end.as_ref().and_then(|end| end.finished);
-    match pod.deletion {
-        // It had already failed when somebody deleted it: the failure is its own.
-        Some(deletion) if finished.is_none_or(|at| at >= deletion.asked()) => {
-            stopping.map_or_else(|| disrupted(results::POD_DELETED), failed)
-        }
-        _ => failed(results::NON_ZERO_EXIT_CODE),
+    if interrupted {
+        disrupted(results::POD_DELETED)
+    } else {
+        failed(results::NON_ZERO_EXIT_CODE)
     }
+}
+
+/// Whether a pod was told to stop before it ended. Many programs exit with 0 when they are told
+/// to; that they did is no sign that their work was done.
+fn interrupted(pod: &PodRow) -> bool {
+    let (Some(deletion), Some(end)) = (pod.deletion, &pod.end) else {
+        return pod.interrupted;
+    };
+    // Times are whole seconds. Within the same one, the exit code of a kill decides.
+    let killed = matches!(end.exit_code, Some(137 | 143));
+    pod.interrupted
+        || end
+            .finished
+            .is_none_or(|at| at > deletion.asked() || at == deletion.asked() && killed)
 }
 
 /// Whether a pod has been restarted more often than its job allows.
@@ -224,6 +241,18 @@ mod tests {
             disrupted: true,
             ..failed_at(5)
         };
+        let obeyed = PodRow {
+            phase: PodPhase::Succeeded,
+            ..deleted(failed_at(50), 40)
+        };
+        let done = PodRow {
+            phase: PodPhase::Succeeded,
+            ..deleted(failed_at(40), 40)
+        };
+        let seen = PodRow {
+            interrupted: true,
+            ..done.clone()
+        };
         let cases = [
             ("success", succeeded, None, NodeState::Succeeded, ""),
             (
@@ -243,6 +272,27 @@ mod tests {
             (
                 "deleted while it ran",
                 deleted(failed_at(50), 40),
+                None,
+                NodeState::Disrupted,
+                results::POD_DELETED,
+            ),
+            (
+                "exit 0 when told to stop",
+                obeyed,
+                None,
+                NodeState::Disrupted,
+                results::POD_DELETED,
+            ),
+            (
+                "deleted within the second of its success",
+                done,
+                None,
+                NodeState::Succeeded,
+                "",
+            ),
+            (
+                "seen deleted while it ran",
+                seen,
                 None,
                 NodeState::Disrupted,
                 results::POD_DELETED,

@@ -58,14 +58,16 @@ impl FromStr for Uid {
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hex = format!("{:032x}", self.0);
-        let (a, b, c, d, e) = (
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..],
-        );
-        write!(f, "{a}-{b}-{c}-{d}-{e}")
+        let [first, second, third, fourth] = [8, 12, 16, 20];
+        write!(
+            f,
+            "{}-{}-{}-{}-{}",
+            &hex[..first],
+            &hex[first..second],
+            &hex[second..third],
+            &hex[third..fourth],
+            &hex[fourth..]
+        )
     }
 }
 

@@ -7,22 +7,51 @@ use serde_json::{Value, json};
 fn a_job_runs_on_every_node_and_keeps_exit_code_and_last_words_of_the_failed_ones() {
     let bench = lab().bench("results", 6);
     let fates = json!({&bench.nodes[2]: {"exit-code": 3, "message": "no space left on device"}});
-    bench.apply(&bench.job("fix", &fates, &json!({"failurePolicy": {"type": "Continue"}})));
-    bench.kubectl(&["wait", "--for=condition=Complete", "bcj/fix", "--timeout=120s"]);
+    bench.apply(&bench.job(
+        "fix",
+        &fates,
+        &json!({"failurePolicy": {"type": "Continue"}}),
+    ));
+    bench.kubectl(&[
+        "wait",
+        "--for=condition=Complete",
+        "bcj/fix",
+        "--timeout=120s",
+    ]);
     let job = bench.get("fix");
     assert_eq!(job["status"]["done"], "6/6");
-    assert_eq!((&job["status"]["succeeded"], &job["status"]["failed"]), (&json!(5), &json!(1)));
+    assert_eq!(
+        (&job["status"]["succeeded"], &job["status"]["failed"]),
+        (&json!(5), &json!(1))
+    );
     assert_eq!(job["status"]["phase"], "completed");
-    assert_eq!(job["status"]["observedGeneration"], job["metadata"]["generation"]);
+    assert_eq!(
+        job["status"]["observedGeneration"],
+        job["metadata"]["generation"]
+    );
 
     let results = bench.results("fix");
     assert_eq!(results.len(), 6);
-    let failed = results.iter().find(|r| r["node"] == bench.nodes[2].as_str()).unwrap();
-    assert_eq!((&failed["state"], &failed["exitCode"]), (&json!("Failed"), &json!(3)));
+    let failed = results
+        .iter()
+        .find(|r| r["node"] == bench.nodes[2].as_str())
+        .unwrap();
+    assert_eq!(
+        (&failed["state"], &failed["exitCode"]),
+        (&json!("Failed"), &json!(3))
+    );
     assert_eq!(failed["message"], "no space left on device");
-    assert!(results.iter().all(|r| r["startTime"].is_string() && r["finishTime"].is_string()));
+    assert!(
+        results
+            .iter()
+            .all(|r| r["startTime"].is_string() && r["finishTime"].is_string())
+    );
     bench.until("every pod is released", || {
-        bench.pods("fix").iter().all(|pod| pod["metadata"]["finalizers"].is_null()).then_some(())
+        bench
+            .pods("fix")
+            .iter()
+            .all(|pod| pod["metadata"]["finalizers"].is_null())
+            .then_some(())
     });
     let policy = &bench.pods("fix")[0]["spec"]["containers"][0]["terminationMessagePolicy"];
     assert_eq!(policy, "FallbackToLogsOnError");
@@ -40,12 +69,25 @@ fn fail_fast_stops_the_others_and_starts_nothing_more() {
     let fates = json!({&bench.nodes[0]: fails, "*": {"run-time": "10m"}});
     bench.apply(&bench.job("fix", &fates, &json!({"parallelism": 3})));
     let job = bench.wait("fix", "Failed");
-    assert_eq!(condition_of(&job, "Failed").unwrap()["reason"], "NodeFailed");
-    assert_eq!((&job["status"]["failed"], &job["status"]["active"]), (&json!(3), &json!(0)));
-    assert_eq!(bench.attempts("fix", &bench.nodes[1])[0].2, "StoppedByFailure");
+    assert_eq!(
+        condition_of(&job, "Failed").unwrap()["reason"],
+        "NodeFailed"
+    );
+    assert_eq!(
+        (&job["status"]["failed"], &job["status"]["active"]),
+        (&json!(3), &json!(0))
+    );
+    assert_eq!(
+        bench.attempts("fix", &bench.nodes[1])[0].2,
+        "StoppedByFailure"
+    );
     assert_eq!(bench.results("fix").len(), 3);
     bench.until("the stopped pods are gone", || {
-        bench.pods("fix").iter().all(|pod| pod["status"]["phase"] != "Running").then_some(())
+        bench
+            .pods("fix")
+            .iter()
+            .all(|pod| pod["status"]["phase"] != "Running")
+            .then_some(())
     });
 }
 
@@ -56,12 +98,18 @@ fn a_job_paused_by_a_failure_goes_on_when_it_is_resumed() {
     let more = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});
     bench.apply(&bench.job("fix", &fates, &more));
     let job = bench.wait("fix", "Paused");
-    assert_eq!(condition_of(&job, "Paused").unwrap()["reason"], "PausedByFailure");
+    assert_eq!(
+        condition_of(&job, "Paused").unwrap()["reason"],
+        "PausedByFailure"
+    );
     assert_eq!(job["status"]["phase"], "paused");
     assert_eq!(bench.results("fix").len(), 1);
     bench.kubectl(&["annotate", "bcj", "fix", "carillon.dev/resume=1"]);
     let job = bench.wait("fix", "Complete");
-    assert_eq!((&job["status"]["succeeded"], &job["status"]["failed"]), (&json!(3), &json!(1)));
+    assert_eq!(
+        (&job["status"]["succeeded"], &job["status"]["failed"]),
+        (&json!(3), &json!(1))
+    );
 }
 
 #[test]
@@ -122,8 +170,14 @@ fn a_node_cordoned_before_its_turn_is_left_out_and_named_in_the_status() {
     let job = bench.wait("fix", "Complete");
     assert_eq!(job["status"]["done"], "2/2");
     let refused = job["status"]["refused"].as_array().unwrap();
-    let cordoned = refused.iter().find(|r| r["reason"] == "NodeUnschedulable").unwrap();
-    assert!(cordoned["sample"].to_string().contains(&bench.nodes[1]), "{cordoned}");
+    let cordoned = refused
+        .iter()
+        .find(|r| r["reason"] == "NodeUnschedulable")
+        .unwrap();
+    assert!(
+        cordoned["sample"].to_string().contains(&bench.nodes[1]),
+        "{cordoned}"
+    );
     bench.kubectl(&["uncordon", &bench.nodes[1]]);
 }
 
@@ -133,16 +187,28 @@ fn a_drained_node_is_tried_again_when_it_is_back_and_is_no_failure() {
     let fates = json!({&bench.nodes[0]: {"run-time": "5s"}});
     bench.apply(&bench.job("fix", &fates, &json!({})));
     bench.wait_pod("fix", &bench.nodes[0], "Running");
-    let drain = ["drain", &bench.nodes[0], "--ignore-daemonsets", "--force", "--timeout=60s"];
+    let drain = [
+        "drain",
+        &bench.nodes[0],
+        "--ignore-daemonsets",
+        "--force",
+        "--timeout=60s",
+    ];
     bench.kubectl(&drain);
     bench.until("the disruption is recorded", || {
         let attempts = bench.attempts("fix", &bench.nodes[0]);
         (attempts.first()?.1 == "Disrupted").then_some(())
     });
-    assert!(!is(&bench.get("fix"), "Complete"), "a drained node is not done");
+    assert!(
+        !is(&bench.get("fix"), "Complete"),
+        "a drained node is not done"
+    );
     bench.kubectl(&["uncordon", &bench.nodes[0]]);
     let job = bench.wait("fix", "Complete");
-    assert_eq!((&job["status"]["succeeded"], &job["status"]["failed"]), (&json!(2), &json!(0)));
+    assert_eq!(
+        (&job["status"]["succeeded"], &job["status"]["failed"]),
+        (&json!(2), &json!(0))
+    );
     assert_eq!(bench.attempts("fix", &bench.nodes[0]).len(), 2);
 }
 
@@ -157,7 +223,9 @@ fn a_deadline_fails_the_job_and_a_ttl_removes_it_with_everything_it_made() {
         let list: Value = serde_json::from_str(&text).ok()?;
         let job = list["items"].get(0).cloned().unwrap_or_default();
         let gone = job.is_null();
-        let due = || condition_of(&job, "FailureTarget").is_some_and(|c| c["reason"] == "DeadlineExceeded");
+        let due = || {
+            condition_of(&job, "FailureTarget").is_some_and(|c| c["reason"] == "DeadlineExceeded")
+        };
         (gone || due()).then_some(())
     });
     bench.until("job, pods and slices are gone", || {
@@ -169,7 +237,11 @@ fn a_deadline_fails_the_job_and_a_ttl_removes_it_with_everything_it_made() {
 #[test]
 fn a_job_that_never_ends_serves_nodes_that_join_later() {
     let bench = lab().bench("never", 2);
-    bench.apply(&bench.job("fix", &json!({}), &json!({"completionPolicy": {"type": "Never"}})));
+    bench.apply(&bench.job(
+        "fix",
+        &json!({}),
+        &json!({"completionPolicy": {"type": "Never"}}),
+    ));
     bench.until("the nodes of now are served", || {
         let job = bench.get("fix");
         let waits = condition_of(&job, "Reconciling")?["reason"] == "WaitingForNodes";
@@ -179,7 +251,13 @@ fn a_job_that_never_ends_serves_nodes_that_join_later() {
     bench.kubectl(&["label", "node", node, "bench-"]);
     bench.kubectl(&["label", "node", node, "bench=never"]);
     let later = lab().bench("never-later", 1);
-    bench.kubectl(&["label", "node", &later.nodes[0], "--overwrite", "bench=never"]);
+    bench.kubectl(&[
+        "label",
+        "node",
+        &later.nodes[0],
+        "--overwrite",
+        "bench=never",
+    ]);
     bench.until("the new node is served", || {
         (bench.get("fix")["status"]["succeeded"] == 3).then_some(())
     });
@@ -190,7 +268,11 @@ fn a_job_that_never_ends_serves_nodes_that_join_later() {
 #[test]
 fn a_replaced_node_of_the_same_name_is_served_again() {
     let bench = lab().bench("replaced", 1);
-    bench.apply(&bench.job("fix", &json!({}), &json!({"completionPolicy": {"type": "Never"}})));
+    bench.apply(&bench.job(
+        "fix",
+        &json!({}),
+        &json!({"completionPolicy": {"type": "Never"}}),
+    ));
     let served = |count: u64| {
         bench.until("the node is served", || {
             (bench.get("fix")["status"]["succeeded"] == count).then_some(())
@@ -200,14 +282,23 @@ fn a_replaced_node_of_the_same_name_is_served_again() {
     let node = bench.nodes[0].as_str();
     let text = bench.kubectl(&["get", "node", node, "-o", "json"]);
     let mut object: Value = serde_json::from_str(&text).unwrap();
-    for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+    for field in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+    ] {
         object["metadata"].as_object_mut().unwrap().remove(field);
     }
     bench.kubectl(&["delete", "node", node]);
     bench.apply(&object);
     served(2);
     let attempts = bench.attempts("fix", node);
-    assert_eq!(attempts.iter().map(|a| a.0).collect::<Vec<_>>(), [1, 2], "{attempts:?}");
+    assert_eq!(
+        attempts.iter().map(|a| a.0).collect::<Vec<_>>(),
+        [1, 2],
+        "{attempts:?}"
+    );
 }
 
 #[test]
@@ -221,10 +312,17 @@ fn a_template_that_the_api_server_refuses_stalls_the_job_without_pods_or_a_hot_l
     let job = bench.wait("bad", "Stalled");
     let stalled = condition_of(&job, "Stalled").unwrap();
     assert_eq!(stalled["reason"], "InvalidTemplate");
-    assert!(stalled["message"].as_str().unwrap().contains("nowhere"), "{stalled}");
+    assert!(
+        stalled["message"].as_str().unwrap().contains("nowhere"),
+        "{stalled}"
+    );
     bench.wait("good", "Complete");
     assert!(bench.pods("bad").is_empty() && bench.results("bad").is_empty());
-    let tries = bench.requests().iter().filter(|event| event.dry_run).count();
+    let tries = bench
+        .requests()
+        .iter()
+        .filter(|event| event.dry_run)
+        .count();
     assert!(tries <= 3, "{tries} dry runs for two jobs");
 }
 
@@ -248,14 +346,18 @@ fn a_full_quota_is_reported_and_ends_the_job_late_but_well() {
 #[test]
 fn a_crash_looping_pod_is_stopped_at_its_limit() {
     let bench = lab().bench("crash-loop", 2);
-    let fates = json!({&bench.nodes[0]: {"restarts": "forever", "exit-code": 2, "restart-delay": "200ms"}});
+    let fates =
+        json!({&bench.nodes[0]: {"restarts": "forever", "exit-code": 2, "restart-delay": "200ms"}});
     let more = json!({
         "template": {"spec": {"restartPolicy": "OnFailure"}},
         "failurePolicy": {"type": "Continue", "restartLimit": 2},
     });
     bench.apply(&bench.job("fix", &fates, &more));
     let job = bench.wait("fix", "Complete");
-    assert_eq!((&job["status"]["succeeded"], &job["status"]["failed"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&job["status"]["succeeded"], &job["status"]["failed"]),
+        (&json!(1), &json!(1))
+    );
     let attempts = bench.attempts("fix", &bench.nodes[0]);
     assert_eq!(attempts[0].2, "RestartLimitExceeded", "{attempts:?}");
 }
@@ -266,7 +368,13 @@ fn a_job_deleted_while_it_runs_leaves_nothing_behind() {
         let bench = lab().bench(name, 3);
         bench.apply(&bench.job("fix", &json!({"*": {"fate": "hang"}}), &json!({})));
         bench.wait_pod("fix", &bench.nodes[2], "Running");
-        bench.kubectl(&["delete", "bcj", "fix", &format!("--cascade={cascade}"), "--timeout=60s"]);
+        bench.kubectl(&[
+            "delete",
+            "bcj",
+            "fix",
+            &format!("--cascade={cascade}"),
+            "--timeout=60s",
+        ]);
         bench.until("pods and slices are gone", || {
             let left = bench.kubectl(&["get", "bcj,nrs,pods", "-o", "name"]);
             left.trim().is_empty().then_some(())
@@ -288,7 +396,10 @@ fn parallelism_is_never_exceeded() {
         if event.resource != "pods" || !event.is_stored_write() {
             continue;
         }
-        let phase = event.request_object.as_ref().and_then(|body| body.pointer("/status/phase"));
+        let phase = event
+            .request_object
+            .as_ref()
+            .and_then(|body| body.pointer("/status/phase"));
         match (event.verb.as_str(), event.subresource.as_str()) {
             ("create", "") => changes.push((event.received.clone(), 1)),
             (_, "status") if phase.is_some_and(|phase| phase == "Succeeded") => {
@@ -311,7 +422,11 @@ fn parallelism_is_never_exceeded() {
 #[test]
 fn the_longest_names_work() {
     let bench = lab().bench("names", 1);
-    let name = format!("n{}", "-0123456789".repeat(6)).chars().take(62).collect::<String>() + "z";
+    let name = format!("n{}", "-0123456789".repeat(6))
+        .chars()
+        .take(62)
+        .collect::<String>()
+        + "z";
     bench.apply(&bench.job(&name, &json!({}), &json!({})));
     let job = bench.wait(&name, "Complete");
     assert_eq!((name.len(), &job["status"]["done"]), (63, &json!("1/1")));

@@ -21,8 +21,14 @@ fn assert_each_node_ran_once(bench: &Bench<'_>, job: &str) {
     let mut bound: BTreeMap<String, usize> = BTreeMap::new();
     for event in bench.requests() {
         if event.subresource == "binding" && event.is_stored_write() {
-            let target = event.request_object.as_ref().and_then(|body| body.pointer("/target/name"));
-            let node = target.and_then(Value::as_str).expect("a binding names its node").to_owned();
+            let target = event
+                .request_object
+                .as_ref()
+                .and_then(|body| body.pointer("/target/name"));
+            let node = target
+                .and_then(Value::as_str)
+                .expect("a binding names its node")
+                .to_owned();
             *bound.entry(node).or_default() += 1;
         }
     }
@@ -31,9 +37,16 @@ fn assert_each_node_ran_once(bench: &Bench<'_>, job: &str) {
 
     let results = bench.results(job);
     assert_eq!(results.len(), NODES);
-    assert!(results.iter().all(|result| result["state"] == "Succeeded" && result["attempt"] == 1));
+    assert!(
+        results
+            .iter()
+            .all(|result| result["state"] == "Succeeded" && result["attempt"] == 1)
+    );
     let status = &bench.get(job)["status"];
-    assert_eq!((&status["succeeded"], &status["done"]), (&json!(NODES), &json!("100/100")));
+    assert_eq!(
+        (&status["succeeded"], &status["done"]),
+        (&json!(NODES), &json!("100/100"))
+    );
 }
 
 fn succeeded(bench: &Bench<'_>, job: &str) -> u64 {
@@ -51,11 +64,16 @@ fn an_operator_killed_five_times_runs_each_of_a_hundred_nodes_exactly_once() {
     bench.apply(&bench.job("fix", &fates, &json!({"parallelism": 12})));
     for kill in 1..=5 {
         // Killed in different stages: the moments between writes are the interesting ones.
-        bench.until("the run goes on", || (succeeded(&bench, "fix") >= kill * 14).then_some(()));
+        bench.until("the run goes on", || {
+            (succeeded(&bench, "fix") >= kill * 14).then_some(())
+        });
         operator.process.kill().unwrap();
         operator = Operator::start(&cluster, &options).unwrap();
     }
-    assert!(succeeded(&bench, "fix") < NODES as u64, "killed while it ran");
+    assert!(
+        succeeded(&bench, "fix") < NODES as u64,
+        "killed while it ran"
+    );
     bench.wait("fix", "Complete");
     assert_each_node_ran_once(&bench, "fix");
 }
@@ -68,17 +86,28 @@ const LEASE: [&str; 4] = [
 ];
 
 fn replica(name: &str) -> Options {
-    LEASE.iter().fold(Options::new(name), |options, arg| options.arg(arg))
+    LEASE
+        .iter()
+        .fold(Options::new(name), |options, arg| options.arg(arg))
 }
 
 fn leads(operator: &Operator) -> bool {
-    operator.metric("leader_election_master_status{name=\"carillon\"}").is_ok_and(|v| v > 0.0)
+    operator
+        .metric("leader_election_master_status{name=\"carillon\"}")
+        .is_ok_and(|v| v > 0.0)
 }
 
 #[track_caller]
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let probe = || Ok(condition().then_some(()));
-    wait::until(what, lab::LIMIT, Duration::from_millis(50), probe, String::new).unwrap();
+    wait::until(
+        what,
+        lab::LIMIT,
+        Duration::from_millis(50),
+        probe,
+        String::new,
+    )
+    .unwrap();
 }
 
 #[test]
@@ -90,11 +119,15 @@ fn a_leader_stopped_past_its_lease_and_continued_changes_nothing() {
     let second = Operator::start(&cluster, &replica("second")).unwrap();
     let fates = json!({"*": {"run-time": "1s"}});
     bench.apply(&bench.job("fix", &fates, &json!({"parallelism": 10})));
-    bench.until("the run goes on", || (succeeded(&bench, "fix") >= 10).then_some(()));
+    bench.until("the run goes on", || {
+        (succeeded(&bench, "fix") >= 10).then_some(())
+    });
 
     first.process.signal(Signal::STOP).unwrap();
     until("the second replica leads", || leads(&second));
-    bench.until("the second replica works", || (succeeded(&bench, "fix") >= 40).then_some(()));
+    bench.until("the second replica works", || {
+        (succeeded(&bench, "fix") >= 40).then_some(())
+    });
     first.process.signal(Signal::CONT).unwrap();
     let exit = first.process.wait_exit(Duration::from_secs(30)).unwrap();
     assert!(exit.is_some(), "a leader that has lost its lease exits");
@@ -121,7 +154,10 @@ fn a_stopping_leader_hands_over_at_once() {
     assert!(!leads(&second));
     first.process.signal(Signal::TERM).unwrap();
     let exit = first.process.wait_exit(Duration::from_secs(30)).unwrap();
-    assert!(exit.is_some_and(|status| status.contains('0')), "it ends in order");
+    assert!(
+        exit.is_some_and(|status| status.contains('0')),
+        "it ends in order"
+    );
     until("the second replica leads", || leads(&second));
     bench.apply(&bench.job("fix", &json!({}), &json!({})));
     bench.wait("fix", "Complete");

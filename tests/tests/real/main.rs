@@ -4,5 +4,7 @@
 
 mod admit_broadcast_job;
 mod broadcast_job;
+mod chart;
 mod exactly_once;
+mod prometheus;
 mod stored_before_rules;

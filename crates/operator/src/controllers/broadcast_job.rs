@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use carillon_plan::Uid;
 use carillon_plan::action::{Note, Plan};
-use carillon_plan::broadcast_job::{self, Job, Refused, Snapshot, TEMPLATE_RECHECK, Template};
+use carillon_plan::broadcast_job::{self, Job, Refused, Snapshot, Template};
 use carillon_plan::pod::Pods;
 use carillon_plan::pod_body::PodPlacement;
 use futures::{StreamExt, stream};
@@ -19,7 +19,7 @@ use crate::gate::{Gate, Kind, Passage};
 use crate::metrics::Metrics;
 use crate::queue::{Claim, WorkQueue};
 use crate::request;
-use crate::store::{Store, Tables};
+use crate::store::{Ledger, Store, Tables};
 use crate::watch;
 
 /// Name in logs, metrics and the work queue.
@@ -30,6 +30,12 @@ const REPORTER: &str = "carillon.dev/broadcastjob-controller";
 const GATE_RETRY: Duration = Duration::from_millis(20);
 /// How soon a job is looked at again when its plan was made from an old state.
 const CONFLICT_RETRY: Duration = Duration::from_millis(200);
+
+/// How soon a job whose results are not all in the cache is looked at again, and for how long.
+const BEHIND_RETRY: Duration = Duration::from_secs(1);
+const BEHIND_LIMIT: Duration = Duration::from_secs(30);
+const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more results than there \
+    are; what they held might run again, so delete the job and create a new one";
 
 /// The controller.
 #[derive(Debug)]
@@ -65,6 +71,7 @@ pub struct Memory {
     gone: BTreeSet<Uid>,
     conflicts: BTreeSet<Box<str>>,
     creation_problem: Option<Refused>,
+    behind_since: Option<Instant>,
 }
 
 /// What to do with a key after its sync.
@@ -80,6 +87,17 @@ enum Next {
     Forget,
     /// Something failed.
     Failed,
+}
+
+/// Whether results are missing that the status has counted.
+fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
+    let counted = job.status.succeeded + job.status.failed;
+    let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
+    let records = slices
+        .iter()
+        .map(|slice| slice.records.len())
+        .sum::<usize>();
+    records < usize::try_from(counted).unwrap_or(0)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -153,6 +171,9 @@ impl BroadcastJobs {
         let planned = {
             let tables = self.store.read();
             match tables.job(uid) {
+                Some(job) if self.waits_for_results(&tables, job) => {
+                    return Next::After(BEHIND_RETRY);
+                }
                 Some(job) if self.may_pass(&tables, job) => {
                     Some((job.clone(), self.plan(&tables, job, now)))
                 }
@@ -169,6 +190,25 @@ impl BroadcastJobs {
             .with_label_values(&[NAME])
             .observe(took);
         self.carry_out(&job, plan, now).await
+    }
+
+    /// Whether the results in the cache are fewer than the status counts. After a fail-over the
+    /// caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
+    fn waits_for_results(&self, tables: &Tables, job: &Job) -> bool {
+        let mut memory = lock(&self.memory);
+        if !is_behind(job, tables.ledger(job.owner.uid)) {
+            if let Some(memory) = memory.get_mut(&job.owner.uid) {
+                memory.behind_since = None;
+            }
+            return false;
+        }
+        let now = Instant::now();
+        let since = memory
+            .entry(job.owner.uid)
+            .or_default()
+            .behind_since
+            .get_or_insert(now);
+        now.saturating_duration_since(*since) < BEHIND_LIMIT
     }
 
     /// Whether the caches have seen what was written for the job.
@@ -205,17 +245,13 @@ impl BroadcastJobs {
 
     fn plan(&self, tables: &Tables, job: &Arc<Job>, now: Timestamp) -> Plan {
         let uid = job.owner.uid;
-        let mut memory = lock(&self.memory).get(&uid).cloned().unwrap_or_default();
-        if let Template::Refused { at, .. } = memory.template
-            && now.duration_since(at) >= TEMPLATE_RECHECK
-        {
-            memory.template = Template::Unknown;
-        }
+        let memory = lock(&self.memory).get(&uid).cloned().unwrap_or_default();
         let none = Pods::default();
         let ledger = tables.ledger(uid);
         let damaged;
         let mut job: &Job = job;
-        if let Some(problem) = ledger.and_then(|ledger| ledger.problem()) {
+        let lost = || is_behind(job, ledger).then(|| RESULTS_LOST.to_owned());
+        if let Some(problem) = ledger.and_then(Ledger::problem).or_else(lost) {
             let mut copy = job.clone();
             copy.problems.push(problem);
             damaged = copy;
@@ -284,7 +320,8 @@ impl BroadcastJobs {
     /// Keeps the answers for the next plan. True when that plan should come at once.
     fn remember(&self, uid: Uid, applied: Applied) -> bool {
         let (created, pods) = (applied.created, &self.metrics.broadcastjob_pod_creation);
-        pods.with_label_values(&["succeeded"]).inc_by(created as u64);
+        pods.with_label_values(&["succeeded"])
+            .inc_by(created as u64);
         let mut memory = lock(&self.memory);
         let memory = memory.entry(uid).or_default();
         let mut answered = false;
@@ -307,11 +344,8 @@ impl BroadcastJobs {
     }
 
     fn publish(&self, job: &Job, notes: Vec<Note>, applied: &Applied) {
-        let mut notes = if applied.failed.is_none() {
-            notes
-        } else {
-            Vec::new()
-        };
+        // A change of status is worth its event only if it was stored.
+        let mut notes = if applied.stopped { Vec::new() } else { notes };
         let mut note = |warning, reason, action, message| {
             notes.push(Note {
                 warning,
@@ -321,11 +355,11 @@ impl BroadcastJobs {
             });
         };
         if applied.created > 0 {
-            let message = format!("Created {} pods", applied.created);
+            let message = format!("Created {}", pods(applied.created));
             note(false, "SuccessfulCreate", "Creating", message);
         }
         if applied.deleted > 0 {
-            let message = format!("Deleted {} pods", applied.deleted);
+            let message = format!("Deleted {}", pods(applied.deleted));
             note(false, "SuccessfulDelete", "Deleting", message);
         }
         if let Some((word, error @ SendError::Refused(_))) = &applied.failed
@@ -403,6 +437,14 @@ impl BroadcastJobs {
         } else {
             Next::After(Duration::from_secs(1))
         }
+    }
+}
+
+fn pods(count: usize) -> String {
+    if count == 1 {
+        "1 pod".to_owned()
+    } else {
+        format!("{count} pods")
     }
 }
 

@@ -101,8 +101,10 @@ mod tests {
         }
     }
 
+    type Shape = (u32, Option<u64>, usize, bool);
+
     /// (index, rv, results, sealed) of each write, step by step.
-    fn shape(steps: &[Step]) -> Vec<Vec<(u32, Option<u64>, usize, bool)>> {
+    fn shape(steps: &[Step]) -> Vec<Vec<Shape>> {
         let one = |action: &Action| match action {
             Action::WriteSlice(w) => (w.index, w.rv, w.results.len(), w.sealed),
             other => panic!("{other:?}"),

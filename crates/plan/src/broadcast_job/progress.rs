@@ -105,12 +105,13 @@ impl<'a> Progress<'a> {
         &mut self,
         place: Place,
         record: &'a Record,
-        state: NodeState,
-        reason: &str,
+        (state, reason): (NodeState, &str),
+        now: Timestamp,
     ) {
         let update = Record {
             state,
             reason: reason.into(),
+            finished: Some(now),
             ..record.clone()
         };
         self.enter(record, &update);
@@ -175,6 +176,7 @@ impl<'a> Progress<'a> {
         let end = |state, reason: &str| Record {
             state,
             reason: reason.into(),
+            finished: Some(now),
             ..record.clone()
         };
         let pod = match (snapshot.pods.get(&record.pod), record.pod_uid) {
@@ -206,7 +208,7 @@ impl<'a> Progress<'a> {
             if !pod.phase.has_ended() {
                 self.linger(record, reason);
             }
-            return Some(ended(record, pod, state, reason));
+            return Some(ended(record, pod, state, reason, now));
         }
         self.occupied.insert(&record.node);
         self.running.push((record, pod));
@@ -281,7 +283,7 @@ fn must_stop(snapshot: &Snapshot<'_>, record: &Record, pod: &PodRow) -> bool {
         }
 }
 
-fn ended(record: &Record, pod: &PodRow, state: NodeState, reason: &str) -> Record {
+fn ended(record: &Record, pod: &PodRow, state: NodeState, reason: &str, now: Timestamp) -> Record {
     let end = pod.end.as_deref().cloned().unwrap_or_default();
     let exit_code = match state {
         NodeState::Succeeded => Some(0),
@@ -299,7 +301,7 @@ fn ended(record: &Record, pod: &PodRow, state: NodeState, reason: &str) -> Recor
         pod_uid: Some(pod.uid),
         exit_code,
         started: pod.started,
-        finished: end.finished,
+        finished: end.finished.or(Some(now)),
         message: if state == NodeState::Succeeded {
             "".into()
         } else {

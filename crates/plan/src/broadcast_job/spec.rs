@@ -68,10 +68,8 @@ impl Job {
         let mut problems = Vec::new();
         let template = spec.get("template").cloned().unwrap_or(Value::Null);
         let pod_spec = template.get("spec").cloned().unwrap_or(Value::Null);
-        if !pod_spec
-            .get("containers")
-            .is_some_and(|list| list.as_array().is_some_and(|l| !l.is_empty()))
-        {
+        let containers = pod_spec.get("containers").and_then(Value::as_array);
+        if containers.is_none_or(Vec::is_empty) {
             problems.push(
                 "spec.template.spec.containers: missing; write the containers to run".to_owned(),
             );

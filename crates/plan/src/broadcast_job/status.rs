@@ -4,8 +4,8 @@ use carillon_api::condition::{reasons, types};
 use carillon_api::{BroadcastJobStatus, FailurePolicyType, NodeState, Phase};
 use jiff::Timestamp;
 
-use super::place::Survey;
 use super::progress::Progress;
+use super::survey::Survey;
 use super::{Cause, Job, Refused};
 use crate::action::Note;
 use crate::condition::{self, whole_seconds};
@@ -222,6 +222,15 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
             left_out(facts.survey)
         );
         (true, reasons::NO_ELIGIBLE_NODES, message)
+    } else if let Some((node, why)) = facts.survey.held_up_sample
+        && !busy
+        && facts.survey.candidates.is_empty()
+    {
+        let waiting = facts.survey.held_up;
+        let message = format!(
+            "{waiting} interrupted nodes wait for their next attempt, among them {node}: {why}; {counts}"
+        );
+        (true, reasons::WAITING_FOR_INTERRUPTED_NODES, message)
     } else if !busy && facts.job.never_ends && facts.survey.candidates.is_empty() {
         (false, reasons::WAITING_FOR_NODES, counts.to_owned())
     } else {

@@ -629,7 +629,6 @@ fn the_template_is_asked_about_before_anything_is_reserved() {
         .map(Action::word)
         .collect();
     assert_eq!(words, ["check_template", "write_status"]);
-    assert!(plan.again);
 }
 
 #[test]
@@ -734,4 +733,84 @@ fn status_stays_small_however_large_the_cluster() {
         11,
         "ten full slices, and a seal where the next result would go"
     );
+}
+
+#[test]
+fn a_refusal_holds_until_the_api_server_was_asked_again() {
+    let mut world = World::new(2, json!({}));
+    let problem = Refused {
+        reason: reasons::POD_FORBIDDEN,
+        message: "policy".to_owned(),
+    };
+    world.template = Template::Refused {
+        problem,
+        at: world.now,
+    };
+    world.settle();
+    // A restarted operator knows only what is stored.
+    world.template = Template::Unknown;
+    let plan = world.plan();
+    let words: Vec<_> = plan
+        .steps
+        .iter()
+        .flat_map(|s| &s.actions)
+        .map(Action::word)
+        .collect();
+    assert_eq!(
+        words,
+        ["check_template"],
+        "Stalled is not taken back before it was said again"
+    );
+}
+
+#[test]
+fn a_job_that_waits_for_a_drained_node_says_so() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.cordon("n0000");
+    world.delete(&world.pod_on("n0000"));
+    world.run_to_the_end();
+    let waiting = Some((true, reasons::WAITING_FOR_INTERRUPTED_NODES.to_owned()));
+    assert_eq!(world.condition(types::RECONCILING), waiting);
+    let message = world.status["conditions"].to_string();
+    assert!(message.contains("n0000: NodeUnschedulable"), "{message}");
+}
+
+#[test]
+fn a_node_that_lets_no_pod_live_is_tried_less_and_less_often() {
+    let mut world = World::new(1, json!({}));
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        world.settle();
+        world.run_all();
+        world.settle();
+        world.delete(&world.pod_on("n0000"));
+        world.end_all();
+        world.settle();
+        let due = world
+            .plan()
+            .wake
+            .map_or(world.now, |wake| wake.max(world.now));
+        waits.push(due.duration_since(world.now).as_secs());
+        world.now = due;
+    }
+    assert_eq!(waits, [0, 10, 20, 40, 80]);
+}
+
+#[test]
+fn a_pod_that_exits_well_because_it_was_told_to_stop_has_not_done_its_work() {
+    let mut world = World::new(2, json!({}));
+    world.settle();
+    world.run_all();
+    world.settle();
+    world.delete(&world.pod_on("n0000"));
+    world.end("n0000", 0);
+    world.run_to_the_end();
+    assert_eq!(
+        world.attempts("n0000")[0],
+        (Disrupted, results::POD_DELETED.to_owned())
+    );
+    assert!(world.is(types::COMPLETE));
 }

@@ -57,6 +57,12 @@ fn run(seed: u64) {
         world.node(&name).unschedulable = false;
     }
     world.run_to_the_end();
+    for _ in 0..30 {
+        // Back-offs end.
+        let Some(wake) = world.plan().wake else { break };
+        world.now = wake;
+        world.run_to_the_end();
+    }
     check(&world, &mut done, seed);
     let ended = world.is(types::COMPLETE) || world.is(types::FAILED);
     assert!(ended, "seed {seed}: {}", world.status);
@@ -98,9 +104,9 @@ fn one_is_deleted(world: &mut World, dice: &mut Dice) {
             .filter(|r| r.pod == pod)
             .any(|r| r.pod_uid.is_some());
         if seen && dice.below(6) == 0 {
-            world.vanish(&pod)
+            world.vanish(&pod);
         } else {
-            world.delete(&pod)
+            world.delete(&pod);
         }
     }
 }

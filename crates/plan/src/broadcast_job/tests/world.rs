@@ -235,6 +235,7 @@ impl World {
     fn delete_if(&mut self, pod: &str, uid: Uid) {
         let now = self.now;
         if let Some(row) = self.pods.get_mut(pod).filter(|row| row.uid == uid) {
+            row.interrupted |= !row.phase.has_ended();
             row.deletion.get_or_insert(Deletion {
                 due: now + SignedDuration::from_secs(30),
                 grace_seconds: 30,

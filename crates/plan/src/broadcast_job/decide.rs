@@ -1,0 +1,104 @@
+//! The decisions about a job as a whole: does it fail, is its time over, is it stuck.
+
+use carillon_api::condition::{reasons, types};
+use carillon_api::{FailurePolicyType, NodeState};
+use jiff::{SignedDuration, Timestamp};
+
+use super::progress::Progress;
+use super::status::Pause;
+use super::{Cause, Snapshot, TEMPLATE_RECHECK, Template};
+use crate::condition;
+
+/// When the job's time is over. Paused time does not count, and while paused nothing is due.
+pub(super) fn deadline(
+    snapshot: &Snapshot<'_>,
+    pause: &Pause,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let seconds = snapshot.job.deadline_seconds?;
+    if pause.reason.is_some() {
+        return None;
+    }
+    let start = snapshot
+        .job
+        .status
+        .start_time
+        .as_ref()
+        .map_or(now, |time| time.0);
+    let allowed = seconds.saturating_add(pause.paused_seconds);
+    // A deadline beyond the end of time is none.
+    start.checked_add(SignedDuration::from_secs(allowed)).ok()
+}
+
+pub(super) fn new_cause(
+    snapshot: &Snapshot<'_>,
+    progress: &Progress<'_>,
+    all_done: bool,
+    deadline: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Cause> {
+    let acknowledged = snapshot.job.status.acknowledged_failures as usize;
+    if snapshot.job.failure == FailurePolicyType::FailFast
+        && progress.count(NodeState::Failed) > acknowledged
+    {
+        let failed = progress
+            .nodes
+            .iter()
+            .find(|(_, latest)| latest.state == NodeState::Failed);
+        if let Some(((node, _), _)) = failed {
+            let failures = progress.count(NodeState::Failed);
+            return Some(Cause {
+                reason: reasons::NODE_FAILED.to_owned(),
+                message: format!(
+                    "{failures} failed, among them node {node}, and failurePolicy is FailFast"
+                ),
+            });
+        }
+    }
+    // Ends are judged by when the pods ended, not by when the operator looked.
+    let deadline = deadline.filter(|deadline| *deadline <= now)?;
+    let in_time = all_done
+        && progress
+            .nodes
+            .values()
+            .all(|latest| latest.finished.is_none_or(|at| at <= deadline));
+    (!in_time).then(|| Cause {
+        reason: reasons::DEADLINE_EXCEEDED.to_owned(),
+        message: format!(
+            "activeDeadlineSeconds ({}) passed at {deadline:.0}",
+            snapshot.job.deadline_seconds.unwrap_or_default()
+        ),
+    })
+}
+
+/// What keeps a job from starting anything until a person acts.
+pub(super) fn stalled(snapshot: &Snapshot<'_>) -> Option<(&'static str, String)> {
+    if let Some(problem) = snapshot.job.problems.first() {
+        let others = match snapshot.job.problems.len() {
+            1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        return Some((reasons::INVALID_SPEC, format!("{problem}{others}")));
+    }
+    match snapshot.template {
+        Template::Refused { problem, .. } => Some((problem.reason, problem.message.clone())),
+        Template::Accepted => None,
+        // Until the API server has been asked again, what it said before holds.
+        Template::Unknown => {
+            let stored = condition::find(&snapshot.job.status.conditions, types::STALLED)
+                .filter(|stored| stored.status == "True")?;
+            [reasons::INVALID_TEMPLATE, reasons::POD_FORBIDDEN]
+                .into_iter()
+                .find(|reason| stored.reason == *reason)
+                .map(|reason| (reason, stored.message.clone()))
+        }
+    }
+}
+
+/// When a refused template is asked about again.
+pub(super) fn recheck(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
+    match snapshot.template {
+        Template::Refused { at, .. } => at.checked_add(TEMPLATE_RECHECK).ok(),
+        Template::Unknown | Template::Accepted => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Which pods are created now.
+
+use std::sync::Arc;
+
+use carillon_api::NodeState;
+use carillon_api::condition::results;
+use jiff::Timestamp;
+
+use super::decide::recheck;
+use super::progress::{Place, Progress};
+use super::survey::Survey;
+use super::{Snapshot, Template};
+use crate::action::Action;
+use crate::eligibility;
+use crate::name;
+use crate::record::Record;
+
+/// What is started now.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    /// A question that has to be answered first.
+    pub(super) check: Option<Action>,
+    /// Attempts to reserve.
+    pub(super) reservations: Vec<Record>,
+    /// Pods to create, of these and of earlier reservations.
+    pub(super) creations: Vec<Action>,
+    /// There is room for more than one plan may create.
+    pub(super) more: bool,
+}
+
+impl Start {
+    pub(super) fn choose<'a>(
+        snapshot: &Snapshot<'a>,
+        progress: &mut Progress<'a>,
+        survey: &Survey<'a>,
+        now: Timestamp,
+    ) -> Self {
+        let job = snapshot.job;
+        let taken = progress.running.len() + progress.reserved.len() + progress.occupying;
+        let room = job.parallelism.of(survey.desired).saturating_sub(taken);
+        let first = match progress.reserved.first() {
+            Some((_, record)) => Some(&record.node),
+            None if room > 0 => survey.candidates.first().map(|(node, _)| *node),
+            None => None,
+        };
+        let Some(first) = first else {
+            return Self::default();
+        };
+        if *snapshot.template != Template::Accepted {
+            return Self {
+                check: check(snapshot, first, now),
+                ..Self::default()
+            };
+        }
+        let mut start = Self::default();
+        start.keep_promises(snapshot, progress, now);
+        let budget = snapshot
+            .max_pod_changes
+            .saturating_sub(start.creations.len());
+        start.more = survey.candidates.len().min(room) > budget;
+        for &(node, node_uid) in survey.candidates.iter().take(room.min(budget)) {
+            let attempt = progress.next_attempt(node);
+            let pod: Box<str> = name::pod(&job.owner.name, job.owner.uid, node, attempt).into();
+            start.creations.push(Action::CreatePod {
+                pod: pod.clone(),
+                node: node.clone(),
+            });
+            start.reservations.push(Record {
+                node: node.clone(),
+                node_uid,
+                attempt,
+                pod,
+                ..Record::default()
+            });
+        }
+        start
+    }
+
+    /// Creates what was reserved before and is still wanted. The name makes a second try harmless.
+    fn keep_promises<'a>(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        progress: &mut Progress<'a>,
+        now: Timestamp,
+    ) {
+        let mut kept: Vec<(Place, &Record)> = Vec::new();
+        for (place, record) in std::mem::take(&mut progress.reserved) {
+            let node = snapshot
+                .nodes
+                .get(&record.node)
+                .filter(|node| node.uid == record.node_uid);
+            let Some(node) = node else {
+                progress.give_up(
+                    place,
+                    record,
+                    (NodeState::Disrupted, results::NODE_GONE),
+                    now,
+                );
+                continue;
+            };
+            if eligibility::refusal(&snapshot.job.placement, &record.node, node).is_some() {
+                progress.give_up(
+                    place,
+                    record,
+                    (NodeState::Disrupted, results::WITHDRAWN),
+                    now,
+                );
+                continue;
+            }
+            kept.push((place, record));
+            if self.creations.len() < snapshot.max_pod_changes {
+                let (pod, node) = (record.pod.clone(), record.node.clone());
+                self.creations.push(Action::CreatePod { pod, node });
+            }
+        }
+        progress.reserved = kept;
+    }
+}
+
+/// Asks about the template, unless the last answer is recent.
+fn check(snapshot: &Snapshot<'_>, node: &Arc<str>, now: Timestamp) -> Option<Action> {
+    if recheck(snapshot).is_some_and(|due| due > now) {
+        return None;
+    }
+    let owner = &snapshot.job.owner;
+    let pod = name::pod(&owner.name, owner.uid, node, 0).into();
+    Some(Action::CheckTemplate {
+        node: node.clone(),
+        pod,
+    })
+}

@@ -1,0 +1,334 @@
+//! `cargo xtask demo`: Carillon as its chart installs it, on fifty simulated nodes, running the
+//! examples to their end.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use carillon_testbed::carillon::{self, NAMESPACE, Profile, RELEASE};
+use carillon_testbed::persistent::{self, Pending};
+use carillon_testbed::{Cluster, Config, Operator, Options, tools};
+use serde_json::{Value, json};
+
+use crate::interrupt::{self, Interrupt};
+
+mod jobs;
+mod outcome;
+mod progress;
+mod scenario;
+
+use jobs::Jobs;
+use progress::Progress;
+use scenario::{CORDONED, Outcome, POOL, POOL_LABEL, Scene};
+
+const NAME: &str = "demo";
+const LIMIT: Duration = Duration::from_mins(5);
+const LATE_NODE_LIMIT: Duration = Duration::from_mins(1);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many nodes
+    #[arg(long, default_value_t = 50)]
+    nodes: usize,
+    /// Leave cluster and operators running at the end
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Ends with 1 when a job did not end as it had to, and with 130 on Ctrl-C.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let fewest = scenario::FEWEST_NODES;
+    ensure!(
+        args.nodes >= fewest,
+        "--nodes: the scripted failures need at least {fewest}"
+    );
+    let interrupt = Interrupt::catch()?;
+    let outcome = play(args, &interrupt);
+    if interrupt.came() {
+        eprintln!("interrupted; everything that was started has ended");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    outcome.map(|good| {
+        if good {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// All of it; whatever was started ends with the values in here, unless it is kept.
+fn play(args: &Args, interrupt: &Interrupt) -> Result<bool> {
+    let start = Instant::now();
+    build(interrupt)?;
+    step(&format!("starting a cluster with {} nodes", args.nodes));
+    let stage = Stage::start(args)?;
+    interrupt.check()?;
+    let cluster = stage.cluster();
+    prepare_nodes(cluster)?;
+    let operators = install(cluster, args.keep)?;
+    interrupt.check()?;
+
+    let scenes = scenario::scenes(args.nodes);
+    let expected = apply(cluster, &scenes)?;
+    let resumable = scenes
+        .iter()
+        .zip(&expected)
+        .filter(|(scene, _)| scene.resume);
+    let resumable: Vec<&str> = resumable.map(|(_, (name, _))| name.as_str()).collect();
+    let expected: BTreeMap<String, Outcome> = expected.iter().cloned().collect();
+    println!();
+    let found = follow(cluster, &expected, &resumable, interrupt)?;
+
+    println!();
+    let wrong = outcome::compare(&expected, &found);
+    println!();
+    outcome::print_failures(cluster, NAME)?;
+    println!();
+    print_metrics(&operators)?;
+    let seconds = start.elapsed().as_secs();
+    if wrong.is_empty() {
+        println!(
+            "\nall {} jobs ended as they had to, {seconds}s after the start",
+            expected.len()
+        );
+    } else {
+        println!("\nnot as expected: {}", wrong.join(", "));
+    }
+    stage.end(operators)?;
+    Ok(wrong.is_empty())
+}
+
+fn step(text: &str) {
+    println!("==> {text}");
+}
+
+fn build(interrupt: &Interrupt) -> Result<()> {
+    step("building the operator (the first time: about 2 minutes)");
+    carillon::build(Profile::Dev)?;
+    interrupt.check()?;
+    step("control plane and helm (the first time they are built: about 8 minutes)");
+    tools::control_plane()?;
+    interrupt.check()?;
+    tools::helm()?;
+    interrupt.check()
+}
+
+/// The cluster: ends with us, or is kept.
+enum Stage {
+    Ours(Cluster),
+    Kept(Pending),
+}
+
+impl Stage {
+    fn start(args: &Args) -> Result<Self> {
+        let config = Config::new(NAME).with_nodes(args.nodes);
+        if args.keep {
+            persistent::start(&config).map(Self::Kept)
+        } else {
+            Cluster::start(&config).map(Self::Ours)
+        }
+    }
+
+    fn cluster(&self) -> &Cluster {
+        match self {
+            Self::Ours(cluster) => cluster,
+            Self::Kept(pending) => pending.cluster(),
+        }
+    }
+
+    fn end(self, operators: Vec<Operator>) -> Result<()> {
+        match self {
+            Self::Ours(cluster) => {
+                step("cleaning up");
+                for operator in &operators {
+                    operator.process.stop(Duration::from_secs(10))?;
+                }
+                drop((operators, cluster));
+            }
+            Self::Kept(pending) => {
+                pending.keep(
+                    operators
+                        .into_iter()
+                        .map(|operator| operator.process)
+                        .collect(),
+                )?;
+                println!("\ncluster and operators stay up:");
+                println!("  cargo xtask cluster kubectl --name {NAME} get bcj -A");
+                println!(
+                    "  eval \"$(cargo xtask cluster env --name {NAME})\"   # for your own kubectl"
+                );
+                println!("  cargo xtask cluster down --name {NAME}   # ends all of it");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Two nodes nobody may use, and four for one purpose only.
+fn prepare_nodes(cluster: &Cluster) -> Result<()> {
+    let (key, value) = POOL_LABEL;
+    step(&format!(
+        "cordoning {}, giving {} to the pool {value}",
+        CORDONED.join(", "),
+        POOL.join(", ")
+    ));
+    let on = |words: &[&str], nodes: &[&str], last: &[&str]| {
+        let args: Vec<&str> = [words, nodes, last].concat();
+        cluster.kubectl_ok(args).map(drop)
+    };
+    on(&["cordon"], &CORDONED, &[])?;
+    on(&["label", "nodes"], &POOL, &[&format!("{key}={value}")])?;
+    on(
+        &["taint", "nodes"],
+        &POOL,
+        &[&format!("{key}={value}:NoSchedule")],
+    )
+}
+
+/// The chart, and two operators with its ServiceAccount and its arguments.
+fn install(cluster: &Cluster, detached: bool) -> Result<Vec<Operator>> {
+    step("helm install carillon charts/carillon");
+    let kubeconfig = carillon::install_chart(cluster, &[])?;
+    let args = chart_arguments(cluster)?;
+    step(&format!(
+        "two operators as the chart runs them: {}",
+        args.join(" ")
+    ));
+    let launch = |number: usize| {
+        let mut options = Options::new(&format!("carillon-{number}")).kubeconfig(&kubeconfig);
+        options.args.clone_from(&args);
+        options.detached = detached;
+        Operator::launch(cluster, &options)
+    };
+    let operators = vec![launch(1)?, launch(2)?];
+    for operator in &operators {
+        operator.wait_ready()?;
+        let (name, port) = (operator.process.name(), operator.http_port);
+        println!("    {name}: http://127.0.0.1:{port}/metrics");
+    }
+    Ok(operators)
+}
+
+/// The arguments of the chart's Deployment, but for those that the test bed sets itself.
+fn chart_arguments(cluster: &Cluster) -> Result<Vec<String>> {
+    let deployment =
+        cluster.kubectl_ok(["get", "deployment", RELEASE, "-n", NAMESPACE, "-o", "json"])?;
+    let deployment: Value = serde_json::from_str(&deployment).context("the chart's Deployment")?;
+    let args = deployment.pointer("/spec/template/spec/containers/0/args");
+    let args = args
+        .and_then(Value::as_array)
+        .context("the chart's Deployment has no arguments")?;
+    let ours =
+        |arg: &&str| !arg.starts_with("--http-address=") && !arg.starts_with("--log-format=");
+    Ok(args
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(ours)
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Applies the examples and gives each job's name with what is expected of it.
+fn apply(cluster: &Cluster, scenes: &[Scene]) -> Result<Vec<(String, Outcome)>> {
+    step(&format!(
+        "applying {} of examples/, with failures scripted for some nodes",
+        scenes.len()
+    ));
+    let manifests = scenes
+        .iter()
+        .map(Scene::manifest)
+        .collect::<Result<Vec<Value>>>()?;
+    let name = |job: &Value| job["metadata"]["name"].as_str().map(str::to_owned);
+    let names: Option<Vec<String>> = manifests.iter().map(name).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+    cluster.kubectl_ok(["create", "namespace", NAME])?;
+    cluster.kubectl_stdin(["apply", "-n", NAME, "-f", "-"], &list.to_string())?;
+    let names = names.context("an example has no name")?;
+    Ok(names
+        .into_iter()
+        .zip(scenes.iter().map(|scene| scene.expected.clone()))
+        .collect())
+}
+
+/// Shows progress until every job is where it has to be, or has ended elsewhere.
+fn follow(
+    cluster: &Cluster,
+    expected: &BTreeMap<String, Outcome>,
+    resumable: &[&str],
+    interrupt: &Interrupt,
+) -> Result<BTreeMap<String, Value>> {
+    let mut progress = Progress::new();
+    let mut jobs = Jobs::watch(cluster, NAME)?;
+    let mut resumed: Vec<&str> = Vec::new();
+    let mut joined = None;
+    let start = Instant::now();
+    loop {
+        interrupt.check()?;
+        for name in jobs.changed(Duration::from_millis(100))? {
+            progress.update(&name, &jobs.latest[&name]);
+        }
+        progress.draw();
+        let paused = |name: &&&str| phase(jobs.latest.get(**name)) == "paused";
+        let paused: Vec<&str> = resumable.iter().filter(paused).copied().collect();
+        for name in paused
+            .into_iter()
+            .filter(|name| !resumed.contains(name))
+            .collect::<Vec<_>>()
+        {
+            progress.note(&format!(
+                "{name}: paused by a failed node; resuming it with carillon.dev/resume"
+            ));
+            cluster.kubectl_ok(["annotate", "bcj", name, "-n", NAME, "carillon.dev/resume=1"])?;
+            resumed.push(name);
+        }
+        let ended = |name: &String| ["completed", "failed"].contains(&phase(jobs.latest.get(name)));
+        let endless = |outcome: &Outcome| outcome.phase == "running";
+        let others_ended = expected
+            .iter()
+            .all(|(name, outcome)| endless(outcome) || ended(name));
+        match joined {
+            None if others_ended => {
+                progress.note(
+                    "all others have ended; a node joins, and the job that never ends serves it",
+                );
+                let nodes = cluster.add_nodes(1, &[], &[])?;
+                progress.note(&format!("{} has joined", nodes.join(", ")));
+                joined = Some(Instant::now());
+            }
+            Some(when) => {
+                let done = expected.iter().all(|(name, expected)| {
+                    !endless(expected)
+                        || jobs.latest.get(name).map(Outcome::of).as_ref() == Some(expected)
+                });
+                if done || when.elapsed() > LATE_NODE_LIMIT {
+                    progress.finish();
+                    return Ok(std::mem::take(&mut jobs.latest));
+                }
+            }
+            None => {}
+        }
+        if start.elapsed() > LIMIT {
+            progress.finish();
+            bail!("the jobs have not ended after {LIMIT:.0?}");
+        }
+    }
+}
+
+fn phase(job: Option<&Value>) -> &str {
+    job.and_then(|job| job["status"]["phase"].as_str())
+        .unwrap_or_default()
+}
+
+fn print_metrics(operators: &[Operator]) -> Result<()> {
+    for operator in operators {
+        let leads = operator.metric("leader_election_master_status{name=\"carillon\"}")? > 0.0;
+        let role = if leads { "leads" } else { "follows" };
+        let series = "carillon_broadcastjob_syncs_total{result=\"success\"}";
+        let (name, port) = (operator.process.name(), operator.http_port);
+        println!("{name} {role}: http://127.0.0.1:{port}/metrics");
+        println!("  {series} {}", operator.metric(series)?);
+    }
+    Ok(())
+}
