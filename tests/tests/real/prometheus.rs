@@ -51,17 +51,17 @@ fn set() -> Result<Scene> {
     let options = Options::new("alone").arg("--leader-elect=false");
     let alone = Operator::start(&cluster, &options.arg("--namespaces=empty"))?;
 
-    let targets: Vec<String> = [&leader, &standby]
-        .map(|operator| format!("127.0.0.1:{}", operator.http_port))
-        .into();
-    let config = json!({
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "scrape_configs": [{
-            "job_name": "carillon",
-            "static_configs": [{"targets": targets, "labels": {"namespace": "carillon-system"}}],
-        }],
-    });
-    let prometheus = Prometheus::start(&config.to_string(), &[&alerts_text()])?;
+    let targets = [&leader, &standby].map(|o| format!("\"127.0.0.1:{}\"", o.http_port));
+    let config = format!(
+        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
+         scrape_configs:\n\
+         - job_name: carillon\n  \
+           static_configs:\n  \
+           - targets: [{}]\n    \
+             labels: {{namespace: carillon-system}}\n",
+        targets.join(", ")
+    );
+    let prometheus = Prometheus::start(&config, &[&alerts_text()])?;
     prometheus.query_until_some("count(carillon_build_info) == 2", LIMIT)?;
 
     work(&cluster)?;

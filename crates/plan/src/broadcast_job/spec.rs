@@ -10,6 +10,9 @@ use crate::parallelism::Parallelism;
 use crate::placement::Placement;
 use crate::pod_body::PodOwner;
 
+/// Label values hold this many characters.
+const MAX_NAME: usize = 63;
+
 /// A BroadcastJob.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -66,6 +69,12 @@ impl Job {
     /// Reads a stored object. What cannot be used becomes a problem, with field, value and remedy.
     pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
         let mut problems = Vec::new();
+        let length = meta.owner.name.len();
+        if length > MAX_NAME {
+            problems.push(format!(
+                "metadata.name: has {length} characters; pods carry it as a label of at most {MAX_NAME}, create the job again under a shorter name"
+            ));
+        }
         let template = spec.get("template").cloned().unwrap_or(Value::Null);
         let pod_spec = template.get("spec").cloned().unwrap_or(Value::Null);
         let containers = pod_spec.get("containers").and_then(Value::as_array);
