@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use carillon_testbed::carillon::{self, NAMESPACE, Profile, RELEASE};
+use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::persistent::{self, Pending};
 use carillon_testbed::{Cluster, Config, Operator, Options, tools};
 use serde_json::{Value, json};
 
+use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
 mod jobs;
@@ -191,7 +192,7 @@ fn prepare_nodes(cluster: &Cluster) -> Result<()> {
 fn install(cluster: &Cluster, detached: bool) -> Result<Vec<Operator>> {
     step("helm install carillon charts/carillon");
     let kubeconfig = carillon::install_chart(cluster, &[])?;
-    let args = chart_arguments(cluster)?;
+    let args = chart::operator_arguments(cluster)?;
     step(&format!(
         "two operators as the chart runs them: {}",
         args.join(" ")
@@ -209,25 +210,6 @@ fn install(cluster: &Cluster, detached: bool) -> Result<Vec<Operator>> {
         println!("    {name}: http://127.0.0.1:{port}/metrics");
     }
     Ok(operators)
-}
-
-/// The arguments of the chart's Deployment, but for those that the test bed sets itself.
-fn chart_arguments(cluster: &Cluster) -> Result<Vec<String>> {
-    let deployment =
-        cluster.kubectl_ok(["get", "deployment", RELEASE, "-n", NAMESPACE, "-o", "json"])?;
-    let deployment: Value = serde_json::from_str(&deployment).context("the chart's Deployment")?;
-    let args = deployment.pointer("/spec/template/spec/containers/0/args");
-    let args = args
-        .and_then(Value::as_array)
-        .context("the chart's Deployment has no arguments")?;
-    let ours =
-        |arg: &&str| !arg.starts_with("--http-address=") && !arg.starts_with("--log-format=");
-    Ok(args
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(ours)
-        .map(str::to_owned)
-        .collect())
 }
 
 /// Applies the examples and gives each job's name with what is expected of it.

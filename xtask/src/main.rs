@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
+mod chart;
 mod cluster;
 mod crds;
 mod demo;
@@ -26,6 +28,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Carillon measured against kube-controller-manager
+    Bench(bench::Args),
     /// A real Kubernetes control plane with simulated nodes, on this machine
     Cluster(cluster::Args),
     /// Write the CRDs to crds/, or with --check compare them
@@ -38,6 +42,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),

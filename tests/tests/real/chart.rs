@@ -808,9 +808,13 @@ fn work(cluster: &Cluster) -> Result<Work> {
 }
 
 fn jobs_now(cluster: &Cluster, namespace: &str) -> String {
-    let wide = ["get", "broadcastjobs,pods", "-n", namespace, "-o", "wide"];
-    let shown = cluster.kubectl_ok(wide).unwrap_or_default();
-    format!("\n{shown}")
+    let ask = |output: &str, kinds: &str| {
+        let args = ["get", kinds, "-n", namespace, "--output", output];
+        cluster.kubectl_ok(args).unwrap_or_default()
+    };
+    let reasons = "jsonpath={range .items[*]}{.metadata.name}: {.status.conditions[*].message}\n";
+    let reasons = ask(&format!("{reasons}{{end}}"), "broadcastjobs");
+    format!("\n{reasons}{}", ask("wide", "broadcastjobs,pods"))
 }
 
 /// Reasons of the events about our jobs.
@@ -1095,7 +1099,13 @@ fn narrow(cluster: &Cluster) -> Result<Narrow> {
             Ok((phase == "completed").then(|| phase.to_owned()))
         };
         let hint = || jobs_now(cluster, namespace);
-        let phase = wait::until("a served job ends", LIMIT, EVERY, probe, hint)?;
+        let phase = wait::until(
+            "a served job ends",
+            Duration::from_secs(15),
+            EVERY,
+            probe,
+            hint,
+        )?;
         phases.insert(namespace, phase);
     }
     let kubeconfig = format!("--kubeconfig={}", account.display());

@@ -6,5 +6,6 @@ mod admit_broadcast_job;
 mod broadcast_job;
 mod chart;
 mod exactly_once;
+mod examples;
 mod prometheus;
 mod stored_before_rules;

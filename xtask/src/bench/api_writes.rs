@@ -1,0 +1,144 @@
+//! What was written during a run, from the API server's audit log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+
+use anyhow::{Context, Result};
+use carillon_testbed::{AuditEvent, Cluster};
+use serde_json::Value;
+
+/// A place in the audit log.
+#[derive(Clone, Copy)]
+pub(super) struct Mark(u64);
+
+/// The end of the audit log now.
+pub(super) fn mark(cluster: &Cluster) -> Result<Mark> {
+    let log = fs::metadata(cluster.audit_log()).context("the audit log")?;
+    Ok(Mark(log.len()))
+}
+
+/// All writes that were stored since the mark.
+pub(super) fn since(cluster: &Cluster, mark: Mark) -> Result<Vec<AuditEvent>> {
+    let mut log = File::open(cluster.audit_log()).context("the audit log")?;
+    log.seek(SeekFrom::Start(mark.0))?;
+    let mut events = Vec::new();
+    for line in BufReader::new(log).lines() {
+        events.extend(AuditEvent::parse(&line?).filter(AuditEvent::is_stored_write));
+    }
+    Ok(events)
+}
+
+/// Writes of the users that `ours` names, counted by verb and resource: `create pods`.
+pub(super) fn by_verb(
+    events: &[AuditEvent],
+    ours: impl Fn(&str) -> bool,
+) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for event in events.iter().filter(|event| ours(&event.user)) {
+        let slash = if event.subresource.is_empty() {
+            ""
+        } else {
+            "/"
+        };
+        let key = format!(
+            "{} {}{slash}{}",
+            event.verb, event.resource, event.subresource
+        );
+        *counts.entry(key).or_default() += 1;
+    }
+    counts
+}
+
+/// Names of the pods that were created in a namespace.
+pub(super) fn pods_created(events: &[AuditEvent], namespace: &str) -> BTreeSet<String> {
+    let created = events.iter().filter(|event| {
+        event.verb == "create" && event.resource == "pods" && event.subresource.is_empty()
+    });
+    let here = created.filter(|event| event.namespace == namespace);
+    // With generateName the name is only in the answer, which is not recorded: count it by request.
+    let name = |event: &AuditEvent| match event.name.as_str() {
+        "" => event.id.clone(),
+        name => name.to_owned(),
+    };
+    here.map(name).collect()
+}
+
+/// Nodes that pods of a namespace were bound to, by the scheduler's own requests.
+pub(super) fn nodes_bound(events: &[AuditEvent], namespace: &str) -> BTreeSet<String> {
+    let bindings = events.iter().filter(|event| {
+        event.verb == "create" && event.subresource == "binding" && event.namespace == namespace
+    });
+    let node = |event: &AuditEvent| {
+        let target = event.request_object.as_ref()?.pointer("/target/name")?;
+        target.as_str().map(str::to_owned)
+    };
+    bindings.filter_map(node).collect()
+}
+
+/// Seconds from the request that created `resource` to the answer to the write that made it
+/// Complete; both by the API server's clock.
+pub(super) fn seconds_to_complete(events: &[AuditEvent], resource: &str) -> Result<f64> {
+    let of_kind = || events.iter().filter(|event| event.resource == resource);
+    let created = of_kind()
+        .find(|event| event.verb == "create")
+        .context("no create in the log")?;
+    let complete = |event: &&AuditEvent| event.request_object.as_ref().is_some_and(is_complete);
+    let completed = of_kind()
+        .find(complete)
+        .context("no write made it Complete")?;
+    Ok(seconds_of_day(&completed.stage_time)? - seconds_of_day(&created.received)?)
+}
+
+/// Whether the condition Complete is anywhere in a body: an object, or a patch of any kind.
+fn is_complete(body: &Value) -> bool {
+    match body {
+        Value::Object(map) => {
+            (map.get("type").is_some_and(|kind| kind == "Complete")
+                && map.get("status").is_some_and(|status| status == "True"))
+                || map.values().any(is_complete)
+        }
+        Value::Array(items) => items.iter().any(is_complete),
+        _ => false,
+    }
+}
+
+/// Of `2026-01-01T10:20:30.123456Z` the time. A run over midnight is not worth a calendar.
+fn seconds_of_day(time: &str) -> Result<f64> {
+    let clock = time
+        .split('T')
+        .nth(1)
+        .and_then(|clock| clock.strip_suffix('Z'));
+    let parts: Option<Vec<f64>> =
+        clock.and_then(|clock| clock.split(':').map(|part| part.parse().ok()).collect());
+    match parts.as_deref() {
+        Some([hours, minutes, seconds]) => Ok(hours * 3600.0 + minutes * 60.0 + seconds),
+        _ => anyhow::bail!("{time:?} is not a time"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn complete_is_found_in_objects_and_in_patches() {
+        let condition = json!({"type": "Complete", "status": "True"});
+        assert!(is_complete(&json!({"status": {"conditions": [condition]}})));
+        assert!(is_complete(
+            &json!([{"op": "add", "path": "/status", "value": [condition]}])
+        ));
+        assert!(!is_complete(
+            &json!({"type": "Complete", "status": "False"})
+        ));
+    }
+
+    #[test]
+    fn times_have_microseconds() {
+        let time = seconds_of_day("2026-01-01T01:00:02.000500Z").unwrap();
+        assert!((time - 3602.0005).abs() < 1e-9, "{time}");
+        assert!(seconds_of_day("yesterday").is_err());
+    }
+}

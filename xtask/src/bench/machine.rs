@@ -1,0 +1,62 @@
+//! What the figures were measured on.
+
+use std::fs;
+use std::process::Command;
+use std::thread::available_parallelism;
+
+use carillon_testbed::Cluster;
+use serde_json::Value;
+
+/// One line: processor, memory, kernel, versions.
+pub(super) fn line(cluster: &Cluster) -> String {
+    let cores = available_parallelism().map_or(0, std::num::NonZero::get);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let rustc = said("rustc", &["--version"]);
+    let rustc = rustc.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    format!(
+        "{cores} cores ({}), {:.0} GiB, Linux {}; Kubernetes {}, {rustc}, commit {}",
+        field("/proc/cpuinfo", "model name"),
+        memory_gib(),
+        kernel.trim(),
+        kubernetes(cluster),
+        said("git", &["describe", "--always", "--dirty"]),
+    )
+}
+
+fn field(path: &str, key: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(key));
+    let value = line.and_then(|line| line.split_once(':'));
+    value.map_or_else(
+        || "unknown".to_owned(),
+        |(_, value)| value.trim().to_owned(),
+    )
+}
+
+fn memory_gib() -> f64 {
+    let total = field("/proc/meminfo", "MemTotal");
+    let kib: f64 = total
+        .split(' ')
+        .next()
+        .and_then(|kib| kib.parse().ok())
+        .unwrap_or(0.0);
+    kib / 1024.0 / 1024.0
+}
+
+fn kubernetes(cluster: &Cluster) -> String {
+    let version = cluster
+        .kubectl_ok(["version", "-o", "json"])
+        .unwrap_or_default();
+    let version: Value = serde_json::from_str(&version).unwrap_or_default();
+    version["serverVersion"]["gitVersion"]
+        .as_str()
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+fn said(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default()
+}
