@@ -1,8 +1,10 @@
 //! Carillon itself on a test cluster: built from this workspace, run as a process beside it, with
 //! an administrator's rights or with those of the chart.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -24,7 +26,7 @@ pub fn workspace() -> PathBuf {
 }
 
 /// Which build of the operator.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Profile {
     /// As tests build it.
     #[default]
@@ -33,8 +35,19 @@ pub enum Profile {
     Release,
 }
 
-/// Builds the operator and gives the path of the program.
+/// Builds the operator, once per process, and gives the path of the program.
 pub fn build(profile: Profile) -> Result<PathBuf> {
+    static BUILT: Mutex<BTreeMap<Profile, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = built.get(&profile) {
+        return Ok(program.clone());
+    }
+    let program = build_now(profile)?;
+    built.insert(profile, program.clone());
+    Ok(program)
+}
+
+fn build_now(profile: Profile) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace());

@@ -118,13 +118,18 @@ impl Tables {
         self.slices.get(&job)
     }
 
-    /// What the caches have seen of objects of `namespace`.
+    /// What the caches have seen of objects of `namespace`. Some kinds may be watched everywhere,
+    /// nodes always are, and others in each namespace.
     pub fn seen(&self, namespace: &str) -> Versions {
-        self.seen
-            .get(&None)
-            .or_else(|| self.seen.get(&Some(namespace.to_owned())))
-            .copied()
-            .unwrap_or_default()
+        let mut seen = Versions::default();
+        for scope in [None, Some(namespace.to_owned())] {
+            if let Some(versions) = self.seen.get(&scope) {
+                for kind in Kind::ALL {
+                    seen.raise(kind, versions.of(kind));
+                }
+            }
+        }
+        seen
     }
 
     /// Rows and estimated bytes held, by kind.
@@ -623,5 +628,26 @@ impl<K: Row> Sink<K> for StoreSink<K> {
         if !deleted {
             self.listed.extend(id.uid.parse::<Uid>());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_everywhere_does_not_hide_what_is_seen_in_a_namespace() {
+        let mut tables = Tables::default();
+        let mut saw = |scope: Option<&str>, kind, rv| {
+            let scope = scope.map(str::to_owned);
+            tables.seen.entry(scope).or_default().raise(kind, rv);
+        };
+        saw(None, Kind::Node, 9);
+        saw(Some("a"), Kind::Pod, 7);
+        saw(Some("b"), Kind::Pod, 8);
+        let seen = |namespace| Kind::ALL.map(|kind| tables.seen(namespace).of(kind));
+        assert_eq!(seen("a"), [7, 0, 0, 9]);
+        assert_eq!(seen("b"), [8, 0, 0, 9]);
+        assert_eq!(seen("c"), [0, 0, 0, 9]);
     }
 }

@@ -1,0 +1,42 @@
+//! BroadcastJobs.
+
+use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::pod_body::PodOwner;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::SlimMeta;
+
+/// A BroadcastJob: few, and read whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimJob {
+    /// Metadata.
+    pub metadata: SlimMeta,
+    spec: Value,
+    status: Value,
+}
+
+impl SlimJob {
+    /// The job as the planner reads it.
+    pub fn job(&self) -> Option<Job> {
+        let meta = &self.metadata;
+        let owner = PodOwner {
+            kind: "BroadcastJob",
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid()?,
+        };
+        let meta = JobMeta {
+            owner,
+            generation: meta.generation,
+            rv: meta.rv(),
+            deleting: meta.deletion_timestamp.is_some(),
+            resume: meta
+                .annotations
+                .as_ref()
+                .and_then(|annotations| annotations.resume.clone()),
+        };
+        Some(Job::read(meta, &self.spec, &self.status))
+    }
+}

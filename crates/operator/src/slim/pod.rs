@@ -1,0 +1,271 @@
+//! Pods, without what only the kubelet needs.
+
+use carillon_api::names::FINALIZER_RESULT_TRACKING;
+use carillon_plan::pod::{Deletion, End, PodPhase, PodRow, printable};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{Interner, SlimMeta};
+
+/// A pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimPod {
+    /// Metadata.
+    pub metadata: SlimMeta,
+    spec: PodSpec,
+    status: PodStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec {
+    node_name: Option<String>,
+    init_containers: Option<Vec<InitContainer>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct InitContainer {
+    name: String,
+    restart_policy: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodStatus {
+    phase: String,
+    reason: String,
+    message: String,
+    conditions: Option<Vec<PodCondition>>,
+    init_container_statuses: Option<Vec<ContainerStatus>>,
+    container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PodCondition {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ContainerStatus {
+    name: String,
+    restart_count: u32,
+    state: Option<ContainerState>,
+    last_state: Option<ContainerState>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContainerState {
+    waiting: Option<Waiting>,
+    running: Option<Running>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Running {
+    started_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Terminated {
+    exit_code: i32,
+    reason: String,
+    message: String,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+}
+
+/// Reasons with which the kubelet ends pods for the cluster's sake, besides the condition
+/// DisruptionTarget of newer versions.
+const KUBELET_DISRUPTIONS: [&str; 5] = [
+    "Evicted",
+    "Preempting",
+    "NodeShutdown",
+    "Terminated",
+    "Shutdown",
+];
+
+impl SlimPod {
+    /// Name and row.
+    pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, PodRow)> {
+        let status = &self.status;
+        let sidecars: Vec<&str> = self
+            .spec
+            .init_containers
+            .iter()
+            .flatten()
+            .filter(|container| container.restart_policy.as_deref() == Some("Always"))
+            .map(|container| container.name.as_str())
+            .collect();
+        let counted = || {
+            let init = status.init_container_statuses.iter().flatten();
+            init.chain(status.container_statuses.iter().flatten())
+                .filter(|container| !sidecars.contains(&container.name.as_str()))
+        };
+        let deletion = self.metadata.deletion_timestamp.map(|due| Deletion {
+            due,
+            grace_seconds: self.metadata.deletion_grace_period_seconds.unwrap_or(0),
+        });
+        let row = PodRow {
+            uid: self.metadata.uid()?,
+            rv: self.metadata.rv(),
+            node: self
+                .spec
+                .node_name
+                .as_deref()
+                .filter(|name| !name.is_empty())
+                .map(|name| strings.share(name)),
+            phase: PodPhase::read(&status.phase),
+            tracked: self
+                .metadata
+                .finalizers
+                .iter()
+                .flatten()
+                .any(|finalizer| finalizer == FINALIZER_RESULT_TRACKING),
+            disrupted: KUBELET_DISRUPTIONS.contains(&status.reason.as_str())
+                || status
+                    .conditions
+                    .iter()
+                    .flatten()
+                    .any(|c| c.type_ == "DisruptionTarget" && c.status == "True"),
+            deletion,
+            interrupted: deletion.is_some() && !PodPhase::read(&status.phase).has_ended(),
+            restarts: counted().map(|container| container.restart_count).sum(),
+            waiting: counted()
+                .find_map(|c| c.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
+                .map(|reason| strings.share(reason)),
+            started: counted().filter_map(started).min(),
+            end: end(status, counted()),
+        };
+        Some((self.metadata.name.as_str().into(), row))
+    }
+}
+
+fn started(container: &ContainerStatus) -> Option<Timestamp> {
+    let of = |state: &ContainerState| {
+        let ended = state
+            .terminated
+            .as_ref()
+            .and_then(|terminated| terminated.started_at);
+        ended.or_else(|| state.running.as_ref()?.started_at)
+    };
+    container
+        .last_state
+        .as_ref()
+        .and_then(of)
+        .or_else(|| container.state.as_ref().and_then(of))
+}
+
+/// The last words: of the first container that failed, else of the last that ended.
+fn end<'a>(
+    status: &PodStatus,
+    containers: impl Iterator<Item = &'a ContainerStatus>,
+) -> Option<Box<End>> {
+    let mut ends: Vec<&Terminated> = containers
+        .filter_map(|container| {
+            let now = container
+                .state
+                .as_ref()
+                .and_then(|state| state.terminated.as_ref());
+            now.or_else(|| container.last_state.as_ref()?.terminated.as_ref())
+        })
+        .collect();
+    ends.sort_by_key(|end| end.finished_at);
+    let finished = ends.last().and_then(|end| end.finished_at);
+    let telling = ends
+        .iter()
+        .find(|end| end.exit_code != 0)
+        .or_else(|| ends.last());
+    if telling.is_none() && status.reason.is_empty() {
+        return None;
+    }
+    let or = |first: &str, second: &str| -> Box<str> {
+        printable(if first.is_empty() { second } else { first }).into()
+    };
+    Some(Box::new(End {
+        exit_code: telling.map(|end| end.exit_code),
+        reason: or(&status.reason, telling.map_or("", |end| &end.reason)),
+        message: or(telling.map_or("", |end| &end.message), &status.message),
+        finished,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+
+    fn pod(value: Value) -> PodRow {
+        let pod: SlimPod = serde_json::from_value(value).unwrap();
+        pod.row(&mut Interner::default()).unwrap().1
+    }
+
+    #[test]
+    fn a_pod_that_failed_keeps_the_words_of_the_container_that_failed() {
+        let row = pod(json!({
+            "metadata": {"name": "p", "uid": UID, "resourceVersion": "41",
+                "managedFields": [{"fieldsV1": {"f:spec": {}}}],
+                "finalizers": ["x/y", "carillon.dev/result-tracking"]},
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": "Failed", "containerStatuses": [
+                {"name": "a", "state": {"terminated": {"exitCode": 0, "reason": "Completed",
+                    "startedAt": "2026-01-01T00:00:01Z", "finishedAt": "2026-01-01T00:00:09Z"}}},
+                {"name": "b", "restartCount": 2, "state": {"terminated": {"exitCode": 3,
+                    "reason": "Error", "message": "no space left\n",
+                    "startedAt": "2026-01-01T00:00:02Z", "finishedAt": "2026-01-01T00:00:05Z"}}},
+            ]},
+        }));
+        let end = row.end.as_deref().unwrap();
+        assert_eq!((end.exit_code, &*end.message), (Some(3), "no space left"));
+        assert_eq!(end.finished, Some("2026-01-01T00:00:09Z".parse().unwrap()));
+        assert_eq!(row.started, Some("2026-01-01T00:00:01Z".parse().unwrap()));
+        assert_eq!((row.rv, row.restarts, row.tracked), (41, 2, true));
+        assert_eq!(row.node.as_deref(), Some("n1"));
+    }
+
+    #[test]
+    fn restarts_of_sidecars_do_not_count() {
+        let row = pod(json!({
+            "metadata": {"name": "p", "uid": UID},
+            "spec": {"initContainers": [{"name": "mesh", "restartPolicy": "Always"}, {"name": "i"}]},
+            "status": {
+                "initContainerStatuses": [
+                    {"name": "mesh", "restartCount": 7}, {"name": "i", "restartCount": 1}],
+                "containerStatuses": [{"name": "c", "restartCount": 2,
+                    "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+            },
+        }));
+        assert_eq!(
+            (row.restarts, row.waiting.as_deref()),
+            (3, Some("CrashLoopBackOff"))
+        );
+    }
+
+    #[test]
+    fn evictions_are_disruptions_by_condition_or_reason() {
+        for status in [
+            json!({"phase": "Failed", "reason": "Evicted", "message": "disk pressure"}),
+            json!({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]}),
+        ] {
+            assert!(
+                pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status})).disrupted
+            );
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Result slices, read so that nothing in them is overlooked.
+
+use carillon_api::NodeState;
+use carillon_api::names::LABEL_SLICE_INDEX;
+use carillon_plan::record::{Record, Slice};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{Interner, SlimMeta};
+
+/// A result slice.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimSlice {
+    /// Metadata.
+    pub metadata: SlimMeta,
+    sealed: bool,
+    results: Vec<SlimResult>,
+}
+
+/// An entry as stored; every field may be missing or of a later version.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SlimResult {
+    node: String,
+    #[serde(rename = "nodeUID")]
+    node_uid: String,
+    attempt: u32,
+    state: String,
+    pod: String,
+    #[serde(rename = "podUID")]
+    pod_uid: String,
+    reason: String,
+    exit_code: Option<i32>,
+    start_time: Option<Timestamp>,
+    finish_time: Option<Timestamp>,
+    message: String,
+}
+
+impl SlimSlice {
+    /// The slice, or what about it cannot be read. A log that cannot be read whole must not be
+    /// acted on: what it hides might be run again.
+    pub fn row(&self, strings: &mut Interner) -> Result<Slice, String> {
+        let labels = self.metadata.labels.as_ref();
+        let index = labels
+            .and_then(|labels| labels.slice_index.parse().ok())
+            .ok_or_else(|| {
+                format!(
+                    "NodeResultSlice {}: label {LABEL_SLICE_INDEX} is missing or no number",
+                    self.metadata.name
+                )
+            })?;
+        let records: Option<Vec<Record>> = self
+            .results
+            .iter()
+            .map(|result| result.record(strings))
+            .collect();
+        let records = records.ok_or_else(|| {
+            format!(
+                "NodeResultSlice {}: has a result this version cannot read",
+                self.metadata.name
+            )
+        })?;
+        let uid = self.metadata.uid().unwrap_or_default();
+        Ok(Slice {
+            index,
+            uid,
+            rv: self.metadata.rv(),
+            sealed: self.sealed,
+            records,
+        })
+    }
+}
+
+impl SlimResult {
+    fn record(&self, strings: &mut Interner) -> Option<Record> {
+        let state = match self.state.as_str() {
+            "Started" => NodeState::Started,
+            "Succeeded" => NodeState::Succeeded,
+            "Failed" => NodeState::Failed,
+            "Disrupted" => NodeState::Disrupted,
+            "Unknown" => NodeState::Unknown,
+            "Skipped" => NodeState::Skipped,
+            _ => return None,
+        };
+        let pod_uid = match self.pod_uid.as_str() {
+            "" => None,
+            text => Some(text.parse().ok()?),
+        };
+        Some(Record {
+            node: strings.share(&self.node),
+            node_uid: self.node_uid.parse().ok()?,
+            attempt: self.attempt,
+            state,
+            pod: self.pod.as_str().into(),
+            pod_uid,
+            reason: strings.share(&self.reason),
+            exit_code: self.exit_code,
+            started: self.start_time,
+            finished: self.finish_time,
+            message: self.message.as_str().into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+
+    #[test]
+    fn a_slice_with_a_result_of_a_later_version_is_not_acted_on() {
+        let mut entry =
+            json!({"node": "n", "nodeUID": UID, "attempt": 1, "state": "Started", "pod": "p"});
+        let slice = |entry: &Value| -> Result<Slice, String> {
+            let slice: SlimSlice = serde_json::from_value(json!({
+                "metadata": {"name": "s", "labels": {LABEL_SLICE_INDEX: "3"}},
+                "results": [entry],
+            }))
+            .unwrap();
+            slice.row(&mut Interner::default())
+        };
+        assert_eq!(slice(&entry).unwrap().index, 3);
+        entry["state"] = json!("Teleported");
+        assert!(slice(&entry).unwrap_err().contains("cannot read"));
+    }
+}
