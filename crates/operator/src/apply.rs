@@ -12,11 +12,11 @@ use serde::Deserialize;
 
 use carillon_api::condition::reasons;
 
-use crate::api_client::{SendError, Writes, decode};
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request;
 use crate::slim::SlimMeta;
+use crate::writes::{SendError, Writes, decode};
 
 /// A plan's creations are not sent later than this after it was made, whatever held them up: a
 /// process that was stopped meanwhile must not act on what it knew then.

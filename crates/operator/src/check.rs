@@ -12,7 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::api_client::causes;
+use crate::transport::causes;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// A server that accepts and says nothing must not use up the whole time.

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{api_client::Writes, lease::Leadership, metrics::Metrics};
+use crate::{lease::Leadership, metrics::Metrics, writes::Writes};
 
 /// Events waiting to be written.
 const WAITING: usize = 1024;
@@ -178,7 +178,7 @@ impl EventWriter {
         );
         let request = http::Request::post(path)
             .header(http::header::CONTENT_TYPE, "application/json")
-            .header(http::header::ACCEPT, crate::api_client::ACCEPT_METADATA)
+            .header(http::header::ACCEPT, crate::writes::ACCEPT_METADATA)
             .body(body(&event, &self.instance).to_string().into_bytes());
         let sent = match request {
             Ok(request) => self

@@ -3,12 +3,12 @@
 //! Data goes one way: watch → gate → snapshot → plan → apply → status, and back through watch.
 //! Decisions are `carillon-plan`'s; an `if` about a spec does not belong here.
 
-pub mod api_client;
 pub mod apply;
 pub mod args;
 pub mod check;
 pub mod controllers;
 pub mod event;
+pub mod fence;
 pub mod gate;
 pub mod http;
 pub mod lease;
@@ -19,4 +19,6 @@ pub mod run;
 pub mod slim;
 pub mod store;
 pub mod telemetry;
+pub mod transport;
 pub mod watch;
+pub mod writes;

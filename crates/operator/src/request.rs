@@ -10,7 +10,7 @@ use carillon_plan::{name, record};
 use http::{Method, Request, header};
 use serde_json::{Map, Value, json};
 
-use crate::api_client::ACCEPT_METADATA;
+use crate::writes::ACCEPT_METADATA;
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";

@@ -10,7 +10,6 @@ use carillon_plan::pod_body;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api_client::{self, Transport, Writes};
 use crate::args::{Config, PodPlacement};
 use crate::controllers::broadcast_job::{self, BroadcastJobs};
 use crate::event;
@@ -21,7 +20,9 @@ use crate::metrics::Metrics;
 use crate::queue::{Backoff, WorkQueue};
 use crate::slim::{SlimJob, SlimNode, SlimPod, SlimSlice};
 use crate::store::{Row, Store, StoreSink};
+use crate::transport::{self, Transport};
 use crate::watch::{self, Source};
+use crate::writes::Writes;
 
 /// A failing sync waits this long, doubled up to a minute.
 const BACKOFF: Backoff = Backoff {
@@ -34,7 +35,7 @@ const FINISH_WITHIN: Duration = Duration::from_secs(10);
 /// Runs until `stop`, then finishes what is under way and gives the lease back.
 pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
     let metrics = Metrics::new().context("metrics")?;
-    let kube = api_client::config(config.kubeconfig.as_deref()).await?;
+    let kube = transport::config(config.kubeconfig.as_deref()).await?;
     let identity = lease::identity();
     let shutdown = CancellationToken::new();
     let mut tasks = JoinSet::new();

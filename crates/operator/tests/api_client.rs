@@ -14,10 +14,12 @@ use std::{
 
 use bytes::Bytes;
 use carillon_operator::{
-    api_client::{NotSent, RequestBody, SendError, Transport, Writes, decode},
     args::ApiRate,
+    fence::{NotSent, RequestBody},
     lease::{BootTime, Leadership},
     metrics::Metrics,
+    transport::Transport,
+    writes::{SendError, Writes, decode},
 };
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};

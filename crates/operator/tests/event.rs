@@ -7,10 +7,12 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use carillon_operator::{
-    api_client::{RequestBody, Transport, Writes},
     event::{self, Event, EventSink, EventWriter, Regarding, Severity},
+    fence::RequestBody,
     lease::Leadership,
     metrics::Metrics,
+    transport::Transport,
+    writes::Writes,
 };
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};

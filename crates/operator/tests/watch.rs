@@ -12,8 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use carillon_operator::{
-    api_client::{RequestBody, Transport},
+    fence::RequestBody,
     metrics::Metrics,
+    transport::Transport,
     watch::{self, Handle, ObjectId, Sink, Source, Watched},
 };
 use http::{Request, Response, StatusCode};

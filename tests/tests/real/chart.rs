@@ -18,7 +18,7 @@ use carillon_testbed::{
 };
 use serde_json::{Value, json};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const EVERY: Duration = Duration::from_millis(100);
 const ACCOUNT: &str = "system:serviceaccount:carillon-system:carillon";
 
@@ -429,7 +429,7 @@ fn live() -> Result<Story> {
     let running = work.running_pod.clone();
     let tried = try_beyond(&cluster, &account, &running)?;
     let events = work_events(&cluster)?;
-    let exit = stop(operator)?;
+    let exit = stop(&operator)?;
     let requests = cluster.audit_events()?;
 
     // Narrow: two namespaces instead of all.
@@ -611,7 +611,7 @@ fn check(operator: &Operator, path: &str) -> Result<(bool, String)> {
     Ok((output.status.success(), said(&output)))
 }
 
-fn stop(operator: Operator) -> Result<Option<String>> {
+fn stop(operator: &Operator) -> Result<Option<String>> {
     operator.process.signal(Signal::TERM)?;
     let ended = || Ok((!operator.process.is_alive()).then_some(()));
     let tail = || operator.process.log_tail(10);
@@ -664,147 +664,125 @@ struct Work {
     running_pod: String,
 }
 
+/// Where the jobs are.
+const WORK: &str = "team-a";
+
+fn until(cluster: &Cluster, what: &str, mut probe: impl FnMut() -> Result<bool>) -> Result<()> {
+    let hint = || jobs_now(cluster, WORK);
+    wait::until(what, LIMIT, EVERY, || Ok(probe()?.then_some(())), hint)
+}
+
+fn runs(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Running"
+}
+
 /// Jobs that between them need every right the chart grants.
-fn work(cluster: &Cluster) -> Result<Work> {
-    let namespace = "team-a";
+fn jobs() -> [Value; 5] {
+    let hang = Fate::hangs().with("termination-time", "0s");
     let failing = Fate::exits(3, "disk full").with("fate", "as usual");
     let fates = |rest: Fate| {
         let table = [("node-0003", failing.clone()), ("*", rest)];
         Fate::default().with("fates", fate::table(table))
     };
-    let hang = Fate::hangs().with("termination-time", "0s");
-    let jobs = [
+    let on = json!({"failurePolicy": {"type": "Continue"}});
+    let ttl = json!({"completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 1}});
+    let gates = json!([{"name": "example.com/gate"}]);
+    let spec = json!({"template": {"spec": {"schedulingGates": gates}}});
+    [
         // A failing node, and on to the end.
-        job(
-            "ends",
-            namespace,
-            &json!({"failurePolicy": {"type": "Continue"}}),
-            &fates(Fate::default()),
-        ),
+        job("ends", WORK, &on, &fates(Fate::default())),
         // A failing node stops the others: pods are deleted.
-        job("fails-fast", namespace, &json!({}), &fates(hang.clone())),
+        job("fails-fast", WORK, &json!({}), &fates(hang.clone())),
         // Removed by its time to live.
-        job(
-            "goes",
-            namespace,
-            &json!({"completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 1}}),
-            &Fate::default(),
-        ),
-        // Runs until it is deleted; one of its pods vanishes.
-        job("hangs", namespace, &json!({}), &hang),
-        // No pod is bound, and a node is cordoned meanwhile.
-        job(
-            "waits",
-            namespace,
-            &json!({"template": {"spec": {"schedulingGates": [{"name": "example.com/gate"}]}}}),
-            &hang,
-        ),
-    ];
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": jobs});
-    cluster.kubectl_stdin(["create", "-f", "-"], &list.to_string())?;
+        job("goes", WORK, &ttl, &Fate::default()),
+        // One of its pods vanishes.
+        job("hangs", WORK, &json!({}), &hang),
+        // No pod is bound, a node is cordoned meanwhile, and it is deleted before it has ended.
+        job("waits", WORK, &spec, &hang),
+    ]
+}
 
-    let count = |job: &str| Ok::<_, anyhow::Error>(pods(cluster, namespace, job)?.len());
-    let until = |what: &str, probe: &mut dyn FnMut() -> Result<bool>| {
-        let hint = || jobs_now(cluster, namespace);
-        wait::until(what, LIMIT, EVERY, || Ok(probe()?.then_some(())), hint)
-    };
+fn work(cluster: &Cluster) -> Result<Work> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": jobs()});
+    cluster.kubectl_stdin(["create", "-f", "-"], &list.to_string())?;
+    let count = |job: &str| Ok::<_, anyhow::Error>(pods(cluster, WORK, job)?.len());
 
     // Withdrawn: the pod that waits for a node that no longer takes any.
-    until("ten pods wait", &mut || Ok(count("waits")? == 10))?;
+    until(cluster, "ten pods wait", || Ok(count("waits")? == 10))?;
     cluster.kubectl_ok(["cordon", "node-0009"])?;
-    until("a pod is withdrawn", &mut || Ok(count("waits")? == 9))?;
+    until(cluster, "one is withdrawn", || Ok(count("waits")? == 9))?;
     let withdrawn_pods = 10 - count("waits")?;
     cluster.kubectl_ok(["uncordon", "node-0009"])?;
 
-    // Vanished: as after `kubectl delete --force` by somebody who took the finalizer off.
-    let running = |pod: &Value| pod["status"]["phase"] == "Running";
-    let mut victim = String::new();
-    until("the pods of hangs run", &mut || {
-        let pods = pods(cluster, namespace, "hangs")?;
-        if let Some(pod) = pods.first() {
-            pod["metadata"]["name"]
-                .as_str()
-                .unwrap_or("")
-                .clone_into(&mut victim);
-        }
-        Ok(pods.len() == 10 && pods.iter().all(running))
-    })?;
-    let patch = r#"--patch={"metadata":{"finalizers":null}}"#;
-    cluster.kubectl_ok([
-        "patch",
-        "pod",
-        &victim,
-        "-n",
-        namespace,
-        "--type=merge",
-        patch,
-    ])?;
-    cluster.kubectl_ok([
-        "delete",
-        "pod",
-        &victim,
-        "-n",
-        namespace,
-        "--force",
-        "--grace-period=0",
-    ])?;
-    let mut attempts = Value::Null;
-    until("the vanished pod is recorded", &mut || {
-        let slices = get(cluster, "noderesultslices", namespace, &[])?;
-        let records = slices["items"].as_array().into_iter().flatten();
-        let records = records
-            .filter_map(|slice| slice["results"].as_array())
-            .flatten();
-        let mut records = records.filter(|record| record["pod"] == victim.as_str());
-        attempts = records.next().cloned().unwrap_or_default();
-        Ok(attempts["state"] == "Unknown")
-    })?;
-
+    let attempts = vanish(cluster)?;
     let mut ended = BTreeMap::new();
     for name in ["ends", "fails-fast"] {
-        until(&format!("{name} ends"), &mut || {
-            let object = get(cluster, "broadcastjob", namespace, &[name])?;
+        until(cluster, &format!("{name} has ended"), || {
+            let object = get(cluster, "broadcastjob", WORK, &[name])?;
             let phase = object["status"]["phase"].as_str().unwrap_or_default();
             let over = ["completed", "failed"].contains(&phase);
             ended.insert(name, object["status"].clone());
             Ok(over)
         })?;
     }
-    until("the time to live is over", &mut || {
-        Ok(!cluster
-            .kubectl(["get", "broadcastjob", "goes", "-n", namespace])?
-            .status
-            .success())
+    until(cluster, "the time to live is over", || {
+        let args = ["get", "broadcastjob", "goes", "-n", WORK];
+        Ok(!cluster.kubectl(args)?.status.success())
     })?;
-    let mut stopped_pods = usize::MAX;
-    until("the pods of fails-fast are gone", &mut || {
-        let pods = pods(cluster, namespace, "fails-fast")?;
+    let mut stopped_pods = 0;
+    until(cluster, "no pod of fails-fast runs", || {
+        let pods = pods(cluster, WORK, "fails-fast")?;
         stopped_pods = 10 - pods.len();
-        Ok(!pods.iter().any(running))
+        Ok(!pods.iter().any(runs))
     })?;
-    let pods_left = pods(cluster, namespace, "hangs")?;
-    let running_pod = pods_left.iter().find(|pod| running(pod));
-    let running_pod = running_pod.context("no pod of hangs runs")?["metadata"]["name"].clone();
     // Deleted while it runs: its pods must be let go.
     let background = "--cascade=background";
-    cluster.kubectl_ok([
-        "delete",
-        "broadcastjob",
-        "waits",
-        "-n",
-        namespace,
-        background,
-    ])?;
-    until("the pods of a deleted job are gone", &mut || {
+    cluster.kubectl_ok(["delete", "broadcastjob", "waits", "-n", WORK, background])?;
+    until(cluster, "a deleted job has no pods", || {
         Ok(count("waits")? == 0)
     })?;
+    let left = pods(cluster, WORK, "hangs")?;
+    let running = left.iter().find(|pod| runs(pod));
+    let running = running.context("no pod of hangs runs")?["metadata"]["name"].as_str();
     Ok(Work {
         ended,
         stopped_pods,
         withdrawn_pods,
         attempts,
-        running_pod: running_pod.as_str().unwrap_or_default().to_owned(),
+        running_pod: running.unwrap_or_default().to_owned(),
     })
+}
+
+/// A pod vanishes, as after `kubectl delete --force` by somebody who took the finalizer off. Gives
+/// its record.
+fn vanish(cluster: &Cluster) -> Result<Value> {
+    let mut victim = String::new();
+    until(cluster, "the pods of hangs run", || {
+        let pods = pods(cluster, WORK, "hangs")?;
+        let name = pods.first().map(|pod| &pod["metadata"]["name"]);
+        name.and_then(Value::as_str)
+            .unwrap_or_default()
+            .clone_into(&mut victim);
+        Ok(pods.len() == 10 && pods.iter().all(runs))
+    })?;
+    let patch = r#"--patch={"metadata":{"finalizers":null}}"#;
+    let pod = ["pod", &victim, "-n", WORK];
+    let patch = ["--type=merge", patch];
+    cluster.kubectl_ok(["patch"].iter().chain(&pod).chain(&patch))?;
+    let now = ["--force", "--grace-period=0"];
+    cluster.kubectl_ok(["delete"].iter().chain(&pod).chain(&now))?;
+    let mut record = Value::Null;
+    until(cluster, "the vanished pod is recorded", || {
+        let slices = get(cluster, "noderesultslices", WORK, &[])?;
+        let slices = slices["items"].as_array().into_iter().flatten();
+        let records = slices.filter_map(|slice| slice["results"].as_array());
+        let mut records = records
+            .flatten()
+            .filter(|record| record["pod"] == victim.as_str());
+        record = records.next().cloned().unwrap_or_default();
+        Ok(record["state"] == "Unknown")
+    })?;
+    Ok(record)
 }
 
 fn jobs_now(cluster: &Cluster, namespace: &str) -> String {
@@ -828,6 +806,7 @@ fn work_events(cluster: &Cluster) -> Result<BTreeSet<String>> {
 }
 
 /// (verb, resource, namespace, whether it is allowed), in kubectl's words.
+#[rustfmt::skip]
 const CAN_I: &[(&str, &str, &str, bool)] = &[
     ("list", "nodes", "", true),
     ("create", "pods", "team-a", true),
@@ -881,7 +860,22 @@ fn can_i(cluster: &Cluster) -> Result<Vec<(String, bool)>> {
     let ask = |&(verb, resource, namespace, _): &(&str, &str, &str, bool)| {
         let namespace = format!("--namespace={namespace}");
         let account = format!("--as={ACCOUNT}");
-        let output = cluster.kubectl(["auth", "can-i", verb, resource, &account, &namespace])?;
+        // To kubectl a slash stands before a name, which the lease has.
+        let (resource, subresource) = match resource.split_once('/') {
+            Some((resource, subresource)) if resource != "leases" => (resource, subresource),
+            _ => (resource, ""),
+        };
+        let subresource = format!("--subresource={subresource}");
+        let args = [
+            "auth",
+            "can-i",
+            verb,
+            resource,
+            &subresource,
+            &account,
+            &namespace,
+        ];
+        let output = cluster.kubectl(args)?;
         let text = said(&output);
         let answer = text.lines().any(|line| line == "yes");
         ensure!(answer || text.contains("no"), "{verb} {resource}: {text}");
@@ -1015,6 +1009,7 @@ fn try_beyond(
 ) -> Result<Vec<(String, Output)>> {
     let annotate = r#"--patch={"metadata":{"annotations":{"a":"b"}}}"#;
     let spec = r#"--patch={"spec":{"paused":true}}"#;
+    #[rustfmt::skip]
     let attempts: &[&[&str]] = &[
         &["get", "secrets", "--all-namespaces"],
         &["get", "secrets", "-n", NAMESPACE],
@@ -1022,15 +1017,7 @@ fn try_beyond(
         &["get", "node", "node-0000"],
         &["patch", "node", "node-0000", "--type=merge", annotate],
         &["cordon", "node-0000"],
-        &[
-            "patch",
-            "broadcastjob",
-            "hangs",
-            "-n",
-            "team-a",
-            "--type=merge",
-            spec,
-        ],
+        &["patch", "broadcastjob", "hangs", "-n", "team-a", "--type=merge", spec],
         &["create", "job", "x", "--image=busybox", "-n", "team-a"],
         &["get", "clusterroles"],
         &["get", "crd", "broadcastjobs.carillon.dev"],
@@ -1042,14 +1029,7 @@ fn try_beyond(
         &["get", "lease", "carillon", "-n", "kube-system"],
         &["create", "token", RELEASE, "-n", NAMESPACE],
         &["get", "pods", "-n", "team-a", "--as=admin"],
-        &[
-            "delete",
-            "pods",
-            "--all",
-            "-n",
-            "kube-system",
-            "--as=system:admin",
-        ],
+        &["delete", "pods", "--all", "-n", "kube-system", "--as=system:admin"],
         &["delete", "noderesultslices", "--all", "-n", "team-a"],
         &["get", "events", "-n", "team-a"],
         &["get", "namespaces"],
@@ -1112,7 +1092,7 @@ fn narrow(cluster: &Cluster) -> Result<Narrow> {
     let list_elsewhere = cluster.kubectl([&kubeconfig, "get", "pods", "-n", "team-c"])?;
     let pods_elsewhere = cluster.kubectl_ok(["get", "pods", "-n", "team-c", "-o", "name"])?;
     let elsewhere = get(cluster, "broadcastjob", "team-c", &["narrow"])?;
-    stop(operator)?;
+    stop(&operator)?;
     let requests = cluster.audit_events()?;
     let refused_requests = operators(&requests[before..])
         .filter(|request| request.code == Some(403))

@@ -1,0 +1,209 @@
+//! Checks what clap cannot, and names the flag that is wrong.
+
+use std::{io::IsTerminal, net::SocketAddr, time::Duration};
+
+use super::{ApiRate, Args, Config, Controller, Lease, LogFormat};
+
+/// The controllers of this version; what `--controllers` accepts.
+const CONTROLLERS: [&str; 1] = ["broadcastjob"];
+/// Controllers of the design that later versions bring.
+const FUTURE_CONTROLLERS: [&str; 3] = ["cronjob", "job", "daemonset"];
+/// Native kinds of the design that later versions serve.
+const FUTURE_NATIVE: [&str; 3] = ["jobs", "cronjobs", "daemonsets"];
+
+/// The configuration that `args` ask for.
+pub(super) fn check(args: Args) -> Result<Config, String> {
+    if !args.kube_api_qps.is_finite() || args.kube_api_qps < 0.0 {
+        return Err(format!(
+            "--kube-api-qps must be 0 (no limit) or a positive number, not {}",
+            args.kube_api_qps
+        ));
+    }
+    if args.kube_api_qps == 0.0 && args.kube_api_burst > 0 {
+        return Err("--kube-api-burst needs --kube-api-qps: without it there is no limit".into());
+    }
+    serve_native(&args.serve_native)?;
+    Ok(Config {
+        debug_address: debug_address(&args.debug_address)?,
+        controllers: controllers(&args.controllers)?,
+        namespaces: namespaces(&args.namespaces)?,
+        lease: lease(&args)?,
+        api_rate: (args.kube_api_qps > 0.0).then(|| ApiRate {
+            qps: args.kube_api_qps,
+            burst: match args.kube_api_burst {
+                0 => (args.kube_api_qps * 2.0).ceil().max(1.0) as u32,
+                burst => burst,
+            },
+        }),
+        kubeconfig: args.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
+        http_address: args.http_address,
+        workers: args.workers.get() as usize,
+        max_in_flight_writes: args.max_in_flight_writes.get() as usize,
+        max_pod_changes_per_sync: args.max_pod_changes_per_sync.get() as usize,
+        job_sync_batch_period: args.job_sync_batch_period,
+        pod_placement: args.pod_placement,
+        log_format: args
+            .log_format
+            .unwrap_or_else(|| default_log_format(std::io::stdout().is_terminal())),
+        log_level: args.log_level,
+    })
+}
+
+fn default_log_format(terminal: bool) -> LogFormat {
+    if terminal {
+        LogFormat::Text
+    } else {
+        LogFormat::Json
+    }
+}
+
+/// The values of a list flag, without blanks: `a, b,` is what people write in YAML.
+fn values(list: &[String]) -> impl Iterator<Item = &str> {
+    list.iter().map(|v| v.trim()).filter(|v| !v.is_empty())
+}
+
+fn controllers(list: &[String]) -> Result<Vec<Controller>, String> {
+    for value in values(list) {
+        if FUTURE_CONTROLLERS.contains(&value) {
+            return Err(format!(
+                "--controllers {value}: not in this version, only {}",
+                CONTROLLERS.join(", ")
+            ));
+        }
+        if !CONTROLLERS.contains(&value) {
+            return Err(format!(
+                "--controllers {value}: no such controller, allowed: {}",
+                CONTROLLERS.join(", ")
+            ));
+        }
+    }
+    Ok(vec![Controller::BroadcastJob])
+}
+
+fn serve_native(list: &[String]) -> Result<(), String> {
+    match values(list).next() {
+        None => Ok(()),
+        Some(value) if FUTURE_NATIVE.contains(&value) => Err(format!(
+            "--serve-native {value}: not in this version, which serves no native kind; \
+             leave the flag out"
+        )),
+        Some(value) => Err(format!(
+            "--serve-native {value}: no such kind, allowed in later versions: {}",
+            FUTURE_NATIVE.join(", ")
+        )),
+    }
+}
+
+fn namespaces(list: &[String]) -> Result<Vec<String>, String> {
+    let mut namespaces = Vec::new();
+    for value in values(list) {
+        dns_label("--namespaces", value)?;
+        namespaces.push(value.to_owned());
+    }
+    // Two watches of one namespace would be two owners of the same rows.
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    Ok(namespaces)
+}
+
+fn debug_address(value: &str) -> Result<Option<SocketAddr>, String> {
+    if value.trim().is_empty() {
+        return Ok(None);
+    }
+    let address: SocketAddr = value.trim().parse().map_err(|_| {
+        format!("--debug-address {value}: not an address, write IP:PORT such as 127.0.0.1:8081")
+    })?;
+    if !address.ip().is_loopback() {
+        return Err(format!(
+            "--debug-address {value}: must be a loopback address such as 127.0.0.1:8081, \
+             the debug pages show the specs of jobs to whoever can reach them"
+        ));
+    }
+    Ok(Some(address))
+}
+
+fn lease(args: &Args) -> Result<Option<Lease>, String> {
+    if !args.leader_elect {
+        return Ok(None);
+    }
+    dns_subdomain("--lease-name", &args.lease_name)?;
+    let namespace = args
+        .lease_namespace
+        .as_deref()
+        .map(str::trim)
+        .filter(|v| !v.is_empty());
+    if let Some(namespace) = namespace {
+        dns_label("--lease-namespace", namespace)?;
+    }
+    let (duration, renew, retry) = (
+        args.lease_duration,
+        args.lease_renew_deadline,
+        args.lease_retry_period,
+    );
+    if duration < Duration::from_secs(1) {
+        return Err("--lease-duration must be at least 1s, the API keeps whole seconds".into());
+    }
+    if duration <= renew {
+        return Err(format!(
+            "--lease-duration {duration:?} must be greater than --lease-renew-deadline {renew:?}: \
+             the leader has to stop before others take over"
+        ));
+    }
+    // Tries are spread by up to a fifth of the period, see lease.rs.
+    if renew <= retry.mul_f64(1.2) {
+        return Err(format!(
+            "--lease-renew-deadline {renew:?} must be greater than 1.2 × --lease-retry-period \
+             {retry:?}: the leader needs more than one try to renew"
+        ));
+    }
+    if retry.is_zero() {
+        return Err("--lease-retry-period must not be 0".into());
+    }
+    Ok(Some(Lease {
+        namespace: namespace.map(str::to_owned),
+        name: args.lease_name.clone(),
+        duration,
+        renew_deadline: renew,
+        retry_period: retry,
+    }))
+}
+
+fn dns_label(flag: &str, value: &str) -> Result<(), String> {
+    let ok = value.len() <= 63 && is_label(value);
+    ok.then_some(()).ok_or_else(|| {
+        format!(
+            "{flag} {value}: not a name Kubernetes allows: at most 63 of a-z, 0-9 and '-', \
+             with a letter or digit at both ends"
+        )
+    })
+}
+
+fn dns_subdomain(flag: &str, value: &str) -> Result<(), String> {
+    let ok = value.len() <= 253 && value.split('.').all(is_label);
+    ok.then_some(()).ok_or_else(|| {
+        format!(
+            "{flag} {value}: not a name Kubernetes allows: at most 253 of a-z, 0-9, '-' and '.', \
+             with a letter or digit at both ends of each part"
+        )
+    })
+}
+
+fn is_label(value: &str) -> bool {
+    !value.is_empty()
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !value.starts_with('-')
+        && !value.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_json_unless_a_person_reads_them() {
+        assert_eq!(default_log_format(false), LogFormat::Json);
+        assert_eq!(default_log_format(true), LogFormat::Text);
+    }
+}

@@ -1,0 +1,132 @@
+//! What the caches look like from outside: gauges and the debug page.
+
+use std::collections::HashMap;
+
+use carillon_plan::broadcast_job::Job;
+
+use crate::gate::Kind;
+use crate::metrics::Metrics;
+use crate::store::Store;
+
+/// Sets the gauges that are counted when somebody looks.
+pub fn measure(store: &Store, metrics: &Metrics) {
+    let tables = store.read();
+    for (kind, rows, bytes) in tables.size() {
+        metrics
+            .store_rows
+            .with_label_values(&[kind.word()])
+            .set(rows as i64);
+        metrics
+            .store_bytes
+            .with_label_values(&[kind.word()])
+            .set(bytes as i64);
+    }
+    let mut nodes: HashMap<&str, i64> = [
+        "eligible",
+        "refused",
+        "active",
+        "succeeded",
+        "failed",
+        "waiting",
+    ]
+    .map(|state| (state, 0))
+    .into();
+    let mut phases: HashMap<&str, i64> = ["running", "paused", "completed", "failed", "stalled"]
+        .map(|phase| (phase, 0))
+        .into();
+    let mut refused: HashMap<String, i64> = HashMap::new();
+    for job in tables.jobs() {
+        *phases.entry(phase(job)).or_default() += 1;
+        if !crate::store::is_open(job) {
+            continue;
+        }
+        let status = &job.status;
+        for entry in &status.refused {
+            *refused.entry(entry.reason.clone()).or_default() += i64::from(entry.count);
+        }
+        let left_out: i32 = status.refused.iter().map(|refused| refused.count).sum();
+        let waiting = status.desired - status.active - status.succeeded - status.failed;
+        for (state, count) in [
+            ("eligible", status.desired),
+            ("refused", left_out),
+            ("active", status.active),
+            ("succeeded", status.succeeded),
+            ("failed", status.failed),
+            ("waiting", waiting.max(0)),
+        ] {
+            *nodes.entry(state).or_default() += i64::from(count);
+        }
+    }
+    for (state, count) in nodes {
+        metrics
+            .broadcastjob_nodes
+            .with_label_values(&[state])
+            .set(count);
+    }
+    for (phase, count) in phases {
+        metrics
+            .broadcastjob_jobs
+            .with_label_values(&[phase])
+            .set(count);
+    }
+    metrics.broadcastjob_refused_nodes.reset();
+    for (reason, count) in refused {
+        metrics
+            .broadcastjob_refused_nodes
+            .with_label_values(&[&reason])
+            .set(count);
+    }
+}
+
+fn phase(job: &Job) -> &'static str {
+    use carillon_api::Phase;
+    use carillon_api::condition::types::STALLED;
+    match job.status.phase {
+        Some(Phase::Completed) => "completed",
+        Some(Phase::Failed) => "failed",
+        _ if carillon_plan::condition::is_true(&job.status.conditions, STALLED) => "stalled",
+        Some(Phase::Paused) => "paused",
+        _ => "running",
+    }
+}
+
+/// What `/debug/store` shows.
+pub fn debug(store: &Store) -> serde_json::Value {
+    let tables = store.read();
+    let sizes: HashMap<_, _> = tables
+        .size()
+        .map(|(kind, rows, bytes)| {
+            (
+                kind.word(),
+                serde_json::json!({"rows": rows, "bytes": bytes}),
+            )
+        })
+        .into();
+    let jobs: Vec<_> = tables
+        .jobs()
+        .map(|job| {
+            let uid = job.owner.uid;
+            let slices = tables.ledger(uid).map_or(&[][..], |ledger| &ledger.slices);
+            serde_json::json!({
+                "namespace": job.owner.namespace,
+                "name": job.owner.name,
+                "uid": uid.to_string(),
+                "generation": job.generation,
+                "resourceVersion": job.rv.to_string(),
+                "phase": phase(job),
+                "pods": tables.pods(uid).map_or(0, |owned| owned.pods.len()),
+                "slices": slices.iter().map(|slice| serde_json::json!({
+                    "index": slice.index,
+                    "resourceVersion": slice.rv.to_string(),
+                    "sealed": slice.sealed,
+                    "results": slice.records.len(),
+                })).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let seen = tables.seen("");
+    let seen: HashMap<_, _> = Kind::ALL
+        .map(|kind| (kind.word(), seen.of(kind).to_string()))
+        .into();
+    serde_json::json!({"caches": sizes, "seen": seen, "jobs": jobs})
+}

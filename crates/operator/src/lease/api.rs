@@ -1,0 +1,81 @@
+//! Where leases are kept.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+
+use super::Settings;
+use crate::transport::{CallError, Transport};
+
+/// Where leases are kept.
+pub trait Leases {
+    /// The lease, or `None` when there is none.
+    fn get(&self) -> impl Future<Output = Result<Option<Lease>, CallError>>;
+    /// Creates the lease; 409 when it exists.
+    fn create(&self, lease: &Lease) -> impl Future<Output = Result<Lease, CallError>>;
+    /// Replaces the lease; 409 when its resourceVersion is not the current one.
+    fn replace(&self, lease: &Lease) -> impl Future<Output = Result<Lease, CallError>>;
+}
+
+/// Leases of a real API server.
+pub(super) struct ApiLeases {
+    transport: Transport,
+    path: String,
+    name: String,
+    timeout: Duration,
+}
+
+impl ApiLeases {
+    pub(super) fn new(transport: Transport, settings: &Settings) -> Self {
+        Self {
+            transport,
+            path: format!(
+                "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+                settings.namespace
+            ),
+            name: settings.name.clone(),
+            timeout: settings.call_timeout(),
+        }
+    }
+
+    async fn call(
+        &self,
+        method: http::Method,
+        path: &str,
+        lease: Option<&Lease>,
+    ) -> Result<Lease, CallError> {
+        let body = lease
+            .map(serde_json::to_vec)
+            .transpose()
+            .map_err(|e| CallError::Failed(e.to_string()))?
+            .unwrap_or_default();
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|e| CallError::Failed(e.to_string()))?;
+        let reply = self.transport.unary(request, self.timeout).await?;
+        serde_json::from_slice(&reply).map_err(|e| CallError::Failed(format!("lease: {e}")))
+    }
+}
+
+impl Leases for ApiLeases {
+    async fn get(&self) -> Result<Option<Lease>, CallError> {
+        let path = format!("{}/{}", self.path, self.name);
+        match self.call(http::Method::GET, &path, None).await {
+            Ok(lease) => Ok(Some(lease)),
+            Err(CallError::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create(&self, lease: &Lease) -> Result<Lease, CallError> {
+        self.call(http::Method::POST, &self.path, Some(lease)).await
+    }
+
+    async fn replace(&self, lease: &Lease) -> Result<Lease, CallError> {
+        let path = format!("{}/{}", self.path, self.name);
+        self.call(http::Method::PUT, &path, Some(lease)).await
+    }
+}

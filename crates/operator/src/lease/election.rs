@@ -1,0 +1,373 @@
+//! The election itself: try, renew, give back.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{BootTime, Decision, Leadership, Leases, Seen, Settings, decide, decision::next};
+use crate::transport::CallError;
+
+/// How an election ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was stopped; the lease was given back if it was held.
+    Stopped,
+    /// The lease was lost, and why.
+    Lost(String),
+}
+
+pub(super) struct Election<L, F> {
+    pub(super) leases: L,
+    pub(super) settings: Settings,
+    pub(super) identity: String,
+    pub(super) leadership: Leadership,
+    pub(super) on_change: F,
+}
+
+impl<L: Leases, F: Fn(bool)> Election<L, F> {
+    pub(super) async fn run(self, stop: CancellationToken) -> Ended {
+        let ended = self.elect(&stop).await;
+        self.leadership.end();
+        (self.on_change)(false);
+        ended
+    }
+
+    async fn elect(&self, stop: &CancellationToken) -> Ended {
+        let mut seen: Option<Seen> = None;
+        // When the last successful renewal was sent; `Some` while leading.
+        let mut renewed: Option<BootTime> = None;
+        // Whether `seen` is the reply to our last write, so that it need not be read again.
+        let mut current = false;
+        loop {
+            // A try is never cut off: it would leave us not knowing which record is ours. A leader
+            // that cannot finish it by its deadline is over anyway.
+            let try_once = self.try_once(&mut seen, &mut current, renewed.is_some());
+            let tried = match renewed {
+                None => try_once.await,
+                Some(sent) => tokio::time::timeout(self.left(sent), try_once)
+                    .await
+                    .unwrap_or(Ok(None)),
+            };
+            match tried {
+                Ok(Some(sent)) => {
+                    if renewed.is_none() {
+                        tracing::info!(identity = self.identity, "leading");
+                        (self.on_change)(true);
+                    }
+                    renewed = Some(sent);
+                    self.leadership
+                        .extend(sent.after(self.settings.renew_deadline));
+                }
+                Ok(None) => {}
+                Err(TryError::Taken(holder)) => {
+                    return Ended::Lost(format!("{holder} holds the lease"));
+                }
+                Err(TryError::Call(error)) => {
+                    tracing::warn!(%error, leading = renewed.is_some(), "lease call failed");
+                }
+            }
+            let mut pause = self.settings.pause();
+            if let Some(sent) = renewed {
+                let left = self.left(sent);
+                // Also true after this process was stopped or the machine slept.
+                if left.is_zero() {
+                    return Ended::Lost(format!(
+                        "not renewed for {:.1} s, the deadline is {:.1} s",
+                        BootTime::now().since(sent).as_secs_f64(),
+                        self.settings.renew_deadline.as_secs_f64()
+                    ));
+                }
+                pause = pause.min(left);
+            }
+            if stop.is_cancelled() {
+                self.leadership.end();
+                if renewed.is_some() {
+                    self.give_back(seen).await;
+                }
+                return Ended::Stopped;
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Time until a leader whose last renewal was sent at `sent` is over.
+    fn left(&self, sent: BootTime) -> Duration {
+        self.settings
+            .renew_deadline
+            .saturating_sub(BootTime::now().since(sent))
+    }
+
+    /// One try. `Ok(Some(t))`: the lease is ours, by a request sent at `t`.
+    async fn try_once(
+        &self,
+        seen: &mut Option<Seen>,
+        current: &mut bool,
+        leading: bool,
+    ) -> Result<Option<BootTime>, TryError> {
+        // What we wrote last is usually still there: renew it without reading it. The second
+        // round reads, after a refusal.
+        for _ in 0..2 {
+            if !std::mem::take(current) {
+                match self.leases.get().await? {
+                    Some(lease) => {
+                        *seen = Some(Seen::update(seen.take(), lease, BootTime::now()));
+                    }
+                    None => *seen = None,
+                }
+            }
+            let sent = BootTime::now();
+            let decision = decide(
+                seen.as_ref(),
+                &self.identity,
+                leading,
+                sent,
+                self.settings.duration,
+            );
+            let written = match decision {
+                Decision::Wait => return Ok(None),
+                Decision::Lost => {
+                    let holder = seen.as_ref().map_or("", Seen::holder).to_owned();
+                    return Err(TryError::Taken(holder));
+                }
+                Decision::Create => {
+                    let lease = next(None, true, &self.identity, &self.settings);
+                    self.leases.create(&lease).await
+                }
+                Decision::Take | Decision::Renew => {
+                    let taken = decision == Decision::Take;
+                    let lease = next(seen.as_ref(), taken, &self.identity, &self.settings);
+                    self.leases.replace(&lease).await
+                }
+            };
+            match written {
+                Ok(lease) => {
+                    *seen = Some(Seen::update(seen.take(), lease, BootTime::now()));
+                    *current = true;
+                    return Ok(Some(sent));
+                }
+                // Somebody else wrote it, or it is gone: look again.
+                Err(CallError::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes an empty holder, if the lease is still ours.
+    async fn give_back(&self, mut seen: Option<Seen>) {
+        let refused = loop {
+            let Some(ours) = seen.take().filter(|seen| seen.holder() == self.identity) else {
+                break "another process has it".to_owned();
+            };
+            let mut lease = next(Some(&ours), false, "", &self.settings);
+            if let Some(spec) = &mut lease.spec {
+                // What client-go writes on release: nobody has to wait for nobody.
+                spec.lease_duration_seconds = Some(1);
+            }
+            match self.leases.replace(&lease).await {
+                Ok(_) => {
+                    tracing::info!("lease given back");
+                    return;
+                }
+                // Edited meanwhile, or a renewal whose reply was lost: look and try again. Each
+                // round needs another foreign write, so this ends.
+                Err(CallError::Api(status)) if status.code == 409 => {
+                    match self.leases.get().await {
+                        Ok(lease) => {
+                            seen = lease.map(|lease| Seen::update(None, lease, BootTime::now()));
+                        }
+                        Err(error) => break error.to_string(),
+                    }
+                }
+                Err(error) => break error.to_string(),
+            }
+        };
+        tracing::warn!(
+            refused,
+            "lease not given back, others wait until it runs out"
+        );
+    }
+}
+
+enum TryError {
+    /// By this holder, while we led.
+    Taken(String),
+    Call(CallError),
+}
+
+impl From<CallError> for TryError {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use k8s_openapi::api::coordination::v1::Lease;
+
+    use super::*;
+    use crate::lease::tests::held_by;
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn settings() -> Settings {
+        Settings {
+            namespace: "ns".into(),
+            name: "carillon".into(),
+            duration: 3 * S,
+            renew_deadline: 2 * S,
+            retry_period: S / 10,
+        }
+    }
+
+    /// Keeps one lease with compare-and-swap, and fails on request.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<(Option<Lease>, u64, bool)>>);
+
+    impl Memory {
+        fn write(&self, lease: &Lease, create: bool) -> Result<Lease, CallError> {
+            let mut state = self.0.lock().unwrap();
+            if state.2 {
+                return Err(CallError::Failed("down".into()));
+            }
+            let version = |l: &Lease| l.metadata.resource_version.clone();
+            let conflict = match (&state.0, create) {
+                (None, create) => !create,
+                (Some(_), true) => true,
+                (Some(old), false) => version(old) != version(lease),
+            };
+            if conflict {
+                return Err(CallError::Api(Box::new(
+                    kube::core::Status::failure("conflict", "Conflict").with_code(409),
+                )));
+            }
+            state.1 += 1;
+            let mut lease = lease.clone();
+            lease.metadata.resource_version = Some(state.1.to_string());
+            state.0 = Some(lease.clone());
+            Ok(lease)
+        }
+
+        fn holder(&self) -> String {
+            let state = self.0.lock().unwrap();
+            let spec = state.0.as_ref().and_then(|l| l.spec.clone());
+            spec.and_then(|s| s.holder_identity).unwrap_or_default()
+        }
+    }
+
+    impl Leases for Memory {
+        async fn get(&self) -> Result<Option<Lease>, CallError> {
+            let state = self.0.lock().unwrap();
+            if state.2 {
+                return Err(CallError::Failed("down".into()));
+            }
+            Ok(state.0.clone())
+        }
+        async fn create(&self, lease: &Lease) -> Result<Lease, CallError> {
+            self.write(lease, true)
+        }
+        async fn replace(&self, lease: &Lease) -> Result<Lease, CallError> {
+            self.write(lease, false)
+        }
+    }
+
+    fn candidate(
+        leases: &Memory,
+        name: &str,
+    ) -> (
+        Leadership,
+        CancellationToken,
+        tokio::task::JoinHandle<Ended>,
+    ) {
+        let leadership = Leadership::standby();
+        let stop = CancellationToken::new();
+        let election = Election {
+            leases: leases.clone(),
+            settings: settings(),
+            identity: name.into(),
+            leadership: leadership.clone(),
+            on_change: |_| {},
+        };
+        let task = tokio::spawn(election.run(stop.clone()));
+        (leadership, stop, task)
+    }
+
+    #[tokio::test]
+    async fn one_of_two_leads_and_its_release_hands_over_at_once() {
+        let leases = Memory::default();
+        let (a, stop_a, task_a) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        let (b, _stop_b, _task_b) = candidate(&leases, "b");
+        tokio::time::sleep(S / 2).await;
+        assert!(a.is_leader() && !b.is_leader());
+        stop_a.cancel();
+        assert_eq!(task_a.await.unwrap(), Ended::Stopped);
+        assert!(!a.is_leader());
+        tokio::time::timeout(S, b.wait_leader()).await.unwrap();
+        assert_eq!(leases.holder(), "b");
+        let transitions = leases.0.lock().unwrap().0.clone().unwrap().spec.unwrap();
+        assert_eq!(transitions.lease_transitions, Some(1));
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_cannot_renew_is_over_before_others_take_over() {
+        let leases = Memory::default();
+        let (a, _stop, task) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        leases.0.lock().unwrap().2 = true;
+        let begin = std::time::Instant::now();
+        let ended = task.await.unwrap();
+        assert!(
+            matches!(&ended, Ended::Lost(why) if why.contains("deadline")),
+            "{ended:?}"
+        );
+        assert!(begin.elapsed() < 3 * S);
+        assert!(!a.is_leader());
+        a.over().await;
+    }
+
+    #[tokio::test]
+    async fn a_leader_whose_lease_was_taken_is_over_at_once() {
+        let leases = Memory::default();
+        let (a, _stop, task) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        leases.0.lock().unwrap().0 = Some(held_by("thief", 1));
+        let ended = tokio::time::timeout(S, task).await.unwrap().unwrap();
+        assert_eq!(ended, Ended::Lost("thief holds the lease".into()));
+    }
+
+    #[tokio::test]
+    async fn a_leader_survives_foreign_edits_and_the_deletion_of_its_lease() {
+        let leases = Memory::default();
+        let (a, _stop, _task) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        {
+            let mut state = leases.0.lock().unwrap();
+            let lease = state.0.as_mut().unwrap();
+            lease.metadata.resource_version = Some("edited".into());
+        }
+        tokio::time::sleep(S / 2).await;
+        leases.0.lock().unwrap().0 = None;
+        tokio::time::sleep(5 * S / 2).await;
+        assert!(a.is_leader());
+        assert_eq!(leases.holder(), "a");
+    }
+
+    #[tokio::test]
+    async fn a_silent_holder_is_replaced_after_its_lease() {
+        let leases = Memory::default();
+        let mut dead = held_by("dead", 1);
+        dead.spec.as_mut().unwrap().lease_duration_seconds = Some(1);
+        leases.0.lock().unwrap().0 = Some(dead);
+        let begin = std::time::Instant::now();
+        let (a, _stop, _task) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        assert!(begin.elapsed() >= S);
+        assert!(begin.elapsed() < 2 * S);
+    }
+}

@@ -1,0 +1,133 @@
+//! The answer of the election, for everybody who may send writes.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use super::BootTime;
+
+/// Whether this process leads, and until when it may send writes. Clones share the answer.
+#[derive(Clone)]
+pub struct Leadership(Arc<Shared>);
+
+struct Shared {
+    /// Nanoseconds of [`BootTime`]; 0 while not leading, `u64::MAX` without election.
+    valid_until: AtomicU64,
+    phase: watch::Sender<Phase>,
+}
+
+/// Where this process is in the election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Another process leads, or none yet.
+    Standby,
+    /// This process leads.
+    Leading,
+    /// It led or stood by, and never will again: lost, released or stopped.
+    Over,
+}
+
+impl Leadership {
+    /// Leadership not gained yet: nothing may be sent.
+    pub fn standby() -> Self {
+        Self(Arc::new(Shared {
+            valid_until: AtomicU64::new(0),
+            phase: watch::Sender::new(Phase::Standby),
+        }))
+    }
+
+    /// Leadership without election (`--leader-elect=false`): valid for ever.
+    pub fn always() -> Self {
+        let leadership = Self::standby();
+        leadership.extend(BootTime(Duration::MAX));
+        leadership
+    }
+
+    /// The instant until which writes may be sent; `None` when not leading.
+    ///
+    /// It is the time the last successful renewal was *sent* plus the renew deadline. Others take
+    /// over at the earliest one lease duration after that, so what was sent at the last moment
+    /// still has `lease duration − renew deadline` to arrive.
+    pub fn valid_until(&self) -> Option<BootTime> {
+        match self.0.valid_until.load(Ordering::Acquire) {
+            0 => None,
+            nanos => Some(BootTime(Duration::from_nanos(nanos))),
+        }
+    }
+
+    /// Whether a write may be sent at `now`.
+    pub fn is_leader_at(&self, now: BootTime) -> bool {
+        now.nanos() < self.0.valid_until.load(Ordering::Acquire)
+    }
+
+    /// Whether a write may be sent now.
+    pub fn is_leader(&self) -> bool {
+        self.is_leader_at(BootTime::now())
+    }
+
+    /// Where this process is in the election.
+    pub fn phase(&self) -> Phase {
+        *self.0.phase.borrow()
+    }
+
+    /// Waits until this process leads; false when it never will.
+    pub async fn wait_leader(&self) -> bool {
+        let mut phase = self.0.phase.subscribe();
+        phase
+            .wait_for(|phase| *phase != Phase::Standby)
+            .await
+            .is_ok_and(|phase| *phase == Phase::Leading)
+    }
+
+    /// Waits until leadership is lost, released or stopped; for ever without election.
+    pub async fn over(&self) {
+        let mut phase = self.0.phase.subscribe();
+        // The sender lives as long as `self`: an error cannot happen, and would mean over.
+        let _ = phase.wait_for(|phase| *phase == Phase::Over).await;
+    }
+
+    pub(super) fn extend(&self, until: BootTime) {
+        self.0.valid_until.store(until.nanos(), Ordering::Release);
+        self.0.phase.send_if_modified(|phase| {
+            let changed = *phase != Phase::Leading;
+            *phase = Phase::Leading;
+            changed
+        });
+    }
+
+    /// From here on nothing is sent any more.
+    pub(super) fn end(&self) {
+        self.0.valid_until.store(0, Ordering::Release);
+        self.0.phase.send_replace(Phase::Over);
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Leadership({:?})", self.phase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> BootTime {
+        BootTime(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn without_election_writes_are_always_valid() {
+        let always = Leadership::always();
+        assert!(always.is_leader());
+        assert!(always.is_leader_at(at(1_000_000_000)));
+        assert_eq!(always.phase(), Phase::Leading);
+    }
+}

@@ -1,0 +1,69 @@
+//! A key in work.
+
+use std::{hash::Hash, ops::Deref, time::Duration};
+
+use super::WorkQueue;
+
+/// A key in work. Dropped without [`Claim::done`] or [`Claim::retry`] (a panic, a cancelled task)
+/// it counts as failed and is tried again after its back-off, so it is never lost.
+#[derive(Debug)]
+pub struct Claim<K: Clone + Eq + Hash + Send + 'static> {
+    queue: WorkQueue<K>,
+    /// Taken by `done` and `retry`.
+    key: Option<K>,
+}
+
+/// How the processing of a key ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Ended {
+    Succeeded,
+    Failed,
+    Untried(Duration),
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Claim<K> {
+    pub(super) fn new(queue: WorkQueue<K>, key: K) -> Self {
+        Self {
+            queue,
+            key: Some(key),
+        }
+    }
+
+    /// The key succeeded: its failures are forgotten.
+    pub fn done(mut self) {
+        if let Some(key) = self.key.take() {
+            self.queue.done(&key, Ended::Succeeded);
+        }
+    }
+
+    /// Nothing was tried: the key comes again after `delay`, its failures as they are.
+    pub fn later(mut self, delay: Duration) {
+        if let Some(key) = self.key.take() {
+            self.queue.done(&key, Ended::Untried(delay));
+        }
+    }
+
+    /// The key failed: it is tried again after its back-off, which is returned.
+    pub fn retry(mut self) -> Duration {
+        self.key
+            .take()
+            .map_or(Duration::ZERO, |key| self.queue.done(&key, Ended::Failed))
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Deref for Claim<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        // `key` is taken only by methods that consume the claim.
+        self.key.as_ref().expect("a claim holds its key")
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Drop for Claim<K> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.queue.done(&key, Ended::Failed);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a queue holds, for people.
+
+use std::{fmt::Debug, hash::Hash};
+
+use super::{WorkQueue, now, since};
+
+/// What a queue holds at one instant, for `/debug/queue`.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct QueueView {
+    /// The queue's name.
+    pub name: String,
+    /// Keys waiting, next first.
+    pub ready: Vec<String>,
+    /// Keys in work and for how many seconds.
+    pub processing: Vec<(String, f64)>,
+    /// Delayed keys and in how many seconds they are due, next first.
+    pub delayed: Vec<(String, f64)>,
+    /// Failing keys and their failures so far.
+    pub failing: Vec<(String, u32)>,
+}
+
+impl<K: Clone + Eq + Hash + Debug> WorkQueue<K> {
+    /// A copy of what the queue holds now.
+    pub fn view(&self) -> QueueView {
+        let state = self.0.lock();
+        let (queue, now) = (&state.queue, now());
+        let show = |key: &K| format!("{key:?}");
+        QueueView {
+            name: self.0.name.clone(),
+            ready: queue.ready.iter().map(|(key, _)| show(key)).collect(),
+            processing: queue
+                .processing
+                .iter()
+                .map(|(key, began)| (show(key), since(*began, now)))
+                .collect(),
+            delayed: queue
+                .delayed
+                .iter()
+                .map(|((at, _), key)| (show(key), since(now, *at)))
+                .collect(),
+            failing: queue.failures.iter().map(|(k, n)| (show(k), *n)).collect(),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Jobs.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job::Job;
+use carillon_plan::condition;
+
+use super::{Row, Tables, Wake, in_scope};
+use crate::gate::Kind;
+use crate::slim::SlimJob;
+
+impl Row for SlimJob {
+    const KIND: Kind = Kind::Job;
+
+    fn uid(&self) -> Option<Uid> {
+        self.metadata.uid()
+    }
+
+    fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        let Some(job) = self.job() else { return };
+        let uid = job.owner.uid;
+        let old = tables.jobs.insert(uid, Arc::new(job));
+        let Some(new) = tables.jobs.get(&uid) else {
+            return;
+        };
+        // A change of status is our own write coming back, unless somebody else wrote it.
+        let only_status = old.as_ref().is_some_and(|old| {
+            old.generation == new.generation
+                && old.deleting == new.deleting
+                && old.resume == new.resume
+        });
+        wakes.push(if only_status {
+            Wake::Soon(uid)
+        } else {
+            Wake::Now(uid)
+        });
+    }
+
+    fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        if let Some(uid) = self.metadata.uid()
+            && tables.jobs.remove(&uid).is_some()
+        {
+            wakes.push(Wake::Now(uid));
+        }
+    }
+
+    fn sweep(
+        tables: &mut Tables,
+        namespace: Option<&str>,
+        listed: &HashSet<Uid>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        tables.jobs.retain(|uid, job| {
+            let keep = listed.contains(uid) || !in_scope(&job.owner.namespace, namespace);
+            if !keep {
+                wakes.push(Wake::Now(*uid));
+            }
+            keep
+        });
+    }
+}
+
+/// Whether nodes still matter to a job.
+pub fn is_open(job: &Job) -> bool {
+    use carillon_api::condition::types::{COMPLETE, FAILED};
+    let ended = |type_| condition::is_true(&job.status.conditions, type_);
+    !(job.deleting || ended(COMPLETE) || ended(FAILED))
+}

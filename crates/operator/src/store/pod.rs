@@ -1,0 +1,116 @@
+//! Pods, by the job that owns them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use carillon_plan::Uid;
+use carillon_plan::pod::{PodRow, Pods};
+
+use super::{Row, Tables, Wake, in_scope};
+use crate::gate::Kind;
+use crate::slim::SlimPod;
+
+/// The pods of one job.
+#[derive(Debug, Default)]
+pub struct OwnedPods {
+    /// Their namespace.
+    pub namespace: Arc<str>,
+    /// Name of the job, as its label says.
+    pub job: Arc<str>,
+    /// By name.
+    pub pods: Pods,
+}
+
+impl Row for SlimPod {
+    const KIND: Kind = Kind::Pod;
+
+    fn uid(&self) -> Option<Uid> {
+        self.metadata.uid()
+    }
+
+    fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        let Some(owner) = self.labelled_owner() else {
+            return;
+        };
+        // The label is how pods are found, the reference is whose they are. Where the two differ
+        // somebody else wrote the label.
+        if self.metadata.broadcast_job() != Some(owner) {
+            self.leave(tables, wakes);
+            return;
+        }
+        let Some((name, mut row)) = self.row(&mut tables.strings) else {
+            return;
+        };
+        let namespace = tables.strings.share(&self.metadata.namespace);
+        let job = self
+            .metadata
+            .labels
+            .as_ref()
+            .map_or("", |labels| &labels.job_name);
+        let job = tables.strings.share(job);
+        let of_job = tables.pods.entry(owner).or_insert_with(|| OwnedPods {
+            namespace,
+            job,
+            pods: Pods::default(),
+        });
+        let changed = match of_job.pods.get(&name).filter(|old| old.uid == row.uid) {
+            Some(old) => {
+                row.interrupted |= old.interrupted;
+                PodRow {
+                    rv: row.rv,
+                    ..old.clone()
+                } != row
+            }
+            None => true,
+        };
+        of_job.pods.insert(name, row);
+        if changed {
+            wakes.push(Wake::Soon(owner));
+        }
+    }
+
+    fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        let Some(owner) = self.labelled_owner() else {
+            return;
+        };
+        let Some(of_job) = tables.pods.get_mut(&owner) else {
+            return;
+        };
+        let same = of_job
+            .pods
+            .get(&*self.metadata.name)
+            .is_some_and(|row| Some(row.uid) == self.metadata.uid());
+        if same {
+            of_job.pods.remove(&*self.metadata.name);
+            wakes.push(Wake::Soon(owner));
+        }
+        if of_job.pods.is_empty() {
+            tables.pods.remove(&owner);
+        }
+    }
+
+    fn sweep(
+        tables: &mut Tables,
+        namespace: Option<&str>,
+        listed: &HashSet<Uid>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        for (owner, of_job) in &mut tables.pods {
+            if !in_scope(&of_job.namespace, namespace) {
+                continue;
+            }
+            let before = of_job.pods.len();
+            of_job.pods.retain(|_, row| listed.contains(&row.uid));
+            if of_job.pods.len() != before {
+                wakes.push(Wake::Soon(*owner));
+            }
+        }
+        tables.pods.retain(|_, of_job| !of_job.pods.is_empty());
+    }
+}
+
+impl SlimPod {
+    fn labelled_owner(&self) -> Option<Uid> {
+        self.metadata.labels.as_ref()?.job_uid.parse().ok()
+    }
+}

@@ -1,0 +1,110 @@
+//! From a watch loop into the cache.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use carillon_plan::Uid;
+
+use super::{Row, Store, Tables, Wake};
+use crate::queue::WorkQueue;
+use crate::watch::{ObjectId, Sink};
+
+/// Brings one watch loop's objects into the cache and wakes the jobs concerned.
+#[derive(Debug)]
+pub struct StoreSink<K> {
+    store: Store,
+    queue: WorkQueue<Uid>,
+    batch: Duration,
+    namespace: Option<String>,
+    /// Uids seen by the list under way.
+    listed: HashSet<Uid>,
+    kind: std::marker::PhantomData<fn(K)>,
+}
+
+impl<K: Row> StoreSink<K> {
+    /// A sink for the loop over `namespace`, or over all.
+    pub fn new(
+        store: &Store,
+        queue: &WorkQueue<Uid>,
+        batch: Duration,
+        namespace: Option<&str>,
+    ) -> Self {
+        Self {
+            store: store.clone(),
+            queue: queue.clone(),
+            batch,
+            namespace: namespace.map(str::to_owned),
+            listed: HashSet::new(),
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Tables, &mut Vec<Wake>)) {
+        let mut wakes = Vec::new();
+        change(&mut self.store.write(), &mut wakes);
+        for wake in wakes {
+            match wake {
+                Wake::Now(uid) => self.queue.add(uid),
+                Wake::Soon(uid) => self.queue.add_after(uid, self.batch),
+            }
+        }
+    }
+
+    fn saw(&self, tables: &mut Tables, rv: u64) {
+        tables
+            .seen
+            .entry(self.namespace.clone())
+            .or_default()
+            .raise(K::KIND, rv);
+    }
+}
+
+impl<K: Row> Sink<K> for StoreSink<K> {
+    fn relist_begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn relist_item(&mut self, object: K) {
+        self.listed.extend(object.uid());
+        self.change(|tables, wakes| object.enter(tables, wakes));
+    }
+
+    fn relist_done(&mut self, rv: u64) {
+        let listed = std::mem::take(&mut self.listed);
+        self.change(|tables, wakes| {
+            K::sweep(tables, self.namespace.as_deref(), &listed, wakes);
+            tables
+                .seen
+                .entry(self.namespace.clone())
+                .or_default()
+                .reset(K::KIND, rv);
+            tables.strings.sweep();
+        });
+    }
+
+    fn applied(&mut self, object: K) {
+        let rv = object.resource_version().unwrap_or(0);
+        self.change(|tables, wakes| {
+            object.enter(tables, wakes);
+            self.saw(tables, rv);
+        });
+    }
+
+    fn deleted(&mut self, object: K) {
+        let rv = object.resource_version().unwrap_or(0);
+        self.change(|tables, wakes| {
+            object.leave(tables, wakes);
+            self.saw(tables, rv);
+        });
+    }
+
+    fn progress(&mut self, rv: u64) {
+        self.change(|tables, _| self.saw(tables, rv));
+    }
+
+    fn undecodable(&mut self, id: &ObjectId, deleted: bool) {
+        if !deleted {
+            self.listed.extend(id.uid.parse::<Uid>());
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Connections to the API server.
+//!
+//! [`Transport`] is kube's TLS and authentication around hyper, without kube's buffer task, retries
+//! and tracing spans, which cost more than our own work on a busy day.
+
+mod observation;
+
+use std::{error::Error as StdError, fmt, path::Path, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{client::ConfigExt, core::Status};
+use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
+
+use self::observation::Observation;
+use crate::{fence::RequestBody, metrics::Metrics};
+
+const USER_AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("carillon/", env!("CARGO_PKG_VERSION")));
+
+/// The configuration of `--kubeconfig`, or the in-cluster one.
+///
+/// # Errors
+/// When the file is missing or wrong, or we are not in a cluster.
+pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
+    match kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path)
+                .with_context(|| format!("--kubeconfig {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("--kubeconfig {}", path.display()))
+        }
+        None => kube::Config::incluster()
+            .context("not in a cluster: no ServiceAccount found; outside of one use --kubeconfig"),
+    }
+}
+
+/// A response body, as it arrives.
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Connections to the API server; clones share them. Connections belong to the tokio runtime that
+/// opened them, so a runtime needs a transport of its own.
+#[derive(Clone)]
+pub struct Transport(BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>);
+
+impl Transport {
+    /// A transport for `config`; connects when first used.
+    ///
+    /// # Errors
+    /// When certificates or credentials of `config` cannot be used.
+    pub fn connect(config: &kube::Config, metrics: Arc<Metrics>) -> anyhow::Result<Self> {
+        if let Some(proxy) = &config.proxy_url {
+            anyhow::bail!("proxy-url {proxy} of the kubeconfig: proxies are not supported");
+        }
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(Duration::from_secs(10)));
+        // A request is one small write: waiting for more would only delay it.
+        tcp.set_nodelay(true);
+        // Finds a peer that is gone under an idle watch.
+        tcp.set_keepalive(Some(Duration::from_secs(30)));
+        tcp.set_keepalive_interval(Some(Duration::from_secs(10)));
+        tcp.set_keepalive_retries(Some(3));
+        let https = config
+            .rustls_https_connector_with_connector(tcp)
+            .context("TLS of the API server")?;
+        let client: Client<_, RequestBody> = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(85))
+            .build(https);
+        let client = config
+            .extra_headers_layer()
+            .context("headers of the kubeconfig")?
+            .layer(client.map_err(BoxError::from));
+        let base = config.base_uri_layer();
+        let auth = config.auth_layer().context("credentials")?;
+        Ok(match auth {
+            Some(auth) => Self::new(base.layer(auth.layer(client)), metrics),
+            None => Self::new(base.layer(client), metrics),
+        })
+    }
+
+    /// A transport over any HTTP service; tests script one.
+    pub fn new<S, B>(service: S, metrics: Arc<Metrics>) -> Self
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(BoxCloneSyncService::new(tower::service_fn(
+            move |mut request: Request<RequestBody>| {
+                let service = service.clone();
+                let metrics = Arc::clone(&metrics);
+                async move {
+                    request
+                        .headers_mut()
+                        .entry(header::USER_AGENT)
+                        .or_insert(USER_AGENT);
+                    let mut observation = Observation::begin(metrics, &request);
+                    let result = service.oneshot(request).await.map_err(Into::into);
+                    observation.status = result.as_ref().ok().map(Response::status);
+                    drop(observation);
+                    result.map(|response| {
+                        response.map(|body| body.map_err(Into::into).boxed_unsync())
+                    })
+                }
+            },
+        )))
+    }
+
+    /// Sends a request and returns when the headers of the response arrived. No timeout.
+    ///
+    /// # Errors
+    /// When no response came. A response with an error status is a response.
+    pub async fn call(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, BoxError> {
+        self.0.clone().oneshot(request).await
+    }
+
+    /// Sends one request, at most once, and reads the whole reply within `timeout`.
+    ///
+    /// # Errors
+    /// [`CallError`]; `Failed` says nothing about whether the request was applied.
+    pub async fn unary(
+        &self,
+        request: Request<Vec<u8>>,
+        timeout: Duration,
+    ) -> Result<Bytes, CallError> {
+        let exchange = async {
+            let response = self
+                .call(request.map(RequestBody::from))
+                .await
+                .map_err(|e| CallError::Failed(causes(&*e)))?;
+            let (parts, body) = response.into_parts();
+            let body = body
+                .collect()
+                .await
+                .map_err(|e| CallError::Failed(causes(&*e)))?
+                .to_bytes();
+            if parts.status.is_success() {
+                Ok(body)
+            } else {
+                Err(CallError::Api(Box::new(status_of(parts.status, &body))))
+            }
+        };
+        tokio::time::timeout(timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err(CallError::Failed(format!("no reply within {timeout:?}"))))
+    }
+
+    /// A kube client over the same connections, for calls that are rare. It has no timeout, and
+    /// its writes ask no one: leave those to [`Writes`](crate::writes::Writes).
+    pub fn kube(&self, default_namespace: &str) -> kube::Client {
+        let inner = self.0.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let inner = inner.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await.map_err(BoxError::from)?;
+                inner
+                    .oneshot(Request::from_parts(parts, RequestBody::from(body)))
+                    .await
+            }
+        });
+        kube::Client::new(service, default_namespace)
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transport")
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    /// The API server refused it.
+    #[error("{} ({})", .0.message, .0.code)]
+    Api(Box<Status>),
+    /// No complete reply came.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What the API server said, also when it (or a proxy before it) did not say it as a Status.
+pub(crate) fn status_of(code: StatusCode, body: &[u8]) -> Status {
+    let mut status = serde_json::from_slice::<Status>(body)
+        .ok()
+        .filter(Status::is_failure)
+        .unwrap_or_else(|| {
+            let text: String = String::from_utf8_lossy(body).chars().take(256).collect();
+            Status::failure(text.trim(), "")
+        });
+    status.code = code.as_u16();
+    if status.reason.is_empty() {
+        let reason = match status.code {
+            400 => "BadRequest",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "NotFound",
+            409 => "Conflict",
+            410 => "Expired",
+            422 => "Invalid",
+            429 => "TooManyRequests",
+            _ => "",
+        };
+        reason.clone_into(&mut status.reason);
+    }
+    status
+}
+
+/// An error with its causes: hyper's own text is only "client error (Connect)".
+pub(crate) fn causes(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let part = cause.to_string();
+        if !text.ends_with(&part) {
+            text = format!("{text}: {part}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_a_reason_even_when_a_proxy_wrote_it() {
+        let plain = status_of(StatusCode::NOT_FOUND, b"404 page not found\n");
+        assert_eq!(
+            (plain.code, &*plain.reason, &*plain.message),
+            (404, "NotFound", "404 page not found")
+        );
+        let status = status_of(
+            StatusCode::CONFLICT,
+            br#"{"kind":"Status","status":"Failure","reason":"AlreadyExists","message":"m","code":409}"#,
+        );
+        assert_eq!((status.code, &*status.reason), (409, "AlreadyExists"));
+        assert_eq!(status_of(StatusCode::BAD_GATEWAY, b"").code, 502);
+    }
+}

@@ -1,0 +1,337 @@
+//! The loop over one kind in one scope.
+
+use std::{
+    borrow::Cow,
+    fmt::{self, Write as _},
+    marker::PhantomData,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, header};
+use http_body_util::BodyExt;
+use kube::core::Status;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Handle, Sink, Watched,
+    counters::Counters,
+    frames::{End, Event, Lines, RawEvent, identify, refusal},
+};
+use crate::{
+    fence::RequestBody,
+    transport::{ResponseBody, Transport, causes, status_of},
+};
+
+/// Shortest and longest watch asked for, in seconds. Each watch draws its own, so that the kinds do
+/// not all reconnect at once.
+const WATCH_SECONDS: std::ops::RangeInclusive<u32> = 300..=600;
+/// How long to wait for a page, or for a watch to open.
+pub(super) const OPEN_TIMEOUT: Duration = Duration::from_mins(1);
+/// A healthy watch says something (a bookmark) about once a minute.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
+/// After this long of nothing but errors the list is read anew.
+const ERRORS_BEFORE_RELIST: Duration = Duration::from_mins(2);
+/// A watch that lived this long was a healthy one.
+const HEALTHY_AFTER: Duration = Duration::from_secs(30);
+const BACKOFF: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(800)..=Duration::from_secs(30);
+
+/// The list and watch of one kind in one scope.
+pub struct Loop<K, S> {
+    pub(super) transport: Transport,
+    pub(super) path: String,
+    pub(super) labels: String,
+    pub(super) sink: S,
+    pub(super) counters: Counters,
+    pub(super) handle: Handle,
+    pub(super) relist: watch::Receiver<u64>,
+    pub(super) object: PhantomData<fn() -> K>,
+}
+
+impl<K, S> fmt::Debug for Loop<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Loop").field(&self.path).finish()
+    }
+}
+
+impl<K: Watched, S: Sink<K>> Loop<K, S> {
+    /// Lists and watches until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        // Cancelling between two awaits is safe: the sink is only called between them.
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.list_and_watch() => {}
+        }
+    }
+
+    async fn list_and_watch(&mut self) {
+        let mut first = true;
+        let mut lists = Backoff::default();
+        loop {
+            self.relist.mark_unchanged();
+            if !first {
+                self.counters.relists.inc();
+            }
+            let rv = match self.list().await {
+                Ok(rv) => rv,
+                Err(error) => {
+                    self.counters.errors.inc();
+                    tracing::warn!(kind = self.counters.kind, path = self.path, %error, "list failed");
+                    sleep(lists.next()).await;
+                    continue;
+                }
+            };
+            if first {
+                first = false;
+                let mut synced = false;
+                self.handle.unsynced.send_modify(|n| {
+                    *n -= 1;
+                    synced = *n == 0;
+                });
+                if synced {
+                    self.counters.synced.set(1);
+                }
+            }
+            let began = Instant::now();
+            let why = self.watch(rv).await;
+            tracing::info!(
+                kind = self.counters.kind,
+                path = self.path,
+                why,
+                "listing again"
+            );
+            // Lists are dear: a server that sends us back at once is not asked at once again.
+            if began.elapsed() > HEALTHY_AFTER {
+                lists = Backoff::default();
+            } else {
+                sleep(lists.next()).await;
+            }
+        }
+    }
+
+    /// Watches from `rv`, reconnecting, until only a new list helps; returns why.
+    async fn watch(&mut self, mut rv: u64) -> &'static str {
+        let mut backoff = Backoff::default();
+        let mut healthy = Instant::now();
+        let mut first = true;
+        loop {
+            if !std::mem::take(&mut first) {
+                self.counters.restarts.inc();
+            }
+            let (began, from) = (Instant::now(), rv);
+            let mut relist = self.relist.clone();
+            let end = tokio::select! {
+                end = self.watch_once(&mut rv) => end,
+                _ = relist.changed() => End::Relist("asked to"),
+            };
+            if rv > from || began.elapsed() > HEALTHY_AFTER {
+                healthy = Instant::now();
+                backoff = Backoff::default();
+            }
+            match end {
+                // The usual end after minutes. One that closes again and again at once is a
+                // failure in disguise.
+                End::Closed if began.elapsed() > HEALTHY_AFTER => continue,
+                End::Closed => {}
+                End::Relist(why) => return why,
+                End::Failed(error) => {
+                    self.counters.errors.inc();
+                    tracing::warn!(kind = self.counters.kind, path = self.path, %error, "watch failed");
+                }
+            }
+            if healthy.elapsed() > ERRORS_BEFORE_RELIST {
+                return "nothing but errors";
+            }
+            let mut relist = self.relist.clone();
+            tokio::select! {
+                () = sleep(backoff.next()) => {}
+                _ = relist.changed() => return "asked to",
+            }
+        }
+    }
+
+    /// One watch request; `rv` moves on with what is delivered.
+    async fn watch_once(&mut self, rv: &mut u64) -> End {
+        let seconds = fastrand::u32(WATCH_SECONDS);
+        let request = match self.request(vec![
+            ("watch", "true".into()),
+            ("allowWatchBookmarks", "true".into()),
+            ("resourceVersion", rv.to_string().into()),
+            ("timeoutSeconds", seconds.to_string().into()),
+        ]) {
+            Ok(request) => request,
+            Err(error) => return End::Failed(error),
+        };
+        let response = match timeout(OPEN_TIMEOUT, self.transport.call(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return End::Failed(causes(&*error)),
+            Err(_) => return End::Failed(format!("not opened within {OPEN_TIMEOUT:?}")),
+        };
+        let (parts, mut body) = response.into_parts();
+        if !parts.status.is_success() {
+            let text = match timeout(OPEN_TIMEOUT, body.collect()).await {
+                Ok(Ok(body)) => body.to_bytes(),
+                _ => Bytes::new(),
+            };
+            return refusal(&status_of(parts.status, &text));
+        }
+        let mut lines = Lines::default();
+        loop {
+            let chunk = match timeout(IDLE_TIMEOUT, next_chunk(&mut body)).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                // What is left is half a line: it comes again.
+                Ok(Ok(None)) => return End::Closed,
+                Ok(Err(error)) => return End::Failed(error),
+                Err(_) => return End::Failed(format!("silent for {IDLE_TIMEOUT:?}")),
+            };
+            if let Err(end) = lines.push(&chunk, |line| self.event(line, rv)) {
+                return end;
+            }
+        }
+    }
+
+    /// Delivers one line of a watch.
+    fn event(&mut self, line: &[u8], rv: &mut u64) -> Result<(), End> {
+        match serde_json::from_slice::<Event<K>>(line) {
+            Ok(event) => self.deliver_event(event, rv),
+            Err(error) => self.skip(line, rv, &error),
+        }
+    }
+
+    fn deliver_event(&mut self, event: Event<K>, rv: &mut u64) -> Result<(), End> {
+        let object_rv = match &event {
+            Event::Added(object) | Event::Modified(object) | Event::Deleted(object) => {
+                object.resource_version()
+            }
+            Event::Bookmark(rv) => Some(*rv),
+            Event::Error(status) => return Err(refusal(status)),
+            // A type of event newer than this program.
+            Event::Other => return Ok(()),
+        };
+        // Within one watch they only grow. Less means another history: a restored backup.
+        match object_rv {
+            Some(object_rv) if object_rv >= *rv => *rv = object_rv,
+            _ => return Err(End::Relist("the server's resourceVersions went back")),
+        }
+        match event {
+            Event::Added(object) => {
+                self.counters.added.inc();
+                self.sink.applied(object);
+            }
+            Event::Modified(object) => {
+                self.counters.modified.inc();
+                self.sink.applied(object);
+            }
+            Event::Deleted(object) => {
+                self.counters.deleted.inc();
+                self.sink.deleted(object);
+            }
+            Event::Bookmark(_) => {
+                self.counters.bookmarks.inc();
+                self.sink.progress(*rv);
+            }
+            Event::Error(_) | Event::Other => {}
+        }
+        Ok(())
+    }
+
+    /// A line that is no event of ours: skip the object if there is one.
+    fn skip(&mut self, line: &[u8], rv: &mut u64, error: &serde_json::Error) -> Result<(), End> {
+        // A server that fails in the middle of a watch sends a bare Status.
+        if let Ok(status) = serde_json::from_slice::<Status>(line)
+            && status.is_failure()
+        {
+            return Err(refusal(&status));
+        }
+        let Ok(raw) = serde_json::from_slice::<RawEvent<'_>>(line) else {
+            return Err(End::Failed(format!("not a watch event: {error}")));
+        };
+        // Not the object but the order of the fields was strange.
+        if let Ok(object) = serde_json::from_str(raw.object.get()) {
+            match &*raw.kind {
+                "ADDED" => return self.deliver_event(Event::Added(object), rv),
+                "MODIFIED" => return self.deliver_event(Event::Modified(object), rv),
+                "DELETED" => return self.deliver_event(Event::Deleted(object), rv),
+                _ => {}
+            }
+        }
+        let (id, object_rv) = identify(raw.object);
+        self.counters.skipped(&id, error);
+        self.sink.undecodable(&id, raw.kind == "DELETED");
+        if let Some(object_rv) = object_rv.filter(|object_rv| object_rv > rv) {
+            *rv = object_rv;
+            self.sink.progress(object_rv);
+        }
+        Ok(())
+    }
+
+    pub(super) fn request<'a>(
+        &'a self,
+        mut query: Vec<(&'static str, Cow<'a, str>)>,
+    ) -> Result<Request<RequestBody>, String> {
+        if !self.labels.is_empty() {
+            query.push(("labelSelector", Cow::from(self.labels.as_str())));
+        }
+        let query: Vec<_> = query
+            .into_iter()
+            .map(|(name, value)| format!("{name}={}", escape(&value)))
+            .collect();
+        Request::get(format!("{}?{}", self.path, query.join("&")))
+            .header(header::ACCEPT, "application/json")
+            // One event must not wait in a compressor for the next.
+            .header(header::ACCEPT_ENCODING, "identity")
+            .body(RequestBody::from(Bytes::new()))
+            .map_err(|e| e.to_string())
+    }
+}
+
+async fn next_chunk(body: &mut ResponseBody) -> Result<Option<Bytes>, String> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(causes(&*error)),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// Waits of 0.8 s, doubled up to 30 s, each with up to half of it at random.
+#[derive(Default)]
+struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    fn next(&mut self) -> Duration {
+        let wait = (*BACKOFF.start() * (1 << self.tries.min(10))).min(*BACKOFF.end());
+        self.tries += 1;
+        wait.mul_f64(1.0 - 0.5 * fastrand::f64())
+    }
+}
+
+/// Percent-encodes everything but the unreserved characters of RFC 3986.
+fn escape(value: &str) -> Cow<'_, str> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    if value.bytes().all(plain) {
+        return value.into();
+    }
+    let mut out = String::with_capacity(value.len() * 2);
+    for byte in value.bytes() {
+        if plain(byte) {
+            out.push(byte.into());
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out.into()
+}
