@@ -53,9 +53,7 @@ fn an_attempt_is_stored_before_its_pod_is_created() {
 #[test]
 fn an_outcome_is_stored_before_its_pod_is_released() {
     let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.end("n0000", 0);
     let words: Vec<&str> = world
         .plan()
@@ -113,9 +111,7 @@ fn one_sync_creates_a_bounded_number_of_pods() {
 #[test]
 fn fail_fast_decides_then_stops_then_fails() {
     let mut world = World::new(5, json!({"parallelism": 3}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.end("n0001", 3);
     let words: Vec<&str> = world
         .plan()
@@ -275,9 +271,7 @@ fn a_node_cordoned_before_its_turn_is_left_out_and_named() {
 #[test]
 fn a_node_cordoned_while_its_pod_runs_is_left_to_finish() {
     let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.cordon("n0001");
     world.settle();
     assert!(world.pods.values().all(|pod| pod.deletion.is_none()));
@@ -335,9 +329,7 @@ fn a_user_who_deletes_finished_pods_makes_nothing_run_again() {
 #[test]
 fn a_drained_node_is_tried_again_and_is_no_failure() {
     let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.cordon("n0000");
     world.delete(&world.pod_on("n0000"));
     world.pass(1);
@@ -375,9 +367,7 @@ fn an_evicted_pod_is_a_disruption_and_not_a_failure() {
 #[test]
 fn a_vanished_pod_is_asked_for_and_then_unknown_before_the_node_is_tried_again() {
     let mut world = World::new(1, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.vanish(&world.pod_on("n0000"));
     let plan = world.plan();
     assert!(matches!(
@@ -450,9 +440,7 @@ fn a_pod_that_was_never_bound_to_a_vanished_node_is_reaped_and_frees_its_slot() 
 #[test]
 fn a_pod_that_a_dead_node_never_lets_go_is_given_up_and_blocks_no_other() {
     let mut world = World::new(2, json!({"parallelism": 1}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.delete(&world.pod_on("n0000"));
     world.settle();
     assert_eq!(world.created.len(), 1, "it still holds its slot");
@@ -480,9 +468,7 @@ fn a_crash_looping_pod_is_stopped_at_its_limit_and_the_node_failed() {
             "failurePolicy": {"type": "Continue", "restartLimit": 2},
         }),
     );
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     let pod = world.pod_on("n0000");
     world.pods.get_mut(&pod).unwrap().restarts = 2;
     world.settle();
@@ -507,9 +493,7 @@ fn a_deadline_stops_what_runs_and_fails_the_job() {
         2,
         json!({"completionPolicy": {"activeDeadlineSeconds": 10}}),
     );
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     assert_eq!(
         world.plan().wake.unwrap().as_second(),
         world.now.as_second() + 10
@@ -691,9 +675,7 @@ fn a_name_that_belongs_to_somebody_else_fails_that_node_alone() {
 #[test]
 fn a_deleted_job_lets_its_pods_go_and_writes_no_outcome() {
     let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.deleting = true;
     let before = (world.status.clone(), world.slices.clone());
     world.end_all();
@@ -766,9 +748,7 @@ fn a_refusal_holds_until_the_api_server_was_asked_again() {
 #[test]
 fn a_job_that_waits_for_a_drained_node_says_so() {
     let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.cordon("n0000");
     world.delete(&world.pod_on("n0000"));
     world.run_to_the_end();
@@ -783,9 +763,7 @@ fn a_node_that_lets_no_pod_live_is_tried_less_and_less_often() {
     let mut world = World::new(1, json!({}));
     let mut waits = Vec::new();
     for _ in 0..5 {
-        world.settle();
-        world.run_all();
-        world.settle();
+        world.start();
         world.delete(&world.pod_on("n0000"));
         world.end_all();
         world.settle();
@@ -802,9 +780,7 @@ fn a_node_that_lets_no_pod_live_is_tried_less_and_less_often() {
 #[test]
 fn a_pod_that_exits_well_because_it_was_told_to_stop_has_not_done_its_work() {
     let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.settle();
+    world.start();
     world.delete(&world.pod_on("n0000"));
     world.end("n0000", 0);
     world.run_to_the_end();

@@ -286,6 +286,13 @@ impl World {
         }
     }
 
+    /// Creates what there is to create, and its pods run and are seen to run.
+    pub(super) fn start(&mut self) {
+        self.settle();
+        self.run_all();
+        self.settle();
+    }
+
     /// Ends the pod of `node` with `exit_code`.
     pub(super) fn end(&mut self, node: &str, exit_code: i32) {
         let (pod, now) = (self.pod_on(node), self.now);
