@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::persistent::{self, Pending};
 use carillon_testbed::{Cluster, Config, Operator, Options, tools};
@@ -14,18 +14,15 @@ use serde_json::{Value, json};
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
+mod follow;
 mod jobs;
 mod outcome;
 mod progress;
 mod scenario;
 
-use jobs::Jobs;
-use progress::Progress;
 use scenario::{CORDONED, Outcome, POOL, POOL_LABEL, Scene};
 
 const NAME: &str = "demo";
-const LIMIT: Duration = Duration::from_mins(5);
-const LATE_NODE_LIMIT: Duration = Duration::from_mins(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -80,7 +77,7 @@ fn play(args: &Args, interrupt: &Interrupt) -> Result<bool> {
     let resumable: Vec<&str> = resumable.map(|(_, (name, _))| name.as_str()).collect();
     let expected: BTreeMap<String, Outcome> = expected.iter().cloned().collect();
     println!();
-    let found = follow(cluster, &expected, &resumable, interrupt)?;
+    let found = follow::follow(cluster, &expected, &resumable, interrupt)?;
 
     println!();
     let wrong = outcome::compare(&expected, &found);
@@ -232,75 +229,6 @@ fn apply(cluster: &Cluster, scenes: &[Scene]) -> Result<Vec<(String, Outcome)>> 
         .into_iter()
         .zip(scenes.iter().map(|scene| scene.expected.clone()))
         .collect())
-}
-
-/// Shows progress until every job is where it has to be, or has ended elsewhere.
-fn follow(
-    cluster: &Cluster,
-    expected: &BTreeMap<String, Outcome>,
-    resumable: &[&str],
-    interrupt: &Interrupt,
-) -> Result<BTreeMap<String, Value>> {
-    let mut progress = Progress::new();
-    let mut jobs = Jobs::watch(cluster, NAME)?;
-    let mut resumed: Vec<&str> = Vec::new();
-    let mut joined = None;
-    let start = Instant::now();
-    loop {
-        interrupt.check()?;
-        for name in jobs.changed(Duration::from_millis(100))? {
-            progress.update(&name, &jobs.latest[&name]);
-        }
-        progress.draw();
-        let paused = |name: &&&str| phase(jobs.latest.get(**name)) == "paused";
-        let paused: Vec<&str> = resumable.iter().filter(paused).copied().collect();
-        for name in paused
-            .into_iter()
-            .filter(|name| !resumed.contains(name))
-            .collect::<Vec<_>>()
-        {
-            progress.note(&format!(
-                "{name}: paused by a failed node; resuming it with carillon.dev/resume"
-            ));
-            cluster.kubectl_ok(["annotate", "bcj", name, "-n", NAME, "carillon.dev/resume=1"])?;
-            resumed.push(name);
-        }
-        let ended = |name: &String| ["completed", "failed"].contains(&phase(jobs.latest.get(name)));
-        let endless = |outcome: &Outcome| outcome.phase == "running";
-        let others_ended = expected
-            .iter()
-            .all(|(name, outcome)| endless(outcome) || ended(name));
-        match joined {
-            None if others_ended => {
-                progress.note(
-                    "all others have ended; a node joins, and the job that never ends serves it",
-                );
-                let nodes = cluster.add_nodes(1, &[], &[])?;
-                progress.note(&format!("{} has joined", nodes.join(", ")));
-                joined = Some(Instant::now());
-            }
-            Some(when) => {
-                let done = expected.iter().all(|(name, expected)| {
-                    !endless(expected)
-                        || jobs.latest.get(name).map(Outcome::of).as_ref() == Some(expected)
-                });
-                if done || when.elapsed() > LATE_NODE_LIMIT {
-                    progress.finish();
-                    return Ok(std::mem::take(&mut jobs.latest));
-                }
-            }
-            None => {}
-        }
-        if start.elapsed() > LIMIT {
-            progress.finish();
-            bail!("the jobs have not ended after {LIMIT:.0?}");
-        }
-    }
-}
-
-fn phase(job: Option<&Value>) -> &str {
-    job.and_then(|job| job["status"]["phase"].as_str())
-        .unwrap_or_default()
 }
 
 fn print_metrics(operators: &[Operator]) -> Result<()> {

@@ -17,8 +17,8 @@ const LINE: Duration = Duration::from_secs(4);
 pub(crate) struct Progress {
     jobs: BTreeMap<String, Shown>,
     terminal: bool,
-    /// Lines on the terminal that the next frame overwrites.
-    drawn: usize,
+    /// The lines on the terminal that the next frame overwrites.
+    drawn: Vec<String>,
     last_frame: Option<Instant>,
     start: Instant,
 }
@@ -44,7 +44,7 @@ impl Progress {
         Self {
             jobs: BTreeMap::new(),
             terminal: stdout().is_terminal(),
-            drawn: 0,
+            drawn: Vec::new(),
             last_frame: None,
             start: Instant::now(),
         }
@@ -83,29 +83,32 @@ impl Progress {
         }
     }
 
-    /// Shows the last state.
+    /// Shows the last state, and leaves it there.
     pub(crate) fn finish(&mut self) {
         self.last_frame = None;
         self.draw();
-        self.drawn = 0;
+        self.drawn.clear();
     }
 
     fn redraw(&mut self) {
-        self.erase();
-        let mut frame = String::new();
-        for (name, shown) in &self.jobs {
-            // Without wrapping at the edge: a frame must have as many lines as jobs.
-            let _ = writeln!(frame, "\x1b[?7l{}\x1b[?7h", shown.bar.line(name));
+        let lines = self.jobs.iter().map(|(name, shown)| shown.bar.line(name));
+        let lines: Vec<String> = lines.collect();
+        if lines == self.drawn {
+            return;
         }
-        self.drawn = self.jobs.len();
-        print!("{frame}");
+        self.erase();
+        for line in &lines {
+            // Without wrapping at the edge: a frame must have as many lines as jobs.
+            println!("\x1b[?7l{line}\x1b[?7h");
+        }
+        self.drawn = lines;
         let _ = stdout().flush();
     }
 
     fn erase(&mut self) {
-        if self.drawn > 0 {
-            print!("\x1b[{}A\x1b[J", self.drawn);
-            self.drawn = 0;
+        if !self.drawn.is_empty() {
+            print!("\x1b[{}A\x1b[J", self.drawn.len());
+            self.drawn.clear();
         }
     }
 

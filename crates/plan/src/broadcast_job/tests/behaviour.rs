@@ -1,12 +1,12 @@
-//! One test, one behaviour of the contract.
+//! One test, one behaviour of the contract: starting, counting, failing, ending.
 
-use carillon_api::NodeState::{Disrupted, Failed, Skipped, Succeeded, Unknown};
+use carillon_api::NodeState::{Failed, Skipped, Succeeded};
 use carillon_api::condition::{reasons, results, types};
 use serde_json::json;
 
 use super::world::World;
 use crate::action::Action;
-use crate::broadcast_job::{NODE_LOST_AFTER, Refused, TEMPLATE_RECHECK, Template};
+use crate::broadcast_job::{Refused, TEMPLATE_RECHECK, Template};
 use crate::pod::PodPhase;
 
 #[test]
@@ -259,139 +259,6 @@ fn a_paused_job_starts_nothing_records_what_ends_and_does_not_finish() {
 }
 
 #[test]
-fn a_node_cordoned_before_its_turn_is_left_out_and_named() {
-    let mut world = World::new(2, json!({"parallelism": 1}));
-    world.settle();
-    world.cordon("n0001");
-    world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
-    assert_eq!(world.status["refused"][0]["sample"], json!(["n0001"]));
-}
-
-#[test]
-fn a_node_cordoned_while_its_pod_runs_is_left_to_finish() {
-    let mut world = World::new(2, json!({}));
-    world.start();
-    world.cordon("n0001");
-    world.settle();
-    assert!(world.pods.values().all(|pod| pod.deletion.is_none()));
-    world.run_to_the_end();
-    assert_eq!(world.attempts("n0001"), [(Succeeded, String::new())]);
-}
-
-#[test]
-fn a_node_cordoned_after_success_keeps_its_result_and_never_runs_again() {
-    let mut world = World::new(3, json!({"parallelism": 1}));
-    world.settle();
-    world.run_all();
-    world.end("n0000", 0);
-    world.settle();
-    world.cordon("n0000");
-    world.settle();
-    world.node("n0000").unschedulable = false;
-    world.run_to_the_end();
-    assert_eq!(world.creations_on("n0000"), 1);
-    assert_eq!(world.status["succeeded"], 3);
-}
-
-#[test]
-fn a_pod_not_yet_bound_is_withdrawn_from_a_cordoned_node_and_comes_back_after_it() {
-    let mut world = World::new(1, json!({}));
-    world.settle();
-    world.cordon("n0000");
-    world.settle();
-    assert_eq!(
-        world.attempts("n0000"),
-        [(Disrupted, results::WITHDRAWN.to_owned())]
-    );
-    assert_eq!(world.live(), 0, "the slot is free");
-    assert!(!world.is(types::COMPLETE), "the node is still to be served");
-    world.node("n0000").unschedulable = false;
-    world.run_to_the_end();
-    assert_eq!(world.attempts("n0000")[1], (Succeeded, String::new()));
-}
-
-#[test]
-fn a_user_who_deletes_finished_pods_makes_nothing_run_again() {
-    let mut world = World::new(3, json!({"parallelism": 1}));
-    world.settle();
-    world.run_all();
-    world.end("n0000", 0);
-    world.settle();
-    world.delete(&world.pod_on("n0000"));
-    world.run_to_the_end();
-    assert_eq!(
-        (world.creations_on("n0000"), &world.status["succeeded"]),
-        (1, &json!(3))
-    );
-}
-
-#[test]
-fn a_drained_node_is_tried_again_and_is_no_failure() {
-    let mut world = World::new(2, json!({}));
-    world.start();
-    world.cordon("n0000");
-    world.delete(&world.pod_on("n0000"));
-    world.pass(1);
-    world.end_all();
-    world.settle();
-    assert_eq!(
-        world.attempts("n0000"),
-        [(Disrupted, results::POD_DELETED.to_owned())]
-    );
-    assert!(!world.is(types::COMPLETE), "a drained node is not done");
-    world.node("n0000").unschedulable = false;
-    world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
-    assert_eq!(
-        (world.creations_on("n0000"), &world.status["failed"]),
-        (2, &json!(0))
-    );
-}
-
-#[test]
-fn an_evicted_pod_is_a_disruption_and_not_a_failure() {
-    let mut world = World::new(2, json!({}));
-    world.settle();
-    world.run_all();
-    world.end("n0000", 137);
-    let pod = world.pod_on("n0000");
-    world.pods.get_mut(&pod).unwrap().disrupted = true;
-    world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
-    let attempts = world.attempts("n0000");
-    assert_eq!(attempts[0], (Disrupted, results::POD_DISRUPTED.to_owned()));
-    assert_eq!(attempts[1].0, Succeeded);
-}
-
-#[test]
-fn a_vanished_pod_is_asked_for_and_then_unknown_before_the_node_is_tried_again() {
-    let mut world = World::new(1, json!({}));
-    world.start();
-    world.vanish(&world.pod_on("n0000"));
-    let plan = world.plan();
-    assert!(matches!(
-        plan.steps[0].actions[0],
-        Action::ConfirmGone { .. }
-    ));
-    let words: Vec<_> = plan
-        .steps
-        .iter()
-        .flat_map(|s| &s.actions)
-        .map(Action::word)
-        .collect();
-    assert_eq!(
-        words,
-        ["confirm_gone", "write_status"],
-        "nothing is concluded from a cache alone"
-    );
-    world.settle();
-    let attempts = world.attempts("n0000");
-    assert_eq!(attempts[0], (Unknown, results::POD_VANISHED.to_owned()));
-    assert_eq!(attempts.len(), 2);
-}
-
-#[test]
 fn a_reserved_pod_that_was_never_created_is_created_under_the_same_name() {
     let mut world = World::new(2, json!({}));
     world.crash_after(1);
@@ -405,58 +272,6 @@ fn a_reserved_pod_that_was_never_created_is_created_under_the_same_name() {
     let created: Vec<_> = world.created.iter().map(|(pod, _)| pod.clone()).collect();
     assert_eq!(created, reserved);
     assert_eq!(world.slices[0].records.len(), 2);
-}
-
-#[test]
-fn a_replaced_node_is_another_node() {
-    let mut world = World::new(2, json!({"completionPolicy": {"type": "Never"}}));
-    world.run_to_the_end();
-    assert!(!world.is(types::COMPLETE));
-    world.join("n0000");
-    world.run_to_the_end();
-    assert_eq!(world.creations_on("n0000"), 2);
-    assert_eq!(world.status["succeeded"], 3);
-    assert_eq!(
-        world.condition(types::RECONCILING).unwrap().1,
-        reasons::WAITING_FOR_NODES
-    );
-}
-
-#[test]
-fn a_pod_that_was_never_bound_to_a_vanished_node_is_reaped_and_frees_its_slot() {
-    let mut world = World::new(3, json!({"parallelism": 1}));
-    world.settle();
-    world.nodes.remove("n0000");
-    world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
-    assert_eq!(
-        world.attempts("n0000"),
-        [(Disrupted, results::NODE_GONE.to_owned())]
-    );
-    assert_eq!(world.status["done"], "2/2");
-    assert_eq!(world.status["refused"][0]["reason"], results::NODE_GONE);
-}
-
-#[test]
-fn a_pod_that_a_dead_node_never_lets_go_is_given_up_and_blocks_no_other() {
-    let mut world = World::new(2, json!({"parallelism": 1}));
-    world.start();
-    world.delete(&world.pod_on("n0000"));
-    world.settle();
-    assert_eq!(world.created.len(), 1, "it still holds its slot");
-    assert!(world.plan().wake.is_some());
-    world.pass(31 + NODE_LOST_AFTER.as_secs());
-    world.settle();
-    assert_eq!(
-        world.attempts("n0000"),
-        [(Unknown, results::NODE_LOST.to_owned())]
-    );
-    assert_eq!(world.creations_on("n0001"), 1, "the next node is served");
-    assert_eq!(
-        world.creations_on("n0000"),
-        1,
-        "not where the pod may still run"
-    );
 }
 
 #[test]
@@ -587,18 +402,6 @@ fn without_an_eligible_node_the_job_waits_and_says_so() {
     world.node("n0000").unschedulable = false;
     world.run_to_the_end();
     assert!(world.is(types::COMPLETE));
-}
-
-#[test]
-fn a_node_that_joins_while_the_job_runs_is_served_and_one_that_joins_later_is_not() {
-    let mut world = World::new(1, json!({}));
-    world.settle();
-    world.join("n0001");
-    world.run_to_the_end();
-    assert_eq!(world.created.len(), 2);
-    world.join("n0002");
-    world.run_to_the_end();
-    assert_eq!(world.created.len(), 2);
 }
 
 #[test]
@@ -743,50 +546,4 @@ fn a_refusal_holds_until_the_api_server_was_asked_again() {
         ["check_template"],
         "Stalled is not taken back before it was said again"
     );
-}
-
-#[test]
-fn a_job_that_waits_for_a_drained_node_says_so() {
-    let mut world = World::new(2, json!({}));
-    world.start();
-    world.cordon("n0000");
-    world.delete(&world.pod_on("n0000"));
-    world.run_to_the_end();
-    let waiting = Some((true, reasons::WAITING_FOR_INTERRUPTED_NODES.to_owned()));
-    assert_eq!(world.condition(types::RECONCILING), waiting);
-    let message = world.status["conditions"].to_string();
-    assert!(message.contains("n0000: NodeUnschedulable"), "{message}");
-}
-
-#[test]
-fn a_node_that_lets_no_pod_live_is_tried_less_and_less_often() {
-    let mut world = World::new(1, json!({}));
-    let mut waits = Vec::new();
-    for _ in 0..5 {
-        world.start();
-        world.delete(&world.pod_on("n0000"));
-        world.end_all();
-        world.settle();
-        let due = world
-            .plan()
-            .wake
-            .map_or(world.now, |wake| wake.max(world.now));
-        waits.push(due.duration_since(world.now).as_secs());
-        world.now = due;
-    }
-    assert_eq!(waits, [0, 10, 20, 40, 80]);
-}
-
-#[test]
-fn a_pod_that_exits_well_because_it_was_told_to_stop_has_not_done_its_work() {
-    let mut world = World::new(2, json!({}));
-    world.start();
-    world.delete(&world.pod_on("n0000"));
-    world.end("n0000", 0);
-    world.run_to_the_end();
-    assert_eq!(
-        world.attempts("n0000")[0],
-        (Disrupted, results::POD_DELETED.to_owned())
-    );
-    assert!(world.is(types::COMPLETE));
 }

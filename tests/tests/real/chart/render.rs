@@ -1,0 +1,255 @@
+//! What the chart renders and refuses; no cluster.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use carillon_testbed::carillon::{NAMESPACE, RELEASE, workspace};
+use carillon_testbed::tools;
+use serde_json::{Value, json};
+
+pub(super) fn helm(args: &[&str]) -> Output {
+    let mut command = Command::new(tools::helm().unwrap());
+    // Nothing of the person who runs the tests has a say.
+    let home = std::env::temp_dir().join("carillon-chart-tests-helm");
+    for kind in ["CACHE", "CONFIG", "DATA"] {
+        command.env(format!("HELM_{kind}_HOME"), home.join(kind));
+    }
+    command.env_remove("KUBECONFIG").args(args);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+pub(super) fn chart() -> String {
+    workspace().join("charts/carillon").display().to_string()
+}
+
+pub(super) fn said(output: &Output) -> String {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Values that between them turn everything on.
+pub(super) const EVERYTHING: &[&str] = &[
+    "--set=replicaCount=3",
+    "--set=image.registry=registry.example.com",
+    "--set=image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+    "--set=watchNamespaces={team-a,team-b}",
+    "--set=podPlacement=node-name",
+    "--set=kubeApi.qps=50,kubeApi.burst=100",
+    "--set=extraArgs={--max-pod-changes-per-sync=200}",
+    "--set=extraEnv[0].name=RUST_BACKTRACE,extraEnv[0].value=full",
+    "--set=commonLabels.team=platform",
+    "--set=rbac.aggregate.edit=true",
+    "--set=networkPolicy.enabled=true",
+    "--set=metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.interval=15s",
+    "--set=metrics.rules.enabled=true,metrics.rules.runbookBaseUrl=https://example.com/runbooks/",
+];
+
+/// The objects that the chart renders, without CRDs.
+pub(super) fn render(values: &[&str]) -> Vec<Value> {
+    let chart = chart();
+    let mut args = vec!["template", RELEASE, &chart, "--namespace", NAMESPACE];
+    args.push("--set=crds.install=false");
+    args.extend(values);
+    let output = helm(&args);
+    assert!(output.status.success(), "{values:?}: {}", said(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    objects.into_iter().filter(|o| !o.is_null()).collect()
+}
+
+pub(super) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let found = objects
+        .iter()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+pub(super) fn kinds(objects: &[Value]) -> BTreeSet<&str> {
+    objects
+        .iter()
+        .filter_map(|object| object["kind"].as_str())
+        .collect()
+}
+
+pub(super) fn texts(value: &Value) -> Vec<&str> {
+    let items = value.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn the_chart_passes_helm_lint_with_defaults_and_with_everything_on() {
+    let chart = chart();
+    for values in [&[], EVERYTHING] {
+        let mut args = vec!["lint", "--strict", &chart];
+        args.extend(values);
+        let output = helm(&args);
+        assert!(output.status.success(), "{}", said(&output));
+    }
+}
+
+#[test]
+fn the_defaults_render_two_hardened_replicas_and_no_monitoring_objects() {
+    let objects = render(&[]);
+    let expected = [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Deployment",
+        "Pod",
+        "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    ];
+    assert_eq!(kinds(&objects), expected.into());
+    let deployment = find(&objects, "Deployment", "carillon");
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(
+        pod["securityContext"]["seccompProfile"]["type"],
+        "RuntimeDefault"
+    );
+    assert_eq!(pod["priorityClassName"], "system-cluster-critical");
+    assert_eq!(
+        pod["topologySpreadConstraints"].as_array().unwrap().len(),
+        2
+    );
+    let container = &pod["containers"][0]["securityContext"];
+    assert_eq!(container["readOnlyRootFilesystem"], true);
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["capabilities"]["drop"], json!(["ALL"]));
+    let mounts = deployment.to_string();
+    assert!(!mounts.contains("hostPath") && !mounts.contains("hostNetwork"));
+}
+
+#[test]
+fn everything_on_renders_each_opt_in_object_with_its_values() {
+    let objects = render(EVERYTHING);
+    let kinds = kinds(&objects);
+    for kind in ["ServiceMonitor", "PrometheusRule", "NetworkPolicy"] {
+        assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
+    }
+    let deployment = find(&objects, "Deployment", "carillon");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let args = texts(&container["args"]);
+    for arg in [
+        "--namespaces=team-a,team-b",
+        "--pod-placement=node-name",
+        "--kube-api-qps=50",
+        "--kube-api-burst=100",
+        "--max-pod-changes-per-sync=200",
+    ] {
+        assert!(args.contains(&arg), "no {arg} in {args:?}");
+    }
+    let image = container["image"].as_str().unwrap();
+    assert!(image.starts_with("registry.example.com/carillon@sha256:"));
+    for object in &objects {
+        let labels = &object["metadata"]["labels"];
+        assert_eq!(labels["team"], "platform", "{object}");
+    }
+    let rule = find(&objects, "PrometheusRule", "carillon");
+    let alerts = fs::read_to_string(workspace().join("charts/carillon/files/alerts.yaml")).unwrap();
+    let alerts = alerts.replace(
+        "https://carillon.dev/docs/runbooks/",
+        "https://example.com/runbooks/",
+    );
+    let alerts: Value = serde_saphyr::from_str(&alerts).unwrap();
+    assert_eq!(rule["spec"], alerts, "the wrapped rules are the plain ones");
+}
+
+#[test]
+fn one_replica_without_election_gets_no_lease_and_no_budget() {
+    let objects = render(&["--set=replicaCount=1,leaderElection.enabled=false"]);
+    let roles = objects.iter().filter(|object| object["kind"] == "Role");
+    assert_eq!(roles.count(), 0);
+    assert!(!kinds(&objects).contains("PodDisruptionBudget"));
+    let deployment = find(&objects, "Deployment", "carillon").to_string();
+    assert!(deployment.contains("--leader-elect=false"));
+    assert!(!deployment.contains("--lease-"));
+}
+
+#[test]
+fn an_unknown_value_is_refused_by_its_name() {
+    for (value, name) in [
+        ("replicas=3", "replicas"),
+        ("leaderElection.leaseDuraton=5s", "leaseDuraton"),
+        ("metrics.serviceMonitor.enable=true", "enable"),
+        ("image.tags=1", "tags"),
+        ("podDisruptionBudget.minAvailable=1", "minAvailable"),
+    ] {
+        let chart = chart();
+        let output = helm(&["template", &chart, "--set", value]);
+        let text = said(&output);
+        assert!(!output.status.success(), "{value} is accepted");
+        assert!(text.contains(&format!("'{name}' not allowed")), "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_refused_by_its_path() {
+    for (values, words) in [
+        (&["--set=logLevel=loud"][..], &["logLevel"][..]),
+        (&["--set=replicaCount=-1"], &["replicaCount"]),
+        (&["--set=podPlacement=kubelet"], &["podPlacement"]),
+        (&["--set=image.digest=latest"], &["image", "digest"]),
+        (&["--set=http.port=70000"], &["http", "port"]),
+        (&["--set=watchNamespaces={Team_A}"], &["watchNamespaces"]),
+        (
+            &["--set=leaderElection.enabled=false"],
+            &["replicaCount above 1 needs leaderElection.enabled=true"],
+        ),
+        (
+            &["--set=serviceAccount.create=false"],
+            &["needs serviceAccount.name"],
+        ),
+        (&["--set=kubeApi.burst=5"], &["needs kubeApi.qps"]),
+        (
+            &["--set=metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true"],
+            &["scrape every series twice"],
+        ),
+        (
+            &["--set=metrics.serviceMonitor.enabled=true,metrics.service.enabled=false"],
+            &["needs metrics.service.enabled=true"],
+        ),
+    ] {
+        let chart = chart();
+        let mut args = vec!["template", &chart];
+        args.extend(values);
+        let output = helm(&args);
+        let text = said(&output);
+        assert!(!output.status.success(), "{values:?} is accepted");
+        for word in words {
+            assert!(text.contains(word), "{values:?}: no {word:?} in {text}");
+        }
+    }
+}
+
+#[test]
+fn no_role_of_the_chart_has_a_wildcard_or_reaches_secrets_or_rbac() {
+    for values in [&[], EVERYTHING] {
+        for object in render(values) {
+            for rule in object["rules"].as_array().into_iter().flatten() {
+                for field in ["apiGroups", "resources", "verbs", "nonResourceURLs"] {
+                    for word in texts(&rule[field]) {
+                        assert!(!word.contains('*'), "{rule}");
+                    }
+                }
+                for resource in texts(&rule["resources"]) {
+                    let fine = [
+                        "nodes",
+                        "pods",
+                        "broadcastjobs",
+                        "broadcastjobs/status",
+                        "broadcastjobs/finalizers",
+                        "noderesultslices",
+                        "events",
+                        "leases",
+                    ];
+                    assert!(fine.contains(&resource), "{rule}");
+                }
+            }
+        }
+    }
+}
