@@ -8,7 +8,7 @@ use carillon_testbed::{AuditEvent, Cluster, Config, Operator, Options, wait};
 use serde_json::{Value, json};
 
 /// How long anything may take here. Nothing waits this long unless it is broken.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_mins(2);
 const EVERY: Duration = Duration::from_millis(100);
 
 /// A cluster with an operator that all tests of behaviour use side by side; each brings nodes of

@@ -112,6 +112,8 @@ fn report(done: &[Done], total: Duration) {
     if let Some(real) = done.iter().find(|done| done.stage == Stage::Real) {
         println!("{} tests passed against a real API server", real.tests);
     }
+    let passed: usize = done.iter().map(|done| done.tests).sum();
+    println!("{passed} passed, 0 failed");
 }
 
 fn build_tools() -> Result<()> {

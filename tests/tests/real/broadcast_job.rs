@@ -400,14 +400,11 @@ fn parallelism_is_never_exceeded() {
             .request_object
             .as_ref()
             .and_then(|body| body.pointer("/status/phase"));
-        match (event.verb.as_str(), event.subresource.as_str()) {
-            ("create", "") => changes.push((event.received.clone(), 1)),
-            (_, "status") if phase.is_some_and(|phase| phase == "Succeeded") => {
-                if ended.insert(event.name.clone()) {
-                    changes.push((event.stage_time.clone(), -1));
-                }
-            }
-            _ => {}
+        let succeeded = phase.is_some_and(|phase| phase == "Succeeded");
+        if event.verb == "create" && event.subresource.is_empty() {
+            changes.push((event.received.clone(), 1));
+        } else if event.subresource == "status" && succeeded && ended.insert(event.name.clone()) {
+            changes.push((event.stage_time.clone(), -1));
         }
     }
     changes.sort();

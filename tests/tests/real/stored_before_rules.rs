@@ -28,6 +28,70 @@ fn permissive(crd: &str) -> Value {
     crd
 }
 
+/// Jobs with one value each that today's rules refuse, and what their condition has to name.
+const VALUES: [(&str, &str, &str, &str); 12] = [
+    ("negative", "/parallelism", "-1", "spec.parallelism"),
+    ("percent", "/parallelism", "\"50%%\"", "spec.parallelism"),
+    (
+        "huge",
+        "/parallelism",
+        "9223372036854775807",
+        "spec.parallelism",
+    ),
+    (
+        "policy",
+        "/failurePolicy",
+        r#"{"type": "Retry"}"#,
+        "spec.failurePolicy.type",
+    ),
+    (
+        "completion",
+        "/completionPolicy",
+        r#"{"type": "Often"}"#,
+        "spec.completionPolicy.type",
+    ),
+    (
+        "deadline",
+        "/completionPolicy/activeDeadlineSeconds",
+        "-5",
+        "activeDeadlineSeconds",
+    ),
+    ("float", "/parallelism", "1.5", UNWRITABLE),
+    ("number", "/completionPolicy/type", "7", UNWRITABLE),
+    ("text", "/template", "\"a pod, please\"", UNWRITABLE),
+    ("no-template", "/template", "null", "spec.template"),
+    (
+        "always",
+        "/template/spec/restartPolicy",
+        "\"Always\"",
+        "restartPolicy",
+    ),
+    (
+        "pinned",
+        "/template/spec/nodeName",
+        "\"node-0000\"",
+        "nodeName",
+    ),
+];
+
+fn corpus(good: impl Fn(&str) -> Value) -> Vec<(Value, &'static str)> {
+    let broken = |&(name, field, value, said): &(&str, &str, &str, &'static str)| {
+        let mut job = good(name);
+        set(
+            &mut job["spec"],
+            field,
+            serde_json::from_str(value).unwrap(),
+        );
+        (job, said)
+    };
+    let mut corpus: Vec<_> = VALUES.iter().map(broken).collect();
+    let mut no_spec = good("no-spec");
+    no_spec.as_object_mut().unwrap().remove("spec");
+    corpus.push((no_spec, "spec.template"));
+    corpus.push((good(&"a".repeat(253)), "metadata.name"));
+    corpus
+}
+
 #[test]
 fn what_was_stored_before_the_rules_stalls_alone() {
     let cluster = lab::cluster("stored", 3);
@@ -40,67 +104,7 @@ fn what_was_stored_before_the_rules_stalls_alone() {
         .unwrap();
 
     let good = |job: &str| bench.job(job, &json!({}), &json!({}));
-    let mut corpus: Vec<(Value, &str)> = Vec::new();
-    let mut bad = |name: &str, field: &str, value: Value, said: &'static str| {
-        let mut job = good(name);
-        *job.pointer_mut("/spec")
-            .unwrap()
-            .pointer_mut(field)
-            .unwrap_or(&mut Value::Null) = Value::Null;
-        set(&mut job["spec"], field, value);
-        corpus.push((job, said));
-    };
-    bad("negative", "/parallelism", json!(-1), "spec.parallelism");
-    bad("percent", "/parallelism", json!("50%%"), "spec.parallelism");
-    bad(
-        "huge",
-        "/parallelism",
-        json!(9_223_372_036_854_775_807_i64),
-        "spec.parallelism",
-    );
-    bad(
-        "policy",
-        "/failurePolicy",
-        json!({"type": "Retry"}),
-        "spec.failurePolicy.type",
-    );
-    bad(
-        "completion",
-        "/completionPolicy",
-        json!({"type": "Sometimes"}),
-        "spec.completionPolicy.type",
-    );
-    bad(
-        "deadline",
-        "/completionPolicy",
-        json!({"activeDeadlineSeconds": -5}),
-        "activeDeadlineSeconds",
-    );
-    bad("float", "/parallelism", json!(1.5), UNWRITABLE);
-    bad(
-        "number",
-        "/completionPolicy",
-        json!({"type": 7}),
-        UNWRITABLE,
-    );
-    bad("text", "/template", json!("a pod, please"), UNWRITABLE);
-    bad("no-template", "/template", json!(null), "spec.template");
-    bad(
-        "always",
-        "/template/spec/restartPolicy",
-        json!("Always"),
-        "restartPolicy",
-    );
-    bad(
-        "pinned",
-        "/template/spec/nodeName",
-        json!("node-0000"),
-        "nodeName",
-    );
-    let mut no_spec = good("no-spec");
-    no_spec.as_object_mut().unwrap().remove("spec");
-    corpus.push((no_spec, "spec.template"));
-    corpus.push((good(&"a".repeat(253)), "metadata.name"));
+    let corpus = corpus(good);
     for (job, _) in &corpus {
         cluster
             .kubectl_stdin(["create", "--validate=false", "-f", "-"], &job.to_string())
