@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use carillon_api::condition::reasons;
 
+use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request;
@@ -41,6 +42,8 @@ pub struct Applied {
     pub failed: Option<(&'static str, SendError)>,
     /// A step that the later ones rely on failed, so that those were not tried.
     pub stopped: bool,
+    /// The plan grew too old before all of it was sent.
+    pub expired: bool,
     /// The plan was made from a state that is no longer the current one.
     pub conflict: bool,
 }
@@ -292,6 +295,11 @@ impl Applied {
     }
 
     fn fail(&mut self, word: &'static str, error: SendError) {
+        if matches!(error, SendError::NotSent(NotSent::Expired)) {
+            // Nothing is wrong but the server is slow: the rest is planned anew.
+            self.expired = true;
+            return;
+        }
         if let Some(status) = error.refused() {
             self.conflict |= status.code == 409;
             if word == "create_pod" {
@@ -357,4 +365,48 @@ fn is_terminating(status: &kube::core::Status) -> bool {
 /// The API server repeats what users wrote.
 fn printable(message: &str) -> String {
     carillon_plan::pod::printable(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, message: &str) -> SendError {
+        let mut status = kube::core::Status::failure(message, "");
+        status.code = code;
+        SendError::Refused(Box::new(status))
+    }
+
+    #[test]
+    fn an_expired_plan_is_no_failure_that_the_job_has_to_wait_for() {
+        let mut applied = Applied::default();
+        applied.fail("create_pod", SendError::NotSent(NotSent::Expired));
+        assert!(applied.expired && applied.failed.is_none());
+    }
+
+    #[test]
+    fn a_full_quota_is_told_from_other_refusals_of_a_pod() {
+        for (message, reason) in [
+            (
+                "pods \"p\" is forbidden: exceeded quota: q",
+                reasons::QUOTA_EXCEEDED,
+            ),
+            ("denied the request: no", reasons::POD_CREATION_FAILING),
+        ] {
+            let mut applied = Applied::default();
+            applied.fail("create_pod", refused(403, message));
+            assert!(matches!(
+                applied.answers.as_slice(),
+                [Answer::CreationRefused(refused)] if refused.reason == reason
+            ));
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_gone_or_has_changed_leaves_nothing_to_delete() {
+        for code in [404, 409] {
+            assert!(settled::<()>(Err(refused(code, ""))).unwrap().is_none());
+        }
+        assert!(settled::<()>(Err(refused(403, ""))).is_err());
+    }
 }

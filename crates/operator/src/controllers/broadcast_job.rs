@@ -308,13 +308,13 @@ impl BroadcastJobs {
         }
         self.publish(job, notes, &applied);
         let failed = applied.failed.is_some();
-        let conflict = applied.conflict;
+        let (conflict, expired) = (applied.conflict, applied.expired);
         let answered = self.remember(uid, applied);
         if conflict {
             Next::After(CONFLICT_RETRY)
         } else if failed {
             Next::Failed
-        } else if again || answered {
+        } else if again || answered || expired {
             Next::After(Duration::ZERO)
         } else {
             Next::Wait(wake)
