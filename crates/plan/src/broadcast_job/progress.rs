@@ -221,7 +221,7 @@ impl<'a> Progress<'a> {
         {
             self.next_lost = Some(self.next_lost.map_or(lost, |known| known.min(lost)));
         }
-        (record.pod_uid.is_none() || record.started != pod.started).then(|| Record {
+        record.pod_uid.is_none().then(|| Record {
             pod_uid: Some(pod.uid),
             started: pod.started,
             ..record.clone()
