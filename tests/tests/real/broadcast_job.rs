@@ -360,6 +360,12 @@ fn a_crash_looping_pod_is_stopped_at_its_limit() {
     );
     let attempts = bench.attempts("fix", &bench.nodes[0]);
     assert_eq!(attempts[0].2, "RestartLimitExceeded", "{attempts:?}");
+    let results = bench.results("fix");
+    let failed = results.iter().find(|r| r["state"] == "Failed").unwrap();
+    assert_eq!(
+        failed["exitCode"], 2,
+        "of the crash, not of the kill: {failed}"
+    );
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl SlimPod {
                 .find_map(|c| c.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
                 .map(|reason| strings.share(reason)),
             started: counted().filter_map(started).min(),
-            end: end(status, counted()),
+            end: end(status, counted(), deletion.is_some()),
         };
         Some((self.metadata.name.as_str().into(), row))
     }
@@ -171,25 +171,30 @@ fn started(container: &ContainerStatus) -> Option<Timestamp> {
 }
 
 /// The last words: of the first container that failed, else of the last that ended.
+///
+/// A container that was killed because its pod was deleted tells nothing; if it had failed before
+/// and been restarted, that earlier failure does.
 fn end<'a>(
     status: &PodStatus,
     containers: impl Iterator<Item = &'a ContainerStatus>,
+    deleted: bool,
 ) -> Option<Box<End>> {
-    let mut ends: Vec<&Terminated> = containers
-        .filter_map(|container| {
-            let now = container
-                .state
-                .as_ref()
-                .and_then(|state| state.terminated.as_ref());
-            now.or_else(|| container.last_state.as_ref()?.terminated.as_ref())
-        })
-        .collect();
+    let mut finished = None;
+    let mut ends: Vec<&Terminated> = Vec::new();
+    for container in containers {
+        let ended = |state: &'a Option<ContainerState>| state.as_ref()?.terminated.as_ref();
+        let (now, before) = (ended(&container.state), ended(&container.last_state));
+        finished = finished.max(now.or(before).and_then(|end| end.finished_at));
+        let killed = deleted && now.is_some_and(|end| matches!(end.exit_code, 137 | 143));
+        ends.extend(if killed {
+            before.or(now)
+        } else {
+            now.or(before)
+        });
+    }
     ends.sort_by_key(|end| end.finished_at);
-    let finished = ends.last().and_then(|end| end.finished_at);
-    let telling = ends
-        .iter()
-        .find(|end| end.exit_code != 0)
-        .or_else(|| ends.last());
+    let failed = ends.iter().find(|end| end.exit_code != 0);
+    let telling = failed.or_else(|| ends.last());
     if telling.is_none() && status.reason.is_empty() {
         return None;
     }
@@ -267,5 +272,21 @@ mod tests {
                 pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status})).disrupted
             );
         }
+    }
+
+    #[test]
+    fn a_crash_looping_pod_that_was_stopped_keeps_the_exit_code_of_its_crash() {
+        let row = pod(json!({
+            "metadata": {"name": "p", "uid": UID, "deletionTimestamp": "2026-01-01T00:00:30Z"},
+            "status": {"phase": "Failed", "containerStatuses": [{
+                "name": "c", "restartCount": 3,
+                "state": {"terminated": {"exitCode": 143, "finishedAt": "2026-01-01T00:00:09Z"}},
+                "lastState": {"terminated": {"exitCode": 2, "message": "no config",
+                    "finishedAt": "2026-01-01T00:00:05Z"}},
+            }]},
+        }));
+        let end = row.end.unwrap();
+        assert_eq!((end.exit_code, &*end.message), (Some(2), "no config"));
+        assert_eq!(end.finished, Some("2026-01-01T00:00:09Z".parse().unwrap()));
     }
 }
