@@ -42,6 +42,30 @@ pub struct PodRow {
     pub end: Option<Box<End>>,
 }
 
+impl PodRow {
+    /// Keeps what an earlier state of the same pod said and this one no longer does: that it was
+    /// deleted while it ran, and how its container failed before the kill.
+    pub fn remember(&mut self, earlier: &Self) {
+        self.interrupted |= earlier.interrupted;
+        let (Some(end), Some(before)) = (&mut self.end, &earlier.end) else {
+            return;
+        };
+        let failed = before
+            .exit_code
+            .is_some_and(|code| code != 0 && !is_kill(code));
+        if failed && self.deletion.is_some() && end.exit_code.is_some_and(is_kill) {
+            end.exit_code = before.exit_code;
+            end.reason.clone_from(&before.reason);
+            end.message.clone_from(&before.message);
+        }
+    }
+}
+
+/// Exit codes of SIGKILL and SIGTERM.
+pub fn is_kill(exit_code: i32) -> bool {
+    matches!(exit_code, 137 | 143)
+}
+
 /// A deletion under way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Deletion {
@@ -160,7 +184,7 @@ fn interrupted(pod: &PodRow) -> bool {
         return pod.interrupted;
     };
     // Times are whole seconds. Within the same one, the exit code of a kill decides.
-    let killed = matches!(end.exit_code, Some(137 | 143));
+    let killed = end.exit_code.is_some_and(is_kill);
     pod.interrupted
         || end
             .finished
@@ -329,6 +353,25 @@ mod tests {
                 "{what}"
             );
         }
+    }
+
+    #[test]
+    fn a_kill_does_not_hide_how_the_container_failed_before() {
+        let crash = failed_at(5);
+        let mut killed = deleted(failed_at(50), 40);
+        killed.end = Some(Box::new(End {
+            exit_code: Some(143),
+            ..End::default()
+        }));
+        killed.remember(&crash);
+        assert_eq!(killed.end.unwrap().exit_code, Some(3));
+        let mut own = failed_at(50);
+        own.end = Some(Box::new(End {
+            exit_code: Some(143),
+            ..End::default()
+        }));
+        own.remember(&crash);
+        assert_eq!(own.end.unwrap().exit_code, Some(143), "nobody deleted it");
     }
 
     #[test]

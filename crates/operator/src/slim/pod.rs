@@ -1,7 +1,7 @@
 //! Pods, without what only the kubelet needs.
 
 use carillon_api::names::FINALIZER_RESULT_TRACKING;
-use carillon_plan::pod::{Deletion, End, PodPhase, PodRow, printable};
+use carillon_plan::pod::{Deletion, End, PodPhase, PodRow, is_kill, printable};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -185,7 +185,7 @@ fn end<'a>(
         let ended = |state: &'a Option<ContainerState>| state.as_ref()?.terminated.as_ref();
         let (now, before) = (ended(&container.state), ended(&container.last_state));
         finished = finished.max(now.or(before).and_then(|end| end.finished_at));
-        let killed = deleted && now.is_some_and(|end| matches!(end.exit_code, 137 | 143));
+        let killed = deleted && now.is_some_and(|end| is_kill(end.exit_code));
         ends.extend(if killed {
             before.or(now)
         } else {

@@ -55,7 +55,7 @@ impl Row for SlimPod {
         });
         let changed = match of_job.pods.get(&name).filter(|old| old.uid == row.uid) {
             Some(old) => {
-                row.interrupted |= old.interrupted;
+                row.remember(old);
                 PodRow {
                     rv: row.rv,
                     ..old.clone()
