@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
 use anyhow::{Context, Result};
 use carillon_testbed::{AuditEvent, Cluster};
+use serde::Serialize;
 use serde_json::Value;
 
 /// A place in the audit log.
@@ -76,9 +77,19 @@ pub(super) fn nodes_bound(events: &[AuditEvent], namespace: &str) -> BTreeSet<St
     bindings.filter_map(node).collect()
 }
 
-/// Seconds from the request that created `resource` to the answer to the write that made it
-/// Complete; both by the API server's clock.
-pub(super) fn seconds_to_complete(events: &[AuditEvent], resource: &str) -> Result<f64> {
+/// Seconds from the request that created the job; all by the API server's clock.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Timeline {
+    pub(super) last_pod_created: f64,
+    pub(super) last_pod_bound: f64,
+    /// When the last pod had ended: the kubelets' last write.
+    pub(super) last_pod_ended: f64,
+    /// The answer to the write that made the job Complete.
+    pub(super) complete: f64,
+}
+
+/// When what happened to the job of kind `resource` and to the pods of its namespace.
+pub(super) fn timeline(events: &[AuditEvent], resource: &str, namespace: &str) -> Result<Timeline> {
     let of_kind = || events.iter().filter(|event| event.resource == resource);
     let created = of_kind()
         .find(|event| event.verb == "create")
@@ -87,7 +98,25 @@ pub(super) fn seconds_to_complete(events: &[AuditEvent], resource: &str) -> Resu
     let completed = of_kind()
         .find(complete)
         .context("no write made it Complete")?;
-    Ok(seconds_of_day(&completed.stage_time)? - seconds_of_day(&created.received)?)
+    let start = seconds_of_day(&created.received)?;
+    let pods = || {
+        events
+            .iter()
+            .filter(|e| e.resource == "pods" && e.namespace == namespace)
+    };
+    let last = |verb: &str, subresource: &str| {
+        let mut wanted = pods().filter(|e| e.verb == verb && e.subresource == subresource);
+        let last = wanted
+            .next_back()
+            .with_context(|| format!("no {verb} of pods/{subresource}"))?;
+        anyhow::Ok(seconds_of_day(&last.stage_time)? - start)
+    };
+    Ok(Timeline {
+        last_pod_created: last("create", "")?,
+        last_pod_bound: last("create", "binding")?,
+        last_pod_ended: last("patch", "status")?,
+        complete: seconds_of_day(&completed.stage_time)? - start,
+    })
 }
 
 /// Whether the condition Complete is anywhere in a body: an object, or a patch of any kind.

@@ -26,6 +26,13 @@ const CLIENT_LIMITS: [&str; 3] = [
     "--kube-api-burst=1000",
     "--concurrent-job-syncs=5",
 ];
+const CONTROL_PLANE: [Component; 5] = [
+    Component::Etcd,
+    Component::ApiServer,
+    Component::ControllerManager,
+    Component::Scheduler,
+    Component::Kwok,
+];
 /// Before a run: what the last one left to do is done. After it: the last finalizers go.
 const SETTLE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(2);
@@ -52,7 +59,7 @@ pub(super) fn run(args: &super::Run) -> Result<ExitCode> {
 }
 
 fn measure_all(args: &super::Run, interrupt: &Interrupt) -> Result<Report> {
-    eprintln!("building the operator in the release profile (the first time: about 3 minutes)");
+    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
     carillon::build(Profile::Release)?;
     interrupt.check()?;
     eprintln!("starting a cluster with {} nodes", args.nodes);
@@ -76,8 +83,12 @@ fn measure_all(args: &super::Run, interrupt: &Interrupt) -> Result<Report> {
             eprint!("round {round}, {kind}: ");
             let sample = measure(&cluster, &operator, kind, round, args.nodes)?;
             eprintln!(
-                "{:.2}s wall, {:.2}s CPU, {} pods on {} nodes",
-                sample.wall_seconds, sample.cpu_seconds, sample.pods_created, sample.nodes_bound
+                "{:.2}s wall, {:.2}s CPU, {} pods on {} nodes; others on this machine {:.0}s CPU",
+                sample.wall_seconds,
+                sample.cpu_seconds,
+                sample.pods_created,
+                sample.nodes_bound,
+                sample.stranger_cpu_seconds
             );
             samples.push(sample);
             interrupt.check()?;
@@ -102,11 +113,18 @@ struct Costs {
     controller_manager: Usage,
     operator: Usage,
     apiserver: Usage,
+    /// CPU seconds of the whole control plane, kwok included.
+    cluster: f64,
+    /// CPU seconds of everything on the machine.
+    machine: f64,
 }
 
 impl Costs {
     fn now(cluster: &Cluster, operator: &Operator) -> Result<Self> {
+        let cpu = |component| Ok(cluster.usage(component)?.cpu_seconds);
         Ok(Self {
+            cluster: CONTROL_PLANE.into_iter().map(cpu).sum::<Result<f64>>()?,
+            machine: machine::busy_seconds()?,
             controller_manager: cluster.usage(Component::ControllerManager)?,
             operator: operator.usage()?,
             apiserver: cluster.usage(Component::ApiServer)?,
@@ -147,14 +165,19 @@ fn measure(
     } else {
         (after.controller_manager, "jobs")
     };
+    let timeline = api_writes::timeline(&events, resource, NAMESPACE)?;
     let writes = api_writes::by_verb(&events, |user| is_server(user, is_ours));
     Ok(Sample {
         kind,
         round,
-        wall_seconds: api_writes::seconds_to_complete(&events, resource)?,
+        wall_seconds: timeline.complete,
+        timeline,
         cpu_seconds: if is_ours { ours } else { theirs },
         bystander_cpu_seconds: if is_ours { theirs } else { ours },
         apiserver_cpu_seconds: spent(|c| c.apiserver),
+        stranger_cpu_seconds: (after.machine - before.machine)
+            - (after.cluster - before.cluster)
+            - ours,
         peak_rss_bytes: server.peak_rss_bytes,
         writes_per_pod: writes.values().sum::<usize>() as f64 / nodes as f64,
         writes,

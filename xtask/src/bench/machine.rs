@@ -4,8 +4,12 @@ use std::fs;
 use std::process::Command;
 use std::thread::available_parallelism;
 
+use anyhow::{Context, Result};
 use carillon_testbed::Cluster;
 use serde_json::Value;
+
+/// Linux reports CPU time to user space in hundredths of a second on every architecture.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// One line: processor, memory, kernel, versions.
 pub(super) fn line(cluster: &Cluster) -> String {
@@ -21,6 +25,22 @@ pub(super) fn line(cluster: &Cluster) -> String {
         kubernetes(cluster),
         said("git", &["describe", "--always", "--dirty"]),
     )
+}
+
+/// CPU seconds that everything on this machine has used since it was started.
+pub(super) fn busy_seconds() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
+    let total = stat.lines().next().context("/proc/stat is empty")?;
+    let ticks = total
+        .split_whitespace()
+        .skip(1)
+        .map_while(|ticks| ticks.parse::<u64>().ok());
+    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user already.
+    let busy = ticks
+        .take(8)
+        .enumerate()
+        .filter(|(field, _)| ![3, 4].contains(field));
+    Ok(busy.map(|(_, ticks)| ticks).sum::<u64>() as f64 / TICKS_PER_SECOND)
 }
 
 fn field(path: &str, key: &str) -> String {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::api_writes::Timeline;
+
 /// One run of one of the two.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
@@ -17,6 +19,9 @@ pub(super) struct Sample {
     /// Of the other one meanwhile.
     pub(super) bystander_cpu_seconds: f64,
     pub(super) apiserver_cpu_seconds: f64,
+    /// Of all processes that are not part of this: much of it spoils the figures.
+    pub(super) stranger_cpu_seconds: f64,
+    pub(super) timeline: Timeline,
     /// Highest resident set of the process that served it, since its start.
     pub(super) peak_rss_bytes: u64,
     /// Stored writes of the one that served it, by verb and resource; events are not audited.
@@ -93,18 +98,19 @@ impl Report {
         println!("{}", self.machine);
         println!();
         println!(
-            "| round | kind | wall s | CPU s | CPU s of the other | API server CPU s | peak RSS MB | writes per pod | pods | nodes |"
+            "| round | kind | wall s | CPU s | CPU s of the other | API server CPU s | strangers' CPU s | peak RSS MB | writes per pod | pods | nodes |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|---|---|");
         for s in &self.samples {
             println!(
-                "| {} | {} | {:.2} | {:.2} | {:.2} | {:.1} | {:.0} | {:.3} | {} | {} |",
+                "| {} | {} | {:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.0} | {:.3} | {} | {} |",
                 s.round,
                 s.kind,
                 s.wall_seconds,
                 s.cpu_seconds,
                 s.bystander_cpu_seconds,
                 s.apiserver_cpu_seconds,
+                s.stranger_cpu_seconds,
                 s.peak_rss_bytes as f64 / 1e6,
                 s.writes_per_pod,
                 s.pods_created,
@@ -128,8 +134,27 @@ impl Report {
                 rounds.join(" ")
             );
         }
+        self.print_timelines();
         self.print_writes();
         self.print_bytes();
+    }
+
+    fn print_timelines(&self) {
+        println!();
+        println!("| round | kind | last pod created s | bound | ended | Complete |");
+        println!("|---|---|---|---|---|---|");
+        for Sample {
+            round,
+            kind,
+            timeline: t,
+            ..
+        } in &self.samples
+        {
+            println!(
+                "| {round} | {kind} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                t.last_pod_created, t.last_pod_bound, t.last_pod_ended, t.complete
+            );
+        }
     }
 
     fn print_writes(&self) {
