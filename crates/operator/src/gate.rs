@@ -119,13 +119,6 @@ impl Gate {
         Passage::Overdue
     }
 
-    /// The last version of `kind` written for `uid`.
-    pub fn last_written(&self, uid: Uid, kind: Kind) -> u64 {
-        self.written
-            .get(&uid)
-            .map_or(0, |written| written.versions.of(kind))
-    }
-
     /// Forgets an object that is gone.
     pub fn forget(&mut self, uid: Uid) {
         self.written.remove(&uid);

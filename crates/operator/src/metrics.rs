@@ -14,6 +14,19 @@ use prometheus::{
     TextEncoder, core::Collector, exponential_buckets,
 };
 
+/// Values of the label `state` of `carillon_broadcastjob_nodes`.
+pub const NODE_STATES: [&str; 6] = [
+    "eligible",
+    "refused",
+    "active",
+    "succeeded",
+    "failed",
+    "waiting",
+];
+
+/// Values of the label `phase` of `carillon_broadcastjob_jobs`.
+pub const JOB_PHASES: [&str; 5] = ["running", "paused", "completed", "failed", "stalled"];
+
 /// Sets gauges just before they are read; must not block.
 type BeforeScrape = Box<dyn Fn(&Metrics) + Send + Sync>;
 
@@ -186,17 +199,10 @@ impl Metrics {
         for result in ["succeeded", "failed"] {
             self.broadcastjob_pod_creation.with_label_values(&[result]);
         }
-        for state in [
-            "eligible",
-            "refused",
-            "active",
-            "succeeded",
-            "failed",
-            "waiting",
-        ] {
+        for state in NODE_STATES {
             self.broadcastjob_nodes.with_label_values(&[state]);
         }
-        for phase in ["running", "paused", "completed", "failed", "stalled"] {
+        for phase in JOB_PHASES {
             self.broadcastjob_jobs.with_label_values(&[phase]);
         }
         self.gate_wait.with_label_values(&[CONTROLLER]);

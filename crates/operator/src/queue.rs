@@ -115,20 +115,6 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         }
     }
 
-    /// Counts a failure of `key`, adds it after its back-off and returns that.
-    pub fn add_rate_limited(&self, key: K) -> Duration {
-        let mut state = self.0.lock();
-        let delay = state.queue.add_rate_limited(key, now());
-        self.0.retries.inc();
-        self.0.changed_while(state, true);
-        delay
-    }
-
-    /// Clears the failures of `key`.
-    pub fn forget(&self, key: &K) {
-        self.0.lock().queue.forget(key);
-    }
-
     /// Clears failures and the delayed add of `key`, for an object that is gone.
     pub fn drop_key(&self, key: &K) {
         self.0.lock().queue.drop_key(key);

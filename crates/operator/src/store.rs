@@ -58,11 +58,6 @@ impl Tables {
         self.pods.get(&job)
     }
 
-    /// Uids of jobs that have pods.
-    pub fn owners(&self) -> impl Iterator<Item = Uid> {
-        self.pods.keys().copied()
-    }
-
     /// The result slices of a job.
     pub fn ledger(&self, job: Uid) -> Option<&Ledger> {
         self.slices.get(&job)

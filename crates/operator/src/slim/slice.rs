@@ -126,4 +126,41 @@ mod tests {
         entry["state"] = json!("Teleported");
         assert!(slice(&entry).unwrap_err().contains("cannot read"));
     }
+
+    #[test]
+    fn a_result_is_read_as_the_planner_wrote_it() {
+        let uid: carillon_plan::Uid = UID.parse().unwrap();
+        for (state, pod_uid) in [
+            (NodeState::Started, None),
+            (NodeState::Started, Some(uid)),
+            (NodeState::Succeeded, Some(uid)),
+            (NodeState::Failed, Some(uid)),
+            (NodeState::Disrupted, Some(uid)),
+            (NodeState::Unknown, Some(uid)),
+            (NodeState::Skipped, None),
+        ] {
+            let record = Record {
+                node: "n1".into(),
+                node_uid: uid,
+                attempt: 2,
+                state,
+                pod: "fix-abc".into(),
+                pod_uid,
+                reason: "PodDeleted".into(),
+                exit_code: Some(3),
+                started: Some(Timestamp::from_second(1_700_000_000).unwrap()),
+                finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
+                message: "no space left".into(),
+            };
+            let stored = json!({
+                "metadata": {"labels": {LABEL_SLICE_INDEX: "0"}},
+                "results": [record.write()],
+            });
+            let slice: SlimSlice = serde_json::from_value(stored).unwrap();
+            assert_eq!(
+                slice.row(&mut Interner::default()).unwrap().records,
+                [record]
+            );
+        }
+    }
 }

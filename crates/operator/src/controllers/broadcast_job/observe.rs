@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use carillon_plan::broadcast_job::Job;
 
 use crate::gate::Kind;
-use crate::metrics::Metrics;
+use crate::metrics::{JOB_PHASES, Metrics, NODE_STATES};
 use crate::store::Store;
 
 /// Sets the gauges that are counted when somebody looks.
@@ -21,19 +21,8 @@ pub fn measure(store: &Store, metrics: &Metrics) {
             .with_label_values(&[kind.word()])
             .set(bytes as i64);
     }
-    let mut nodes: HashMap<&str, i64> = [
-        "eligible",
-        "refused",
-        "active",
-        "succeeded",
-        "failed",
-        "waiting",
-    ]
-    .map(|state| (state, 0))
-    .into();
-    let mut phases: HashMap<&str, i64> = ["running", "paused", "completed", "failed", "stalled"]
-        .map(|phase| (phase, 0))
-        .into();
+    let mut nodes: HashMap<&str, i64> = NODE_STATES.map(|state| (state, 0)).into();
+    let mut phases: HashMap<&str, i64> = JOB_PHASES.map(|phase| (phase, 0)).into();
     let mut refused: HashMap<String, i64> = HashMap::new();
     for job in tables.jobs() {
         *phases.entry(phase(job)).or_default() += 1;
