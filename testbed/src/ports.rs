@@ -63,7 +63,10 @@ fn outgoing_range_start() -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::wait;
 
     #[test]
     fn ports_are_different_and_free() {
@@ -72,6 +75,12 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), 8);
-        assert!(ports.iter().all(|port| is_free(*port)), "{ports:?}");
+        // A test beside this one that forks holds our listeners until its child has executed.
+        let all_free = || Ok(ports.iter().all(|port| is_free(*port)).then_some(()));
+        let (limit, every) = (Duration::from_secs(10), Duration::from_millis(5));
+        wait::until("the ports are free", limit, every, all_free, || {
+            format!("{ports:?}")
+        })
+        .expect("free ports");
     }
 }
