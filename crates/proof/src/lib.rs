@@ -1,0 +1,1 @@
+//! The real operator in a simulated cluster, under every fault, judged by the oracle.

@@ -1,0 +1,1 @@
+//! What would happen: an in-memory API server, scheduler, kubelet and clock.
