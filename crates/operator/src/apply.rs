@@ -76,7 +76,7 @@ pub struct Means<'a> {
 
 /// Carries out `plan` for `job`.
 pub async fn apply(means: Means<'_>, job: &Job, plan: Plan, now: Timestamp) -> Applied {
-    let not_after = BootTime::now().after(PLAN_LIFE);
+    let not_after = means.writes.clock().boot().after(PLAN_LIFE);
     let mut applied = Applied::default();
     for step in plan.steps {
         let run = Run {

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use prometheus::IntCounter;
 use serde_json::json;
@@ -179,7 +180,11 @@ impl EventWriter {
         let request = http::Request::post(path)
             .header(http::header::CONTENT_TYPE, "application/json")
             .header(http::header::ACCEPT, crate::writes::ACCEPT_METADATA)
-            .body(body(&event, &self.instance).to_string().into_bytes());
+            .body(
+                body(&event, &self.instance, self.writes.clock().now())
+                    .to_string()
+                    .into_bytes(),
+            );
         let sent = match request {
             Ok(request) => self
                 .writes
@@ -201,7 +206,7 @@ impl EventWriter {
     }
 }
 
-fn body(event: &Event, instance: &str) -> serde_json::Value {
+fn body(event: &Event, instance: &str, now: Timestamp) -> serde_json::Value {
     let Regarding {
         api_version,
         kind,
@@ -219,7 +224,7 @@ fn body(event: &Event, instance: &str) -> serde_json::Value {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": { "name": event_name, "namespace": namespace },
-        "eventTime": MicroTime(jiff::Timestamp::now()),
+        "eventTime": MicroTime(now),
         "type": event.severity.as_str(),
         "reason": cut(&event.reason, 128),
         "action": cut(event.action, 128),
@@ -395,7 +400,7 @@ mod tests {
     fn events_of_long_names_have_valid_names() {
         let mut event = event("a", "x");
         event.regarding.name = format!("{}.-{}", "a".repeat(229), "b".repeat(22));
-        let body = body(&event, "me");
+        let body = body(&event, "me", Timestamp::UNIX_EPOCH);
         let name = body["metadata"]["name"].as_str().unwrap();
         assert!(name.len() <= 253);
         assert!(!name.contains("-.") && !name.contains(".."), "{name}");

@@ -49,7 +49,7 @@ impl Fence {
 
     /// Whether the request may leave now.
     pub(crate) fn check(&self) -> Result<(), NotSent> {
-        let now = BootTime::now();
+        let now = self.leadership.clock().boot();
         if !self.leadership.is_leader_at(now) {
             return Err(NotSent::NotLeader);
         }

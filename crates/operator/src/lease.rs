@@ -9,7 +9,7 @@
 //! for efficiency: safety comes from names, uids and resourceVersions.
 
 mod api;
-mod clock;
+
 mod decision;
 mod election;
 mod elector;
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 pub use self::{
     api::Leases,
-    clock::BootTime,
     decision::{Decision, Seen, decide},
-    elector::Elector,
+    elector::{Elector, elect_here},
     leadership::{Leadership, Phase},
 };
 use crate::args;
+pub use crate::clock::BootTime;
 
 /// Which lease, and its times; see [`args::Lease`].
 #[derive(Clone, Debug)]

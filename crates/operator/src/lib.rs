@@ -6,11 +6,13 @@
 pub mod apply;
 pub mod args;
 pub mod check;
+pub mod clock;
 pub mod controllers;
 pub mod event;
 pub mod fence;
 pub mod gate;
 pub mod http;
+pub mod instance;
 pub mod lease;
 pub mod metrics;
 pub mod queue;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use carillon_operator::args::Task;
 use carillon_operator::{run, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
 // One thread: the work is waiting, planning takes milliseconds, and requests cost two thirds of
@@ -17,7 +18,7 @@ async fn main() -> ExitCode {
     };
     let outcome = match telemetry::init(config.log_format, config.log_level) {
         Ok(()) => match stop_on_signal() {
-            Ok(stop) => run::run(config, stop).await,
+            Ok(stop) => LocalSet::new().run_until(run::run(config, stop)).await,
             Err(error) => Err(error.into()),
         },
         Err(error) => Err(error),

@@ -31,7 +31,7 @@ pub use self::{
     core::{Backoff, Queue},
     view::QueueView,
 };
-use crate::metrics::Metrics;
+use crate::{clock, metrics::Metrics};
 
 /// The queue that workers and watches share; clones are the same queue.
 ///
@@ -97,7 +97,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     /// Adds `key` now.
     pub fn add(&self, key: K) {
         let mut state = self.0.lock();
-        if state.queue.add(key, now()) {
+        if state.queue.add(key, clock::instant()) {
             self.0.adds.inc();
             self.0.changed_while(state, false);
         }
@@ -107,7 +107,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.0.lock();
         let ready = state.queue.depth();
-        if state.queue.add_after(key, delay, now()) {
+        if state.queue.add_after(key, delay, clock::instant()) {
             if state.queue.depth() > ready {
                 self.0.adds.inc();
             }
@@ -132,7 +132,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
                     self.0.changed.notify_one();
                     return None;
                 }
-                let now = now();
+                let now = clock::instant();
                 let promoted = state.queue.promote(now);
                 self.0.adds.inc_by(promoted as u64);
                 if let Some((key, since)) = state.queue.pop(now) {
@@ -149,6 +149,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
             match due {
                 None => changed.await,
                 Some(due) => tokio::select! {
+                    biased;
                     () = changed => {}
                     () = tokio::time::sleep_until(due.into()) => {}
                 },
@@ -169,7 +170,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
 
     fn done(&self, key: &K, ended: Ended) -> Duration {
         let mut state = self.0.lock();
-        let now = now();
+        let now = clock::instant();
         let delay = match ended {
             Ended::Failed => {
                 self.0.retries.inc();
@@ -213,7 +214,7 @@ impl<K: Clone + Eq + Hash> Shared<K> {
     }
 
     fn observe_running(&self, metrics: &Metrics) {
-        let now = now();
+        let now = clock::instant();
         let (mut sum, mut longest) = (0.0, 0.0_f64);
         for began in self.lock().queue.processing.values() {
             let seconds = since(*began, now);
@@ -226,11 +227,6 @@ impl<K: Clone + Eq + Hash> Shared<K> {
             .with_label_values(&[&self.name])
             .set(longest);
     }
-}
-
-/// tokio's clock, so that tests can pause it.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 fn since(earlier: Instant, later: Instant) -> f64 {

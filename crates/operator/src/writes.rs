@@ -25,6 +25,7 @@ use tower::BoxError;
 use self::bucket::Bucket;
 use crate::{
     args::ApiRate,
+    clock::Clock,
     fence::{Fence, NotSent, RequestBody},
     lease::{BootTime, Leadership},
     transport::{Transport, causes, status_of},
@@ -122,6 +123,10 @@ impl Writes {
     /// [`SendError`]
     pub async fn read(&self, request: Request<Vec<u8>>) -> Result<Bytes, SendError> {
         self.0.attempts(request, || None).await
+    }
+    /// The clock that leadership and the life of plans are measured by.
+    pub fn clock(&self) -> &Clock {
+        self.0.leadership.clock()
     }
 
     /// Sends nothing from now on and waits until what is in flight has ended, each within

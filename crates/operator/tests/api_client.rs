@@ -15,8 +15,9 @@ use std::{
 use bytes::Bytes;
 use carillon_operator::{
     args::ApiRate,
+    clock::Clock,
     fence::{NotSent, RequestBody},
-    lease::{BootTime, Leadership},
+    lease::Leadership,
     metrics::Metrics,
     transport::Transport,
     writes::{SendError, Writes, decode},
@@ -81,7 +82,7 @@ fn create() -> Request<Vec<u8>> {
 }
 
 async fn outcome(answers: &[Answer]) -> (String, usize) {
-    let (writes, server) = writes(Leadership::always(), answers);
+    let (writes, server) = writes(Leadership::always(Clock::system()), answers);
     let text = match writes.send(create(), None).await {
         Ok(body) => String::from_utf8(body.to_vec()).unwrap(),
         Err(error) => error.to_string(),
@@ -171,7 +172,10 @@ async fn retry_after_is_honoured() {
 
 #[tokio::test]
 async fn nothing_is_sent_without_leadership_or_after_the_plan() {
-    let (standby, server) = writes(Leadership::standby(), &[Answer::Reply(200, "read")]);
+    let (standby, server) = writes(
+        Leadership::standby(Clock::system()),
+        &[Answer::Reply(200, "read")],
+    );
     let error = standby.send(create(), None).await.unwrap_err();
     assert!(matches!(error, SendError::NotSent(NotSent::NotLeader)));
     assert_eq!(server.sent.load(Ordering::SeqCst), 0);
@@ -180,9 +184,9 @@ async fn nothing_is_sent_without_leadership_or_after_the_plan() {
         .unwrap();
     assert_eq!(standby.read(read).await.unwrap(), "read");
 
-    let (leader, server) = writes(Leadership::always(), &[]);
+    let (leader, server) = writes(Leadership::always(Clock::system()), &[]);
     let error = leader
-        .send(create(), Some(BootTime::now()))
+        .send(create(), Some(Clock::system().boot()))
         .await
         .unwrap_err();
     assert!(matches!(error, SendError::NotSent(NotSent::Expired)));
@@ -209,7 +213,7 @@ async fn a_request_that_waited_too_long_for_its_connection_never_leaves() {
         }
     });
     let transport = Transport::new(service, Metrics::new().unwrap());
-    let writes = Writes::new(transport, Leadership::always(), 1, None);
+    let writes = Writes::new(transport, Leadership::always(Clock::system()), 1, None);
     let server = tokio::spawn(async move {
         let mut received = Vec::new();
         for _ in 0..2 {
@@ -224,7 +228,7 @@ async fn a_request_that_waited_too_long_for_its_connection_never_leaves() {
         }
         received
     });
-    let deadline = BootTime::now().after(Duration::from_millis(50));
+    let deadline = Clock::system().boot().after(Duration::from_millis(50));
     let error = writes.send(create(), Some(deadline)).await.unwrap_err();
     assert!(
         matches!(error, SendError::NotSent(NotSent::Expired)),
@@ -242,7 +246,10 @@ async fn a_request_that_waited_too_long_for_its_connection_never_leaves() {
 
 #[tokio::test(start_paused = true)]
 async fn drain_waits_for_what_is_in_flight_and_ends_the_rest() {
-    let (writes, server) = writes(Leadership::always(), &[Answer::Hang, Answer::Hang]);
+    let (writes, server) = writes(
+        Leadership::always(Clock::system()),
+        &[Answer::Hang, Answer::Hang],
+    );
     let tasks: Vec<_> = (0..3)
         .map(|_| {
             let writes = writes.clone();
@@ -272,7 +279,12 @@ async fn the_rate_limit_spreads_requests() {
     });
     let rate = ApiRate { qps: 2.0, burst: 1 };
     let transport = Transport::new(service, metrics);
-    let writes = Writes::new(transport, Leadership::always(), 8, Some(rate));
+    let writes = Writes::new(
+        transport,
+        Leadership::always(Clock::system()),
+        8,
+        Some(rate),
+    );
     let begin = tokio::time::Instant::now();
     for _ in 0..5 {
         writes.send(create(), None).await.unwrap();
@@ -283,7 +295,7 @@ async fn the_rate_limit_spreads_requests() {
 #[tokio::test]
 async fn requests_are_counted() {
     let (writes, server) = writes(
-        Leadership::always(),
+        Leadership::always(Clock::system()),
         &[Answer::Reply(201, "{}"), Answer::Reset],
     );
     writes.send(create(), None).await.unwrap();

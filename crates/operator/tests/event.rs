@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use carillon_operator::{
+    clock::Clock,
     event::{self, Event, EventSink, EventWriter, Regarding, Severity},
     fence::RequestBody,
     lease::Leadership,
@@ -59,7 +60,7 @@ fn sink(leadership: Leadership) -> (EventSink, EventWriter, Written, Arc<Metrics
 
 #[tokio::test]
 async fn an_event_says_who_what_and_why() {
-    let (sink, task, mut written, metrics) = sink(Leadership::always());
+    let (sink, task, mut written, metrics) = sink(Leadership::always(Clock::system()));
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(task.run(shutdown.clone()));
     sink.publish(event("quota"));
@@ -95,7 +96,7 @@ async fn an_event_says_who_what_and_why() {
 
 #[tokio::test]
 async fn a_follower_says_nothing() {
-    let (sink, task, mut written, metrics) = sink(Leadership::standby());
+    let (sink, task, mut written, metrics) = sink(Leadership::standby(Clock::system()));
     tokio::spawn(task.run(CancellationToken::new()));
     sink.publish(event("quota"));
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -105,7 +106,7 @@ async fn a_follower_says_nothing() {
 
 #[tokio::test]
 async fn a_full_queue_drops_and_counts() {
-    let (sink, task, _written, metrics) = sink(Leadership::always());
+    let (sink, task, _written, metrics) = sink(Leadership::always(Clock::system()));
     for n in 0..1100 {
         sink.publish(event(&n.to_string()));
     }

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use carillon_plan::Uid;
 use carillon_plan::action::{Note, Plan};
-use carillon_plan::broadcast_job::{self, Job, Refused, Snapshot, Template};
+use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
 use carillon_plan::pod::Pods;
 use carillon_plan::pod_body::PodPlacement;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
 use crate::apply::{self, Answer, Applied, Means};
+use crate::clock;
 use crate::event::{Event, EventSink, Regarding, Severity};
 use crate::gate::{Gate, Passage};
 use crate::metrics::Metrics;
@@ -41,6 +42,9 @@ const BEHIND_LIMIT: Duration = Duration::from_secs(30);
 const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more results than there \
     are; what they held might run again, so delete the job and create a new one";
 
+/// What decides. A function, so that a test can put a mistake in its place.
+pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
+
 /// The controller.
 #[derive(Debug)]
 pub struct BroadcastJobs {
@@ -56,6 +60,8 @@ pub struct BroadcastJobs {
     pub metrics: Arc<Metrics>,
     /// The watches, to list anew when the gate is overdue.
     pub watches: Vec<watch::Handle>,
+    /// What decides.
+    pub planner: Planner,
     /// How pods get to their node.
     pub placement: PodPlacement,
     /// Pods created or deleted in one sync.
@@ -114,7 +120,7 @@ impl BroadcastJobs {
     pub async fn work(self: Arc<Self>) {
         while let Some(claim) = self.queue.get().await {
             let uid = *claim;
-            let begin = Instant::now();
+            let begin = clock::instant();
             let sync = std::panic::AssertUnwindSafe(self.sync(uid));
             let next = futures::FutureExt::catch_unwind(sync)
                 .await
@@ -154,7 +160,7 @@ impl BroadcastJobs {
             }
             Next::Wait(None) => {}
             Next::Wait(Some(time)) => {
-                let wait = time.duration_since(Timestamp::now());
+                let wait = time.duration_since(self.writes.clock().now());
                 // A little later than due, so that the plan then finds it past.
                 let wait = Duration::try_from(wait).unwrap_or_default();
                 self.queue.add_after(uid, wait + Duration::from_millis(1));
@@ -170,8 +176,8 @@ impl BroadcastJobs {
     }
 
     async fn sync(&self, uid: Uid) -> Next {
-        let now = Timestamp::now();
-        let begin = Instant::now();
+        let now = self.writes.clock().now();
+        let begin = clock::instant();
         let planned = {
             let tables = self.store.read();
             match tables.job(uid) {
@@ -206,7 +212,7 @@ impl BroadcastJobs {
             }
             return false;
         }
-        let now = Instant::now();
+        let now = clock::instant();
         let since = memory
             .entry(job.owner.uid)
             .or_default()
@@ -218,7 +224,7 @@ impl BroadcastJobs {
     /// Whether the caches have seen what was written for the job.
     fn may_pass(&self, tables: &Tables, job: &Job) -> bool {
         let seen = tables.seen(&job.owner.namespace);
-        match lock(&self.gate).ask(job.owner.uid, &seen, Instant::now()) {
+        match lock(&self.gate).ask(job.owner.uid, &seen, clock::instant()) {
             Passage::Open(waited) => {
                 if !waited.is_zero() {
                     self.metrics
@@ -261,7 +267,7 @@ impl BroadcastJobs {
             damaged = copy;
             job = &damaged;
         }
-        broadcast_job::plan(
+        (self.planner)(
             &Snapshot {
                 job,
                 nodes: tables.nodes(),
@@ -289,7 +295,7 @@ impl BroadcastJobs {
             }
         }
         let idle = plan.steps.is_empty();
-        let begin = Instant::now();
+        let begin = clock::instant();
         let means = Means {
             writes: &self.writes,
             placement: self.placement,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -93,8 +94,14 @@ pub fn decide(
 }
 
 /// The lease to write for `decision`, carrying the resourceVersion of what was seen.
-pub(super) fn next(seen: Option<&Seen>, taken: bool, identity: &str, settings: &Settings) -> Lease {
-    let now = MicroTime(jiff::Timestamp::now());
+pub(super) fn next(
+    seen: Option<&Seen>,
+    taken: bool,
+    now: Timestamp,
+    identity: &str,
+    settings: &Settings,
+) -> Lease {
+    let now = MicroTime(now);
     let mut lease = seen.map_or_else(
         || Lease {
             metadata: ObjectMeta {
@@ -128,7 +135,7 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
 
     fn at(seconds: u64) -> BootTime {
-        BootTime(Duration::from_secs(seconds))
+        BootTime::from_nanos(seconds * 1_000_000_000)
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
                 if left.is_zero() {
                     return Ended::Lost(format!(
                         "not renewed for {:.1} s, the deadline is {:.1} s",
-                        BootTime::now().since(sent).as_secs_f64(),
+                        self.leadership.clock().boot().since(sent).as_secs_f64(),
                         self.settings.renew_deadline.as_secs_f64()
                     ));
                 }
@@ -87,6 +87,7 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
                 return Ended::Stopped;
             }
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(pause) => {}
             }
@@ -97,7 +98,7 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
     fn left(&self, sent: BootTime) -> Duration {
         self.settings
             .renew_deadline
-            .saturating_sub(BootTime::now().since(sent))
+            .saturating_sub(self.leadership.clock().boot().since(sent))
     }
 
     /// One try. `Ok(Some(t))`: the lease is ours, by a request sent at `t`.
@@ -113,12 +114,16 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             if !std::mem::take(current) {
                 match self.leases.get().await? {
                     Some(lease) => {
-                        *seen = Some(Seen::update(seen.take(), lease, BootTime::now()));
+                        *seen = Some(Seen::update(
+                            seen.take(),
+                            lease,
+                            self.leadership.clock().boot(),
+                        ));
                     }
                     None => *seen = None,
                 }
             }
-            let sent = BootTime::now();
+            let sent = self.leadership.clock().boot();
             let decision = decide(
                 seen.as_ref(),
                 &self.identity,
@@ -133,18 +138,24 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
                     return Err(TryError::Taken(holder));
                 }
                 Decision::Create => {
-                    let lease = next(None, true, &self.identity, &self.settings);
+                    let now = self.leadership.clock().now();
+                    let lease = next(None, true, now, &self.identity, &self.settings);
                     self.leases.create(&lease).await
                 }
                 Decision::Take | Decision::Renew => {
                     let taken = decision == Decision::Take;
-                    let lease = next(seen.as_ref(), taken, &self.identity, &self.settings);
+                    let now = self.leadership.clock().now();
+                    let lease = next(seen.as_ref(), taken, now, &self.identity, &self.settings);
                     self.leases.replace(&lease).await
                 }
             };
             match written {
                 Ok(lease) => {
-                    *seen = Some(Seen::update(seen.take(), lease, BootTime::now()));
+                    *seen = Some(Seen::update(
+                        seen.take(),
+                        lease,
+                        self.leadership.clock().boot(),
+                    ));
                     *current = true;
                     return Ok(Some(sent));
                 }
@@ -162,7 +173,8 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             let Some(ours) = seen.take().filter(|seen| seen.holder() == self.identity) else {
                 break "another process has it".to_owned();
             };
-            let mut lease = next(Some(&ours), false, "", &self.settings);
+            let now = self.leadership.clock().now();
+            let mut lease = next(Some(&ours), false, now, "", &self.settings);
             if let Some(spec) = &mut lease.spec {
                 // What client-go writes on release: nobody has to wait for nobody.
                 spec.lease_duration_seconds = Some(1);
@@ -177,7 +189,9 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
                 Err(CallError::Api(status)) if status.code == 409 => {
                     match self.leases.get().await {
                         Ok(lease) => {
-                            seen = lease.map(|lease| Seen::update(None, lease, BootTime::now()));
+                            seen = lease.map(|lease| {
+                                Seen::update(None, lease, self.leadership.clock().boot())
+                            });
                         }
                         Err(error) => break error.to_string(),
                     }
@@ -211,7 +225,7 @@ mod tests {
     use k8s_openapi::api::coordination::v1::Lease;
 
     use super::*;
-    use crate::lease::tests::held_by;
+    use crate::{clock::Clock, lease::tests::held_by};
 
     const S: Duration = Duration::from_secs(1);
 
@@ -284,7 +298,7 @@ mod tests {
         CancellationToken,
         tokio::task::JoinHandle<Ended>,
     ) {
-        let leadership = Leadership::standby();
+        let leadership = Leadership::standby(Clock::system());
         let stop = CancellationToken::new();
         let election = Election {
             leases: leases.clone(),

@@ -9,7 +9,7 @@ use super::{
     api::ApiLeases,
     election::{Election, Ended},
 };
-use crate::{metrics::Metrics, transport::Transport};
+use crate::{clock::Clock, metrics::Metrics, transport::Transport};
 
 /// The running election.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Elector {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let leadership = Leadership::standby();
+        let leadership = Leadership::standby(Clock::system());
         let stop = CancellationToken::new();
         let gauge = metrics.leader.with_label_values(&[&settings.name]);
         let elected = leadership.clone();
@@ -83,4 +83,30 @@ impl Elector {
         // The join blocks for at most one API call.
         let _ = tokio::task::spawn_blocking(move || self.thread.join()).await;
     }
+}
+
+/// An election on the caller's own tasks, for a simulated cluster. The second part runs it until
+/// `stop` or until leadership is lost, and returns why it was lost.
+pub fn elect_here(
+    transport: Transport,
+    settings: Settings,
+    identity: String,
+    clock: Clock,
+    stop: CancellationToken,
+) -> (Leadership, impl Future<Output = Option<String>>) {
+    let leadership = Leadership::standby(clock);
+    let election = Election {
+        leases: ApiLeases::new(transport, &settings),
+        settings,
+        identity,
+        leadership: leadership.clone(),
+        on_change: |_| {},
+    };
+    let run = async move {
+        match election.run(stop).await {
+            Ended::Stopped => None,
+            Ended::Lost(reason) => Some(reason),
+        }
+    };
+    (leadership, run)
 }

@@ -6,12 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use tokio::sync::watch;
 
-use super::BootTime;
+use crate::clock::{BootTime, Clock};
 
 /// Whether this process leads, and until when it may send writes. Clones share the answer.
 #[derive(Clone)]
@@ -21,6 +20,7 @@ struct Shared {
     /// Nanoseconds of [`BootTime`]; 0 while not leading, `u64::MAX` without election.
     valid_until: AtomicU64,
     phase: watch::Sender<Phase>,
+    clock: Clock,
 }
 
 /// Where this process is in the election.
@@ -36,18 +36,24 @@ pub enum Phase {
 
 impl Leadership {
     /// Leadership not gained yet: nothing may be sent.
-    pub fn standby() -> Self {
+    pub fn standby(clock: Clock) -> Self {
         Self(Arc::new(Shared {
+            clock,
             valid_until: AtomicU64::new(0),
             phase: watch::Sender::new(Phase::Standby),
         }))
     }
 
     /// Leadership without election (`--leader-elect=false`): valid for ever.
-    pub fn always() -> Self {
-        let leadership = Self::standby();
-        leadership.extend(BootTime(Duration::MAX));
+    pub fn always(clock: Clock) -> Self {
+        let leadership = Self::standby(clock);
+        leadership.extend(BootTime::END);
         leadership
+    }
+
+    /// The clock leadership is measured by.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 
     /// The instant until which writes may be sent; `None` when not leading.
@@ -58,7 +64,7 @@ impl Leadership {
     pub fn valid_until(&self) -> Option<BootTime> {
         match self.0.valid_until.load(Ordering::Acquire) {
             0 => None,
-            nanos => Some(BootTime(Duration::from_nanos(nanos))),
+            nanos => Some(BootTime::from_nanos(nanos)),
         }
     }
 
@@ -69,7 +75,7 @@ impl Leadership {
 
     /// Whether a write may be sent now.
     pub fn is_leader(&self) -> bool {
-        self.is_leader_at(BootTime::now())
+        self.is_leader_at(self.0.clock.boot())
     }
 
     /// Where this process is in the election.
@@ -120,12 +126,12 @@ mod tests {
     use super::*;
 
     fn at(seconds: u64) -> BootTime {
-        BootTime(Duration::from_secs(seconds))
+        BootTime::from_nanos(seconds * 1_000_000_000)
     }
 
     #[test]
     fn without_election_writes_are_always_valid() {
-        let always = Leadership::always();
+        let always = Leadership::always(Clock::system());
         assert!(always.is_leader());
         assert!(always.is_leader_at(at(1_000_000_000)));
         assert_eq!(always.phase(), Phase::Leading);

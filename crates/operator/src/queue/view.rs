@@ -2,7 +2,8 @@
 
 use std::{fmt::Debug, hash::Hash};
 
-use super::{WorkQueue, now, since};
+use super::{WorkQueue, since};
+use crate::clock;
 
 /// What a queue holds at one instant, for `/debug/queue`.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -23,7 +24,7 @@ impl<K: Clone + Eq + Hash + Debug> WorkQueue<K> {
     /// A copy of what the queue holds now.
     pub fn view(&self) -> QueueView {
         let state = self.0.lock();
-        let (queue, now) = (&state.queue, now());
+        let (queue, now) = (&state.queue, clock::instant());
         let show = |key: &K| format!("{key:?}");
         QueueView {
             name: self.0.name.clone(),

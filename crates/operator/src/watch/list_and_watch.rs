@@ -64,6 +64,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     pub async fn run(mut self, shutdown: CancellationToken) {
         // Cancelling between two awaits is safe: the sink is only called between them.
         tokio::select! {
+            biased;
             () = shutdown.cancelled() => {}
             () = self.list_and_watch() => {}
         }
@@ -126,6 +127,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             let (began, from) = (Instant::now(), rv);
             let mut relist = self.relist.clone();
             let end = tokio::select! {
+            biased;
                 end = self.watch_once(&mut rv) => end,
                 _ = relist.changed() => End::Relist("asked to"),
             };
@@ -149,6 +151,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             }
             let mut relist = self.relist.clone();
             tokio::select! {
+            biased;
                 () = sleep(backoff.next()) => {}
                 _ = relist.changed() => return "asked to",
             }

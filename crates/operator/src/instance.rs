@@ -1,0 +1,240 @@
+//! One instance of the operator: caches, queue, writes and workers. It reaches the API server only
+//! through the transports it is given, and has no thread of its own: all of it runs as local tasks,
+//! so that a simulation can stop it between any two steps.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use carillon_api::names;
+use carillon_plan::Uid;
+use carillon_plan::pod_body;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Config, PodPlacement};
+use crate::controllers::broadcast_job::{self, BroadcastJobs, Planner};
+use crate::event;
+use crate::gate::{Gate, Kind};
+use crate::lease::Leadership;
+use crate::metrics::Metrics;
+use crate::queue::{Backoff, WorkQueue};
+use crate::slim::{SlimJob, SlimNode, SlimPod, SlimSlice};
+use crate::store::{Row, Store, StoreSink};
+use crate::transport::Transport;
+use crate::watch::{self, Source};
+use crate::writes::Writes;
+
+/// A failing sync waits this long, doubled up to a minute.
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    max: Duration::from_mins(1),
+};
+/// How long a stopping process lets running syncs finish.
+const FINISH_WITHIN: Duration = Duration::from_secs(10);
+
+/// What an instance is given.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// For lists and watches.
+    pub reads: Transport,
+    /// For writes.
+    pub writes: Transport,
+    /// Whether this instance leads; its clock is the instance's clock.
+    pub leadership: Leadership,
+    /// Name of the instance in events.
+    pub identity: String,
+    /// Its metrics.
+    pub metrics: Arc<Metrics>,
+    /// What decides: [`carillon_plan::broadcast_job::plan`].
+    pub planner: Planner,
+}
+
+/// A running instance.
+#[derive(Debug)]
+pub struct Instance {
+    /// The caches.
+    pub store: Store,
+    /// The keys.
+    pub queue: WorkQueue<Uid>,
+    /// The watches.
+    pub watches: Vec<watch::Handle>,
+    /// Every task that is not a worker.
+    pub tasks: JoinSet<()>,
+    /// Ends the tasks.
+    pub shutdown: CancellationToken,
+    controller: Arc<BroadcastJobs>,
+    leadership: Leadership,
+    writes: Writes,
+    workers: usize,
+}
+
+impl Instance {
+    /// Starts watching; to be called within a [`tokio::task::LocalSet`].
+    pub fn start(config: &Config, surroundings: Surroundings) -> Self {
+        let Surroundings {
+            reads,
+            writes,
+            leadership,
+            identity,
+            metrics,
+            planner,
+        } = surroundings;
+        let shutdown = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+
+        // Caches: one watch per kind, in every replica.
+        let store = Store::new();
+        let queue: WorkQueue<Uid> = WorkQueue::new(broadcast_job::NAME, BACKOFF, &metrics);
+        let watching = Watching {
+            transport: reads,
+            store: store.clone(),
+            queue: queue.clone(),
+            config,
+            metrics: &metrics,
+            shutdown: &shutdown,
+        };
+        let watches = vec![
+            watching.start::<SlimNode>("", "v1", "", &mut tasks),
+            watching.start::<SlimJob>(names::GROUP, names::VERSION, "", &mut tasks),
+            watching.start::<SlimSlice>(
+                names::GROUP,
+                names::VERSION,
+                names::LABEL_BROADCAST_JOB_UID,
+                &mut tasks,
+            ),
+            watching.start::<SlimPod>("", "v1", names::LABEL_BROADCAST_JOB_UID, &mut tasks),
+        ];
+
+        // Writes and events.
+        let writes = Writes::new(
+            writes,
+            leadership.clone(),
+            config.max_in_flight_writes,
+            config.api_rate,
+        );
+        let (events, recorder) =
+            event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
+        tasks.spawn_local(recorder.run(shutdown.clone()));
+
+        let controller = Arc::new(BroadcastJobs {
+            store: store.clone(),
+            queue: queue.clone(),
+            writes: writes.clone(),
+            events,
+            metrics,
+            watches: watches.clone(),
+            planner,
+            placement: match config.pod_placement {
+                PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
+                PodPlacement::NodeName => pod_body::PodPlacement::NodeName,
+            },
+            max_pod_changes: config.max_pod_changes_per_sync,
+            parallel: config.max_in_flight_writes,
+            gate: Mutex::new(Gate::default()),
+            memory: Mutex::default(),
+        });
+        Self {
+            store,
+            queue,
+            watches,
+            tasks,
+            shutdown,
+            controller,
+            leadership,
+            writes,
+            workers: config.workers,
+        }
+    }
+
+    /// Works, once the caches are full and this instance leads, until `stop`; then lets running
+    /// syncs and requests finish. Leadership may be given back afterwards.
+    pub async fn work(mut self, stop: CancellationToken) {
+        let mut workers = JoinSet::new();
+        let begin = async {
+            for watch in &self.watches {
+                watch.synced().await;
+            }
+            tracing::info!("caches synced");
+            if self.leadership.wait_leader().await {
+                tracing::info!("leading");
+                for _ in 0..self.workers {
+                    workers.spawn_local(self.controller.clone().work());
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = begin => {}
+        }
+
+        // Finish or abandon cleanly, then let another replica lead.
+        tracing::info!("stopping");
+        self.queue.shutdown();
+        finish("a sync", async {
+            while workers.join_next().await.is_some() {}
+        })
+        .await;
+        workers.shutdown().await;
+        self.shutdown.cancel();
+        finish("a request", async {
+            while self.tasks.join_next().await.is_some() {}
+            self.writes.drain().await;
+        })
+        .await;
+    }
+}
+
+/// Waits for what is under way, but not for ever.
+async fn finish(what: &str, work: impl Future<Output = ()>) {
+    if tokio::time::timeout(FINISH_WITHIN, work).await.is_err() {
+        tracing::warn!(what, "not finished in time and abandoned");
+    }
+}
+
+struct Watching<'a> {
+    transport: Transport,
+    store: Store,
+    queue: WorkQueue<Uid>,
+    config: &'a Config,
+    metrics: &'a Metrics,
+    shutdown: &'a CancellationToken,
+}
+
+impl Watching<'_> {
+    fn start<K: Row>(
+        &self,
+        group: &'static str,
+        version: &'static str,
+        label: &str,
+        tasks: &mut JoinSet<()>,
+    ) -> watch::Handle {
+        let kind = K::KIND.word();
+        let source = Source {
+            kind,
+            group,
+            version,
+            plural: kind,
+            labels: label.to_owned(),
+        };
+        // Nodes have no namespace.
+        let namespaces: &[String] = if K::KIND == Kind::Node {
+            &[]
+        } else {
+            &self.config.namespaces
+        };
+        let batch = self.config.job_sync_batch_period;
+        let (handle, loops) = watch::prepare::<K, _>(
+            &self.transport,
+            &source,
+            namespaces,
+            |namespace| StoreSink::new(&self.store, &self.queue, batch, namespace),
+            self.metrics,
+        );
+        for watch in loops {
+            tasks.spawn_local(watch.run(self.shutdown.clone()));
+        }
+        handle
+    }
+}
