@@ -1,0 +1,268 @@
+//! The kubelets of all nodes: run what a script says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::component::{
+    Component, KUBELET_STOPPED, all, delete, has_ended, patch_status, seconds, text, uid,
+};
+use crate::{Actor, Server};
+
+/// How long a container that failed waits for its restart.
+const RESTART_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
+/// What becomes of a pod.
+#[derive(Clone, Debug)]
+pub struct Fate {
+    /// Time from the binding until the container starts.
+    pub start: SignedDuration,
+    /// Why it never starts, if it does not: the waiting reason of its container.
+    pub waits: Option<&'static str>,
+    /// What the container does, one entry for each start; the last one is repeated.
+    pub works: Vec<Work>,
+    /// Exit code when it is told to stop; `None` when it does not listen and is killed.
+    pub obeys: Option<i32>,
+}
+
+/// What a container does.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    /// Ends with this exit code after this time.
+    Ends(SignedDuration, i32),
+    /// Runs until it is stopped.
+    Hangs,
+}
+
+impl Fate {
+    /// Starts soon and ends like this.
+    pub fn ends(after: SignedDuration, exit_code: i32) -> Self {
+        Self {
+            start: SignedDuration::from_millis(50),
+            waits: None,
+            works: vec![Work::Ends(after, exit_code)],
+            obeys: Some(143),
+        }
+    }
+
+    fn work(&self, start: usize) -> Work {
+        let last = self.works.last().copied().unwrap_or(Work::Hangs);
+        self.works.get(start).copied().unwrap_or(last)
+    }
+}
+
+/// The fate of the n-th pod (from 0) on the node of this name.
+pub type Fates = Box<dyn Fn(&str, usize) -> Fate>;
+
+/// All kubelets.
+pub struct Kubelets {
+    actor: Actor,
+    fates: Fates,
+    counts: BTreeMap<String, usize>,
+    pods: BTreeMap<String, Pod>,
+}
+
+/// A pod as its kubelet knows it.
+struct Pod {
+    fate: Fate,
+    state: State,
+    starts: usize,
+    first_start: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Waits { until: Timestamp },
+    Runs { since: Timestamp },
+    Ended,
+}
+
+impl fmt::Debug for Kubelets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kubelets").finish_non_exhaustive()
+    }
+}
+
+impl Kubelets {
+    /// Kubelets whose pods meet these fates.
+    pub fn new(server: &Server, fates: Fates) -> Self {
+        Self {
+            actor: server.actor("kubelet"),
+            fates,
+            counts: BTreeMap::new(),
+            pods: BTreeMap::new(),
+        }
+    }
+}
+
+impl Component for Kubelets {
+    fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let mut wake = Vec::new();
+        let pods = all(&self.actor, "pods");
+        self.pods
+            .retain(|known, _| pods.iter().any(|pod| uid(pod) == known));
+        for object in &pods {
+            let node = text(object, "/spec/nodeName");
+            let alive = self
+                .actor
+                .get("nodes", "", node)
+                .is_ok_and(|node| node["metadata"]["annotations"][KUBELET_STOPPED] != "true");
+            if node.is_empty() || !alive {
+                continue;
+            }
+            let pod = self.pods.entry(uid(object).to_owned()).or_insert_with(|| {
+                let count = self.counts.entry(node.to_owned()).or_default();
+                let fate = (self.fates)(node, *count);
+                *count += 1;
+                let until = now + fate.start;
+                Pod {
+                    fate,
+                    state: State::Waits { until },
+                    starts: 0,
+                    first_start: None,
+                }
+            });
+            wake.extend(pod.step(&self.actor, object, now));
+        }
+        wake.into_iter().min()
+    }
+}
+
+impl Pod {
+    fn step(&mut self, actor: &Actor, object: &Value, now: Timestamp) -> Option<Timestamp> {
+        if has_ended(object) {
+            self.state = State::Ended;
+        }
+        let told: Option<Timestamp> = text(object, "/metadata/deletionTimestamp").parse().ok();
+        match (self.state, told) {
+            (State::Ended, None) => None,
+            (State::Ended, Some(_)) => {
+                // The pod has ended and its node has cleaned up: the object may go.
+                if object["metadata"]["deletionGracePeriodSeconds"] != 0 {
+                    delete(actor, object, Some(0));
+                }
+                None
+            }
+            (State::Waits { .. }, Some(_)) => {
+                // A container that has run before a restart ended with its failure.
+                let code = (self.starts > 0).then_some(1);
+                self.end(actor, object, code, now);
+                None
+            }
+            (State::Waits { until }, None) => self.wait(actor, object, until, now),
+            (State::Runs { since }, told) => self.run(actor, object, since, told, now),
+        }
+    }
+
+    fn wait(
+        &mut self,
+        actor: &Actor,
+        object: &Value,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if let Some(reason) = self.fate.waits {
+            if object["status"]["containerStatuses"].is_null() {
+                let status = json!({"containerStatuses": [container(0, "waiting", json!({
+                    "reason": reason, "message": "it does not start",
+                }))]});
+                patch_status(actor, object, &status);
+            }
+            return None;
+        }
+        if until > now {
+            return Some(until);
+        }
+        self.starts += 1;
+        self.first_start.get_or_insert(now);
+        self.state = State::Runs { since: now };
+        let running = json!({"startedAt": seconds(now)});
+        let status = json!({
+            "phase": "Running",
+            "startTime": seconds(self.first_start.unwrap_or(now)),
+            "containerStatuses": [container(self.starts - 1, "running", running)],
+        });
+        patch_status(actor, object, &status);
+        self.run(actor, object, now, None, now)
+    }
+
+    fn run(
+        &mut self,
+        actor: &Actor,
+        object: &Value,
+        since: Timestamp,
+        told: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let own = match self.fate.work(self.starts - 1) {
+            Work::Ends(after, code) => Some((since + after, code)),
+            Work::Hangs => None,
+        };
+        let stopped = told.map(|due| match self.fate.obeys {
+            Some(code) => (now, code),
+            None => (due, 137),
+        });
+        let (end, code, own_doing) = match (own, stopped) {
+            (Some((end, code)), Some((kill, _))) if end <= kill => (end, code, true),
+            (Some((end, code)), None) => (end, code, true),
+            (_, Some((kill, code))) => (kill, code, false),
+            (None, None) => return None,
+        };
+        if end > now {
+            return Some(end);
+        }
+        let restarts = own_doing
+            && code != 0
+            && told.is_none()
+            && text(object, "/spec/restartPolicy") == "OnFailure";
+        if !restarts {
+            self.end(actor, object, Some(code), end);
+            return None;
+        }
+        let until = now + RESTART_AFTER;
+        self.state = State::Waits { until };
+        let mut status = container(
+            self.starts,
+            "waiting",
+            json!({"reason": "CrashLoopBackOff"}),
+        );
+        status["lastState"] = json!({"terminated": terminated(code, since, end)});
+        let status = json!({"containerStatuses": [status]});
+        patch_status(actor, object, &status);
+        Some(until)
+    }
+
+    /// The pod is over. `code` is `None` when its container never ran.
+    fn end(&mut self, actor: &Actor, object: &Value, code: Option<i32>, end: Timestamp) {
+        let since = match self.state {
+            State::Runs { since } => since,
+            State::Waits { .. } | State::Ended => end,
+        };
+        self.state = State::Ended;
+        let mut status = json!({
+            "phase": if code == Some(0) { "Succeeded" } else { "Failed" },
+        });
+        if let Some(code) = code {
+            let restarts = self.starts.saturating_sub(1);
+            let state = terminated(code, since, end);
+            status["containerStatuses"] = json!([container(restarts, "terminated", state)]);
+        }
+        patch_status(actor, object, &status);
+    }
+}
+
+fn container(restarts: usize, state: &str, detail: Value) -> Value {
+    json!({"name": "main", "restartCount": restarts, "state": {state: detail}})
+}
+
+fn terminated(code: i32, since: Timestamp, end: Timestamp) -> Value {
+    json!({
+        "exitCode": code,
+        "reason": if code == 0 { "Completed" } else { "Error" },
+        "startedAt": seconds(since),
+        "finishedAt": seconds(end),
+        "message": if code == 0 { String::new() } else { format!("ended with {code}") },
+    })
+}

@@ -1,0 +1,127 @@
+//! Binds pods to the node they ask for.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::component::{Component, all, patch_status, seconds, text, uid};
+use crate::{Actor, Server};
+
+/// How long a pod waits until the scheduler has looked at it.
+const DELAY: SignedDuration = SignedDuration::from_millis(20);
+
+/// kube-scheduler, for pods that name one node in their affinity.
+#[derive(Debug)]
+pub struct Scheduler {
+    actor: Actor,
+    seen: BTreeMap<String, Timestamp>,
+}
+
+impl Scheduler {
+    /// A scheduler that has seen nothing yet.
+    pub fn new(server: &Server) -> Self {
+        Self {
+            actor: server.actor("system:kube-scheduler"),
+            seen: BTreeMap::new(),
+        }
+    }
+}
+
+impl Component for Scheduler {
+    fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let mut wake: Option<Timestamp> = None;
+        let pods = all(&self.actor, "pods");
+        self.seen
+            .retain(|known, _| pods.iter().any(|pod| uid(pod) == known));
+        for pod in &pods {
+            let bound = !text(pod, "/spec/nodeName").is_empty();
+            if bound || !text(pod, "/metadata/deletionTimestamp").is_empty() {
+                continue;
+            }
+            let due = *self
+                .seen
+                .entry(uid(pod).to_owned())
+                .or_insert_with(|| now + DELAY);
+            if due > now {
+                wake = Some(wake.map_or(due, |known| known.min(due)));
+                continue;
+            }
+            let (namespace, name) = (
+                text(pod, "/metadata/namespace"),
+                text(pod, "/metadata/name"),
+            );
+            match refusal(&self.actor, pod) {
+                // Somebody was faster: the next look will tell.
+                None => {
+                    let node = wanted(pod).unwrap_or_default();
+                    drop(self.actor.bind(namespace, name, node));
+                },
+                Some(message) => report(&self.actor, pod, &message, now),
+            }
+        }
+        wake
+    }
+}
+
+/// The node that the pod's affinity names.
+fn wanted(pod: &Value) -> Option<&str> {
+    let terms = pod.pointer(
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
+    )?;
+    terms
+        .as_array()?
+        .iter()
+        .flat_map(|term| term["matchFields"].as_array().into_iter().flatten())
+        .find(|field| field["key"] == "metadata.name")?["values"][0]
+        .as_str()
+}
+
+/// Why the pod cannot be bound now.
+fn refusal(actor: &Actor, pod: &Value) -> Option<String> {
+    let Some(node) = wanted(pod).and_then(|name| actor.get("nodes", "", name).ok()) else {
+        return Some("0/1 nodes are available: 1 node(s) didn't match node affinity.".to_owned());
+    };
+    let cordoned = node["spec"]["unschedulable"] == true;
+    let taint = json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
+    let taints = node["spec"]["taints"].as_array().cloned();
+    let taints = taints.unwrap_or_default().into_iter();
+    taints
+        .chain(cordoned.then_some(taint))
+        .find(|taint| taint["effect"] != "PreferNoSchedule" && !is_tolerated(pod, taint))
+        .map(|taint| {
+            format!(
+                "0/1 nodes are available: 1 node(s) had untolerated taint {}.",
+                text(&taint, "/key")
+            )
+        })
+}
+
+/// Whether a toleration of the pod covers the taint.
+pub(super) fn is_tolerated(pod: &Value, taint: &Value) -> bool {
+    let tolerations = pod["spec"]["tolerations"].as_array();
+    tolerations.into_iter().flatten().any(|toleration| {
+        let effect = text(toleration, "/effect");
+        let key = text(toleration, "/key");
+        let exists = text(toleration, "/operator") == "Exists";
+        (effect.is_empty() || effect == text(taint, "/effect"))
+            && (key.is_empty() && exists || key == text(taint, "/key"))
+            && (exists || text(toleration, "/value") == text(taint, "/value"))
+    })
+}
+
+/// Says on the pod why it is not bound, once.
+fn report(actor: &Actor, pod: &Value, message: &str, now: Timestamp) {
+    let known = pod["status"]["conditions"].as_array().is_some_and(|all| {
+        all.iter()
+            .any(|c| c["type"] == "PodScheduled" && c["message"] == message)
+    });
+    if known {
+        return;
+    }
+    let status = json!({"conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+        "lastTransitionTime": seconds(now),
+    }]});
+    patch_status(actor, pod, &status);
+}
