@@ -1,0 +1,3 @@
+//! Those who act in a cluster besides its users.
+
+pub mod garbage_collector;

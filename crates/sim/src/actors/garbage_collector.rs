@@ -1,0 +1,178 @@
+//! The garbage collector: dependents go with their owners.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::actor::{Actor, Delete, Propagation};
+use crate::kind::{KINDS, Kind};
+use crate::server::Server;
+
+const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+
+/// Collects until `server` is dropped: `delay` after a change, everything that is due.
+///
+/// Run it as a local task, and abort that to be without a garbage collector.
+pub async fn run(server: Server, delay: Duration) {
+    let actor = server.actor(USER);
+    let mut changes = server.changes();
+    loop {
+        // What this does is a change again, so that cascades go on.
+        changes.mark_unchanged();
+        collect(&actor);
+        if !changes.has_changed().unwrap_or(false) && changes.changed().await.is_err() {
+            return;
+        }
+        sleep(delay).await;
+    }
+}
+
+/// Does once what is due; says whether it did anything.
+pub fn collect(actor: &Actor) -> bool {
+    let objects = objects(actor);
+    let before = actor.server().revision();
+    let alive: BTreeSet<&str> = objects.iter().map(|(_, object)| uid(object)).collect();
+    for (kind, object) in &objects {
+        let owners = owners(object);
+        let (solid, dangling): (Vec<_>, Vec<_>) = owners
+            .iter()
+            .partition(|owner| alive.contains(text(&owner["uid"])));
+        let waiting = solid.iter().any(|owner| {
+            owner["blockOwnerDeletion"] == true && is_foreground(&objects, text(&owner["uid"]))
+        });
+        let all_waiting = !solid.is_empty()
+            && solid
+                .iter()
+                .all(|owner| is_foreground(&objects, text(&owner["uid"])));
+        if owners.is_empty() {
+        } else if solid.is_empty() {
+            delete(actor, kind, object, None);
+        } else if all_waiting && waiting {
+            let deeper = dependents(&objects, uid(object)).next().is_some();
+            delete(
+                actor,
+                kind,
+                object,
+                deeper.then_some(Propagation::Foreground),
+            );
+        } else if !dangling.is_empty() {
+            let rest: Vec<Value> = solid.into_iter().cloned().collect();
+            set_meta(actor, kind, object, "ownerReferences", &json!(rest));
+        }
+        finalize(actor, &objects, kind, object);
+    }
+    actor.server().revision() > before
+}
+
+/// Lets go of an owner whose dependents are gone or set free.
+fn finalize(actor: &Actor, objects: &[Item], kind: &Kind, object: &Arc<Value>) {
+    if object["metadata"]["deletionTimestamp"].is_null() {
+        return;
+    }
+    if has_finalizer(object, "orphan") {
+        for (kind, dependent) in dependents(objects, uid(object)) {
+            let others: Vec<Value> = owners(dependent)
+                .into_iter()
+                .filter(|owner| owner["uid"] != object["metadata"]["uid"])
+                .collect();
+            set_meta(actor, kind, dependent, "ownerReferences", &json!(others));
+        }
+        remove_finalizer(actor, kind, object, "orphan");
+    } else if has_finalizer(object, "foregroundDeletion") {
+        let blocked = dependents(objects, uid(object)).any(|(_, dependent)| {
+            owners(dependent).iter().any(|owner| {
+                owner["uid"] == object["metadata"]["uid"] && owner["blockOwnerDeletion"] == true
+            })
+        });
+        if !blocked {
+            remove_finalizer(actor, kind, object, "foregroundDeletion");
+        }
+    }
+}
+
+type Item = (&'static Kind, Arc<Value>);
+
+fn objects(actor: &Actor) -> Vec<Item> {
+    KINDS
+        .iter()
+        .flat_map(|kind| {
+            let objects = actor.server().range(&kind.resource(), "");
+            objects.into_values().map(move |object| (kind, object))
+        })
+        .collect()
+}
+
+fn dependents<'a>(objects: &'a [Item], owner: &'a str) -> impl Iterator<Item = &'a Item> {
+    objects.iter().filter(move |(_, object)| {
+        owners(object)
+            .iter()
+            .any(|reference| reference["uid"] == owner)
+    })
+}
+
+fn is_foreground(objects: &[Item], uid_of_owner: &str) -> bool {
+    objects.iter().any(|(_, object)| {
+        uid(object) == uid_of_owner
+            && !object["metadata"]["deletionTimestamp"].is_null()
+            && has_finalizer(object, "foregroundDeletion")
+    })
+}
+
+fn delete(actor: &Actor, kind: &Kind, object: &Value, propagation: Option<Propagation>) {
+    let meta = &object["metadata"];
+    // It would change nothing, again and again.
+    if !meta["deletionTimestamp"].is_null() {
+        return;
+    }
+    let how = Delete {
+        uid: meta["uid"].as_str().map(str::to_owned),
+        resource_version: meta["resourceVersion"].as_str().map(str::to_owned),
+        propagation: propagation.or(Some(Propagation::Background)),
+        grace: None,
+    };
+    let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
+    // Somebody was quicker: the change brings the next look.
+    let _ = actor.delete(&kind.resource(), namespace, name, &how);
+}
+
+fn set_meta(actor: &Actor, kind: &Kind, object: &Value, field: &str, value: &Value) {
+    let meta = &object["metadata"];
+    let mut patch =
+        json!({"metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}});
+    patch["metadata"][field] = value.clone();
+    let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
+    let _ = actor.patch_merge(&kind.resource(), namespace, name, &patch);
+}
+
+fn remove_finalizer(actor: &Actor, kind: &Kind, object: &Value, finalizer: &str) {
+    let all = object["metadata"]["finalizers"].as_array();
+    let rest: Vec<&Value> = all
+        .into_iter()
+        .flatten()
+        .filter(|name| **name != finalizer)
+        .collect();
+    set_meta(actor, kind, object, "finalizers", &json!(rest));
+}
+
+fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    let all = object["metadata"]["finalizers"].as_array();
+    all.into_iter().flatten().any(|name| name == finalizer)
+}
+
+fn owners(object: &Value) -> Vec<Value> {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn uid(object: &Value) -> &str {
+    text(&object["metadata"]["uid"])
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

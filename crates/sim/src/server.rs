@@ -1,0 +1,285 @@
+//! The API server.
+
+mod create;
+mod delete;
+mod list;
+mod subresource;
+mod update;
+pub(crate) mod watch;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use carillon_oracle::{History, Key};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::watch::Watch;
+use crate::actor::Actor;
+use crate::call::Call;
+use crate::client::Client;
+use crate::client::faults::{Faults, NoFaults};
+use crate::clock::Clock;
+use crate::kind::Kind;
+use crate::status::Status;
+use crate::store::{Objects, Store};
+
+/// Judges (and may change) what is to be created, also by a dry run.
+pub type Admission = dyn Fn(&Call, &mut Value) -> Result<(), Status> + Send + Sync;
+
+/// An API server and its store; clones are the same server.
+///
+/// Everything is in memory and nothing is random: the same requests at the same virtual times give
+/// the same history.
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    clock: Clock,
+    revision: tokio::sync::watch::Sender<u64>,
+}
+
+/// What the lock guards.
+struct State {
+    store: Store,
+    admission: Option<Arc<Admission>>,
+    now: Timestamp,
+}
+
+/// What is answered.
+#[derive(Clone)]
+pub(crate) enum Answer {
+    /// A status code and an object.
+    Object(u16, Arc<Value>),
+    /// What follows is a stream.
+    Watch(Box<Watch>),
+}
+
+impl Server {
+    /// A server whose clock, tokio's, begins at `start`. Has the namespaces of a fresh cluster.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn new(start: Timestamp) -> Self {
+        let server = Self(Arc::new(Shared {
+            state: Mutex::new(State {
+                store: Store::new(),
+                admission: None,
+                now: start,
+            }),
+            clock: Clock::starting_at(start),
+            revision: tokio::sync::watch::Sender::new(0),
+        }));
+        let setup = server.actor("system:apiserver");
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let namespace = json!({"metadata": {"name": name}});
+            setup
+                .create("namespaces", "", &namespace)
+                .expect("a fresh server takes its namespaces");
+        }
+        server
+    }
+
+    /// The server's time.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    /// The server's clock.
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.state().store.revision()
+    }
+
+    /// Tells of each new revision.
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.revision.subscribe()
+    }
+
+    /// Every change so far, also those that were compacted.
+    pub fn history(&self) -> History {
+        self.state().store.history().clone()
+    }
+
+    /// Looks at every change so far without copying them.
+    pub fn with_history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+        look(self.state().store.history())
+    }
+
+    /// The object of a key as it is now.
+    pub fn object(&self, key: &Key) -> Option<Arc<Value>> {
+        self.state().store.get(key).cloned()
+    }
+
+    /// The objects of a resource, in all namespaces or in one, by key.
+    pub(crate) fn range(&self, resource: &str, namespace: &str) -> Objects {
+        self.state().store.range(resource, namespace)
+    }
+
+    /// Forgets what was before `revision`: a watch or list from there is answered with 410.
+    pub fn compact(&self, revision: u64) {
+        self.state().store.compact(revision);
+    }
+
+    /// Lets `admission` judge every object that is to be created from now on, such as a quota would.
+    pub fn set_admission(
+        &self,
+        admission: impl Fn(&Call, &mut Value) -> Result<(), Status> + Send + Sync + 'static,
+    ) {
+        self.state().admission = Some(Arc::new(admission));
+    }
+
+    /// Everything is admitted from now on.
+    pub fn clear_admission(&self) {
+        self.state().admission = None;
+    }
+
+    /// A client of this user; `agent` stands for a process of that user. No faults, no latency.
+    pub fn client(&self, user: &str, agent: &str) -> Client {
+        self.client_with(user, agent, Arc::new(NoFaults))
+    }
+
+    /// A client whose connection has `faults`.
+    pub fn client_with(&self, user: &str, agent: &str, faults: Arc<dyn Faults>) -> Client {
+        Client::new(self.clone(), user, agent, faults)
+    }
+
+    /// A user who acts at once, without a connection.
+    pub fn actor(&self, user: &str) -> Actor {
+        Actor::new(self.clone(), user)
+    }
+
+    /// Applies one request and answers it. Lists and gets are answered as of revision `as_of`, if
+    /// there is one.
+    pub(crate) fn answer(&self, call: &Arc<Call>, as_of: Option<u64>) -> Result<Answer, Status> {
+        let mut state = self.state();
+        let before = state.store.revision();
+        let answer = self.route(&mut state, call, as_of);
+        let after = state.store.revision();
+        drop(state);
+        if after > before {
+            self.0.revision.send_replace(after);
+        }
+        answer
+    }
+
+    fn route(
+        &self,
+        state: &mut State,
+        call: &Arc<Call>,
+        as_of: Option<u64>,
+    ) -> Result<Answer, Status> {
+        let kind = call.kind.ok_or_else(Status::no_such_path)?;
+        if !kind.namespaced && !call.namespace.is_empty() {
+            return Err(Status::no_such_path());
+        }
+        let of_one = !["list", "watch", "deletecollection"].contains(&call.verb);
+        if kind.namespaced && call.namespace.is_empty() && of_one {
+            // Objects in namespaces are only read across them.
+            return Err(if call.name.is_empty() || call.verb == "create" {
+                Status::method_not_allowed()
+            } else {
+                Status::no_such_path()
+            });
+        }
+        if call.malformed {
+            return Err(Status::bad_request("invalid character in the body"));
+        }
+        match (call.verb, &*call.subresource) {
+            ("create", "") if call.method == http::Method::POST => state.create(call, kind),
+            ("create", "binding") if kind.plural == "pods" => state.bind(call),
+            ("get", "") => state.get(call, as_of),
+            ("get", "status") if kind.status => state.get(call, as_of),
+            ("list", "") => state.list(call, kind, as_of),
+            ("watch", "") => Watch::open(self.clone(), state, call, kind),
+            ("update", "finalize") if kind.plural == "namespaces" => state.finalize(call),
+            ("update", "") => state.replace(call, kind),
+            ("update", "status") if kind.status => state.replace(call, kind),
+            ("patch", "") => state.patch(call, kind),
+            ("patch", "status") if kind.status => state.patch(call, kind),
+            ("delete", "") => state.delete(call, kind),
+            ("deletecollection", "") => state.delete_collection(call, kind),
+            (_, "") => Err(Status::method_not_allowed()),
+            _ => Err(Status::no_such_path()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.now = self.0.clock.now();
+        state
+    }
+}
+
+impl State {
+    fn get(&mut self, call: &Call, as_of: Option<u64>) -> Result<Answer, Status> {
+        let key = call.key(&call.name);
+        let object = match as_of {
+            None => self.store.get(&key).cloned(),
+            Some(revision) => {
+                let objects = self.store.range_at(&key.resource, &key.namespace, revision);
+                objects.get(&key).cloned()
+            }
+        };
+        let object = object.ok_or_else(|| Status::not_found(&key.resource, &key.name))?;
+        Ok(Answer::Object(200, object))
+    }
+}
+
+/// The object in a body, if it is of the kind, the namespace and the name that the path says.
+fn object_of(call: &Call, kind: &Kind, body: &Value) -> Result<Value, Status> {
+    if !body.is_object() {
+        return Err(Status::bad_request("the body is not an object"));
+    }
+    let mut object = body.clone();
+    for (field, expected) in [
+        ("apiVersion", kind.api_version()),
+        ("kind", kind.kind.to_owned()),
+    ] {
+        let found = object[field].as_str().unwrap_or_default();
+        // What is left out is what the path says, but for custom resources.
+        if found != expected && !(found.is_empty() && kind.schema.is_none()) {
+            return Err(Status::bad_request(format!(
+                "the {field} in the data ({found}) does not match the expected ({expected})"
+            )));
+        }
+    }
+    crate::kind::normalize_meta(&mut object)?;
+    check_place(call, &object, call.verb == "create")?;
+    if !call.namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(call.namespace);
+    }
+    Ok(object)
+}
+
+/// Whether name and namespace are those of the path.
+fn check_place(call: &Call, object: &Value, new: bool) -> Result<(), Status> {
+    let meta = &object["metadata"];
+    let name = meta["name"].as_str().unwrap_or_default();
+    if !new && name != call.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
+    }
+    let namespace = meta["namespace"].as_str().unwrap_or_default();
+    if !namespace.is_empty() && namespace != call.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("revision", &self.revision())
+            .finish_non_exhaustive()
+    }
+}
