@@ -2,7 +2,9 @@
 
 mod catalogue;
 
+use std::cell::Cell;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use carillon_sim::Actor;
@@ -85,7 +87,9 @@ impl<'a> View<'a> {
 
     /// The job.
     pub fn job(&self) -> Option<Arc<Value>> {
-        self.0.get("broadcastjobs.carillon.dev", NAMESPACE, JOB).ok()
+        self.0
+            .get("broadcastjobs.carillon.dev", NAMESPACE, JOB)
+            .ok()
     }
 
     /// A number in the job's status.
@@ -210,6 +214,7 @@ pub struct User {
     actor: Actor,
     script: std::vec::IntoIter<Step>,
     next: Option<(Step, Option<Timestamp>)>,
+    done: Rc<Cell<bool>>,
 }
 
 impl User {
@@ -220,8 +225,14 @@ impl User {
         Self {
             actor,
             script,
+            done: Rc::new(Cell::new(next.is_none())),
             next,
         }
+    }
+
+    /// Whether the script is at its end.
+    pub fn done(&self) -> Rc<Cell<bool>> {
+        self.done.clone()
     }
 }
 
@@ -246,6 +257,7 @@ impl Component for User {
             }
             (step.act)(&view);
             self.next = self.script.next().map(|step| (step, None));
+            self.done.set(self.next.is_none());
         }
     }
 }

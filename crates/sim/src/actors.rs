@@ -1,3 +1,12 @@
 //! Those who act in a cluster besides its users.
 
+mod component;
 pub mod garbage_collector;
+mod kubelet;
+mod node_lifecycle;
+mod scheduler;
+
+pub use self::component::{Component, KUBELET_STOPPED, run};
+pub use self::kubelet::{Fate, Fates, Kubelets, Work};
+pub use self::node_lifecycle::NodeLifecycle;
+pub use self::scheduler::Scheduler;

@@ -224,7 +224,7 @@ impl Pod {
         let until = now + RESTART_AFTER;
         self.state = State::Waits { until };
         let mut status = container(
-            self.starts,
+            self.starts - 1,
             "waiting",
             json!({"reason": "CrashLoopBackOff"}),
         );

@@ -10,13 +10,11 @@ use serde_json::{Value, json};
 use super::component::{
     Component, KUBELET_STOPPED, all, delete, has_ended, patch_status, seconds, text, uid,
 };
-use super::scheduler::is_tolerated;
+use super::scheduler::tolerates;
 use crate::{Actor, Server};
 
 /// `--node-monitor-grace-period`.
 const SILENT_AFTER: SignedDuration = SignedDuration::from_secs(40);
-/// What the admission plugin DefaultTolerationSeconds gives every pod.
-const EVICT_AFTER: SignedDuration = SignedDuration::from_secs(300);
 /// How long a node must be gone before its pods are collected.
 const COLLECT_AFTER: SignedDuration = SignedDuration::from_secs(40);
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -32,14 +30,10 @@ pub struct NodeLifecycle {
 
 impl Component for NodeLifecycle {
     fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
-        [
-            self.watch_nodes(now),
-            self.evict(now),
-            self.collect(now),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [self.watch_nodes(now), self.evict(now), self.collect(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -92,16 +86,16 @@ impl NodeLifecycle {
         for pod in &pods {
             let node = self.node(text(pod, "/spec/nodeName"));
             let unreachable = node.is_some_and(|node| has_taint(&node));
-            let taint = json!({"key": UNREACHABLE, "effect": "NoExecute"});
             let terminating = !text(pod, "/metadata/deletionTimestamp").is_empty();
-            if !unreachable || terminating || is_tolerated(pod, &taint) {
+            let tolerated = tolerated_for(pod).filter(|_| unreachable && !terminating);
+            let Some(tolerated) = tolerated else {
                 self.evicting.remove(uid(pod));
                 continue;
-            }
+            };
             let due = *self
                 .evicting
                 .entry(uid(pod).to_owned())
-                .or_insert_with(|| now + EVICT_AFTER);
+                .or_insert_with(|| now + tolerated);
             if due > now {
                 wake.push(due);
                 continue;
@@ -141,6 +135,19 @@ impl NodeLifecycle {
         }
         wake.into_iter().min()
     }
+}
+
+/// How long the pod may stay on an unreachable node; for ever if `None`.
+fn tolerated_for(pod: &Value) -> Option<SignedDuration> {
+    let taint = json!({"key": UNREACHABLE, "effect": "NoExecute"});
+    let tolerations = pod["spec"]["tolerations"].as_array();
+    let tolerations = tolerations.into_iter().flatten();
+    let seconds = tolerations
+        .filter(|toleration| tolerates(toleration, &taint))
+        .map(|toleration| toleration["tolerationSeconds"].as_i64())
+        .min()
+        .unwrap_or(Some(0));
+    seconds.map(SignedDuration::from_secs)
 }
 
 fn has_taint(node: &Value) -> bool {

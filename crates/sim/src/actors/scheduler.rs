@@ -56,7 +56,7 @@ impl Component for Scheduler {
                 None => {
                     let node = wanted(pod).unwrap_or_default();
                     drop(self.actor.bind(namespace, name, node));
-                },
+                }
                 Some(message) => report(&self.actor, pod, &message, now),
             }
         }
@@ -98,16 +98,20 @@ fn refusal(actor: &Actor, pod: &Value) -> Option<String> {
 }
 
 /// Whether a toleration of the pod covers the taint.
-pub(super) fn is_tolerated(pod: &Value, taint: &Value) -> bool {
+fn is_tolerated(pod: &Value, taint: &Value) -> bool {
     let tolerations = pod["spec"]["tolerations"].as_array();
-    tolerations.into_iter().flatten().any(|toleration| {
-        let effect = text(toleration, "/effect");
-        let key = text(toleration, "/key");
-        let exists = text(toleration, "/operator") == "Exists";
-        (effect.is_empty() || effect == text(taint, "/effect"))
-            && (key.is_empty() && exists || key == text(taint, "/key"))
-            && (exists || text(toleration, "/value") == text(taint, "/value"))
-    })
+    let mut tolerations = tolerations.into_iter().flatten();
+    tolerations.any(|toleration| tolerates(toleration, taint))
+}
+
+/// Whether this toleration covers the taint.
+pub(super) fn tolerates(toleration: &Value, taint: &Value) -> bool {
+    let effect = text(toleration, "/effect");
+    let key = text(toleration, "/key");
+    let exists = text(toleration, "/operator") == "Exists";
+    (effect.is_empty() || effect == text(taint, "/effect"))
+        && (key.is_empty() && exists || key == text(taint, "/key"))
+        && (exists || text(toleration, "/value") == text(taint, "/value"))
 }
 
 /// Says on the pod why it is not bound, once.

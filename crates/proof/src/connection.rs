@@ -1,0 +1,180 @@
+//! The connection of one process to the API server, and what goes wrong on it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use carillon_sim::faults::{Connect, Event, EventFate, Fate, Faults, Leg};
+use carillon_sim::{Call, Gate};
+use http::Method;
+
+use crate::disturbance::{Blow, Disturbance, Point};
+use crate::process::{Process, State};
+use crate::storm::Storm;
+
+/// What all connections of one run share.
+#[derive(Debug)]
+pub struct Line {
+    /// Writes that reached the point of being sent, leases and events apart.
+    writes: AtomicUsize,
+    disturbance: Disturbance,
+    /// Requests that are held because their process was stopped.
+    held: Mutex<Vec<(Process, Gate)>>,
+    storm: Mutex<Storm>,
+}
+
+impl Line {
+    /// A line that suffers from `disturbance`; its latencies follow from `seed`.
+    pub fn new(disturbance: Disturbance, seed: u64) -> Arc<Self> {
+        let storm = Mutex::new(Storm::new(seed, disturbance.weather.clone()));
+        Arc::new(Self {
+            writes: AtomicUsize::new(0),
+            disturbance,
+            held: Mutex::default(),
+            storm,
+        })
+    }
+
+    /// Writes so far.
+    pub fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// The weather calms down for good.
+    pub fn calm(&self) {
+        self.storm().calm();
+    }
+
+    /// Lets go of what a stopped process had on its way, and continues it.
+    pub fn continue_stopped(&self) {
+        let held = std::mem::take(&mut *lock(&self.held));
+        for (process, gate) in held {
+            gate.open();
+            process.cont();
+        }
+    }
+
+    /// Whether a process is stopped.
+    pub fn has_stopped(&self) -> bool {
+        !lock(&self.held).is_empty()
+    }
+
+    fn storm(&self) -> MutexGuard<'_, Storm> {
+        lock(&self.storm)
+    }
+}
+
+/// The connection of one process.
+#[derive(Debug)]
+pub struct Connection {
+    line: Arc<Line>,
+    process: Process,
+    /// A process that was started again may see old lists first, by this many revisions.
+    stale: Mutex<Stale>,
+    /// The request after whose reply the process is killed.
+    last: Mutex<Option<(Method, String)>>,
+}
+
+/// Lists that are answered as of an earlier revision, once for each resource.
+#[derive(Debug, Default)]
+pub struct Stale {
+    /// The revision.
+    pub revision: Option<u64>,
+    /// Resources that were listed already.
+    pub listed: Vec<String>,
+}
+
+impl Connection {
+    /// A connection of `process`, whose first lists show the state at `revision`, if given.
+    pub fn new(line: Arc<Line>, process: Process, revision: Option<u64>) -> Arc<Self> {
+        Arc::new(Self {
+            line,
+            process,
+            stale: Mutex::new(Stale {
+                revision,
+                listed: Vec::new(),
+            }),
+            last: Mutex::default(),
+        })
+    }
+
+    /// To be called when a reply has been read: the process may not live to use it.
+    pub fn replied(&self, request: &(Method, String)) {
+        if lock(&self.last).as_ref() == Some(request) {
+            self.process.kill();
+        }
+    }
+
+    fn stop_here(&self) -> Fate {
+        let gate = Gate::new();
+        let held = (self.process.clone(), gate.clone());
+        lock(&self.line.held).push(held);
+        self.process.stop();
+        Fate::hold(gate)
+    }
+
+    fn strike(&self, blow: Blow, call: &Call) -> Fate {
+        match blow {
+            Blow::Kill(Point::BeforeSend) => {
+                self.process.kill();
+                Fate::reset()
+            }
+            Blow::Kill(Point::ReplyLost) => {
+                self.process.kill();
+                Fate::silence()
+            }
+            Blow::Kill(Point::AfterReply) => {
+                *lock(&self.last) = Some((call.method.clone(), call.uri.clone()));
+                Fate::pass()
+            }
+            Blow::Stop => self.stop_here(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a request is one of those that are counted: a write for a job.
+pub fn counts(call: &Call) -> bool {
+    let resource = call.resource();
+    call.is_write() && !resource.starts_with("leases.") && !resource.starts_with("events.")
+}
+
+impl Faults for Connection {
+    fn latency(&self, _: &Call, leg: Leg) -> Duration {
+        self.line.storm().latency(leg)
+    }
+
+    fn on_connect(&self, _: &Call) -> Connect {
+        // A process that is over sends nothing more; what it computes until its tasks are dropped
+        // does not matter.
+        match self.process.state() {
+            State::Running => Connect::Open,
+            State::Stopped | State::Killed | State::Exited(_) => Connect::Held(Gate::new()),
+        }
+    }
+
+    fn on_request(&self, call: &Call) -> Fate {
+        if call.verb == "list" {
+            let mut stale = lock(&self.stale);
+            let first = !stale.listed.contains(&call.resource());
+            if let Some(revision) = stale.revision.filter(|_| first) {
+                stale.listed.push(call.resource());
+                return Fate::as_of(revision);
+            }
+        }
+        if counts(call) {
+            let nth = self.line.writes.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(blow) = self.line.disturbance.blow(nth) {
+                return self.strike(blow, call);
+            }
+        }
+        self.line.storm().fate(call, &self.process)
+    }
+
+    fn on_event(&self, call: &Call, event: &Event) -> EventFate {
+        self.line.storm().event(call, event)
+    }
+}

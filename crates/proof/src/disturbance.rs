@@ -1,0 +1,87 @@
+//! What goes wrong in a run: data, so that a failing run is a file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::storm::Weather;
+
+/// All that goes wrong in a run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Disturbance {
+    /// What happens at certain writes.
+    pub at: Vec<AtWrite>,
+    /// Who goes on after a kill.
+    pub then: Then,
+    /// A process that is started again sees lists as of this revision first.
+    pub restart_at_revision: Option<u64>,
+    /// How many processes there are.
+    pub processes: usize,
+    /// All of them believe to lead, all the time.
+    pub without_lease: bool,
+    /// Faults by chance.
+    pub weather: Option<Weather>,
+}
+
+/// Something happens at the n-th write of the run, counted over all processes.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AtWrite {
+    /// From 1.
+    pub write: usize,
+    /// What happens to the process that sends it.
+    pub blow: Blow,
+}
+
+/// What happens to a process.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Blow {
+    /// SIGKILL.
+    Kill(Point),
+    /// SIGSTOP, with the request on its way; SIGCONT when another process has done what was left.
+    Stop,
+}
+
+/// Where a process is killed.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Point {
+    /// The request is not sent.
+    BeforeSend,
+    /// The request is applied and its reply is lost.
+    ReplyLost,
+    /// The reply was read and nothing was made of it.
+    AfterReply,
+}
+
+impl Point {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::BeforeSend, Self::ReplyLost, Self::AfterReply];
+}
+
+/// Who goes on after a kill.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Then {
+    /// The process is started again.
+    #[default]
+    Restart,
+    /// Another process takes over; the killed one is not started again.
+    TakeOver,
+}
+
+impl Disturbance {
+    /// Nothing goes wrong, with so many processes.
+    pub fn none(processes: usize) -> Self {
+        Self {
+            processes,
+            ..Self::default()
+        }
+    }
+
+    /// What happens at the n-th write.
+    pub fn blow(&self, nth: usize) -> Option<Blow> {
+        let at = self.at.iter().find(|at| at.write == nth);
+        at.map(|at| at.blow)
+    }
+}

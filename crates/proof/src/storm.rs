@@ -1,0 +1,138 @@
+//! Faults by chance, from a seed.
+
+use std::time::Duration;
+
+use carillon_sim::faults::{Event, EventFate, Fate, Leg};
+use carillon_sim::{Call, Status};
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::process::Process;
+
+/// How often what goes wrong, in thousandths.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Weather {
+    /// A write is refused: 409, 429, 500, 503 or 504, not applied.
+    pub refused: u32,
+    /// The connection breaks before a request arrives.
+    pub lost: u32,
+    /// The reply to a request is lost.
+    pub reply_lost: u32,
+    /// A request is applied twice.
+    pub twice: u32,
+    /// The process is killed at a write.
+    pub killed: u32,
+    /// A watch is closed, or ends in the middle of a line.
+    pub watch_closed: u32,
+    /// A watch gets 410.
+    pub watch_gone: u32,
+    /// An event comes late, by up to half a minute.
+    pub event_late: u32,
+    /// An event comes twice.
+    pub event_twice: u32,
+    /// An event is lost.
+    pub event_lost: u32,
+}
+
+/// The weather, and the dice.
+#[derive(Debug)]
+pub struct Storm {
+    rng: Rng,
+    weather: Option<Weather>,
+}
+
+impl Storm {
+    /// Latencies follow from `seed`, and faults, if there is weather.
+    pub fn new(seed: u64, weather: Option<Weather>) -> Self {
+        Self {
+            rng: Rng::with_seed(seed),
+            weather,
+        }
+    }
+
+    /// No more faults.
+    pub fn calm(&mut self) {
+        self.weather = None;
+    }
+
+    /// How long a way takes.
+    pub fn latency(&mut self, leg: Leg) -> Duration {
+        let longest = match leg {
+            Leg::Request | Leg::Reply => 5,
+            Leg::Event => 20,
+        };
+        Duration::from_millis(self.rng.u64(0..=longest))
+    }
+
+    /// Whether something that happens so many times in a thousand happens now.
+    fn chance(&mut self, thousandths: u32) -> bool {
+        thousandths > 0 && self.rng.u32(0..1000) < thousandths
+    }
+
+    /// What becomes of a request.
+    pub fn fate(&mut self, call: &Call, process: &Process) -> Fate {
+        let Some(weather) = self.weather.clone() else {
+            return Fate::pass();
+        };
+        let write = crate::connection::counts(call);
+        if write && self.chance(weather.killed) {
+            process.kill();
+            return if self.rng.bool() {
+                Fate::silence()
+            } else {
+                Fate::reset()
+            };
+        }
+        if self.chance(weather.lost) {
+            return Fate::reset();
+        }
+        if self.chance(weather.refused) {
+            return Fate::refuse(match self.rng.u32(0..5) {
+                0 => Status::conflict(&call.resource(), &call.name, "by chance"),
+                1 => Status::too_many_requests(1),
+                2 => Status::internal("by chance"),
+                3 => Status::unavailable(),
+                _ => Status::timeout(),
+            });
+        }
+        if call.verb != "watch" && self.chance(weather.reply_lost) {
+            return if self.rng.bool() {
+                Fate::lose_reply()
+            } else {
+                Fate::silence()
+            };
+        }
+        if write && self.chance(weather.twice) {
+            return Fate::twice();
+        }
+        Fate::pass()
+    }
+
+    /// What becomes of an event.
+    pub fn event(&mut self, _: &Call, _: &Event) -> EventFate {
+        let Some(weather) = self.weather.clone() else {
+            return EventFate::Deliver;
+        };
+        if self.chance(weather.watch_closed) {
+            return if self.rng.bool() {
+                EventFate::Close
+            } else {
+                EventFate::Reset
+            };
+        }
+        if self.chance(weather.watch_gone) {
+            return EventFate::Gone;
+        }
+        if self.chance(weather.event_lost) {
+            return EventFate::Drop;
+        }
+        if self.chance(weather.event_twice) {
+            return EventFate::Twice;
+        }
+        if self.chance(weather.event_late) {
+            return EventFate::Delay(Duration::from_millis(self.rng.u64(0..30_000)));
+        }
+        EventFate::Deliver
+    }
+}
