@@ -38,7 +38,7 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         let mut strays: Vec<_> = strays(snapshot).collect();
         strays.sort_unstable_by_key(|(name, _)| *name);
         for (name, pod) in strays {
-            if pod.deletion.is_none() {
+            if pod.deletion.is_none() && !pod.phase.has_ended() {
                 late.push((name, pod.uid, pod.rv));
             }
             to_release.push((name, pod.uid));
