@@ -57,12 +57,6 @@ impl<'a> Entry<'a> {
     pub(super) fn is_open(&self) -> bool {
         self.state == NodeState::Started
     }
-
-    /// Whether the pod of this name with this uid can be that of the attempt. While no uid is
-    /// recorded, every pod of the name is.
-    pub(super) fn is_of(&self, pod: Uid) -> bool {
-        self.pod_uid.is_none_or(|uid| uid == pod)
-    }
 }
 
 /// What the slices hold after the steps so far.

@@ -99,7 +99,7 @@ impl<'a> Check<'a> {
         }
         let restarted = |limit| row.restarts > limit;
         let over_limit = self.snapshot.job.restart_limit.is_some_and(restarted);
-        let reason = self.stopping || over_limit || row.node.is_none() || self.is_over(pod, uid);
+        let reason = self.stopping || over_limit || row.node.is_none() || self.is_over(pod);
         if reason {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl<'a> Check<'a> {
     pub(super) fn release(&self, pod: &str, uid: Uid) -> Result<(), Trip> {
         self.pod(pod, uid)
             .or_else(|what| trip(rules::RELEASE, what))?;
-        if self.snapshot.job.deleting || self.is_over(pod, uid) {
+        if self.snapshot.job.deleting || self.is_over(pod) {
             return Ok(());
         }
         let found = self.log.attempts.get(pod);
@@ -127,10 +127,11 @@ impl<'a> Check<'a> {
     }
 
     /// Whether the pod's attempt is over and stored as such by an earlier step, or the pod belongs
-    /// to none and never will.
-    fn is_over(&self, pod: &str, uid: Uid) -> bool {
+    /// to none and never will. A pod of that name with another uid is one too many: not the one
+    /// that was counted.
+    fn is_over(&self, pod: &str) -> bool {
         match self.log.attempts.get(pod) {
-            Some(entry) => !entry.is_open() && entry.is_of(uid),
+            Some(entry) => !entry.is_open(),
             None => self.log.is_sealed(),
         }
     }
@@ -192,7 +193,7 @@ impl<'a> Check<'a> {
             return true;
         }
         let pod = self.snapshot.pods.get(entry.pod);
-        let lingers = pod.is_some_and(|pod| entry.is_of(pod.uid) && !pod.phase.has_ended());
+        let lingers = pod.is_some_and(|pod| !pod.phase.has_ended());
         lingers && entry.reason != results::NODE_LOST
     }
 
