@@ -13,12 +13,17 @@ mod status;
 
 use std::fmt;
 
-use carillon_api::condition::types;
-use jiff::Timestamp;
+use carillon_api::condition::{reasons, types};
+use jiff::{SignedDuration, Timestamp};
 
 use self::log::Log;
-use crate::action::{Action, OnError, Plan, Step};
+use crate::action::{Action, Note, OnError, Plan, Step};
 use crate::broadcast_job::{Job, Snapshot};
+use crate::condition;
+use crate::pod::printable;
+
+/// How soon a job whose plan was refused is planned again, if nothing happens before.
+pub const TRIPPED_RECHECK: SignedDuration = SignedDuration::from_secs(60);
 
 /// The rules, as they are named in messages and metrics.
 pub mod rules {
@@ -119,6 +124,37 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
         check.after(step);
     }
     check.starts()
+}
+
+/// What is done instead of a plan that was refused: the stored status says so, nothing else.
+pub fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
+    let (reason, message) = (reasons::INTERLOCK_TRIPPED, printable(&trip.to_string()));
+    let mut plan = Plan {
+        wake: now.checked_add(TRIPPED_RECHECK).ok(),
+        ..Plan::default()
+    };
+    let mut status = job.status.clone();
+    let conditions = &mut status.conditions;
+    condition::set(
+        conditions,
+        types::STALLED,
+        true,
+        reason,
+        &message,
+        job.generation,
+        now,
+    );
+    if status != job.status {
+        plan.notes.push(Note {
+            warning: true,
+            reason,
+            action: "Stalling",
+            message,
+        });
+        let write = Action::WriteStatus(Box::new(status));
+        plan.steps.push(Step::needed(vec![write]));
+    }
+    plan
 }
 
 /// What is known once the steps so far are carried out.

@@ -2,13 +2,13 @@
 //! is checked by `World::plan`, through which every plan of these tests goes.
 
 use carillon_api::NodeState;
-use carillon_api::condition::types;
+use carillon_api::condition::{reasons, types};
 use jiff::SignedDuration;
 use serde_json::json;
 
 use super::world::World;
 use crate::action::{Action, OnError, Plan, SliceWrite, Step};
-use crate::interlock::rules;
+use crate::interlock::{TRIPPED_RECHECK, Trip, refuse, rules};
 use crate::pod::PodRow;
 use crate::uid::Uid;
 
@@ -542,4 +542,36 @@ fn a_job_is_deleted_only_when_its_time_to_live_is_over() {
     world.now += SignedDuration::from_secs(61);
     world.crash_after(1);
     assert!(world.job_deleted);
+}
+
+#[test]
+fn a_refused_plan_leaves_a_stalled_status_behind_until_a_later_one_passes() {
+    for mut world in [running(), ended(json!({}))] {
+        let trip = Trip {
+            rule: rules::DELETE,
+            what: "pod p: deleted; expected not".to_owned(),
+        };
+        let stored = world.job().status;
+        let refused = refuse(&world.job(), &trip, world.now);
+        assert_eq!(world.verify(&refused), Ok(()));
+        assert_eq!(refused.wake, Some(world.now + TRIPPED_RECHECK));
+        let [Step { actions, .. }] = &*refused.steps else {
+            panic!("{refused:?}")
+        };
+        let [Action::WriteStatus(status)] = &**actions else {
+            panic!("{actions:?}")
+        };
+        let mut rest = (**status).clone();
+        rest.conditions.retain(|c| c.type_ != types::STALLED);
+        let mut before = stored.clone();
+        before.conditions.retain(|c| c.type_ != types::STALLED);
+        assert_eq!(rest, before, "nothing else changes");
+        world.status = serde_json::to_value(status).unwrap();
+        let found = world.condition(types::STALLED);
+        assert_eq!(found, Some((true, reasons::INTERLOCK_TRIPPED.to_owned())));
+        let again = refuse(&world.job(), &trip, world.now);
+        assert!(again.steps.is_empty() && again.notes.is_empty());
+        world.settle();
+        assert!(!world.is(types::STALLED));
+    }
 }
