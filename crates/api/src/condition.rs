@@ -51,6 +51,8 @@ pub mod reasons {
     pub const POD_FORBIDDEN: &str = "PodForbidden";
     /// Reconciling is false: the Stalled condition says what a person has to do.
     pub const STALLED: &str = "Stalled";
+    /// Stalled: the plan for the job broke a rule that holds always, and was refused. A defect.
+    pub const INTERLOCK_TRIPPED: &str = "InterlockTripped";
     /// Stalled: a stored field has a value this version cannot act on.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Reconciling or Stalled is false: nothing is left to do.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Config, PodPlacement};
-use crate::controllers::broadcast_job::{self, BroadcastJobs, Planner};
+use crate::controllers::broadcast_job::{self, BroadcastJobs, Rules};
 use crate::event;
 use crate::gate::{Gate, Kind};
 use crate::lease::Leadership;
@@ -45,8 +45,8 @@ pub struct Surroundings {
     pub identity: String,
     /// Its metrics.
     pub metrics: Arc<Metrics>,
-    /// What decides: [`carillon_plan::broadcast_job::plan`].
-    pub planner: Planner,
+    /// What decides, and what may forbid it.
+    pub rules: Rules,
 }
 
 /// A running instance.
@@ -77,7 +77,7 @@ impl Instance {
             leadership,
             identity,
             metrics,
-            planner,
+            rules,
         } = surroundings;
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -123,7 +123,7 @@ impl Instance {
             events,
             metrics,
             watches: watches.clone(),
-            planner,
+            rules,
             placement: match config.pod_placement {
                 PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
                 PodPlacement::NodeName => pod_body::PodPlacement::NodeName,

@@ -59,6 +59,8 @@ pub struct Metrics {
     pub plan_duration: HistogramVec,
     /// `carillon_plan_actions_total{controller,action}`
     pub plan_actions: IntCounterVec,
+    /// `carillon_interlock_trips_total{controller,rule}`
+    pub interlock_trips: IntCounterVec,
     /// `carillon_panics_total{controller}`
     pub panics: IntCounterVec,
 
@@ -147,6 +149,7 @@ impl Metrics {
             gate_waits: counter(r, "carillon_gate_waits_total", "Times a key had to wait for the caches.", &["controller"])?,
             plan_duration: histogram(r, "carillon_plan_duration_seconds", "Seconds to compute one plan.", &["controller"], plan)?,
             plan_actions: counter(r, "carillon_plan_actions_total", "Actions planned, by kind of action.", &["controller", "action"])?,
+            interlock_trips: counter(r, "carillon_interlock_trips_total", "Plans that were refused before anything of them was done; each is a bug to report.", &["controller", "rule"])?,
             panics: counter(r, "carillon_panics_total", "Panics caught while a key was processed; each is a bug to report.", &["controller"])?,
 
             store_rows: gauge(r, "carillon_store_rows", "Objects held in the cache.", &["kind"])?,
@@ -209,6 +212,9 @@ impl Metrics {
         self.gate_waits.with_label_values(&[CONTROLLER]);
         self.plan_duration.with_label_values(&[CONTROLLER]);
         self.panics.with_label_values(&[CONTROLLER]);
+        for rule in carillon_plan::interlock::rules::ALL {
+            self.interlock_trips.with_label_values(&[CONTROLLER, rule]);
+        }
         for event in ["Normal", "Warning"] {
             self.events.with_label_values(&[event]);
         }
@@ -312,6 +318,7 @@ mod tests {
             "carillon_broadcastjob_syncs_total{result=\"error\"} 0",
             "carillon_broadcastjob_sync_duration_seconds_count{result=\"success\"} 0",
             "carillon_panics_total{controller=\"broadcastjob\"} 0",
+            "carillon_interlock_trips_total{controller=\"broadcastjob\",rule=\"one_per_node\"} 0",
             "carillon_broadcastjob_jobs{phase=\"stalled\"} 0",
             "process_resident_memory_bytes",
         ] {

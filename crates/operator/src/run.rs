@@ -33,7 +33,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
             leadership,
             identity: identity.clone(),
             metrics: metrics.clone(),
-            planner: carillon_plan::broadcast_job::plan,
+            rules: broadcast_job::Rules::default(),
         },
     );
     serve(&config, &metrics, &mut instance).await?;

@@ -8,6 +8,7 @@ pub mod action;
 pub mod broadcast_job;
 pub mod condition;
 pub mod eligibility;
+pub mod interlock;
 pub mod name;
 pub mod node;
 pub mod parallelism;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use carillon_plan::Uid;
 use carillon_plan::action::{Note, Plan};
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
+use carillon_plan::interlock::{self, Trip};
 use carillon_plan::pod::Pods;
 use carillon_plan::pod_body::PodPlacement;
 use futures::{StreamExt, stream};
@@ -42,8 +43,24 @@ const BEHIND_LIMIT: Duration = Duration::from_secs(30);
 const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more results than there \
     are; what they held might run again, so delete the job and create a new one";
 
-/// What decides. A function, so that a test can put a mistake in its place.
-pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
+/// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
+/// of the one, and nothing in that of the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// What should happen.
+    pub plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
+    /// Whether it may.
+    pub verify: fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            plan: carillon_plan::broadcast_job::plan,
+            verify: interlock::verify,
+        }
+    }
+}
 
 /// The controller.
 #[derive(Debug)]
@@ -61,7 +78,7 @@ pub struct BroadcastJobs {
     /// The watches, to list anew when the gate is overdue.
     pub watches: Vec<watch::Handle>,
     /// What decides.
-    pub planner: Planner,
+    pub rules: Rules,
     /// How pods get to their node.
     pub placement: PodPlacement,
     /// Pods created or deleted in one sync.
@@ -267,20 +284,37 @@ impl BroadcastJobs {
             damaged = copy;
             job = &damaged;
         }
-        (self.planner)(
-            &Snapshot {
-                job,
-                nodes: tables.nodes(),
-                pods: tables.pods(uid).map_or(&none, |owned| &owned.pods),
-                slices: ledger.map_or(&[], |ledger| &ledger.slices),
-                template: &memory.template,
-                gone: &memory.gone,
-                conflicts: &memory.conflicts,
-                creation_problem: memory.creation_problem.as_ref(),
-                max_pod_changes: self.max_pod_changes,
-            },
-            now,
-        )
+        let snapshot = Snapshot {
+            job,
+            nodes: tables.nodes(),
+            pods: tables.pods(uid).map_or(&none, |owned| &owned.pods),
+            slices: ledger.map_or(&[], |ledger| &ledger.slices),
+            template: &memory.template,
+            gone: &memory.gone,
+            conflicts: &memory.conflicts,
+            creation_problem: memory.creation_problem.as_ref(),
+            max_pod_changes: self.max_pod_changes,
+        };
+        let plan = (self.rules.plan)(&snapshot, now);
+        match (self.rules.verify)(&snapshot, &plan, now) {
+            Ok(()) => plan,
+            Err(trip) => self.refuse(job, &trip, now),
+        }
+    }
+
+    /// What is done instead of a plan that must not be carried out.
+    fn refuse(&self, job: &Job, trip: &Trip, now: Timestamp) -> Plan {
+        let owner = &job.owner;
+        tracing::error!(
+            controller = NAME, ns = owner.namespace, name = owner.name, uid = %owner.uid,
+            generation = job.generation, rule = trip.rule, found = trip.what,
+            "the interlock refused a plan; please report it"
+        );
+        self.metrics
+            .interlock_trips
+            .with_label_values(&[NAME, trip.rule])
+            .inc();
+        interlock::refuse(job, trip, now)
     }
 
     async fn carry_out(&self, job: &Job, mut plan: Plan, now: Timestamp) -> Next {

@@ -1,10 +1,12 @@
 //! What is left to do once a job has ended or is being deleted.
 
+use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Progress;
 use super::{Snapshot, release, stop};
 use crate::action::{Action, Plan, Step};
+use crate::condition;
 
 /// A deleted job keeps no pod back: garbage collection removes them.
 pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
@@ -38,15 +40,28 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         let mut strays: Vec<_> = strays(snapshot).collect();
         strays.sort_unstable_by_key(|(name, _)| *name);
         for (name, pod) in strays {
-            if pod.deletion.is_none() {
+            if pod.deletion.is_none() && !pod.phase.has_ended() {
                 late.push((name, pod.uid, pod.rv));
             }
             to_release.push((name, pod.uid));
         }
     }
     plan.steps.extend(stop(late, snapshot.max_pod_changes));
-    if job.status.observed_generation != Some(job.generation) {
+    // A job ends unstalled: only the interlock can have said otherwise since, of another plan.
+    let stalled = condition::is_true(&job.status.conditions, types::STALLED);
+    if stalled || job.status.observed_generation != Some(job.generation) {
         let mut status = job.status.clone();
+        if stalled {
+            condition::set(
+                &mut status.conditions,
+                types::STALLED,
+                false,
+                reasons::FINISHED,
+                "",
+                job.generation,
+                now,
+            );
+        }
         status.observed_generation = Some(job.generation);
         for condition in &mut status.conditions {
             condition.observed_generation = Some(job.generation);

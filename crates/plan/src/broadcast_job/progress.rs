@@ -147,12 +147,9 @@ impl<'a> Progress<'a> {
         let Some(pod) = snapshot.pods.get(&record.pod) else {
             return;
         };
-        // A pod that appeared after its attempt was given up was created by a request that
-        // arrived late; it is not counted and must not run.
-        let late = record.pod_uid.is_none();
-        if !late && record.pod_uid != Some(pod.uid) {
-            return;
-        }
+        // A pod that appeared after its attempt was over was created by a request that arrived
+        // late; it is not counted and must not run.
+        let late = record.pod_uid != Some(pod.uid);
         if !pod.phase.has_ended() {
             self.linger(record, &record.reason);
             if late && pod.deletion.is_none() {
@@ -183,7 +180,12 @@ impl<'a> Progress<'a> {
             (Some(pod), None) => pod,
             (Some(pod), Some(uid)) if pod.uid == uid => pod,
             // The name is held by another pod: the one recorded is gone.
-            (Some(_), Some(_)) => return Some(end(NodeState::Unknown, results::POD_VANISHED)),
+            (Some(other), Some(_)) => {
+                if !other.phase.has_ended() {
+                    self.linger(record, results::POD_VANISHED);
+                }
+                return Some(end(NodeState::Unknown, results::POD_VANISHED));
+            }
             (None, Some(uid)) if snapshot.gone.contains(&uid) => {
                 return Some(end(NodeState::Unknown, results::POD_VANISHED));
             }

@@ -36,7 +36,11 @@ impl Start {
         now: Timestamp,
     ) -> Self {
         let job = snapshot.job;
-        let taken = progress.running.len() + progress.reserved.len() + progress.occupying;
+        // A pod that is missing in the cache may exist all the same.
+        let taken = progress.running.len()
+            + progress.missing.len()
+            + progress.reserved.len()
+            + progress.occupying;
         let room = job.parallelism.of(survey.desired).saturating_sub(taken);
         let first = match progress.reserved.first() {
             Some((_, record)) => Some(&record.node),

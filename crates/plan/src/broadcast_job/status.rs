@@ -88,9 +88,20 @@ pub(super) struct Facts<'a> {
 /// The next status, and the events that its changes are worth.
 pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let old = &facts.job.status;
+    // A job that cannot be acted on keeps its counts: if its results were deleted, they are what
+    // says so.
+    let count = |state, stored: i32| {
+        let counted = facts.progress.count(state);
+        let stored = usize::try_from(stored).unwrap_or(0);
+        if facts.job.problems.is_empty() {
+            counted
+        } else {
+            counted.max(stored)
+        }
+    };
     let (succeeded, failed) = (
-        facts.progress.count(NodeState::Succeeded),
-        facts.progress.count(NodeState::Failed),
+        count(NodeState::Succeeded, old.succeeded),
+        count(NodeState::Failed, old.failed),
     );
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {

@@ -3,5 +3,6 @@
 mod bad_input;
 mod behaviour;
 mod chaos;
+mod interlock;
 mod interruptions;
 mod world;

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::world::World;
 use crate::action::Action;
 use crate::broadcast_job::NODE_LOST_AFTER;
+use crate::pod::{PodPhase, PodRow};
 
 #[test]
 fn a_node_cordoned_before_its_turn_is_left_out_and_named() {
@@ -249,4 +250,41 @@ fn a_pod_that_exits_well_because_it_was_told_to_stop_has_not_done_its_work() {
         (Disrupted, results::POD_DELETED.to_owned())
     );
     assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_second_pod_of_an_attempt_made_by_a_late_request_is_stopped_before_the_node_is_tried_again() {
+    let mut world = World::new(2, json!({"parallelism": 1}));
+    world.start();
+    let (pod, other) = (world.pod_on("n0000"), world.uid());
+    // The recorded pod was removed by force, and a request that was on its way made another.
+    world.pods.get_mut(&pod).unwrap().uid = other;
+    world.settle();
+    assert_eq!(
+        world.attempts("n0000"),
+        [(Unknown, results::POD_VANISHED.to_owned())]
+    );
+    assert_eq!(world.created.len(), 1, "its place is taken");
+    assert!(world.pods[&pod].deletion.is_some());
+    world.end_all();
+    world.settle();
+    assert_eq!(world.created.len(), 2, "its place is free");
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_pod_without_a_record_that_has_ended_is_released_and_its_log_left_to_read() {
+    let mut world = World::new(1, json!({}));
+    world.run_to_the_end();
+    let stray = PodRow {
+        uid: world.uid(),
+        phase: PodPhase::Succeeded,
+        tracked: true,
+        ..PodRow::default()
+    };
+    world.pods.insert("stray".into(), stray);
+    world.settle();
+    let stray = &world.pods["stray"];
+    assert!(!stray.tracked && stray.deletion.is_none());
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, OnError, Plan};
 use crate::broadcast_job::{Job, JobMeta, Refused, Snapshot, Template, plan, settle};
+use crate::interlock::{self, Trip};
 use crate::node::{NodeRow, Nodes};
 use crate::pod::{Deletion, End, PodPhase, PodRow, Pods};
 use crate::pod_body::PodOwner;
@@ -115,9 +116,23 @@ impl World {
         Job::read(meta, &self.spec, &self.status)
     }
 
+    /// The plan, which the interlock must let pass.
     pub(super) fn plan(&self) -> Plan {
+        let plan = self.snapshot(|snapshot| plan(snapshot, self.now));
+        if let Err(trip) = self.verify(&plan) {
+            panic!("the interlock refuses a plan: {trip}\n{plan:?}");
+        }
+        plan
+    }
+
+    /// What the interlock says of a plan.
+    pub(super) fn verify(&self, plan: &Plan) -> Result<(), Trip> {
+        self.snapshot(|snapshot| interlock::verify(snapshot, plan, self.now))
+    }
+
+    pub(super) fn snapshot<T>(&self, look: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         let job = self.job();
-        let snapshot = Snapshot {
+        look(&Snapshot {
             job: &job,
             nodes: &self.nodes,
             pods: &self.pods,
@@ -127,8 +142,7 @@ impl World {
             conflicts: &self.conflicts,
             creation_problem: self.creation_problem.as_ref(),
             max_pod_changes: self.max_pod_changes,
-        };
-        plan(&snapshot, self.now)
+        })
     }
 
     /// Plans and applies the first `writes` actions, as a process would that then crashes.

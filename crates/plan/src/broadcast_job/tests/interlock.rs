@@ -1,0 +1,577 @@
+//! Each rule of the interlock refuses a plan that was spoilt by hand. That it lets good plans pass
+//! is checked by `World::plan`, through which every plan of these tests goes.
+
+use carillon_api::NodeState;
+use carillon_api::condition::{reasons, types};
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::world::World;
+use crate::action::{Action, OnError, Plan, SliceWrite, Step};
+use crate::interlock::{TRIPPED_RECHECK, Trip, refuse, rules};
+use crate::pod::PodRow;
+use crate::uid::Uid;
+
+/// The good plan of `world`, which passes, after `spoil`, which does not.
+fn trips(world: &World, rule: &str, spoil: impl FnOnce(&mut Plan)) {
+    let mut plan = world.plan();
+    spoil(&mut plan);
+    let trip = world.verify(&plan).expect_err(rule);
+    assert_eq!(trip.rule, rule, "{trip}");
+    assert!(
+        rules::ALL.contains(&trip.rule) && trip.what.contains("expected"),
+        "{trip}"
+    );
+}
+
+/// The action of that word, wherever it is.
+fn find<'a>(plan: &'a mut Plan, word: &str) -> &'a mut Action {
+    let mut actions = plan.steps.iter_mut().flat_map(|step| &mut step.actions);
+    actions.find(|action| action.word() == word).unwrap()
+}
+
+fn slice(plan: &mut Plan) -> &mut SliceWrite {
+    match find(plan, "write_slice") {
+        Action::WriteSlice(write) => write,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn status(plan: &mut Plan) -> &mut carillon_api::BroadcastJobStatus {
+    match find(plan, "write_status") {
+        Action::WriteStatus(status) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn drop_steps_with(plan: &mut Plan, word: &str) {
+    plan.steps
+        .retain(|step| step.actions.iter().all(|action| action.word() != word));
+}
+
+fn set(status: &mut carillon_api::BroadcastJobStatus, type_: &str, on: bool) {
+    let now = jiff::Timestamp::from_second(1).unwrap();
+    crate::condition::set(&mut status.conditions, type_, on, "R", "", 1, now);
+}
+
+fn delete(world: &World, node: &str) -> Step {
+    let pod = world.pod_on(node);
+    let row = &world.pods[&pod];
+    let (uid, rv) = (row.uid, row.rv);
+    Step::wanted(vec![Action::DeletePod { pod, uid, rv }])
+}
+
+fn release(world: &World, node: &str) -> Step {
+    let pod = world.pod_on(node);
+    let uid = world.pods[&pod].uid;
+    Step::wanted(vec![Action::ReleasePod { pod, uid }])
+}
+
+/// A job on two nodes about to start.
+fn fresh() -> World {
+    World::new(2, json!({}))
+}
+
+/// Two pods run, and what they do is stored.
+fn running() -> World {
+    let mut world = World::new(2, json!({"failurePolicy": {"type": "Continue"}}));
+    world.start();
+    world
+}
+
+fn ended(more: serde_json::Value) -> World {
+    let mut world = World::new(2, more);
+    world.run_to_the_end();
+    world
+}
+
+/// A drained node whose next attempt is about to be reserved, while others work.
+fn retrying() -> World {
+    let mut world = running();
+    world.delete(&world.pod_on("n0000"));
+    world.pass(1);
+    world.end("n0000", 143);
+    world
+}
+
+#[test]
+fn a_pod_is_created_only_for_an_attempt_stored_by_an_earlier_step() {
+    let world = fresh();
+    let rule = rules::RESERVED_FIRST;
+    trips(&world, rule, |plan| drop_steps_with(plan, "write_slice"));
+    trips(&world, rule, |plan| plan.steps.swap(0, 1));
+    trips(&world, rule, |plan| plan.steps[0].on_error = OnError::GoOn);
+    trips(&world, rule, |plan| {
+        let side_by_side = plan.steps.remove(1);
+        plan.steps[0].actions.extend(side_by_side.actions);
+    });
+    trips(&world, rule, |plan| match find(plan, "create_pod") {
+        Action::CreatePod { node, .. } => *node = "n0001".into(),
+        other => panic!("{other:?}"),
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[0].node_uid = Uid::MAX.to_string();
+    });
+}
+
+#[test]
+fn a_node_has_one_pod_at_a_time() {
+    // A pod that nothing records is bound to a node whose turn it is.
+    let mut world = fresh();
+    let start = world.plan();
+    let stray = PodRow {
+        uid: Uid::MAX,
+        node: Some("n0001".into()),
+        ..PodRow::default()
+    };
+    world.pods.insert("stray".into(), stray);
+    assert_eq!(world.verify(&start).unwrap_err().rule, rules::ONE_PER_NODE);
+    // The pod of an attempt that is over, as when its node is lost, still lives.
+    let mut world = running();
+    world.slices[0].records[0].state = NodeState::Unknown;
+    world.join("n0002");
+    let mut plan = world.plan();
+    let retry = slice(&mut plan).results.last_mut().unwrap();
+    retry.node = "n0000".to_owned();
+    retry.node_uid = world.nodes["n0000"].uid.to_string();
+    (retry.attempt, retry.pod) = (2, crate::name::pod("job", Uid::MAX, "n0000", 2));
+    let pod = retry.pod.as_str().into();
+    *find(&mut plan, "create_pod") = Action::CreatePod {
+        pod,
+        node: "n0000".into(),
+    };
+    assert_eq!(world.verify(&plan).unwrap_err().rule, rules::ONE_PER_NODE);
+    // The attempt before is not over.
+    world.slices[0].records[0].state = NodeState::Started;
+    slice(&mut plan).results[0].state = NodeState::Started;
+    drop_steps_with(&mut plan, "release_pod");
+    world.pods.clear();
+    assert_eq!(world.verify(&plan).unwrap_err().rule, rules::ONE_PER_NODE);
+}
+
+#[test]
+fn a_node_that_has_succeeded_is_not_served_again() {
+    let mut world = World::new(1, json!({"completionPolicy": {"type": "Never"}}));
+    world.run_to_the_end();
+    world.join("n0001");
+    let (name, uid) = ("n0000", world.nodes["n0000"].uid);
+    trips(&world, rules::RUN_ONCE, |plan| {
+        let result = slice(plan).results.last_mut().unwrap();
+        (result.node, result.node_uid) = (name.to_owned(), uid.to_string());
+        (result.attempt, result.pod) = (2, crate::name::pod("job", Uid::MAX, name, 2));
+    });
+}
+
+#[test]
+fn attempts_count_up_and_have_pods_of_their_own() {
+    let world = retrying();
+    let rule = rules::ATTEMPTS;
+    trips(&world, rule, |plan| slice(plan).results[2].attempt = 1);
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].pod = "job-random".to_owned();
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].state = NodeState::Succeeded;
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].pod_uid = Uid::MAX.to_string();
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].node_uid = "none".to_owned();
+    });
+    let twice = |plan: &mut Plan| {
+        let again = slice(plan).results[2].clone();
+        slice(plan).results.push(again);
+    };
+    trips(&world, rule, twice);
+}
+
+#[test]
+fn no_more_pods_than_parallelism_are_promised() {
+    for (parallelism, nodes) in [(json!(3), 8), (json!("25%"), 9)] {
+        let mut world = World::new(nodes, json!({"parallelism": parallelism}));
+        let greedy = world.plan();
+        world.spec["parallelism"] = json!(2);
+        trips(&world, rules::PARALLELISM, |plan| *plan = greedy);
+    }
+    let mut world = World::new(10, json!({"parallelism": "40%"}));
+    let greedy = world.plan();
+    world.spec["parallelism"] = json!("30%");
+    trips(&world, rules::PARALLELISM, |plan| *plan = greedy.clone());
+    trips(&world, rules::PARALLELISM, |plan| {
+        *plan = greedy;
+        status(plan).desired = 1_000;
+    });
+}
+
+#[test]
+fn a_pod_missing_in_the_cache_takes_its_place_until_it_is_known_to_be_gone() {
+    let mut world = World::new(3, json!({"parallelism": 1}));
+    world.start();
+    world.vanish(&world.pod_on("n0000"));
+    world.crash_after(0);
+    assert!(
+        world
+            .plan()
+            .steps
+            .iter()
+            .flat_map(|step| &step.actions)
+            .all(|action| { !matches!(action, Action::CreatePod { .. }) })
+    );
+    world.settle();
+    assert_eq!(world.created.len(), 2);
+}
+
+#[test]
+fn one_plan_creates_a_bounded_number_of_pods() {
+    let mut world = World::new(9, json!({}));
+    let plan_of_nine = world.plan();
+    world.max_pod_changes = 8;
+    trips(&world, rules::POD_CHANGES, |plan| *plan = plan_of_nine);
+}
+
+#[test]
+fn a_job_that_must_not_start_anything_starts_nothing() {
+    let start = fresh().plan();
+    let creations = || {
+        let mut plan = fresh().plan();
+        plan.steps.remove(0);
+        plan
+    };
+    for (field, value) in [("paused", json!(true)), ("parallelism", json!(-1))] {
+        let mut world = fresh();
+        world.spec[field] = value;
+        trips(&world, rules::STARTS, |plan| *plan = start.clone());
+        trips(&world, rules::STARTS, |plan| *plan = creations());
+    }
+    let mut deleting = fresh();
+    deleting.deleting = true;
+    trips(&deleting, rules::STARTS, |plan| *plan = start.clone());
+    let mut done = ended(json!({}));
+    trips(&done, rules::STARTS, |plan| *plan = creations());
+    done.slices.clear();
+    trips(&done, rules::STARTS, |plan| *plan = start.clone());
+    let mut failing = World::new(3, json!({"parallelism": 2}));
+    failing.start();
+    failing.end("n0000", 1);
+    // The same plan decides to fail and creates.
+    trips(&failing, rules::STARTS, |plan| {
+        let create = Action::CreatePod {
+            pod: failing.pod_on("n0001"),
+            node: "n0001".into(),
+        };
+        plan.steps.push(Step::slowly(vec![create]));
+    });
+}
+
+#[test]
+fn an_end_is_never_left() {
+    let rule = rules::TERMINAL;
+    let world = ended(json!({}));
+    let rewrite = |change: &dyn Fn(&mut carillon_api::BroadcastJobStatus)| {
+        let mut status = world.job().status;
+        change(&mut status);
+        vec![Step::needed(vec![Action::WriteStatus(Box::new(status))])]
+    };
+    trips(&world, rule, |plan| {
+        plan.steps = rewrite(&|s| set(s, types::COMPLETE, false));
+    });
+    trips(&world, rule, |plan| {
+        plan.steps = rewrite(&|s| s.conditions.clear());
+    });
+    trips(&world, rule, |plan| {
+        plan.steps = rewrite(&|s| set(s, types::FAILED, true));
+    });
+    trips(&world, rule, |plan| {
+        plan.steps = rewrite(&|s| set(s, types::FAILURE_TARGET, true));
+    });
+    trips(&world, rule, |plan| {
+        plan.steps = rewrite(&|s| s.completion_time = None);
+    });
+    trips(&world, rule, |plan| {
+        plan.steps = rewrite(&|_| {});
+        plan.steps.extend(rewrite(&|_| {}));
+    });
+    let mut failing = running();
+    failing.spec["failurePolicy"] = json!({"type": "FailFast"});
+    failing.end("n0000", 1);
+    failing.crash_after(2);
+    assert!(failing.is(types::FAILURE_TARGET));
+    failing.pass(1);
+    failing.end("n0001", 0);
+    trips(&failing, rule, |plan| {
+        set(status(plan), types::FAILURE_TARGET, false);
+    });
+    trips(&fresh(), rule, |plan| {
+        let now = status(plan).start_time.clone();
+        status(plan).completion_time = now;
+    });
+}
+
+#[test]
+fn a_job_ends_behind_a_seal_and_with_every_attempt_over() {
+    let mut world = running();
+    world.end("n0000", 0);
+    world.end("n0001", 0);
+    trips(&world, rules::END, |plan| slice(plan).sealed = false);
+    trips(&world, rules::END, |plan| {
+        let seal = plan.steps.remove(0);
+        plan.steps.insert(1, seal);
+        let counts = status(plan);
+        (counts.succeeded, counts.failed) = (0, 0);
+    });
+    trips(&world, rules::END, |plan| {
+        let open = &mut slice(plan).results[1];
+        (open.state, open.exit_code, open.finish_time) = (NodeState::Started, None, None);
+        status(plan).succeeded = 1;
+    });
+}
+
+#[test]
+fn a_sealed_log_stays_sealed_and_as_long_as_it_is() {
+    let rule = rules::SEAL;
+    let mut world = running();
+    world.spec["failurePolicy"] = json!({"type": "FailFast"});
+    world.end("n0000", 1);
+    world.crash_after(1);
+    assert!(world.slices[0].sealed);
+    world.end("n0001", 0);
+    trips(&world, rule, |plan| slice(plan).sealed = false);
+    let append = |plan: &mut Plan| {
+        let mut more = slice(plan).results[1].clone();
+        more.attempt = 2;
+        more.pod = crate::name::pod("job", Uid::MAX, &more.node, 2);
+        (more.state, more.pod_uid) = (NodeState::Started, String::new());
+        slice(plan).results.push(more);
+    };
+    trips(&world, rule, append);
+    trips(&fresh(), rule, |plan| slice(plan).sealed = true);
+    let mut full = World::new(250, json!({}));
+    full.start();
+    full.end("n0000", 0);
+    trips(&full, rule, |plan| slice(plan).sealed = true);
+}
+
+#[test]
+fn slices_are_only_appended_to() {
+    let rule = rules::APPEND_ONLY;
+    let mut world = retrying();
+    world.settle();
+    world.end("n0001", 0);
+    trips(&world, rule, |plan| drop(slice(plan).results.remove(0)));
+    trips(&world, rule, |plan| slice(plan).results.truncate(1));
+    trips(&world, rule, |plan| {
+        slice(plan).results[0].state = NodeState::Failed;
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[0].message = "other".to_owned();
+    });
+    trips(&world, rule, |plan| slice(plan).results[1].attempt = 7);
+    trips(&world, rule, |plan| {
+        slice(plan).results[1].node = "n0009".to_owned();
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[1].pod_uid = Uid::MAX.to_string();
+    });
+    // The pod of the third result has not succeeded; the world has not even seen it.
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].state = NodeState::Succeeded;
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].pod_uid = Uid::MAX.to_string();
+    });
+    trips(&world, rule, |plan| {
+        slice(plan).results[2].pod_uid = "none".to_owned();
+    });
+    trips(&world, rule, |plan| slice(plan).rv = Some(99));
+    trips(&world, rule, |plan| slice(plan).rv = None);
+    trips(&world, rule, |plan| slice(plan).index = 1);
+    trips(&world, rule, |plan| {
+        let again = plan.steps[0].clone();
+        plan.steps.insert(0, again);
+    });
+    trips(&fresh(), rule, |plan| slice(plan).index = 1);
+    trips(&World::new(251, json!({})), rule, |plan| {
+        let more = plan.steps.remove(1);
+        let Some(Action::WriteSlice(more)) = more.actions.into_iter().next() else {
+            panic!("a second slice")
+        };
+        slice(plan).results.extend(more.results);
+    });
+    trips(&World::new(251, json!({})), rule, |plan| {
+        drop(slice(plan).results.pop());
+    });
+}
+
+#[test]
+fn counts_follow_the_records() {
+    let mut world = running();
+    world.end("n0000", 0);
+    world.settle();
+    world.end("n0001", 1);
+    for (succeeded, failed) in [(0, 1), (2, 1), (1, 2), (1, -1)] {
+        trips(&world, rules::COUNTS, |plan| {
+            let counts = status(plan);
+            (counts.succeeded, counts.failed) = (succeeded, failed);
+        });
+    }
+    // Counted by a status, of which the records know nothing.
+    let mut lost = running();
+    lost.status["failed"] = json!(2);
+    lost.end("n0000", 0);
+    let plan = lost.snapshot(|snapshot| crate::broadcast_job::plan(snapshot, lost.now));
+    assert_eq!(lost.verify(&plan).unwrap_err().rule, rules::COUNTS);
+}
+
+#[test]
+fn a_failed_node_may_be_tried_again_and_then_counts_less() {
+    let mut world = running();
+    world.end("n0000", 1);
+    world.settle();
+    world.join("n0002");
+    let mut plan = world.plan();
+    let uid = world.nodes["n0000"].uid.to_string();
+    let pod = crate::name::pod("job", Uid::MAX, "n0000", 2);
+    let retry = slice(&mut plan).results.last_mut().unwrap();
+    (retry.node, retry.node_uid, retry.attempt) = ("n0000".to_owned(), uid, 2);
+    retry.pod.clone_from(&pod);
+    *find(&mut plan, "create_pod") = Action::CreatePod {
+        pod: pod.into(),
+        node: "n0000".into(),
+    };
+    status(&mut plan).failed = 0;
+    assert_eq!(world.verify(&plan), Ok(()));
+}
+
+#[test]
+fn a_pod_is_deleted_as_it_was_judged_and_for_a_reason() {
+    let rule = rules::DELETE;
+    let mut world = running();
+    trips(&world, rule, |plan| {
+        plan.steps.push(delete(&world, "n0000"));
+    });
+    world.end("n0000", 1);
+    trips(&world, rule, |plan| {
+        plan.steps.push(delete(&world, "n0000"));
+    });
+    world.spec["failurePolicy"] = json!({"type": "FailFast"});
+    let spoil = |change: &dyn Fn(&mut Uid, &mut u64, &mut Box<str>)| {
+        trips(&world, rule, |plan| match find(plan, "delete_pod") {
+            Action::DeletePod { pod, uid, rv } => change(uid, rv, pod),
+            other => panic!("{other:?}"),
+        });
+    };
+    spoil(&|uid, _, _| *uid = Uid::MAX);
+    spoil(&|_, rv, _| *rv = 99);
+    spoil(&|_, _, pod| *pod = "other".into());
+    // The decision to fail is stored after the first pod is stopped, or perhaps not at all.
+    trips(&world, rule, |plan| plan.steps.swap(1, 2));
+    trips(&world, rule, |plan| plan.steps[1].on_error = OnError::GoOn);
+}
+
+#[test]
+fn a_pod_whose_end_is_stored_may_be_stopped() {
+    let world = {
+        let mut world = running();
+        world.settle();
+        world
+    };
+    let mut plan = Plan::default();
+    let slice = &world.slices[0];
+    let mut results: Vec<_> = slice
+        .records
+        .iter()
+        .map(crate::record::Record::write)
+        .collect();
+    results[0].state = NodeState::Failed;
+    results[0].reason = "ImagePullBackOff".to_owned();
+    let write = SliceWrite {
+        index: 0,
+        rv: Some(slice.rv),
+        sealed: false,
+        results,
+    };
+    plan.steps
+        .push(Step::needed(vec![Action::WriteSlice(write)]));
+    plan.steps.push(delete(&world, "n0000"));
+    assert_eq!(world.verify(&plan), Ok(()));
+    plan.steps.swap(0, 1);
+    assert_eq!(world.verify(&plan).unwrap_err().rule, rules::DELETE);
+}
+
+#[test]
+fn a_pod_is_released_only_when_its_outcome_is_stored() {
+    let rule = rules::RELEASE;
+    let mut world = running();
+    trips(&world, rule, |plan| {
+        plan.steps.push(release(&world, "n0000"));
+    });
+    world.end("n0000", 0);
+    trips(&world, rule, |plan| {
+        let release = plan.steps.pop().unwrap();
+        plan.steps.insert(0, release);
+    });
+    trips(&world, rule, |plan| {
+        drop_steps_with(plan, "write_slice");
+        drop_steps_with(plan, "write_status");
+    });
+    trips(&world, rule, |plan| match find(plan, "release_pod") {
+        Action::ReleasePod { uid, .. } => *uid = Uid::MAX,
+        other => panic!("{other:?}"),
+    });
+    trips(&world, rule, |plan| match find(plan, "release_pod") {
+        Action::ReleasePod { pod, .. } => *pod = "other".into(),
+        other => panic!("{other:?}"),
+    });
+    // A pod that no record names may yet be one of ours.
+    world.slices[0].records.truncate(1);
+    trips(&world, rule, |plan| {
+        plan.steps.push(release(&world, "n0001"));
+    });
+}
+
+#[test]
+fn a_job_is_deleted_only_when_its_time_to_live_is_over() {
+    let rule = rules::TIME_TO_LIVE;
+    let delete = |plan: &mut Plan| plan.steps = vec![Step::needed(vec![Action::DeleteJob])];
+    trips(&running(), rule, delete);
+    trips(&ended(json!({})), rule, delete);
+    let mut world =
+        ended(json!({"completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 60}}));
+    trips(&world, rule, delete);
+    world.now += SignedDuration::from_secs(61);
+    world.crash_after(1);
+    assert!(world.job_deleted);
+}
+
+#[test]
+fn a_refused_plan_leaves_a_stalled_status_behind_until_a_later_one_passes() {
+    for mut world in [running(), ended(json!({}))] {
+        let trip = Trip {
+            rule: rules::DELETE,
+            what: "pod p: deleted; expected not".to_owned(),
+        };
+        let stored = world.job().status;
+        let refused = refuse(&world.job(), &trip, world.now);
+        assert_eq!(world.verify(&refused), Ok(()));
+        assert_eq!(refused.wake, Some(world.now + TRIPPED_RECHECK));
+        let [Step { actions, .. }] = &*refused.steps else {
+            panic!("{refused:?}")
+        };
+        let [Action::WriteStatus(status)] = &**actions else {
+            panic!("{actions:?}")
+        };
+        let mut rest = (**status).clone();
+        rest.conditions.retain(|c| c.type_ != types::STALLED);
+        let mut before = stored.clone();
+        before.conditions.retain(|c| c.type_ != types::STALLED);
+        assert_eq!(rest, before, "nothing else changes");
+        world.status = serde_json::to_value(status).unwrap();
+        let found = world.condition(types::STALLED);
+        assert_eq!(found, Some((true, reasons::INTERLOCK_TRIPPED.to_owned())));
+        let again = refuse(&world.job(), &trip, world.now);
+        assert!(again.steps.is_empty() && again.notes.is_empty());
+        world.settle();
+        assert!(!world.is(types::STALLED));
+    }
+}

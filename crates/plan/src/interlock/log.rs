@@ -1,0 +1,401 @@
+//! Rules of the log of attempts: it is only appended to, and a seal closes it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use carillon_api::NodeState;
+use carillon_api::condition::types;
+use carillon_api::node_result_slice::{MAX_RESULTS_PER_SLICE, NodeResult};
+
+use super::{Trip, is, rules, trip};
+use crate::action::SliceWrite;
+use crate::broadcast_job::Snapshot;
+use crate::name;
+use crate::pod::PodPhase;
+use crate::record::{Record, Slice};
+use crate::uid::Uid;
+
+/// A record, stored or about to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) node: &'a str,
+    pub(super) node_uid: Uid,
+    pub(super) attempt: u32,
+    pub(super) state: NodeState,
+    pub(super) pod: &'a str,
+    pub(super) pod_uid: Option<Uid>,
+    pub(super) reason: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    fn of(record: &'a Record) -> Self {
+        Self {
+            node: &record.node,
+            node_uid: record.node_uid,
+            attempt: record.attempt,
+            state: record.state,
+            pod: &record.pod,
+            pod_uid: record.pod_uid,
+            reason: &record.reason,
+        }
+    }
+
+    fn read(result: &'a NodeResult) -> Option<Self> {
+        Some(Self {
+            node: &result.node,
+            node_uid: result.node_uid.parse().ok()?,
+            attempt: u32::try_from(result.attempt).ok()?,
+            state: result.state,
+            pod: &result.pod,
+            pod_uid: match &*result.pod_uid {
+                "" => None,
+                text => Some(text.parse().ok()?),
+            },
+            reason: &result.reason,
+        })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state == NodeState::Started
+    }
+}
+
+/// What the slices hold after the steps so far.
+#[derive(Debug, Default)]
+pub(super) struct Log<'a> {
+    /// Every attempt, by the name of its pod.
+    pub(super) attempts: HashMap<&'a str, Entry<'a>>,
+    /// Names of nodes for which this plan reserves an attempt.
+    pub(super) reserved: Vec<&'a str>,
+    /// Number of results and seal of each slice.
+    slices: BTreeMap<u32, (usize, bool)>,
+    /// The highest attempt on nodes of each name.
+    latest: HashMap<&'a str, u32>,
+    /// Nodes that have succeeded.
+    succeeded: HashSet<(&'a str, Uid)>,
+    /// Slices this plan has written.
+    written: HashSet<u32>,
+}
+
+impl<'a> Log<'a> {
+    pub(super) fn read(slices: &'a [Slice]) -> Self {
+        let mut log = Self::default();
+        for slice in slices {
+            let shape = (slice.records.len(), slice.sealed);
+            log.slices.insert(slice.index, shape);
+            for record in &slice.records {
+                log.note(Entry::of(record));
+            }
+        }
+        log
+    }
+
+    /// Enters a write that the later steps can rely on.
+    pub(super) fn enter(&mut self, write: &'a SliceWrite) {
+        let shape = (write.results.len(), write.sealed);
+        self.slices.insert(write.index, shape);
+        for entry in write.results.iter().filter_map(Entry::read) {
+            self.note(entry);
+        }
+    }
+
+    fn note(&mut self, entry: Entry<'a>) {
+        self.attempts.insert(entry.pod, entry);
+        let latest = self.latest.entry(entry.node).or_default();
+        *latest = entry.attempt.max(*latest);
+        if entry.state == NodeState::Succeeded {
+            self.succeeded.insert((entry.node, entry.node_uid));
+        }
+    }
+
+    /// Whether no further attempt can be reserved.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.slices.values().any(|(_, sealed)| *sealed)
+    }
+
+    pub(super) fn has_succeeded(&self, entry: &Entry<'_>) -> bool {
+        self.succeeded.contains(&(entry.node, entry.node_uid))
+    }
+
+    /// Nodes that have succeeded.
+    pub(super) fn successes(&self) -> usize {
+        self.succeeded.len()
+    }
+
+    /// Checks one write, of a slice that was `stored` or of a new one.
+    pub(super) fn check(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        stored: Option<&Slice>,
+        write: &'a SliceWrite,
+    ) -> Result<(), Trip> {
+        let index = write.index;
+        if !self.written.insert(index) {
+            return trip(
+                rules::APPEND_ONLY,
+                format!("slice {index}: written twice; expected once"),
+            );
+        }
+        if write.results.len() > MAX_RESULTS_PER_SLICE {
+            let found = write.results.len();
+            return trip(
+                rules::APPEND_ONLY,
+                format!("slice {index}: {found} results; expected at most {MAX_RESULTS_PER_SLICE}"),
+            );
+        }
+        let old = self.place(stored, write)?;
+        let mut kept = write.results.iter();
+        for (at, record) in old.iter().enumerate() {
+            let Some(result) = kept.next() else {
+                let (found, expected) = (write.results.len(), old.len());
+                return trip(
+                    rules::APPEND_ONLY,
+                    format!("slice {index}: {found} results; expected the {expected} stored ones"),
+                );
+            };
+            keeps(snapshot, record, result).or_else(|what| {
+                trip(
+                    rules::APPEND_ONLY,
+                    format!("slice {index}, result {at}, node {}: {what}", record.node),
+                )
+            })?;
+        }
+        self.seal(stored, write)?;
+        let appended = kept.as_slice();
+        if !appended.is_empty() && self.is_sealed() | write.sealed {
+            let node = &appended[0].node;
+            return trip(
+                rules::SEAL,
+                format!(
+                    "slice {index}: an attempt on node {node} is added; expected none, the log is sealed"
+                ),
+            );
+        }
+        let mut names = HashSet::new();
+        for result in appended {
+            let entry = self.reservation(snapshot, index, result)?;
+            if !names.insert(entry.pod) {
+                return taken(&entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// The results stored where `write` goes. New slices come next to a last one that is full, so
+    /// that two writers meet at the same one.
+    fn place<'s>(
+        &self,
+        stored: Option<&'s Slice>,
+        write: &SliceWrite,
+    ) -> Result<&'s [Record], Trip> {
+        let index = write.index;
+        let last = self.slices.last_key_value();
+        let next = last.map_or(0, |(last, _)| last.saturating_add(1));
+        match (stored, write.rv) {
+            (Some(slice), Some(rv)) if slice.rv == rv => {
+                let grows = write.results.len() > slice.records.len();
+                if grows && Some(&index) != last.map(|(index, _)| index) {
+                    return trip(
+                        rules::APPEND_ONLY,
+                        format!(
+                            "slice {index}: results are added; expected only to the last, slice {}",
+                            next - 1
+                        ),
+                    );
+                }
+                Ok(&slice.records)
+            }
+            (None, None) if index == next => match last {
+                Some((last, (length, _))) if *length < MAX_RESULTS_PER_SLICE => trip(
+                    rules::APPEND_ONLY,
+                    format!(
+                        "slice {index}: created; expected not before slice {last} is full, which holds {length} results"
+                    ),
+                ),
+                _ => Ok(&[]),
+            },
+            (stored, rv) => {
+                let expected = match stored {
+                    Some(slice) => format!("update from resourceVersion {}", slice.rv),
+                    None => format!("creation of slice {next}"),
+                };
+                let found = match rv {
+                    Some(rv) => format!("update from resourceVersion {rv}"),
+                    None => "creation".to_owned(),
+                };
+                trip(
+                    rules::APPEND_ONLY,
+                    format!("slice {index}: {found}; expected {expected}"),
+                )
+            }
+        }
+    }
+
+    /// A seal lies where the next reservation would go, and stays.
+    fn seal(&self, stored: Option<&Slice>, write: &SliceWrite) -> Result<(), Trip> {
+        let index = write.index;
+        let was = stored.is_some_and(|slice| slice.sealed);
+        if was && !write.sealed {
+            return trip(
+                rules::SEAL,
+                format!("slice {index}: the seal is broken; expected that it stays"),
+            );
+        }
+        let behind = self
+            .slices
+            .keys()
+            .next_back()
+            .is_some_and(|last| *last > index);
+        let full = write.results.len() >= MAX_RESULTS_PER_SLICE;
+        if write.sealed && !was && (behind || full) {
+            return trip(
+                rules::SEAL,
+                format!(
+                    "slice {index}: sealed, but the next attempt would not be stored there; expected the seal where it would"
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// An attempt that is added.
+    fn reservation(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        index: u32,
+        result: &'a NodeResult,
+    ) -> Result<Entry<'a>, Trip> {
+        let Some(entry) = Entry::read(result) else {
+            return trip(
+                rules::ATTEMPTS,
+                format!(
+                    "slice {index}, node {}: added; expected uids and a number that can be read back",
+                    result.node
+                ),
+            );
+        };
+        let (node, attempt) = (entry.node, entry.attempt);
+        let latest = self.latest.get(node).copied().unwrap_or(0);
+        if attempt <= latest {
+            return trip(
+                rules::ATTEMPTS,
+                format!("node {node}: attempt {attempt} is added; expected more than {latest}"),
+            );
+        }
+        if !entry.is_open() || entry.pod_uid.is_some() {
+            return trip(
+                rules::ATTEMPTS,
+                format!(
+                    "node {node}: attempt {attempt} is added as {:?}; expected Started, its pod not yet seen",
+                    entry.state
+                ),
+            );
+        }
+        let owner = &snapshot.job.owner;
+        let expected = name::pod(&owner.name, owner.uid, node, attempt);
+        if entry.pod != expected {
+            return trip(
+                rules::ATTEMPTS,
+                format!(
+                    "node {node}: attempt {attempt} has pod {}; expected {expected}",
+                    entry.pod
+                ),
+            );
+        }
+        if self.attempts.contains_key(entry.pod) {
+            return taken(&entry);
+        }
+        if self.has_succeeded(&entry) {
+            return trip(
+                rules::RUN_ONCE,
+                format!(
+                    "node {node}: attempt {attempt} is added; expected none, the node has succeeded"
+                ),
+            );
+        }
+        if let Some(why) = starts_nothing(snapshot) {
+            return trip(
+                rules::STARTS,
+                format!("node {node}: attempt {attempt} is added; expected none, {why}"),
+            );
+        }
+        self.latest.insert(node, attempt);
+        self.reserved.push(node);
+        Ok(entry)
+    }
+}
+
+fn taken<T>(entry: &Entry<'_>) -> Result<T, Trip> {
+    trip(
+        rules::ATTEMPTS,
+        format!(
+            "node {}: pod {} is that of another attempt; expected a name of its own",
+            entry.node, entry.pod
+        ),
+    )
+}
+
+/// Why the job must not start anything, if so.
+pub(super) fn starts_nothing(snapshot: &Snapshot<'_>) -> Option<&'static str> {
+    let job = snapshot.job;
+    let ends = [types::COMPLETE, types::FAILED, types::FAILURE_TARGET];
+    if job.deleting {
+        Some("the job is being deleted")
+    } else if ends.into_iter().any(|type_| is(job, type_)) {
+        Some("the job has ended or is failing")
+    } else if job.paused {
+        Some("spec.paused is true")
+    } else if !job.problems.is_empty() {
+        Some("the job cannot be acted on as it is stored")
+    } else {
+        None
+    }
+}
+
+/// Whether a stored record may become `result`. The error says why not.
+fn keeps(snapshot: &Snapshot<'_>, old: &Record, result: &NodeResult) -> Result<(), String> {
+    let Some(new) = Record::read(result) else {
+        return Err("cannot be read back; expected uids and a number that can".to_owned());
+    };
+    if old.state != NodeState::Started {
+        return if new == *old {
+            Ok(())
+        } else {
+            Err(format!(
+                "{:?} is changed (to {:?}); expected no change, it is final",
+                old.state, new.state
+            ))
+        };
+    }
+    let identity = |record: &Record| {
+        let (node, pod) = (record.node.clone(), record.pod.clone());
+        (node, record.node_uid, record.attempt, pod)
+    };
+    if identity(&new) != identity(old) {
+        return Err(format!(
+            "becomes attempt {} on node {} with pod {}; expected attempt {} with pod {}",
+            new.attempt, new.node, new.pod, old.attempt, old.pod
+        ));
+    }
+    if old.pod_uid.is_some() && new.pod_uid != old.pod_uid {
+        return Err(format!(
+            "pod uid {:?} is changed to {:?}; expected no change",
+            old.pod_uid, new.pod_uid
+        ));
+    }
+    let pod = snapshot.pods.get(&new.pod);
+    let same = |uid| pod.filter(|pod| pod.uid == uid);
+    if old.pod_uid.is_none() && new.pod_uid.is_some_and(|uid| same(uid).is_none()) {
+        return Err(format!(
+            "pod uid {:?} is recorded; expected that of a pod that exists",
+            new.pod_uid
+        ));
+    }
+    let succeeded = new.pod_uid.and_then(same).map(|pod| pod.phase) == Some(PodPhase::Succeeded);
+    if new.state == NodeState::Succeeded && !succeeded {
+        return Err(format!(
+            "Succeeded is recorded; expected a pod {} that has succeeded",
+            new.pod
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! Rules of pods: which may be created, deleted, released, and how many.
+
+use std::collections::{BTreeSet, HashMap};
+
+use carillon_api::condition::{results, types};
+
+use super::log::{Entry, starts_nothing};
+use super::{Check, Trip, is, rules, trip};
+use crate::parallelism::Parallelism;
+use crate::pod::PodRow;
+use crate::uid::Uid;
+
+impl<'a> Check<'a> {
+    pub(super) fn create(&mut self, pod: &'a str, node: &'a str) -> Result<(), Trip> {
+        if let Some(why) = starts_nothing(self.snapshot) {
+            return trip(
+                rules::STARTS,
+                format!("pod {pod} for node {node}: created; expected nothing, {why}"),
+            );
+        }
+        if self.log.is_sealed() || self.stopping {
+            return trip(
+                rules::STARTS,
+                format!(
+                    "pod {pod} for node {node}: created; expected nothing, this plan ends the job"
+                ),
+            );
+        }
+        let reserved = self.log.attempts.get(pod);
+        let backed =
+            |entry: &&Entry<'_>| entry.node == node && entry.is_open() && entry.pod_uid.is_none();
+        let Some(entry) = reserved.filter(backed) else {
+            return trip(
+                rules::RESERVED_FIRST,
+                format!(
+                    "pod {pod} for node {node}: created; expected an attempt stored before, found {reserved:?}"
+                ),
+            );
+        };
+        if self.log.has_succeeded(entry) {
+            return trip(
+                rules::RUN_ONCE,
+                format!(
+                    "pod {pod} for node {node}: created; expected nothing, the node has succeeded"
+                ),
+            );
+        }
+        let identity = self.snapshot.nodes.get(node).map(|node| node.uid);
+        if identity != Some(entry.node_uid) {
+            return trip(
+                rules::RESERVED_FIRST,
+                format!(
+                    "pod {pod} for node {node}: created for uid {}; expected the node there is, found {identity:?}",
+                    entry.node_uid
+                ),
+            );
+        }
+        self.created.push((pod, node));
+        let most = self.snapshot.max_pod_changes;
+        if self.created.len() > most {
+            return trip(
+                rules::POD_CHANGES,
+                format!("pod {pod} for node {node}: expected at most {most} creations in one plan"),
+            );
+        }
+        Ok(())
+    }
+
+    /// A pod of the snapshot, by name and uid.
+    fn pod(&self, pod: &str, uid: Uid) -> Result<&'a PodRow, String> {
+        match self.snapshot.pods.get(pod) {
+            Some(row) if row.uid == uid => Ok(row),
+            Some(row) => Err(format!(
+                "pod {pod}: named by uid {uid}; expected {}",
+                row.uid
+            )),
+            None => Err(format!("pod {pod}: expected a pod that the job controls")),
+        }
+    }
+
+    pub(super) fn delete(&self, pod: &str, uid: Uid, rv: u64) -> Result<(), Trip> {
+        let row = self
+            .pod(pod, uid)
+            .or_else(|what| trip(rules::DELETE, what))?;
+        if row.rv != rv {
+            return trip(
+                rules::DELETE,
+                format!(
+                    "pod {pod}: deleted at resourceVersion {rv}; expected {}",
+                    row.rv
+                ),
+            );
+        }
+        if row.phase.has_ended() {
+            return trip(
+                rules::DELETE,
+                format!("pod {pod}: deleted; expected that a pod that has ended is left alone"),
+            );
+        }
+        let restarted = |limit| row.restarts > limit;
+        let over_limit = self.snapshot.job.restart_limit.is_some_and(restarted);
+        let reason = self.stopping || over_limit || row.node.is_none() || self.is_over(pod);
+        if reason {
+            return Ok(());
+        }
+        trip(
+            rules::DELETE,
+            format!(
+                "pod {pod}: deleted while it runs; expected a failing job, too many restarts or an attempt that is over"
+            ),
+        )
+    }
+
+    pub(super) fn release(&self, pod: &str, uid: Uid) -> Result<(), Trip> {
+        self.pod(pod, uid)
+            .or_else(|what| trip(rules::RELEASE, what))?;
+        if self.snapshot.job.deleting || self.is_over(pod) {
+            return Ok(());
+        }
+        let found = self.log.attempts.get(pod);
+        trip(
+            rules::RELEASE,
+            format!(
+                "pod {pod}: released; expected that its outcome is stored before, found {found:?}"
+            ),
+        )
+    }
+
+    /// Whether the pod's attempt is over and stored as such by an earlier step, or the pod belongs
+    /// to none and never will. A pod of that name with another uid is one too many: not the one
+    /// that was counted.
+    fn is_over(&self, pod: &str) -> bool {
+        match self.log.attempts.get(pod) {
+            Some(entry) => !entry.is_open(),
+            None => self.log.is_sealed(),
+        }
+    }
+
+    pub(super) fn delete_job(&self) -> Result<(), Trip> {
+        let job = self.snapshot.job;
+        let ended = is(job, types::COMPLETE) || is(job, types::FAILED);
+        let since = job.status.completion_time.as_ref();
+        let age = since.map(|time| self.now.duration_since(time.0).as_secs());
+        let over = job
+            .ttl_seconds
+            .zip(age)
+            .is_some_and(|(ttl, age)| age >= ttl);
+        if ended && over {
+            return Ok(());
+        }
+        let ttl = job.ttl_seconds;
+        trip(
+            rules::TIME_TO_LIVE,
+            format!(
+                "job {}: deleted; expected an ended job (found {ended}), its end (found {age:?} s ago) longer ago than its time to live (found {ttl:?} s)",
+                job.owner.name
+            ),
+        )
+    }
+
+    /// What the plan starts, taken together with what there is.
+    pub(super) fn starts(&self) -> Result<(), Trip> {
+        if self.created.is_empty() && self.log.reserved.is_empty() {
+            return Ok(());
+        }
+        self.one_per_node()?;
+        if self.log.reserved.is_empty() {
+            // Promises made under another parallelism are kept; they add nothing.
+            return Ok(());
+        }
+        let taken = self
+            .log
+            .attempts
+            .values()
+            .filter(|entry| self.takes_a_place(entry));
+        let (taken, allowed) = (taken.count(), self.allowed()?);
+        if taken > allowed {
+            return trip(
+                rules::PARALLELISM,
+                format!(
+                    "job {}: {taken} pods exist or are promised; expected at most {allowed}",
+                    self.snapshot.job.owner.name
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// Attempts under way take a place, and so do pods that have not ended though their attempt is
+    /// over; those of lost nodes do not, they must not hold up others.
+    fn takes_a_place(&self, entry: &Entry<'_>) -> bool {
+        if entry.is_open() {
+            return true;
+        }
+        let pod = self.snapshot.pods.get(entry.pod);
+        let lingers = pod.is_some_and(|pod| !pod.phase.has_ended());
+        lingers && entry.reason != results::NODE_LOST
+    }
+
+    /// Pods that parallelism allows. What it is a percentage of is taken from the status that goes
+    /// with the plan, within what records and nodes make possible.
+    fn allowed(&self) -> Result<usize, Trip> {
+        let percent = match self.snapshot.job.parallelism {
+            Parallelism::Count(count) => return Ok(count as usize),
+            Parallelism::Percent(percent) => percent as usize,
+        };
+        let desired = usize::try_from(self.desired).unwrap_or(0);
+        let possible = self.snapshot.nodes.len() + self.log.attempts.len();
+        if desired > possible {
+            return trip(
+                rules::PARALLELISM,
+                format!(
+                    "status.desired: {desired}; expected at most {possible}, the nodes there are or were"
+                ),
+            );
+        }
+        let hundredths = desired * percent;
+        Ok(hundredths / 100 + usize::from(hundredths % 100 != 0))
+    }
+
+    fn one_per_node(&self) -> Result<(), Trip> {
+        let mut open: HashMap<&str, usize> = HashMap::new();
+        for entry in self.log.attempts.values().filter(|entry| entry.is_open()) {
+            *open.entry(entry.node).or_default() += 1;
+        }
+        for node in &self.log.reserved {
+            let found = open.get(node).copied().unwrap_or(0);
+            if found > 1 {
+                return trip(
+                    rules::ONE_PER_NODE,
+                    format!("node {node}: {found} attempts under way; expected 1"),
+                );
+            }
+        }
+        // Node and pod of everything that has not ended or is created.
+        let mut occupied: BTreeSet<(&str, &str)> = BTreeSet::new();
+        for (pod, row) in self.snapshot.pods {
+            let recorded = self.log.attempts.get(&**pod).map(|entry| entry.node);
+            let nodes = row.node.as_deref().into_iter().chain(recorded);
+            if !row.phase.has_ended() {
+                occupied.extend(nodes.map(|node| (node, &**pod)));
+            }
+        }
+        for (pod, node) in &self.created {
+            occupied.insert((node, pod));
+            let of_node = occupied.range((*node, "")..);
+            let mut of_node = of_node.take_while(|(on, _)| on == node);
+            if let Some((_, other)) = of_node.find(|(_, other)| other != pod) {
+                return trip(
+                    rules::ONE_PER_NODE,
+                    format!(
+                        "node {node}: pod {pod} is created; expected nothing while pod {other} is there"
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+}

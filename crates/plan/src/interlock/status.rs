@@ -1,0 +1,123 @@
+//! Rules of the status: ends are absorbing, counts follow the records.
+
+use carillon_api::condition::types;
+use carillon_api::{BroadcastJobStatus, NodeState};
+
+use super::log::Entry;
+use super::{Check, Trip, rules, trip};
+
+/// Conditions that are never taken back.
+const TERMINAL: [&str; 3] = [types::COMPLETE, types::FAILED, types::FAILURE_TARGET];
+
+/// Whether a condition is True.
+pub(super) fn holds(status: &BroadcastJobStatus, type_: &str) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions.any(|condition| condition.type_ == type_ && condition.status == "True")
+}
+
+/// Whether the job fails, so that its pods may be stopped.
+pub(super) fn stops(status: &BroadcastJobStatus) -> bool {
+    holds(status, types::FAILED) || holds(status, types::FAILURE_TARGET)
+}
+
+fn ended(status: &BroadcastJobStatus) -> bool {
+    holds(status, types::COMPLETE) || holds(status, types::FAILED)
+}
+
+impl Check<'_> {
+    pub(super) fn status(&mut self, new: &BroadcastJobStatus) -> Result<(), Trip> {
+        let old = &self.snapshot.job.status;
+        self.statuses += 1;
+        if self.statuses > 1 {
+            return trip(rules::TERMINAL, "status: written twice; expected once");
+        }
+        self.desired = new.desired;
+        for type_ in TERMINAL {
+            if holds(old, type_) && !holds(new, type_) {
+                return trip(
+                    rules::TERMINAL,
+                    format!("status: {type_} is taken back; expected that it stays True"),
+                );
+            }
+        }
+        let gains = |type_| holds(new, type_) && !holds(old, type_);
+        for (one, other) in [
+            (types::COMPLETE, types::FAILED),
+            (types::FAILED, types::COMPLETE),
+            (types::COMPLETE, types::FAILURE_TARGET),
+            (types::FAILURE_TARGET, types::COMPLETE),
+        ] {
+            if gains(one) && holds(new, other) {
+                return trip(
+                    rules::TERMINAL,
+                    format!("status: {one} becomes True beside {other}; expected one of them"),
+                );
+            }
+        }
+        let (was, is) = (ended(old), ended(new));
+        let time = |status: &BroadcastJobStatus| status.completion_time.as_ref().map(|at| at.0);
+        let (before, after) = (time(old), time(new));
+        if was && before != after || !was && is != after.is_some() {
+            return trip(
+                rules::TERMINAL,
+                format!(
+                    "status: completionTime becomes {after:?}; expected {before:?}, or a time as the job ends (found {is})"
+                ),
+            );
+        }
+        if is && !was {
+            self.end()?;
+        }
+        self.counts(old, new)
+    }
+
+    fn end(&self) -> Result<(), Trip> {
+        if !self.log.is_sealed() {
+            return trip(
+                rules::END,
+                "status: the job ends; expected that an earlier step seals the log",
+            );
+        }
+        let open = self.log.attempts.values().filter(|entry| entry.is_open());
+        match open.map(|entry| entry.node).min() {
+            None => Ok(()),
+            Some(node) => trip(
+                rules::END,
+                format!("status: the job ends; expected that the attempt on node {node} is over"),
+            ),
+        }
+    }
+
+    fn counts(&self, old: &BroadcastJobStatus, new: &BroadcastJobStatus) -> Result<(), Trip> {
+        let failed = |entry: &&Entry<'_>| entry.state == NodeState::Failed;
+        let failures = self.log.attempts.values().filter(failed).count();
+        let (failures, successes) = (number(failures), number(self.log.successes()));
+        let least = old.succeeded;
+        if new.succeeded < least || new.succeeded > successes.max(least) {
+            return trip(
+                rules::COUNTS,
+                format!(
+                    "status.succeeded: {}; expected from the {least} stored to the {successes} recorded",
+                    new.succeeded
+                ),
+            );
+        }
+        // A failed node that is tried again has not failed for good: its record stays, the count
+        // goes down. Fewer records than were counted are lost ones.
+        let lost = new.failed < old.failed && failures < old.failed;
+        if lost || new.failed < 0 || new.failed > failures.max(old.failed) {
+            return trip(
+                rules::COUNTS,
+                format!(
+                    "status.failed: {}; expected from the {} stored, less retried nodes, to the {failures} recorded",
+                    new.failed, old.failed
+                ),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
