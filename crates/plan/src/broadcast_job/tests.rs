@@ -3,6 +3,9 @@
 mod bad_input;
 mod behaviour;
 mod chaos;
+mod execution;
+mod failures;
 mod interlock;
 mod interruptions;
+mod nodes;
 mod world;
