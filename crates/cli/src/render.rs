@@ -1,0 +1,25 @@
+//! Text for people: tables as kubectl prints them, ages, colour.
+
+mod age;
+mod color;
+mod screen;
+mod table;
+
+pub(crate) use self::age::{age, seconds};
+pub(crate) use self::color::Tone;
+pub(crate) use self::screen::Screen;
+pub(crate) use self::table::{Cell, Table};
+
+/// Names, and how many more there are.
+pub(crate) fn sample(names: &[String], most: usize) -> String {
+    let mut text = names
+        .iter()
+        .take(most)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > most {
+        text.push_str(", …");
+    }
+    text
+}
