@@ -21,3 +21,10 @@ pub const FINALIZER_RESULT_TRACKING: &str = "carillon.dev/result-tracking";
 
 /// On a BroadcastJob that failures have paused: each new value resumes it once.
 pub const ANNOTATION_RESUME: &str = "carillon.dev/resume";
+
+/// On a BroadcastJob that has not ended: failed attempts to try again, as `node/attempt`, comma
+/// separated, e.g. `node-a/1,node-b/2`. An entry asks for one more attempt: that has another number.
+pub const ANNOTATION_RETRY: &str = "carillon.dev/retry";
+
+/// On a BroadcastJob made to try nodes of an earlier one again: the name of that one.
+pub const ANNOTATION_RETRY_OF: &str = "carillon.dev/retry-of";

@@ -6,8 +6,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 
 use crate::complete::{self, Completion, Words};
+use crate::explain::Explain;
 use crate::get::Get;
+use crate::pause::{Pause, Resume};
+use crate::plan::Plan;
 use crate::results::Results;
+use crate::retry::Retry;
+use crate::wait::Wait;
 
 /// What BroadcastJobs do on which node, and why not
 #[derive(Debug, Parser)]
@@ -106,6 +111,12 @@ pub(crate) fn job_name(text: &str) -> Result<String, String> {
 pub(crate) enum Verb {
     Get(Get),
     Results(Results),
+    Explain(Explain),
+    Plan(Plan),
+    Retry(Retry),
+    Pause(Pause),
+    Resume(Resume),
+    Wait(Wait),
     Completion(Completion),
     /// Print the version
     Version,

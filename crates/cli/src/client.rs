@@ -3,6 +3,7 @@
 use anyhow::{Context, Error, Result, anyhow};
 use carillon_api::names::{API_VERSION, LABEL_BROADCAST_JOB_UID};
 use carillon_plan::Uid;
+use carillon_plan::node::{NodeRow, Nodes};
 use carillon_plan::record::Slice;
 use carillon_plan::view::read::{self, StoredJob};
 use http::Request;
@@ -15,6 +16,10 @@ use crate::problem;
 
 /// Objects a page of a list may have.
 const PAGE: u32 = 500;
+
+/// Who writes, in managedFields and audit logs. A field the API server does not know is refused
+/// rather than dropped: without `nodeNames` a retry would run everywhere.
+const WRITER: &str = "fieldManager=kubectl-carillon&fieldValidation=Strict";
 
 /// A connection, and the namespace it is about.
 pub(crate) struct Api {
@@ -62,7 +67,7 @@ impl Api {
     }
 
     /// Sends a request. `Err` of [`kube::Error::Api`] is an answer, in the API server's words.
-    pub(crate) async fn send(
+    async fn send(
         &self,
         method: &str,
         path: &str,
@@ -80,7 +85,7 @@ impl Api {
     }
 
     async fn get(&self, path: &str) -> Answer<Value> {
-        self.send("GET", path, "application/json", None).await
+        self.send("GET", path, JSON, None).await
     }
 
     /// Lists by pages, and gives each object to `read`, so that a large cluster is never in memory
@@ -110,19 +115,45 @@ impl Api {
         }
     }
 
-    /// Path of the BroadcastJobs of a namespace, or of one.
-    pub(crate) fn jobs_path(&self, name: Option<&str>) -> String {
-        let name = name.map(|name| format!("/{}", encoded(name)));
-        format!(
-            "/apis/{API_VERSION}/namespaces/{}/broadcastjobs{}",
-            encoded(&self.namespace),
-            name.unwrap_or_default()
-        )
+    /// Creates an object at a collection, or only asks whether it could be.
+    pub(crate) async fn create(&self, path: &str, dry_run: bool, object: &Value) -> Answer<Value> {
+        let uri = format!("{path}?{WRITER}{}", dry(dry_run));
+        self.send("POST", &uri, JSON, Some(object)).await
+    }
+
+    /// Asks whether a job that exists could be changed into this one by an apply.
+    pub(crate) async fn could_apply(&self, name: &str, object: &Value) -> Answer<Value> {
+        let path = self.job_path(name);
+        let uri = format!("{path}?{WRITER}&force=true{}", dry(true));
+        let apply = "application/apply-patch+yaml";
+        self.send("PATCH", &uri, apply, Some(object)).await
+    }
+
+    /// Merges a patch into a job.
+    pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Answer<Value> {
+        let uri = format!("{}?{WRITER}", self.job_path(name));
+        let merge = "application/merge-patch+json";
+        self.send("PATCH", &uri, merge, Some(patch)).await
+    }
+
+    /// Path of the BroadcastJobs of the namespace.
+    pub(crate) fn jobs_path(&self) -> String {
+        let namespace = encoded(&self.namespace);
+        format!("/apis/{API_VERSION}/namespaces/{namespace}/broadcastjobs")
+    }
+
+    /// Path of the pods of the namespace.
+    pub(crate) fn pods_path(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods", encoded(&self.namespace))
+    }
+
+    fn job_path(&self, name: &str) -> String {
+        format!("{}/{}", self.jobs_path(), encoded(name))
     }
 
     /// One job, as stored. When there is none, the error says what there is.
     pub(crate) async fn job(&self, name: &str) -> Result<Value> {
-        match self.get(&self.jobs_path(Some(name))).await {
+        match self.get(&self.job_path(name)).await {
             Ok(job) => Ok(job),
             Err(error) if code(&error) == Some(404) => Err(self.missing(name).await),
             Err(error) => Err(self
@@ -136,7 +167,7 @@ impl Api {
         let path = if all {
             format!("/apis/{API_VERSION}/broadcastjobs")
         } else {
-            self.jobs_path(None)
+            self.jobs_path()
         };
         let listed = self.list(&path, "", |job| job).await;
         match listed {
@@ -162,6 +193,26 @@ impl Api {
                 let what = format!("listing the results of {}", owner.name);
                 Err(self.explain(error, &what).await)
             }
+        }
+    }
+
+    /// All nodes of the cluster.
+    pub(crate) async fn nodes(&self) -> Result<Nodes> {
+        let listed = self
+            .list("/api/v1/nodes", "", |node| read::node(&node))
+            .await;
+        match listed {
+            Ok(nodes) => Ok(nodes.into_iter().flatten().collect()),
+            Err(error) => Err(self.explain(error, "listing nodes").await),
+        }
+    }
+
+    /// One node, if it exists.
+    pub(crate) async fn node(&self, name: &str) -> Result<Option<NodeRow>> {
+        match self.get(&format!("/api/v1/nodes/{}", encoded(name))).await {
+            Ok(node) => Ok(read::node(&node).map(|(_, row)| row)),
+            Err(error) if code(&error) == Some(404) => Ok(None),
+            Err(error) => Err(self.explain(error, &format!("reading node {name}")).await),
         }
     }
 
@@ -201,6 +252,12 @@ impl Api {
         let discovered = self.get(&format!("/apis/{API_VERSION}")).await;
         !matches!(discovered, Err(error) if code(&error) == Some(404))
     }
+}
+
+const JSON: &str = "application/json";
+
+fn dry(run: bool) -> &'static str {
+    if run { "&dryRun=All" } else { "" }
 }
 
 /// HTTP code of an answer.

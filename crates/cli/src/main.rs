@@ -6,10 +6,15 @@
 mod args;
 mod client;
 mod complete;
+mod explain;
 mod get;
+mod pause;
+mod plan;
 mod problem;
 mod render;
 mod results;
+mod retry;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -25,6 +30,8 @@ use self::render::Screen;
 const DONE: u8 = 0;
 /// It was not: the message says why.
 const ERROR: u8 = 1;
+/// `plan`: not every node would be served. `wait`: the time is over.
+const NOT_ALL: u8 = 2;
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
@@ -55,6 +62,12 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
     match &cli.verb {
         Verb::Get(args) => wait_for(async { get::run(&api().await?, args, screen).await }),
         Verb::Results(args) => wait_for(async { results::run(&api().await?, args, screen).await }),
+        Verb::Explain(args) => wait_for(async { explain::run(&api().await?, args, screen).await }),
+        Verb::Plan(args) => wait_for(async { plan::run(api().await?, args, screen).await }),
+        Verb::Retry(args) => wait_for(async { retry::run(&api().await?, args, screen).await }),
+        Verb::Pause(args) => wait_for(async { pause::pause(&api().await?, args, screen).await }),
+        Verb::Resume(args) => wait_for(async { pause::resume(&api().await?, args, screen).await }),
+        Verb::Wait(args) => wait_for(async { wait::run(&api().await?, args, screen).await }),
         Verb::Completion(args) => complete::print_script(args, screen),
         Verb::KubectlComplete(args) => complete::for_kubectl(args, screen),
         Verb::Version => {

@@ -23,3 +23,15 @@ pub(crate) fn sample(names: &[String], most: usize) -> String {
     }
     text
 }
+
+/// `1 node`, `2 nodes`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Each line further to the right.
+pub(crate) fn indented(text: &str, by: usize) -> String {
+    let lines = text.lines().map(|line| format!("{:by$}{line}\n", ""));
+    lines.collect()
+}

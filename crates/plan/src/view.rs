@@ -3,10 +3,16 @@
 //! Nothing here renders, and nothing here decides what happens: the rules are those of the planner.
 //! The fields serialise in camelCase, and are what `kubectl carillon -o json` prints.
 
+pub mod explain;
 pub mod ledger;
+pub mod node_checks;
 pub mod outcomes;
+pub mod pause;
+pub mod place;
+pub mod preview;
 pub mod progress;
 pub mod read;
+pub mod retry;
 
 #[cfg(test)]
 mod samples;

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Stdout, Write};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::color::wanted;
+use super::color::{Tone, wanted};
 use super::table::Table;
 use crate::args::{Color, Format};
 
@@ -22,6 +22,15 @@ impl Screen {
         let stdout = std::io::stdout();
         let color = wanted(flag, no_color.as_deref(), stdout.is_terminal());
         Self { stdout, color }
+    }
+
+    /// A text in a tone, if there are colours.
+    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
+        if self.color {
+            tone.paint(text)
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Prints a text as it is. A reader that went away, as `head` does, is no error.

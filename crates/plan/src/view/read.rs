@@ -32,6 +32,7 @@ pub fn job(object: &Value) -> StoredJob {
         name: text(&meta["name"]).to_owned(),
         uid: text(&meta["uid"]).parse().unwrap_or_default(),
     };
+    #[allow(clippy::needless_update)] // what else the planner reads of the metadata, no view needs
     let read = JobMeta {
         owner,
         generation: meta["generation"].as_i64().unwrap_or(0),
@@ -40,6 +41,7 @@ pub fn job(object: &Value) -> StoredJob {
         resume: meta["annotations"][ANNOTATION_RESUME]
             .as_str()
             .map(str::to_owned),
+        ..JobMeta::default()
     };
     let spec = object.get("spec").unwrap_or(&null);
     let status = object.get("status").unwrap_or(&null);
