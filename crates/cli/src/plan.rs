@@ -152,7 +152,8 @@ async fn ask_about_job(api: &Api, object: &Value, planned: &mut Planned) -> Resu
             .explain(kube::Error::Api(status), "asking about the job")
             .await),
         Err(kube::Error::Api(status)) => {
-            planned.preview.problems.push(problem::words(&status));
+            // It says what was found here, too.
+            planned.preview.problems = vec![problem::words(&status)];
             Ok(None)
         }
         Err(error) => Err(api.explain(error, "asking about the job").await),

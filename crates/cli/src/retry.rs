@@ -12,7 +12,7 @@ use crate::args::JobName;
 use crate::client::{Api, code};
 use crate::render::{Screen, count, sample};
 use crate::results::node_name;
-use crate::{DONE, complete};
+use crate::{DONE, complete, problem};
 
 /// How often a job that changes meanwhile is read again.
 const TRIES: usize = 5;
@@ -94,6 +94,11 @@ async fn create(api: &Api, object: &Value, nodes: &[String], dry_run: bool) -> R
         match api.create(&api.jobs_path(), dry_run, &new).await {
             Ok(_) => return Ok(name),
             Err(error) if code(&error) == Some(409) => {}
+            Err(kube::Error::Api(status)) if status.message.contains("spec.nodeNames") => bail!(
+                "the CRDs of the cluster are older than this program, and {name} would run on every \
+                 node: upgrade Carillon first ({})",
+                problem::words(&status)
+            ),
             Err(error) => return Err(api.explain(error, &format!("creating {name}")).await),
         }
     }

@@ -81,8 +81,11 @@ fn next(stored: &StoredJob, place: Place, name: &str, row: Option<&NodeRow>) -> 
             Standing::Stalled => "it is started when the job no longer stalls".to_owned(),
             _ => "it is started when its turn comes: in the order of names, as many at a time as parallelism allows".to_owned(),
         },
-        Place::Refused | Place::NotStarted if stands.has_ended() => {
+        Place::NotStarted if stands.has_ended() && eligible => {
             format!("nothing: the job has ended. To run it here: {}", retry())
+        }
+        Place::Refused | Place::NotStarted if stands.has_ended() => {
+            format!("nothing: the job has ended. To run it here once all checks pass: {}", retry())
         }
         Place::NotStarted => "nothing: the job is failing".to_owned(),
         Place::Refused => "it is left out until all checks pass, and served then if the job is still open".to_owned(),

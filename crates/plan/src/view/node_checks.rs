@@ -7,6 +7,9 @@ use crate::node::{Effect, NodeRow, Taint};
 use crate::placement::{Operator, Placement, Requirement, Term};
 use crate::quantity::Milli;
 
+/// The taint that Kubernetes gives a cordoned node.
+const CORDONED: &str = "node.kubernetes.io/unschedulable";
+
 /// One check.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,7 +20,7 @@ pub struct CheckResult {
     pub passed: bool,
     /// What was found, in words.
     pub found: String,
-    /// What does not pass; empty when the check is passed.
+    /// What does not pass, with what to do about it; empty when the check is passed.
     pub findings: Vec<Finding>,
 }
 
@@ -59,16 +62,20 @@ pub fn check_all(wish: &Placement, name: &str, node: &NodeRow) -> Vec<CheckResul
     Check::ALL
         .into_iter()
         .map(|check| {
-            let findings = findings(check, wish, name, node);
+            let mut findings = findings(check, wish, name, node);
             let texts: Vec<&str> = findings.iter().map(|finding| &*finding.text).collect();
+            let (passes, found) = match texts.as_slice() {
+                [] => (true, passed(check, wish, node)),
+                texts => (false, texts.join("; ")),
+            };
+            // What to do about cordoning is said once, by its own check.
+            findings.retain(|finding| {
+                check != Check::Taints || !node.unschedulable || !finding.text.contains(CORDONED)
+            });
             CheckResult {
                 check: label(check),
-                passed: findings.is_empty(),
-                found: if findings.is_empty() {
-                    passed(check, wish, node)
-                } else {
-                    texts.join("; ")
-                },
+                passed: passes,
+                found,
                 findings,
             }
         })
@@ -227,7 +234,7 @@ fn remedies(refusal: &Refusal<'_>, wish: &Placement, name: &str, node: &NodeRow)
             on_node("uncordon the node", format!("kubectl uncordon {name}")),
             on_template(
                 "tolerate cordoned nodes",
-                tolerations("node.kubernetes.io/unschedulable", "", Effect::NoSchedule),
+                tolerations(CORDONED, "", Effect::NoSchedule),
             ),
         ],
         Refusal::Taint(taint) => vec![
@@ -408,6 +415,24 @@ mod tests {
                 "tolerations:\n- key: node.kubernetes.io/not-ready\n  operator: Exists\n  effect: NoExecute",
             ]
         );
+    }
+
+    #[test]
+    fn what_to_do_about_a_cordoned_node_is_said_once() {
+        let mut row = node();
+        row.taints = [Taint {
+            key: CORDONED.into(),
+            value: "".into(),
+            effect: Effect::NoSchedule,
+        }]
+        .into();
+        let results = check_all(&Placement::default(), "n1", &row);
+        let failed: Vec<_> = results
+            .iter()
+            .filter(|result| !result.passed)
+            .map(|result| (result.check, result.findings.len()))
+            .collect();
+        assert_eq!(failed, [("schedulable", 1), ("taints", 0)]);
     }
 
     #[test]

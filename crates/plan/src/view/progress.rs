@@ -196,8 +196,9 @@ fn failures(job: &Job, ledger: &Ledger<'_>) -> Option<String> {
 /// may run at a time and `r` the nodes without an outcome, there are two estimates:
 ///
 /// - `d × r / w`, at least `d`: what the durations promise. Used until `w` attempts have ended.
-/// - `r × t / n`: what really came out lately, time between pods included. The `n` attempts that
-///   ended last, `2 × w` at most, took `t` from the first start to the last end.
+/// - `r × t / n`: what really came out lately. The `n` attempts that ended last, `2 × w` at most,
+///   took `t` together: from the first start to the last end, but of a time in which none of them
+///   ran at most `d`, as the job may have been paused then.
 pub fn eta(job: &Job, ledger: &Ledger<'_>) -> Option<SignedDuration> {
     let remaining = (job.status.desired - job.status.succeeded - job.status.failed).max(0) as usize;
     if remaining == 0 {
@@ -207,15 +208,13 @@ pub fn eta(job: &Job, ledger: &Ledger<'_>) -> Option<SignedDuration> {
     let width = width.min(job.status.desired as usize).max(1);
     let mut ended: Vec<(Timestamp, Timestamp)> = ledger.all().filter_map(ended).collect();
     ended.sort_by_key(|(_, finished)| *finished);
+    let median = median(&ended)?;
     let seconds = if ended.len() < width {
-        let median = median(&ended)?;
         median * (remaining as f64 / width as f64).max(1.0)
     } else {
-        let lately = &ended[ended.len().saturating_sub(2 * width)..];
-        let first = lately.iter().map(|(started, _)| *started).min()?;
-        let (_, last) = lately.last()?;
-        let took = last.duration_since(first).as_secs_f64();
-        took / lately.len() as f64 * remaining as f64
+        let lately = ended.split_off(ended.len().saturating_sub(2 * width));
+        let number = lately.len() as f64;
+        took(lately, median) / number * remaining as f64
     };
     SignedDuration::try_from_secs_f64(seconds.ceil()).ok()
 }
@@ -224,6 +223,20 @@ pub fn eta(job: &Job, ledger: &Ledger<'_>) -> Option<SignedDuration> {
 fn ended(record: &Record) -> Option<(Timestamp, Timestamp)> {
     matches!(record.state, NodeState::Succeeded | NodeState::Failed)
         .then_some((record.started?, record.finished?))
+}
+
+/// Seconds from the first start to the last end, of each gap between them at most `gap`.
+fn took(mut attempts: Vec<(Timestamp, Timestamp)>, gap: f64) -> f64 {
+    attempts.sort_unstable();
+    let mut covered: Option<Timestamp> = None;
+    let mut seconds = 0.0;
+    for (started, finished) in attempts {
+        let from = covered.map_or(started, |covered| covered.max(started));
+        let idle = covered.map_or(0.0, |covered| from.duration_since(covered).as_secs_f64());
+        seconds += idle.min(gap) + finished.duration_since(from).as_secs_f64().max(0.0);
+        covered = Some(from.max(finished));
+    }
+    seconds
 }
 
 fn median(ended: &[(Timestamp, Timestamp)]) -> Option<f64> {
@@ -350,6 +363,13 @@ mod tests {
             old.started = old.started.map(|at| at + long_ago);
             old.finished = old.finished.map(|at| at + long_ago);
         }
-        assert_eq!(seconds(&json!(10), 40, records), Some(180));
+        assert_eq!(seconds(&json!(10), 40, records.clone()), Some(180));
+        // One in the midst of what is looked at counts as one median.
+        for old in &mut records[20..30] {
+            let before = SignedDuration::from_hours(-1);
+            old.started = old.started.map(|at| at + before);
+            old.finished = old.finished.map(|at| at + before);
+        }
+        assert_eq!(seconds(&json!(10), 40, records), Some(270));
     }
 }
