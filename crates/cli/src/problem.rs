@@ -3,6 +3,8 @@
 use anyhow::{Error, anyhow};
 use kube::core::Status;
 
+use crate::render::sample;
+
 /// Names that are shown in place of one that does not exist.
 const SHOWN: usize = 5;
 
@@ -27,7 +29,7 @@ pub(crate) fn no_job(
     elsewhere: &[String],
 ) -> Error {
     let hint = if !elsewhere.is_empty() {
-        format!("There is one in {}: use -n", elsewhere.join(", "))
+        format!("There is one in {}: use -n", sample(elsewhere, SHOWN))
     } else if others.is_empty() {
         format!("There are none in {namespace}: use -n for another namespace, or get -A for all")
     } else {

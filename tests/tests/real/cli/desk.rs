@@ -31,8 +31,11 @@ pub(super) fn desk() -> &'static Desk {
         ] {
             cluster.kubectl_ok(change).unwrap();
         }
-        let _operator = Operator::start(&cluster, &Options::new("operator")).unwrap();
-        Desk { cluster, _operator }
+        let operator = Operator::start(&cluster, &Options::new("operator")).unwrap();
+        Desk {
+            cluster,
+            _operator: operator,
+        }
     })
 }
 

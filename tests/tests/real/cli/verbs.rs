@@ -78,7 +78,7 @@ fn wait_ends_with_what_became_of_the_job() {
 fn a_job_that_is_not_there_is_answered_with_those_that_are() {
     let bench = desk().bench("cli-missing");
     let elsewhere = desk().bench("cli-missing-2");
-    let none = carillon(&bench, &["results", "fix"]).ended_with(1);
+    let none = carillon(&bench, &["results", "unheard-of"]).ended_with(1);
     assert!(
         none.stderr.contains("There are none in cli-missing"),
         "{none:?}"
