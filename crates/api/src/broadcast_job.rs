@@ -7,6 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::policy::{
+    DEFAULT_NODE_LOST_TIMEOUT_SECONDS, Execution, NoEligibleNodes, PodFailurePolicy,
+};
+
 /// `spec.parallelism` when it is absent: no limit.
 pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
 
@@ -50,7 +54,7 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
         name = "Failed",
         type_ = "integer",
         json_path = ".status.failed",
-        description = "Nodes whose pod failed"
+        description = "Nodes that failed and are not tried again"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
@@ -124,7 +128,75 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
         "needs restartPolicy OnFailure, with Never no container restarts: \
          remove it or set spec.template.spec.restartPolicy: OnFailure"
     )
-    .field_path(".failurePolicy.restartLimit")
+    .field_path(".failurePolicy.restartLimit"),
+    validation = Rule::new(
+        "self.execution != 'AtMostOnce' || !has(self.backoffLimitPerNode) || \
+         self.backoffLimitPerNode == 0"
+    )
+    .message(
+        "must be 0 with execution AtMostOnce, which tries no node twice: remove it or set \
+         spec.execution: AtLeastOnce"
+    )
+    .field_path(".backoffLimitPerNode")
+    .reason(Reason::FieldValueForbidden),
+    validation = Rule::new(
+        "self.execution != 'AtMostOnce' || !has(self.template.spec.restartPolicy) || \
+         self.template.spec.restartPolicy != 'OnFailure'"
+    )
+    .message(
+        "must not be AtMostOnce with restartPolicy OnFailure, the kubelet would run the container \
+         again: set spec.template.spec.restartPolicy: Never"
+    )
+    .field_path(".execution"),
+    validation = Rule::new(
+        "self.execution != 'AtMostOnce' || !has(self.podFailurePolicy) || \
+         !self.podFailurePolicy.rules.exists(rule, rule.action == 'Ignore')"
+    )
+    .message(
+        "must not have the action Ignore with execution AtMostOnce, which tries no node twice: \
+         use another action or set spec.execution: AtLeastOnce"
+    )
+    .field_path(".podFailurePolicy"),
+    validation = Rule::new("self.execution == oldSelf.execution")
+        .message("is immutable: create a new BroadcastJob with the other value")
+        .field_path(".execution"),
+    validation = Rule::new(
+        "!has(self.podFailurePolicy) || !has(self.template.spec.restartPolicy) || \
+         self.template.spec.restartPolicy == 'Never'"
+    )
+    .message(
+        "needs restartPolicy Never, with OnFailure the kubelet restarts what failed: remove it or \
+         set spec.template.spec.restartPolicy: Never"
+    )
+    .field_path(".podFailurePolicy"),
+    validation = Rule::new(
+        "!has(self.podFailurePolicy) || self.podFailurePolicy.rules.all(rule, \
+         !has(rule.onExitCodes) || !has(rule.onExitCodes.containerName) || \
+         self.template.spec.containers.exists(c, c.name == rule.onExitCodes.containerName) || \
+         has(self.template.spec.initContainers) && self.template.spec.initContainers.exists(c, \
+         c.name == rule.onExitCodes.containerName))"
+    )
+    .message(
+        "names a container that the template does not have: write the name of one of \
+         spec.template.spec.containers or initContainers, or leave containerName out"
+    )
+    .field_path(".podFailurePolicy"),
+    validation = Rule::new(
+        "self.noEligibleNodes == 'Wait' || !has(self.completionPolicy) || \
+         self.completionPolicy.type != 'Never'"
+    )
+    .message(
+        "must be Wait with completionPolicy type Never, such a job waits for nodes: remove it or \
+         set spec.completionPolicy.type: Always"
+    )
+    .field_path(".noEligibleNodes")
+    .reason(Reason::FieldValueForbidden),
+    validation = Rule::new(
+        "has(self.nodeNames) == has(oldSelf.nodeNames) && \
+         (!has(self.nodeNames) || self.nodeNames == oldSelf.nodeNames)"
+    )
+    .message("is immutable: create a new BroadcastJob for the other nodes")
+    .field_path(".nodeNames")
 )]
 pub struct BroadcastJobSpec {
     /// Most pods that may run at the same time: a number from 1, or a percentage of the desired
@@ -161,6 +233,61 @@ pub struct BroadcastJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FailurePolicy", extend("default" = json!({})))]
     pub failure_policy: Option<FailurePolicy>,
+    /// AtLeastOnce: a node whose pod was interrupted (drain, eviction, deletion, lost node) is
+    /// tried again. AtMostOnce: a node whose pod may have run is never tried again; if it was
+    /// interrupted, it has failed. Immutable.
+    #[serde(default)]
+    pub execution: Execution,
+    /// Failed attempts a node may have before it counts as failed: a number from 0. The first retry
+    /// comes 10 s after the failure, each further one after twice the wait, 10 minutes at most.
+    #[serde(default)]
+    #[x_kube(
+        validation = Rule::new("self >= 0")
+            .message("must be 0 or more; 0 means that the first failure of a node counts")
+    )]
+    pub backoff_limit_per_node: i32,
+    /// What the failure of a pod means, by exit code or pod condition. restartPolicy Never only.
+    /// Default: no rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PodFailurePolicy")]
+    pub pod_failure_policy: Option<PodFailurePolicy>,
+    /// Seconds from a pod's creation within which a container of it must have started, 1 or more.
+    /// A pod that is later (image cannot be pulled, no room on the node) is deleted, and the attempt
+    /// has failed with the reason why it did not start. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(
+        validation = Rule::new("self >= 1")
+            .message("must be 1 or more seconds; for no limit leave the field out")
+    )]
+    pub pod_start_deadline_seconds: Option<i64>,
+    /// Seconds, 0 or more, for which a node must be gone or not ready before its pod counts as lost
+    /// and another one may be started in its place of parallelism; also the time that a deleted pod
+    /// may take beyond its grace period.
+    #[serde(default = "default_node_lost_timeout_seconds")]
+    #[x_kube(
+        validation = Rule::new("self >= 0")
+            .message("must be 0 or more seconds; the default is 300")
+    )]
+    pub node_lost_timeout_seconds: i64,
+    /// What becomes of the job if no node is eligible and none was ever started. Wait: it waits for
+    /// one. Complete: it is Complete at once. Fail: it is Failed at once. completionPolicy type
+    /// Always only.
+    #[serde(default)]
+    pub no_eligible_nodes: NoEligibleNodes,
+    /// Only these nodes, by name, each once, 1 to 10000 of them; they must also pass the checks of
+    /// the template. Immutable. Default: all nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        with = "Vec<String>",
+        length(min = 1, max = crate::policy::MAX_NODE_NAMES),
+        inner(length(min = 1, max = 253))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub node_names: Option<Vec<String>>,
+}
+
+fn default_node_lost_timeout_seconds() -> i64 {
+    DEFAULT_NODE_LOST_TIMEOUT_SECONDS
 }
 
 /// When the job ends.
@@ -223,10 +350,28 @@ pub enum CompletionPolicyType {
 #[derive(Clone, Debug, Default, Deserialize, Eq, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailurePolicy {
-    /// FailFast: the job fails. Continue: the other nodes go on. Pause: no further pod is started
-    /// until somebody resumes the job.
+    /// What happens when more nodes have failed than maxFailed allows. FailFast: the job fails.
+    /// Continue: the other nodes go on. Pause: no further pod is started until somebody resumes the
+    /// job.
     #[serde(rename = "type", default)]
     pub type_: FailurePolicyType,
+    /// Failed nodes that FailFast and Pause put up with: a number from 0, or a percentage of the
+    /// desired nodes from 0% to 100%, rounded down. May be changed at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        with = "IntOrString",
+        extend("default" = 0, "nullable" = false)
+    )]
+    #[x_kube(
+        validation = Rule::new(
+            "type(self) == int ? self >= 0 && self <= 2147483647 \
+             : self.matches('^(0|[1-9][0-9]?|100)%$')"
+        )
+        .message(
+            "must be a number from 0 to 2147483647 or a percentage from 0% to 100%, e.g. 3 or \"10%\""
+        )
+    )]
+    pub max_failed: Option<IntOrString>,
     /// Container restarts a pod may have, all containers added up, before it counts as failed.
     /// restartPolicy OnFailure only.
     #[serde(default)]
@@ -240,12 +385,13 @@ pub struct FailurePolicy {
 /// What a failed pod means for the job.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub enum FailurePolicyType {
-    /// The first failed pod fails the job.
+    /// More failed nodes than maxFailed fail the job.
     #[default]
     FailFast,
-    /// Failed pods are counted, the job goes on.
+    /// Failed nodes are counted, the job goes on.
     Continue,
-    /// The first failed pod stops the starting of further ones until somebody resumes the job.
+    /// More failed nodes than maxFailed stop the starting of further pods until somebody resumes
+    /// the job.
     Pause,
 }
 
@@ -279,12 +425,20 @@ pub struct BroadcastJobStatus {
     /// Nodes whose pod succeeded.
     #[serde(default)]
     pub succeeded: i32,
-    /// Nodes whose pod failed.
+    /// Nodes that failed and are not tried again.
     #[serde(default)]
     pub failed: i32,
-    /// Attempts interrupted by the cluster or a person; they are tried again and not failures.
+    /// Attempts interrupted by the cluster or a person. With execution AtLeastOnce they are tried
+    /// again and are no failures.
     #[serde(default)]
     pub disrupted: i32,
+    /// Nodes whose last attempt failed and that wait for their next one.
+    #[serde(default, skip_serializing_if = "is_zero_i32")]
+    pub retrying: i32,
+    /// Active pods whose node has been gone or not ready for nodeLostTimeoutSeconds. Their outcome
+    /// is still awaited, but they no longer count towards parallelism.
+    #[serde(default, skip_serializing_if = "is_zero_i32")]
+    pub lost: i32,
     /// `succeeded + failed` of `desired`, e.g. `812/1000`, for kubectl's table.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub done: String,

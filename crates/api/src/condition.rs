@@ -20,13 +20,17 @@ pub mod types {
 pub mod reasons {
     /// Complete: every eligible node has an outcome.
     pub const ALL_NODES_DONE: &str = "AllNodesDone";
-    /// Failed, FailureTarget: a node failed and the failure policy is FailFast.
+    /// Failed, FailureTarget: more nodes failed than `failurePolicy.maxFailed` allows, and the failure
+    /// policy is FailFast.
     pub const NODE_FAILED: &str = "NodeFailed";
     /// Failed, FailureTarget: `activeDeadlineSeconds` has passed.
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// Failed, FailureTarget: a rule of `podFailurePolicy` with the action FailJob matched.
+    pub const POD_FAILURE_POLICY: &str = "PodFailurePolicy";
     /// Paused: `spec.paused` is true.
     pub const PAUSED_BY_USER: &str = "PausedByUser";
-    /// Paused: a node failed and the failure policy is Pause.
+    /// Paused: more nodes failed than `failurePolicy.maxFailed` allows, and the failure policy is
+    /// Pause.
     pub const PAUSED_BY_FAILURE: &str = "PausedByFailure";
     /// Paused or Stalled is false: the job runs (again).
     pub const RESUMED: &str = "Resumed";
@@ -34,13 +38,19 @@ pub mod reasons {
     pub const RUNNING: &str = "Running";
     /// Reconciling: the remaining pods of a failing job are being stopped.
     pub const STOPPING: &str = "Stopping";
-    /// Reconciling: no node passes the checks of the pod template.
+    /// Reconciling: no node passes the checks of the pod template. Also Complete or Failed and
+    /// FailureTarget, with `noEligibleNodes` Complete or Fail.
     pub const NO_ELIGIBLE_NODES: &str = "NoEligibleNodes";
     /// Reconciling: type Never, every node of now is served, later ones will be.
     pub const WAITING_FOR_NODES: &str = "WaitingForNodes";
     /// Reconciling: only nodes are left whose pod was interrupted (drain, eviction) and that are not
     /// eligible for the moment; uncordon them, or delete the node objects.
     pub const WAITING_FOR_INTERRUPTED_NODES: &str = "WaitingForInterruptedNodes";
+    /// Reconciling: only nodes are left whose last attempt failed, and that wait for their next one.
+    pub const WAITING_FOR_RETRIES: &str = "WaitingForRetries";
+    /// Reconciling: only pods are left whose node has been gone or not ready for
+    /// `nodeLostTimeoutSeconds`.
+    pub const WAITING_FOR_LOST_NODES: &str = "WaitingForLostNodes";
     /// Reconciling: the namespace's quota refuses more pods for now.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// Reconciling: the API server refuses or drops pod creations for now.
@@ -67,16 +77,31 @@ pub mod results {
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
     /// Failed: a container exited with a code other than 0.
     pub const NON_ZERO_EXIT_CODE: &str = "NonZeroExitCode";
+    /// Failed: no container of the pod had started `podStartDeadlineSeconds` after its creation, and
+    /// nothing says why. Otherwise the reason is the kubelet's, such as ImagePullBackOff, or the
+    /// scheduler's, Unschedulable.
+    pub const POD_START_DEADLINE_EXCEEDED: &str = "PodStartDeadlineExceeded";
+    /// Failed: the pod was never bound to its node, as the scheduler found no room.
+    pub const UNSCHEDULABLE: &str = "Unschedulable";
+    /// Failed: a rule of `podFailurePolicy` with the action FailNode matched.
+    pub const FAILED_BY_RULE: &str = "NodeFailedByPodFailurePolicy";
+    /// Failed: a rule of `podFailurePolicy` with the action FailJob matched.
+    pub const JOB_FAILED_BY_RULE: &str = "JobFailedByPodFailurePolicy";
+    /// Disrupted: a rule of `podFailurePolicy` with the action Ignore matched.
+    pub const IGNORED_BY_RULE: &str = "IgnoredByPodFailurePolicy";
     /// Failed: a pod of that name exists and belongs to somebody else.
     pub const NAME_CONFLICT: &str = "NameConflict";
     /// Disrupted: the pod was deleted by somebody else before it ended.
     pub const POD_DELETED: &str = "PodDeleted";
     /// Disrupted: eviction, preemption, node shutdown or pod garbage collection.
     pub const POD_DISRUPTED: &str = "PodDisrupted";
-    /// Disrupted: withdrawn before it was bound, because its node became ineligible.
+    /// Disrupted: nothing ran. The pod was not created, or was deleted before it was bound to its
+    /// node: the node became ineligible or is gone, or somebody deleted the pod.
     pub const WITHDRAWN: &str = "Withdrawn";
     /// Disrupted: the node object was deleted while the pod ran.
     pub const NODE_GONE: &str = "NodeGone";
+    /// Not of an attempt, but in `status.refused`: `spec.nodeNames` has it, and no node is called so.
+    pub const NODE_NOT_FOUND: &str = "NodeNotFound";
     /// Unknown: the pod disappeared before its outcome was seen.
     pub const POD_VANISHED: &str = "PodVanished";
     /// Unknown: the pod could not be stopped because its node does not answer.

@@ -10,6 +10,7 @@ mod crd;
 pub mod names;
 pub mod node_result_slice;
 mod pod_template;
+pub mod policy;
 
 pub use broadcast_job::{
     BroadcastJob, BroadcastJobSpec, BroadcastJobStatus, CompletionPolicy, CompletionPolicyType,
@@ -17,3 +18,4 @@ pub use broadcast_job::{
 };
 pub use crd::crds;
 pub use node_result_slice::{NodeResult, NodeResultSlice, NodeState};
+pub use policy::{Execution, NoEligibleNodes, PodFailurePolicy, PodFailurePolicyAction};

@@ -41,6 +41,9 @@ pub struct NodeResult {
     /// When the pod's last container ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
+    /// Since when the node object of a pod that runs is gone, as first noticed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_gone_time: Option<Time>,
     /// The last words of the container, shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -69,7 +72,7 @@ pub enum NodeState {
     Succeeded,
     /// The pod failed by its own doing, or was stopped by the job's policy.
     Failed,
-    /// Interrupted by the cluster or a person; the node is tried again.
+    /// Interrupted by the cluster or a person; with execution AtLeastOnce the node is tried again.
     Disrupted,
     /// The pod is gone and its outcome was never seen.
     Unknown,

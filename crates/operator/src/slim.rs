@@ -38,6 +38,8 @@ pub struct SlimMeta<L = Labels> {
     pub resource_version: String,
     /// Generation.
     pub generation: i64,
+    /// When the object was created.
+    pub creation_timestamp: Option<Timestamp>,
     /// Set once the object is deleted.
     pub deletion_timestamp: Option<Timestamp>,
     /// Seconds the kubelet gives.
@@ -70,12 +72,15 @@ pub struct Labels {
 /// All labels, as nodes need them.
 type AllLabels = BTreeMap<String, String>;
 
-/// The one annotation we read.
+/// The annotations we read.
 #[derive(Debug, Default, Deserialize)]
 pub struct Annotations {
     /// `carillon.dev/resume`.
     #[serde(rename = "carillon.dev/resume", default)]
     pub resume: Option<String>,
+    /// `carillon.dev/retry`.
+    #[serde(rename = "carillon.dev/retry", default)]
+    pub retry: Option<String>,
 }
 
 /// An owner.
@@ -135,17 +140,21 @@ impl Interner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use carillon_api::names::{ANNOTATION_RESUME, LABEL_BROADCAST_JOB_UID, LABEL_SLICE_INDEX};
+    use carillon_api::names::{
+        ANNOTATION_RESUME, ANNOTATION_RETRY, LABEL_BROADCAST_JOB_UID, LABEL_SLICE_INDEX,
+    };
     use serde_json::json;
 
     #[test]
     fn the_keys_read_are_those_the_api_names() {
         let meta: SlimMeta = serde_json::from_value(json!({
-            "annotations": {ANNOTATION_RESUME: "7", "a": "b"},
+            "annotations": {ANNOTATION_RESUME: "7", ANNOTATION_RETRY: "n/1", "a": "b"},
             "labels": {LABEL_BROADCAST_JOB_UID: "u", LABEL_SLICE_INDEX: "4"},
         }))
         .unwrap();
-        assert_eq!(meta.annotations.unwrap().resume.as_deref(), Some("7"));
+        let annotations = meta.annotations.unwrap();
+        assert_eq!(annotations.resume.as_deref(), Some("7"));
+        assert_eq!(annotations.retry.as_deref(), Some("n/1"));
         let labels = meta.labels.unwrap();
         assert_eq!((&*labels.job_uid, &*labels.slice_index), ("u", "4"));
     }

@@ -85,12 +85,20 @@ impl Tables {
                 size_of_val(&**end) + end.reason.len() + end.message.len()
             })
         };
+        let rest = |pod: &PodRow| {
+            let waiting = pod.waiting.as_ref();
+            let failure = pod.failure.as_ref();
+            waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
+                + failure.map_or(0, |f| {
+                    size_of_val(&**f) + size_of_val(&*f.exits) + size_of_val(&*f.conditions)
+                })
+        };
         // A hash table keeps an eighth free and a byte of tag per entry.
         let entry = |bytes: usize| (bytes + 1) * 8 / 7;
         let pods = self.pods.values().flat_map(|of_job| &of_job.pods);
         let pods = pods.map(|(name, pod)| (&**name, pod));
         let pod_bytes = |(name, pod): (&str, &PodRow)| {
-            entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod)
+            entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod) + rest(pod)
         };
         let node_bytes = |(name, node): (&Arc<str>, &NodeRow)| {
             // A B-tree keeps about a third free.

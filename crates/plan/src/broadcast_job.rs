@@ -4,10 +4,13 @@
 
 mod decide;
 mod finish;
+mod judge;
 mod ledger;
 mod place;
+mod policies;
 mod progress;
 mod spec;
+mod standing;
 mod start;
 mod status;
 mod survey;
@@ -17,6 +20,7 @@ use std::collections::BTreeSet;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
 pub use self::status::settle;
 use crate::action::{Action, Plan, Step};
@@ -26,14 +30,11 @@ use crate::pod::Pods;
 use crate::record::Slice;
 use crate::uid::Uid;
 
-/// How long after its grace period a deleted pod may linger before its attempt is given up as
-/// Unknown, so that a dead node holds nothing up for ever.
-pub const NODE_LOST_AFTER: SignedDuration = SignedDuration::from_secs(300);
-
 /// How often a template that was refused is tried again: quotas and policies change.
 pub const TEMPLATE_RECHECK: SignedDuration = SignedDuration::from_secs(60);
 
-/// Wait before the third attempt on a node; doubled for each further one.
+/// Wait before the first retry of a failed node, or the second of an interrupted one; doubled for
+/// each further one.
 pub const RETRY_BASE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The longest wait before a further attempt.

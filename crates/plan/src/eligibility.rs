@@ -12,6 +12,8 @@ use crate::quantity::Milli;
 /// The checks, in the order they are made.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Check {
+    /// The job's `spec.nodeNames`, if any, has this node.
+    Listed,
     /// The node object is not being deleted.
     Deletion,
     /// `spec.nodeName` of the template, if any, is this node.
@@ -30,7 +32,8 @@ pub enum Check {
 
 impl Check {
     /// All of them, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Listed,
         Self::Deletion,
         Self::NodeName,
         Self::NodeSelector,
@@ -44,6 +47,9 @@ impl Check {
 /// Why a node is left out, with what decides it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Refusal<'a> {
+    /// The job's `spec.nodeNames` has other nodes. It never asked for this one, so that it is not
+    /// reported as left out.
+    NotListed,
     /// The node object is being deleted.
     Deleting,
     /// The template names another node.
@@ -81,6 +87,7 @@ impl Refusal<'_> {
     /// The CamelCase reason for conditions, metrics and tables.
     pub fn reason(&self) -> &'static str {
         match self {
+            Self::NotListed => "NodeNotListed",
             Self::Deleting => "NodeDeleting",
             Self::NodeName { .. } => "NodeNameMismatch",
             Self::NodeSelector { .. } => "NodeSelectorMismatch",
@@ -101,6 +108,7 @@ impl Refusal<'_> {
 impl fmt::Display for Refusal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NotListed => f.write_str("the node is not in spec.nodeNames"),
             Self::Deleting => f.write_str("the node is being deleted"),
             Self::NodeName { wanted } => write!(f, "the template names node {wanted}"),
             Self::NodeSelector {
@@ -175,6 +183,11 @@ pub fn check_one<'a>(
     node: &'a NodeRow,
 ) -> Option<Refusal<'a>> {
     match check {
+        Check::Listed => wish
+            .only
+            .as_ref()
+            .filter(|only| !only.contains(name))
+            .map(|_| Refusal::NotListed),
         Check::Deletion => node.deleting.then_some(Refusal::Deleting),
         Check::NodeName => wish
             .node_name
@@ -284,6 +297,17 @@ mod tests {
         ];
         for (spec, expected) in cases {
             assert_eq!(reason(&spec, &node()), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_not_listed_is_refused_as_such_whatever_else_it_is() {
+        let mut placement = Placement::read(&json!({"nodeName": "n2"}));
+        for (listed, expected) in [("n1", "NodeNameMismatch"), ("n3", "NodeNotListed")] {
+            placement.only = Some([listed.into()].into());
+            let node = node();
+            let refusal = refusal(&placement, "n1", &node).unwrap();
+            assert_eq!(refusal.reason(), expected, "{listed}");
         }
     }
 

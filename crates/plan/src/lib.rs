@@ -8,6 +8,8 @@ pub mod action;
 pub mod broadcast_job;
 pub mod condition;
 pub mod eligibility;
+pub mod failure_rules;
+pub mod max_failed;
 pub mod name;
 pub mod node;
 pub mod parallelism;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::quantity::Milli;
 use crate::uid::Uid;
 
@@ -22,6 +24,8 @@ pub struct NodeRow {
     pub labels: Box<[(Arc<str>, Arc<str>)]>,
     /// `spec.taints`.
     pub taints: Box<[Taint]>,
+    /// Since when the condition Ready is not True, if it is not.
+    pub not_ready_since: Option<Timestamp>,
     /// `status.allocatable`, sorted by resource name.
     pub allocatable: Box<[(Arc<str>, Milli)]>,
 }

@@ -1,6 +1,6 @@
-//! What a pod template asks of a node, read once per template.
+//! What a job and its pod template ask of a node, read once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -10,6 +10,8 @@ use crate::quantity::{self, Milli};
 /// The template's wishes. Fields this version does not know are left to the scheduler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placement {
+    /// `spec.nodeNames` of the job: only these nodes. `None`: all.
+    pub only: Option<BTreeSet<Box<str>>>,
     /// `spec.nodeName`; refused at admission, kept for objects stored before that rule.
     pub node_name: Option<String>,
     /// `spec.nodeSelector`.
@@ -92,6 +94,7 @@ impl Placement {
             "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
         );
         Self {
+            only: None,
             node_name: text(spec, "nodeName").filter(|name| !name.is_empty()),
             node_selector: spec
                 .get("nodeSelector")

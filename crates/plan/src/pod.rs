@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use carillon_api::condition::results;
+use carillon_api::policy::{PodFailurePolicyAction, PodFailurePolicyRule};
 use carillon_api::{NodeState, node_result_slice::MAX_MESSAGE_BYTES};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::failure_rules::{self, Match};
 use crate::uid::Uid;
 
 /// The pods one owner controls, by name. Only ever looked into, never iterated in a way that
@@ -34,15 +36,46 @@ pub struct PodRow {
     pub interrupted: bool,
     /// Restarts of all containers and init containers; sidecars left out.
     pub restarts: u32,
-    /// Why a container waits, e.g. ImagePullBackOff.
-    pub waiting: Option<Arc<str>>,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// Why no container has started, while none has and something is known of it.
+    pub waiting: Option<Box<Waiting>>,
     /// When the first container started.
     pub started: Option<Timestamp>,
     /// How the containers ended, or ended last time.
     pub end: Option<Box<End>>,
+    /// What the rules of a pod failure policy judge; read of failed pods only.
+    pub failure: Option<Box<Failure>>,
+}
+
+/// Why a pod does not start.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Waiting {
+    /// The kubelet's or the scheduler's reason, e.g. ImagePullBackOff, Unschedulable.
+    pub reason: Arc<str>,
+    /// In their words, shortened and made printable.
+    pub message: Box<str>,
+}
+
+/// How a failed pod's containers ended, and its conditions.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Failure {
+    /// Name and exit code of containers and init containers that have ended; sidecars left out.
+    pub exits: Box<[(Arc<str>, i32)]>,
+    /// Type and status.
+    pub conditions: Box<[(Arc<str>, Arc<str>)]>,
 }
 
 impl PodRow {
+    /// Whether a container has started at some time; sidecars left out.
+    pub fn has_started(&self) -> bool {
+        let ended = || {
+            let end = self.end.as_ref();
+            end.is_some_and(|end| end.exit_code.is_some())
+        };
+        self.phase != PodPhase::Pending || self.started.is_some() || self.restarts > 0 || ended()
+    }
+
     /// Keeps what an earlier state of the same pod said and this one no longer does: that it was
     /// deleted while it ran, and how its container failed before the kill.
     pub fn remember(&mut self, earlier: &Self) {
@@ -131,41 +164,49 @@ impl PodPhase {
 }
 
 /// What an ended pod means for its node.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
     /// Succeeded, Failed or Disrupted.
     pub state: NodeState,
     /// Empty for Succeeded.
     pub reason: &'static str,
+    /// The rule of the pod failure policy that decided.
+    pub rule: Option<Match>,
 }
 
-/// Judges an ended pod. `restart_limit` is set for restartPolicy OnFailure; `stopping` is the
-/// reason recorded for pods that are deleted because the job is failing.
+impl Outcome {
+    fn new(state: NodeState, reason: &'static str) -> Self {
+        Self {
+            state,
+            reason,
+            rule: None,
+        }
+    }
+}
+
+/// Judges an ended pod. `rules` are those of the pod failure policy; `restart_limit` is set for
+/// restartPolicy OnFailure; `stopping` is the reason recorded for pods that are deleted because the
+/// job is failing.
 pub fn outcome(
     pod: &PodRow,
+    rules: &[PodFailurePolicyRule],
     restart_limit: Option<u32>,
     stopping: Option<&'static str>,
 ) -> Outcome {
-    let failed = |reason| Outcome {
-        state: NodeState::Failed,
-        reason,
-    };
-    let disrupted = |reason| Outcome {
-        state: NodeState::Disrupted,
-        reason,
-    };
+    let failed = |reason| Outcome::new(NodeState::Failed, reason);
+    let disrupted = |reason| Outcome::new(NodeState::Disrupted, reason);
     let interrupted = interrupted(pod);
     if pod.phase == PodPhase::Succeeded && !interrupted {
-        return Outcome {
-            state: NodeState::Succeeded,
-            reason: "",
-        };
+        return Outcome::new(NodeState::Succeeded, "");
     }
     if over_limit(pod, restart_limit) {
         return failed(results::RESTART_LIMIT_EXCEEDED);
     }
     if let Some(reason) = stopping.filter(|_| interrupted) {
         return failed(reason);
+    }
+    if let Some(ruled) = ruled(pod, rules, !interrupted && !pod.disrupted) {
+        return ruled;
     }
     if pod.disrupted {
         return disrupted(results::POD_DISRUPTED);
@@ -175,6 +216,21 @@ pub fn outcome(
     } else {
         failed(results::NON_ZERO_EXIT_CODE)
     }
+}
+
+/// What the pod failure policy makes of a failed pod, if it makes something else of it than without.
+fn ruled(pod: &PodRow, rules: &[PodFailurePolicyRule], own_doing: bool) -> Option<Outcome> {
+    let found = failure_rules::first_match(rules, pod.failure.as_deref()?, own_doing)?;
+    let (state, reason) = match found.action {
+        PodFailurePolicyAction::Ignore => (NodeState::Disrupted, results::IGNORED_BY_RULE),
+        PodFailurePolicyAction::Count => return None,
+        PodFailurePolicyAction::FailNode => (NodeState::Failed, results::FAILED_BY_RULE),
+        PodFailurePolicyAction::FailJob => (NodeState::Failed, results::JOB_FAILED_BY_RULE),
+    };
+    Some(Outcome {
+        rule: Some(found),
+        ..Outcome::new(state, reason)
+    })
 }
 
 /// Whether a pod was told to stop before it ended. Many programs exit with 0 when they are told
@@ -348,8 +404,8 @@ mod tests {
         ];
         for (what, pod, stopping, state, reason) in cases {
             assert_eq!(
-                outcome(&pod, Some(2), stopping),
-                Outcome { state, reason },
+                outcome(&pod, &[], Some(2), stopping),
+                Outcome::new(state, reason),
                 "{what}"
             );
         }

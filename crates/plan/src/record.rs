@@ -51,6 +51,8 @@ pub struct Record {
     pub started: Option<Timestamp>,
     /// End of the last container.
     pub finished: Option<Timestamp>,
+    /// Since when the node object is gone while the pod runs, as first noticed.
+    pub node_gone: Option<Timestamp>,
     /// Last words.
     pub message: Box<str>,
 }
@@ -78,6 +80,7 @@ impl Record {
             exit_code: stored.exit_code,
             started: stored.start_time.as_ref().map(|time| time.0),
             finished: stored.finish_time.as_ref().map(|time| time.0),
+            node_gone: stored.node_gone_time.as_ref().map(|time| time.0),
             message: stored.message.as_str().into(),
         })
     }
@@ -95,6 +98,7 @@ impl Record {
             exit_code: self.exit_code,
             start_time: self.started.map(Time),
             finish_time: self.finished.map(Time),
+            node_gone_time: self.node_gone.map(Time),
             message: self.message.to_string(),
         }
     }
@@ -126,6 +130,7 @@ mod tests {
             exit_code: Some(3),
             started: Some(Timestamp::from_second(1_700_000_000).unwrap()),
             finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
+            node_gone: Some(Timestamp::from_second(1_700_000_005).unwrap()),
             message: "no space left".into(),
         };
         let text = serde_json::to_string(&record.write()).unwrap();

@@ -27,15 +27,14 @@ impl SlimJob {
             name: meta.name.clone(),
             uid: meta.uid()?,
         };
+        let annotations = meta.annotations.as_ref();
         let meta = JobMeta {
             owner,
             generation: meta.generation,
             rv: meta.rv(),
             deleting: meta.deletion_timestamp.is_some(),
-            resume: meta
-                .annotations
-                .as_ref()
-                .and_then(|annotations| annotations.resume.clone()),
+            resume: annotations.and_then(|annotations| annotations.resume.clone()),
+            retry: annotations.and_then(|annotations| annotations.retry.clone()),
         };
         Some(Job::read(meta, &self.spec, &self.status))
     }

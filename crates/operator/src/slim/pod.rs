@@ -1,7 +1,8 @@
 //! Pods, without what only the kubelet needs.
 
+use carillon_api::condition::results;
 use carillon_api::names::FINALIZER_RESULT_TRACKING;
-use carillon_plan::pod::{Deletion, End, PodPhase, PodRow, is_kill, printable};
+use carillon_plan::pod::{Deletion, End, Failure, PodPhase, PodRow, Waiting, is_kill, printable};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -48,6 +49,8 @@ struct PodCondition {
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    reason: String,
+    message: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -62,15 +65,16 @@ struct ContainerStatus {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ContainerState {
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingState>,
     running: Option<Running>,
     terminated: Option<Terminated>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Waiting {
-    reason: Option<String>,
+struct WaitingState {
+    reason: String,
+    message: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -99,6 +103,9 @@ const KUBELET_DISRUPTIONS: [&str; 5] = [
     "Shutdown",
 ];
 
+/// Reasons of containers that are on their way.
+const USUAL: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
+
 impl SlimPod {
     /// Name and row.
     pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, PodRow)> {
@@ -120,7 +127,8 @@ impl SlimPod {
             due,
             grace_seconds: self.metadata.deletion_grace_period_seconds.unwrap_or(0),
         });
-        let row = PodRow {
+        let phase = PodPhase::read(&status.phase);
+        let mut row = PodRow {
             uid: self.metadata.uid()?,
             rv: self.metadata.rv(),
             node: self
@@ -129,7 +137,7 @@ impl SlimPod {
                 .as_deref()
                 .filter(|name| !name.is_empty())
                 .map(|name| strings.share(name)),
-            phase: PodPhase::read(&status.phase),
+            phase,
             tracked: self
                 .metadata
                 .finalizers
@@ -143,16 +151,66 @@ impl SlimPod {
                     .flatten()
                     .any(|c| c.type_ == "DisruptionTarget" && c.status == "True"),
             deletion,
-            interrupted: deletion.is_some() && !PodPhase::read(&status.phase).has_ended(),
+            interrupted: deletion.is_some() && !phase.has_ended(),
             restarts: counted().map(|container| container.restart_count).sum(),
-            waiting: counted()
-                .find_map(|c| c.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
-                .map(|reason| strings.share(reason)),
+            created: self.metadata.creation_timestamp,
+            waiting: None,
             started: counted().filter_map(started).min(),
             end: end(status, counted(), deletion.is_some()),
+            failure: (phase == PodPhase::Failed)
+                .then(|| Box::new(failure(status, counted(), strings))),
         };
+        if !row.has_started() {
+            row.waiting = waiting(status, counted(), strings);
+        }
         Some((self.metadata.name.as_str().into(), row))
     }
+}
+
+/// Why the pod does not start, if anything unusual is known.
+fn waiting<'a>(
+    status: &PodStatus,
+    mut containers: impl Iterator<Item = &'a ContainerStatus>,
+    strings: &mut Interner,
+) -> Option<Box<Waiting>> {
+    let of_container = containers.find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        let unusual = !USUAL.contains(&waiting.reason.as_str());
+        unusual.then_some((waiting.reason.as_str(), &waiting.message))
+    });
+    let unscheduled = || {
+        let mut conditions = status.conditions.iter().flatten();
+        let found = conditions.find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+        let reason = match found.reason.as_str() {
+            "" => results::UNSCHEDULABLE,
+            reason => reason,
+        };
+        Some((reason, &found.message))
+    };
+    let (reason, message) = of_container.or_else(unscheduled)?;
+    Some(Box::new(Waiting {
+        reason: strings.share(&printable(reason)),
+        message: printable(message).into(),
+    }))
+}
+
+/// What the rules of a pod failure policy judge.
+fn failure<'a>(
+    status: &PodStatus,
+    containers: impl Iterator<Item = &'a ContainerStatus>,
+    strings: &mut Interner,
+) -> Failure {
+    let exits = containers
+        .filter_map(|container| {
+            let ended = container.state.as_ref()?.terminated.as_ref()?;
+            Some((strings.share(&container.name), ended.exit_code))
+        })
+        .collect();
+    let conditions = status.conditions.iter().flatten();
+    let conditions = conditions
+        .map(|c| (strings.share(&c.type_), strings.share(&c.status)))
+        .collect();
+    Failure { exits, conditions }
 }
 
 fn started(container: &ContainerStatus) -> Option<Timestamp> {
@@ -256,10 +314,64 @@ mod tests {
                     "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
             },
         }));
-        assert_eq!(
-            (row.restarts, row.waiting.as_deref()),
-            (3, Some("CrashLoopBackOff"))
-        );
+        assert_eq!((row.restarts, row.waiting), (3, None));
+    }
+
+    #[test]
+    fn a_pod_that_does_not_start_says_why() {
+        let unscheduled = json!([{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/3 nodes are available"}]);
+        let container = |reason: &str, message: &str| {
+            json!([{"name": "c",
+            "state": {"waiting": {"reason": reason, "message": message}}}])
+        };
+        for (status, expected) in [
+            (
+                json!({"containerStatuses": container("ImagePullBackOff", "no such image")}),
+                Some(("ImagePullBackOff", "no such image")),
+            ),
+            (
+                json!({"containerStatuses": container("ContainerCreating", "")}),
+                None,
+            ),
+            (
+                json!({"conditions": unscheduled}),
+                Some(("Unschedulable", "0/3 nodes are available")),
+            ),
+            (json!({}), None),
+        ] {
+            let row = pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status}));
+            let found = row.waiting.as_ref().map(|w| (&*w.reason, &*w.message));
+            assert_eq!(found, expected, "{status}");
+            assert!(!row.has_started());
+        }
+    }
+
+    #[test]
+    fn only_a_failed_pod_is_read_for_the_rules_of_a_failure_policy() {
+        let status = |phase: &str| {
+            json!({
+                "phase": phase,
+                "conditions": [{"type": "DisruptionTarget", "status": "True"}],
+                "initContainerStatuses": [
+                    {"name": "mesh", "state": {"terminated": {"exitCode": 137}}},
+                    {"name": "i", "state": {"terminated": {"exitCode": 0}}}],
+                "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 7}}}],
+            })
+        };
+        let row = |phase| {
+            pod(json!({
+                "metadata": {"name": "p", "uid": UID},
+                "spec": {"initContainers": [{"name": "mesh", "restartPolicy": "Always"}]},
+                "status": status(phase),
+            }))
+        };
+        let failure = row("Failed").failure.unwrap();
+        let exits: Vec<_> = failure.exits.iter().map(|(n, c)| (&**n, *c)).collect();
+        assert_eq!(exits, [("i", 0), ("c", 7)]);
+        let (type_, status) = &failure.conditions[0];
+        assert_eq!((&**type_, &**status), ("DisruptionTarget", "True"));
+        assert_eq!(row("Running").failure, None);
     }
 
     #[test]

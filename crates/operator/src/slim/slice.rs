@@ -34,6 +34,7 @@ struct SlimResult {
     exit_code: Option<i32>,
     start_time: Option<Timestamp>,
     finish_time: Option<Timestamp>,
+    node_gone_time: Option<Timestamp>,
     message: String,
 }
 
@@ -98,6 +99,7 @@ impl SlimResult {
             exit_code: self.exit_code,
             started: self.start_time,
             finished: self.finish_time,
+            node_gone: self.node_gone_time,
             message: self.message.as_str().into(),
         })
     }
@@ -150,6 +152,7 @@ mod tests {
                 exit_code: Some(3),
                 started: Some(Timestamp::from_second(1_700_000_000).unwrap()),
                 finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
+                node_gone: Some(Timestamp::from_second(1_700_000_005).unwrap()),
                 message: "no space left".into(),
             };
             let stored = json!({

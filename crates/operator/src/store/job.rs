@@ -30,6 +30,7 @@ impl Row for SlimJob {
             old.generation == new.generation
                 && old.deleting == new.deleting
                 && old.resume == new.resume
+                && old.policies.retry == new.policies.retry
         });
         wakes.push(if only_status {
             Wake::Soon(uid)

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use carillon_plan::Uid;
+use carillon_plan::broadcast_job::Job;
 use carillon_plan::eligibility;
 use carillon_plan::node::NodeRow;
 
@@ -68,12 +69,92 @@ fn wake_affected(
     wakes: &mut Vec<Wake>,
 ) {
     let replaced = old.map(|node| node.uid) != new.map(|node| node.uid);
+    let since = |node: Option<&NodeRow>| node.and_then(|node| node.not_ready_since);
+    let readiness = since(old) != since(new);
     for job in tables.jobs.values().filter(|job| is_open(job)) {
         let reason = |node: Option<&NodeRow>| {
             node.map(|node| eligibility::refusal(&job.placement, name, node).map(|r| r.reason()))
         };
-        if replaced || reason(old) != reason(new) {
+        if replaced || reason(old) != reason(new) || readiness && runs_on(tables, job, name) {
             wakes.push(Wake::Soon(job.owner.uid));
         }
+    }
+}
+
+/// Whether a pod of the job has been bound to the node and has not ended.
+fn runs_on(tables: &Tables, job: &Job, node: &str) -> bool {
+    let pods = tables.pods(job.owner.uid);
+    let mut pods = pods.into_iter().flat_map(|owned| owned.pods.values());
+    pods.any(|pod| pod.node.as_deref() == Some(node) && !pod.phase.has_ended())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slim::{SlimJob, SlimPod};
+    use serde_json::{Value, json};
+
+    const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+    const OTHER: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f09";
+
+    fn enter<R: Row + serde::de::DeserializeOwned>(
+        tables: &mut Tables,
+        object: Value,
+    ) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        let object: R = serde_json::from_value(object).unwrap();
+        object.enter(tables, &mut wakes);
+        wakes
+    }
+
+    fn job(uid: &str) -> Value {
+        let spec = json!({"restartPolicy": "Never", "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "c"}]});
+        json!({"metadata": {"name": "j", "namespace": "ops", "uid": uid},
+            "spec": {"template": {"spec": spec}}})
+    }
+
+    fn node(ready: &str, heartbeat: &str) -> Value {
+        json!({
+            "metadata": {"name": "n1", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01"},
+            "status": {"conditions": [{"type": "Ready", "status": ready,
+                "lastHeartbeatTime": heartbeat, "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        })
+    }
+
+    fn pod(phase: &str) -> Value {
+        json!({
+            "metadata": {
+                "name": "p", "namespace": "ops", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f02",
+                "labels": {"carillon.dev/broadcastjob-uid": JOB},
+                "ownerReferences": [{"kind": "BroadcastJob", "uid": JOB, "controller": true}],
+            },
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": phase},
+        })
+    }
+
+    #[test]
+    fn readiness_wakes_the_jobs_with_a_pod_there_and_a_heartbeat_wakes_nobody() {
+        let mut tables = Tables::default();
+        for uid in [JOB, OTHER] {
+            enter::<SlimJob>(&mut tables, job(uid));
+        }
+        let joins = enter::<SlimNode>(&mut tables, node("True", "2026-01-01T00:00:01Z"));
+        assert_eq!(joins.len(), 2);
+        enter::<SlimPod>(&mut tables, pod("Running"));
+        let with_pod = [Wake::Soon(JOB.parse().unwrap())];
+        for (ready, heartbeat, expected) in [
+            ("True", "2026-01-01T00:00:11Z", &[][..]),
+            ("Unknown", "2026-01-01T00:00:11Z", &with_pod),
+            ("Unknown", "2026-01-01T00:00:21Z", &[]),
+            ("True", "2026-01-01T00:00:31Z", &with_pod),
+        ] {
+            let wakes = enter::<SlimNode>(&mut tables, node(ready, heartbeat));
+            assert_eq!(wakes, expected, "{ready} {heartbeat}");
+        }
+        enter::<SlimPod>(&mut tables, pod("Succeeded"));
+        let wakes = enter::<SlimNode>(&mut tables, node("False", "2026-01-01T00:00:41Z"));
+        assert!(wakes.is_empty(), "nothing runs there");
     }
 }

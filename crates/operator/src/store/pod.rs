@@ -56,8 +56,10 @@ impl Row for SlimPod {
         let changed = match of_job.pods.get(&name).filter(|old| old.uid == row.uid) {
             Some(old) => {
                 row.remember(old);
+                // Why a pod waits only matters when it has waited for too long.
                 PodRow {
                     rv: row.rv,
+                    waiting: row.waiting.clone(),
                     ..old.clone()
                 } != row
             }

@@ -1,12 +1,13 @@
 //! The decisions about a job as a whole: does it fail, is its time over, is it stuck.
 
 use carillon_api::condition::{reasons, types};
-use carillon_api::{FailurePolicyType, NodeState};
+use carillon_api::{FailurePolicyType, NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Progress;
 use super::status::Pause;
-use super::{Cause, Snapshot, TEMPLATE_RECHECK, Template};
+use super::survey::Survey;
+use super::{Cause, Job, Snapshot, TEMPLATE_RECHECK, Template};
 use crate::condition;
 
 /// When the job's time is over. Paused time does not count, and while paused nothing is due.
@@ -30,30 +31,58 @@ pub(super) fn deadline(
     start.checked_add(SignedDuration::from_secs(allowed)).ok()
 }
 
+/// Failed nodes that neither fail nor pause the job: those allowed, and those a resume accepted.
+pub(super) fn tolerated(job: &Job, acknowledged: usize, desired: usize) -> usize {
+    acknowledged.max(job.policies.max_failed.of(desired))
+}
+
+/// Whether there is nothing to do and there never was.
+pub(super) fn nobody_to_serve(job: &Job, survey: &Survey<'_>) -> bool {
+    survey.desired == 0 && survey.untouched && !job.never_ends && job.problems.is_empty()
+}
+
 pub(super) fn new_cause(
     snapshot: &Snapshot<'_>,
     progress: &Progress<'_>,
+    survey: &Survey<'_>,
     all_done: bool,
     deadline: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Cause> {
-    let acknowledged = snapshot.job.status.acknowledged_failures as usize;
-    if snapshot.job.failure == FailurePolicyType::FailFast
-        && progress.count(NodeState::Failed) > acknowledged
+    let job = snapshot.job;
+    if let Some(((node, _), latest)) = &survey.job_failed_by {
+        let record = progress.record(snapshot, latest.place);
+        return Some(Cause {
+            reason: reasons::POD_FAILURE_POLICY.to_owned(),
+            message: format!("node {node}: {}", record.message),
+        });
+    }
+    let acknowledged = job.status.acknowledged_failures as usize;
+    if job.failure == FailurePolicyType::FailFast
+        && survey.failed > tolerated(job, acknowledged, survey.desired)
+        && let Some(((node, _), latest)) = &survey.failed_sample
     {
-        let failed = progress
-            .nodes
-            .iter()
-            .find(|(_, latest)| latest.state == NodeState::Failed);
-        if let Some(((node, _), _)) = failed {
-            let failures = progress.count(NodeState::Failed);
-            return Some(Cause {
-                reason: reasons::NODE_FAILED.to_owned(),
-                message: format!(
-                    "{failures} failed, among them node {node}, and failurePolicy is FailFast"
-                ),
-            });
-        }
+        return Some(Cause {
+            reason: reasons::NODE_FAILED.to_owned(),
+            message: format!(
+                "{} failed, among them node {node}{}, and failurePolicy is FailFast",
+                survey.failed,
+                if latest.state == NodeState::Failed {
+                    String::new()
+                } else {
+                    format!(
+                        " ({}; with execution AtMostOnce it is not tried again)",
+                        latest.reason
+                    )
+                },
+            ),
+        });
+    }
+    if job.policies.no_eligible_nodes == NoEligibleNodes::Fail && nobody_to_serve(job, survey) {
+        return Some(Cause {
+            reason: reasons::NO_ELIGIBLE_NODES.to_owned(),
+            message: "no node is eligible, and noEligibleNodes is Fail".to_owned(),
+        });
     }
     // Ends are judged by when the pods ended, not by when the operator looked.
     let deadline = deadline.filter(|deadline| *deadline <= now)?;

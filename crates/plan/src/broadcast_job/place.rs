@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use carillon_api::NodeState;
 use carillon_api::condition::results;
+use carillon_api::{NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
-use super::decide::{deadline, new_cause, recheck, stalled};
+use super::decide::{deadline, new_cause, nobody_to_serve, recheck, stalled};
 use super::progress::Progress;
 use super::start::Start;
 use super::status::{self, End, Facts, Pause};
@@ -24,13 +24,13 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let stored = stored_cause(job);
     let mut progress = Progress::read(snapshot, stored.as_ref().map(stop_reason), now);
     let survey = Survey::make(snapshot, &progress, now);
-    let pause = Pause::decide(job, progress.count(NodeState::Failed), now);
+    let pause = Pause::decide(job, &survey, now);
     let all_done = all_done(&progress, &survey);
     let deadline = deadline(snapshot, &pause, now);
     let cause = stored.or_else(|| {
         let running = pause.reason.is_none();
         running
-            .then(|| new_cause(snapshot, &progress, all_done, deadline, now))
+            .then(|| new_cause(snapshot, &progress, &survey, all_done, deadline, now))
             .flatten()
     });
     let mut start = Start::default();
@@ -42,14 +42,21 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     } else if pause.reason.is_none() && job.problems.is_empty() {
         start = Start::choose(snapshot, &mut progress, &survey, now);
     }
+    let complete_without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
+        && nobody_to_serve(job, &survey);
     let end = match &cause {
         Some(_) if progress.running.is_empty() && progress.missing.is_empty() => Some(End::Failed),
-        None if all_done && pause.reason.is_none() && !job.never_ends => Some(End::Complete),
+        None if (all_done || complete_without_nodes)
+            && pause.reason.is_none()
+            && !job.never_ends =>
+        {
+            Some(End::Complete)
+        }
         _ => None,
     };
     let wake = [
         deadline.filter(|_| cause.is_none() && end.is_none()),
-        progress.next_lost,
+        progress.next_due,
         recheck(snapshot),
         survey.next_retry,
         progress

@@ -1,14 +1,16 @@
 //! One walk over the records and their pods: what has become of each attempt.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
-use super::{NODE_LOST_AFTER, Snapshot};
-use crate::eligibility;
-use crate::pod::{self, PodRow};
+use super::Snapshot;
+use super::judge::{judge, must_stop, node_of, silent_since, start_due};
+use crate::pod::PodRow;
 use crate::record::Record;
 use crate::uid::Uid;
 
@@ -19,11 +21,16 @@ pub(super) type NodeId<'a> = (&'a str, Uid);
 pub(super) type Place = (usize, usize);
 
 /// Last attempt on a node.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Latest {
     pub(super) attempt: u32,
     pub(super) state: NodeState,
+    pub(super) reason: Arc<str>,
     pub(super) finished: Option<Timestamp>,
+    /// Failed attempts on the node, this one included.
+    pub(super) failures: usize,
+    /// Where its record is.
+    pub(super) place: Place,
 }
 
 /// What the records and pods say, with the outcomes seen now already entered.
@@ -51,8 +58,11 @@ pub(super) struct Progress<'a> {
     pub(super) occupying: usize,
     /// Attempts that were interrupted.
     pub(super) interrupted: usize,
-    /// When the next pod counts as lost.
-    pub(super) next_lost: Option<Timestamp>,
+    /// Nodes of running pods that have not answered for too long: their attempts are still under
+    /// way, but hold up nobody else.
+    pub(super) lost: Vec<&'a str>,
+    /// When time alone changes something: a node counts as lost, a pod should have started.
+    pub(super) next_due: Option<Timestamp>,
 }
 
 impl<'a> Progress<'a> {
@@ -67,12 +77,12 @@ impl<'a> Progress<'a> {
             for (record_at, record) in slice.records.iter().enumerate() {
                 let place = (slice_at, record_at);
                 let judged = if record.is_final() {
-                    progress.over(snapshot, record);
+                    progress.over(snapshot, record, now);
                     None
                 } else {
                     progress.started(snapshot, place, record, stopping, now)
                 };
-                progress.enter(record, judged.as_ref().unwrap_or(record));
+                progress.enter(place, record, judged.as_ref().unwrap_or(record));
                 if let Some(update) = judged {
                     progress.updates.insert(place, update);
                 }
@@ -81,23 +91,27 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// How many nodes are in `state`.
-    pub(super) fn count(&self, state: NodeState) -> usize {
-        self.nodes
-            .values()
-            .filter(|latest| latest.state == state)
-            .count()
+    /// A record as it will be stored.
+    pub(super) fn record<'b>(&'b self, snapshot: &'b Snapshot<'a>, place: Place) -> &'b Record {
+        let stored = || &snapshot.slices[place.0].records[place.1];
+        self.updates.get(&place).unwrap_or_else(stored)
+    }
+
+    /// Whether there was an attempt on a node of this name.
+    pub(super) fn has_tried(&self, node: &str) -> bool {
+        self.of_name(node).next().is_some()
     }
 
     /// Number of the next attempt on nodes of this name.
     pub(super) fn next_attempt(&self, node: &str) -> u32 {
-        let all_of_name = (node, Uid::MIN)..=(node, Uid::MAX);
-        self.nodes
-            .range(all_of_name)
-            .map(|(_, latest)| latest.attempt)
-            .max()
-            .unwrap_or(0)
-            + 1
+        let attempts = self.of_name(node).map(|latest| latest.attempt);
+        attempts.max().unwrap_or(0) + 1
+    }
+
+    fn of_name<'s>(&'s self, node: &'s str) -> impl Iterator<Item = &'s Latest> + use<'s, 'a> {
+        let nodes: &'s BTreeMap<NodeId<'s>, Latest> = &self.nodes;
+        let all = (node, Uid::MIN)..=(node, Uid::MAX);
+        nodes.range(all).map(|(_, latest)| latest)
     }
 
     /// Ends a reservation whose pod will not be created.
@@ -114,50 +128,87 @@ impl<'a> Progress<'a> {
             finished: Some(now),
             ..record.clone()
         };
-        self.enter(record, &update);
+        self.enter(place, record, &update);
         self.updates.insert(place, update);
     }
 
-    fn enter(&mut self, key: &'a Record, record: &Record) {
+    fn enter(&mut self, place: Place, key: &'a Record, record: &Record) {
         if matches!(record.state, NodeState::Disrupted | NodeState::Unknown) {
             self.interrupted += 1;
         }
         let latest = Latest {
             attempt: record.attempt,
             state: record.state,
+            reason: record.reason.clone(),
             finished: record.finished,
+            failures: usize::from(record.state == NodeState::Failed),
+            place,
         };
-        self.nodes
-            .entry((&key.node, key.node_uid))
-            .and_modify(|known| {
-                if known.attempt <= latest.attempt {
-                    *known = latest;
+        match self.nodes.entry((&key.node, key.node_uid)) {
+            Entry::Vacant(free) => {
+                free.insert(latest);
+            }
+            Entry::Occupied(mut known) => {
+                let failures = known.get().failures + latest.failures;
+                if known.get().attempt <= latest.attempt {
+                    known.insert(latest);
                 }
-            })
-            .or_insert(latest);
+                known.get_mut().failures = failures;
+            }
+        }
     }
 
-    fn linger(&mut self, record: &'a Record, reason: &str) {
-        self.occupied.insert(&record.node);
-        self.occupying += usize::from(reason != results::NODE_LOST);
+    /// Something is due at this time, unless that is past.
+    fn due(&mut self, at: Option<Timestamp>, now: Timestamp) {
+        let next = self.next_due.into_iter().chain(at.filter(|at| *at > now));
+        self.next_due = next.min();
+    }
+
+    /// Whether the node of a pod has not answered for so long that it holds up nobody else.
+    fn is_lost(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        record: &Record,
+        pod: &PodRow,
+        now: Timestamp,
+    ) -> bool {
+        let node = node_of(snapshot, record);
+        let timeout = snapshot.job.policies.node_lost_timeout;
+        let at = silent_since(node, record.node_gone, pod)
+            .and_then(|since| since.checked_add(timeout).ok());
+        self.due(at, now);
+        at.is_some_and(|at| at <= now)
+    }
+
+    /// A pod that has not ended though its attempt is over.
+    fn linger(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        key: &'a Record,
+        record: &Record,
+        pod: &'a PodRow,
+        now: Timestamp,
+    ) {
+        self.occupied.insert(&key.node);
+        let lost = self.is_lost(snapshot, record, pod, now);
+        self.occupying += usize::from(!lost && *record.reason != *results::NODE_LOST);
+        // Whatever it does now is not counted, so it must not run: it has not started in time, or
+        // it was created by a request that arrived after its attempt had been given up.
+        if pod.deletion.is_none() {
+            self.to_stop.push((&key.pod, pod));
+        }
     }
 
     /// An attempt that is over: its pod may be left to release or to stop.
-    fn over(&mut self, snapshot: &Snapshot<'a>, record: &'a Record) {
+    fn over(&mut self, snapshot: &Snapshot<'a>, record: &'a Record, now: Timestamp) {
         let Some(pod) = snapshot.pods.get(&record.pod) else {
             return;
         };
-        // A pod that appeared after its attempt was given up was created by a request that
-        // arrived late; it is not counted and must not run.
-        let late = record.pod_uid.is_none();
-        if !late && record.pod_uid != Some(pod.uid) {
+        if record.pod_uid.is_some_and(|uid| uid != pod.uid) {
             return;
         }
         if !pod.phase.has_ended() {
-            self.linger(record, &record.reason);
-            if late && pod.deletion.is_none() {
-                self.to_stop.push((&record.pod, pod));
-            }
+            self.linger(snapshot, record, record, pod, now);
         }
         if pod.tracked {
             self.to_release.push((&record.pod, pod.uid));
@@ -201,112 +252,37 @@ impl<'a> Progress<'a> {
                 return None;
             }
         };
-        if let Some((state, reason)) = judge(snapshot, record, pod, stopping, now) {
+        if let Some(judged) = judge(snapshot, record, pod, stopping, now) {
             if pod.tracked {
                 self.to_release.push((&record.pod, pod.uid));
             }
             if !pod.phase.has_ended() {
-                self.linger(record, reason);
+                self.linger(snapshot, record, &judged, pod, now);
             }
-            return Some(ended(record, pod, state, reason, now));
+            return Some(judged);
         }
         self.occupied.insert(&record.node);
         self.running.push((record, pod));
         if pod.deletion.is_none() && must_stop(snapshot, record, pod) {
             self.to_stop.push((&record.pod, pod));
         }
-        if let Some(lost) = pod
-            .deletion
-            .and_then(|d| d.due.checked_add(NODE_LOST_AFTER).ok())
-        {
-            self.next_lost = Some(self.next_lost.map_or(lost, |known| known.min(lost)));
-        }
-        record.pod_uid.is_none().then(|| Record {
+        let seen = Record {
             pod_uid: Some(pod.uid),
-            started: pod.started,
-            ..record.clone()
-        })
-    }
-}
-
-/// What a pod means for its attempt; `None` while it is under way.
-fn judge(
-    snapshot: &Snapshot<'_>,
-    record: &Record,
-    pod: &PodRow,
-    stopping: Option<&'static str>,
-    now: Timestamp,
-) -> Option<(NodeState, &'static str)> {
-    let node_is_there = snapshot
-        .nodes
-        .get(&record.node)
-        .is_some_and(|node| node.uid == record.node_uid);
-    if pod.phase.has_ended() {
-        let outcome = pod::outcome(pod, snapshot.job.restart_limit, stopping);
-        let gone = outcome.state == NodeState::Disrupted && !node_is_there;
-        return Some((
-            outcome.state,
-            if gone {
-                results::NODE_GONE
-            } else {
-                outcome.reason
+            started: record.started.or(pod.started),
+            node_gone: match node_of(snapshot, record) {
+                None if pod.node.is_some() => record.node_gone.or(Some(now)),
+                _ => None,
             },
-        ));
-    }
-    let deletion = pod.deletion?;
-    if pod.node.is_none() {
-        // Deleted before it was bound: it never ran, and never will.
-        return Some(if stopping.is_some() {
-            (NodeState::Skipped, results::NOT_STARTED)
-        } else if node_is_there {
-            (NodeState::Disrupted, results::WITHDRAWN)
-        } else {
-            (NodeState::Disrupted, results::NODE_GONE)
-        });
-    }
-    let waited = now.duration_since(deletion.due);
-    (waited >= NODE_LOST_AFTER).then_some((NodeState::Unknown, results::NODE_LOST))
-}
-
-/// Running pods that have to go: those over their restart limit, and those that wait for a node
-/// that has become ineligible before they were bound to it. A pod that runs is left to finish.
-fn must_stop(snapshot: &Snapshot<'_>, record: &Record, pod: &PodRow) -> bool {
-    if pod::over_limit(pod, snapshot.job.restart_limit) {
-        return true;
-    }
-    pod.node.is_none()
-        && match snapshot.nodes.get(&record.node) {
-            Some(node) if node.uid == record.node_uid => {
-                eligibility::refusal(&snapshot.job.placement, &record.node, node).is_some()
-            }
-            _ => true,
+            ..record.clone()
+        };
+        if self.is_lost(snapshot, &seen, pod, now) {
+            self.lost.push(&record.node);
         }
-}
-
-fn ended(record: &Record, pod: &PodRow, state: NodeState, reason: &str, now: Timestamp) -> Record {
-    let end = pod.end.as_deref().cloned().unwrap_or_default();
-    let exit_code = match state {
-        NodeState::Succeeded => Some(0),
-        _ => end.exit_code,
-    };
-    // The kubelet's own word, such as OOMKilled, says more than that the exit code was not 0.
-    let telling = !matches!(&*end.reason, "" | "Error" | "Completed");
-    let reason = match reason {
-        results::NON_ZERO_EXIT_CODE if telling => &*end.reason,
-        reason => reason,
-    };
-    Record {
-        state,
-        reason: reason.into(),
-        pod_uid: Some(pod.uid),
-        exit_code,
-        started: pod.started,
-        finished: end.finished.or(Some(now)),
-        message: if state == NodeState::Succeeded {
-            "".into()
-        } else {
-            end.message
-        },
-        ..record.clone()
+        self.due(start_due(snapshot.job, pod), now);
+        let timeout = snapshot.job.policies.node_lost_timeout;
+        let given_up = pod.deletion.map(|d| d.due.checked_add(timeout));
+        self.due(given_up.and_then(Result::ok), now);
+        let news = record.pod_uid.is_none() || record.node_gone != seen.node_gone;
+        news.then_some(seen)
     }
 }

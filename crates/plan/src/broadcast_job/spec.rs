@@ -1,11 +1,13 @@
 //! A stored BroadcastJob as the planner reads it: total, whatever was stored.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_api::{BroadcastJobStatus, FailurePolicyType};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::Policies;
 use crate::parallelism::Parallelism;
 use crate::placement::Placement;
 use crate::pod_body::PodOwner;
@@ -42,6 +44,8 @@ pub struct Job {
     pub ttl_seconds: Option<i64>,
     /// What a failed pod means.
     pub failure: FailurePolicyType,
+    /// How often a node is tried, and what counts as a failure.
+    pub policies: Policies,
     /// Restarts a pod may have; `None` for restartPolicy Never, where there are none.
     pub restart_limit: Option<u32>,
     /// What this version cannot act on. Such a job starts nothing.
@@ -63,6 +67,8 @@ pub struct JobMeta {
     pub deleting: bool,
     /// Value of the annotation `carillon.dev/resume`.
     pub resume: Option<String>,
+    /// Value of the annotation `carillon.dev/retry`.
+    pub retry: Option<String>,
 }
 
 impl Job {
@@ -97,6 +103,7 @@ impl Job {
         let failure = spec.get("failurePolicy").unwrap_or(&Value::Null);
         let never_ends = word(
             completion,
+            "type",
             "spec.completionPolicy.type",
             false,
             &[("Always", false), ("Never", true)],
@@ -104,6 +111,7 @@ impl Job {
         );
         let failure_type = word(
             failure,
+            "type",
             "spec.failurePolicy.type",
             FailurePolicyType::FailFast,
             &[
@@ -132,13 +140,21 @@ impl Job {
                 None
             }
         };
+        let policies = Policies::read(
+            spec,
+            meta.retry.as_deref(),
+            restart_limit.is_some(),
+            &mut problems,
+        );
+        let mut placement = Placement::read(&pod_spec);
+        placement.only = read_node_names(spec, &mut problems);
         Self {
             owner: meta.owner,
             generation: meta.generation,
             rv: meta.rv,
             deleting: meta.deleting,
             resume: meta.resume,
-            placement: Placement::read(&pod_spec),
+            placement,
             template: Arc::new(template),
             parallelism,
             paused: spec.get("paused").and_then(Value::as_bool).unwrap_or(false),
@@ -146,6 +162,7 @@ impl Job {
             deadline_seconds,
             ttl_seconds,
             failure: failure_type,
+            policies,
             restart_limit,
             problems,
             status: read_status(status),
@@ -163,15 +180,35 @@ fn read_parallelism(spec: &Value, problems: &mut Vec<String>) -> Parallelism {
     }
 }
 
-/// The `type` of a policy; absent means the default.
-fn word<T: Copy>(
+/// An empty list, or one that cannot be read, stands for no node: rather none than all.
+fn read_node_names(spec: &Value, problems: &mut Vec<String>) -> Option<BTreeSet<Box<str>>> {
+    let stored = match spec.get("nodeNames") {
+        None | Some(Value::Null) => return None,
+        Some(stored) => stored,
+    };
+    let names: Option<BTreeSet<Box<str>>> = stored.as_array().and_then(|names| {
+        let names = names.iter();
+        names.map(|name| Some(name.as_str()?.into())).collect()
+    });
+    if names.as_ref().is_none_or(BTreeSet::is_empty) {
+        problems.push(
+            "spec.nodeNames: must be a list of node names; create the job again with one, or without the field for all nodes"
+                .to_owned(),
+        );
+    }
+    Some(names.unwrap_or_default())
+}
+
+/// One of a few words; absent means the default.
+pub(super) fn word<T: Copy>(
     parent: &Value,
+    key: &str,
     field: &str,
     default: T,
     choices: &[(&str, T)],
     problems: &mut Vec<String>,
 ) -> T {
-    let found = match parent.get("type") {
+    let found = match parent.get(key) {
         None | Some(Value::Null) => return default,
         Some(found) => found,
     };
@@ -190,7 +227,12 @@ fn word<T: Copy>(
 }
 
 /// A number from 0 up.
-fn count(parent: &Value, path: &str, field: &str, problems: &mut Vec<String>) -> Option<i64> {
+pub(super) fn count(
+    parent: &Value,
+    path: &str,
+    field: &str,
+    problems: &mut Vec<String>,
+) -> Option<i64> {
     match parent.get(field) {
         None | Some(Value::Null) => None,
         Some(value) => {

@@ -7,6 +7,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::decide::recheck;
+use super::judge::node_of;
 use super::progress::{Place, Progress};
 use super::survey::Survey;
 use super::{Snapshot, Template};
@@ -36,7 +37,8 @@ impl Start {
         now: Timestamp,
     ) -> Self {
         let job = snapshot.job;
-        let taken = progress.running.len() + progress.reserved.len() + progress.occupying;
+        let running = progress.running.len() - progress.lost.len();
+        let taken = running + progress.reserved.len() + progress.occupying;
         let room = job.parallelism.of(survey.desired).saturating_sub(taken);
         let first = match progress.reserved.first() {
             Some((_, record)) => Some(&record.node),
@@ -85,26 +87,12 @@ impl Start {
     ) {
         let mut kept: Vec<(Place, &Record)> = Vec::new();
         for (place, record) in std::mem::take(&mut progress.reserved) {
-            let node = snapshot
-                .nodes
-                .get(&record.node)
-                .filter(|node| node.uid == record.node_uid);
-            let Some(node) = node else {
-                progress.give_up(
-                    place,
-                    record,
-                    (NodeState::Disrupted, results::NODE_GONE),
-                    now,
-                );
-                continue;
-            };
-            if eligibility::refusal(&snapshot.job.placement, &record.node, node).is_some() {
-                progress.give_up(
-                    place,
-                    record,
-                    (NodeState::Disrupted, results::WITHDRAWN),
-                    now,
-                );
+            let wanted = node_of(snapshot, record).is_some_and(|node| {
+                eligibility::refusal(&snapshot.job.placement, &record.node, node).is_none()
+            });
+            if !wanted {
+                let withdrawn = (NodeState::Disrupted, results::WITHDRAWN);
+                progress.give_up(place, record, withdrawn, now);
                 continue;
             }
             kept.push((place, record));

@@ -1,9 +1,10 @@
 //! The status of an open job, computed from the same facts as its plan.
 
-use carillon_api::condition::{reasons, types};
-use carillon_api::{BroadcastJobStatus, FailurePolicyType, NodeState, Phase};
+use carillon_api::condition::{reasons, results, types};
+use carillon_api::{BroadcastJobStatus, FailurePolicyType, Phase};
 use jiff::Timestamp;
 
+use super::decide::tolerated;
 use super::progress::Progress;
 use super::survey::Survey;
 use super::{Cause, Job, Refused};
@@ -33,7 +34,7 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    pub(super) fn decide(job: &Job, failed: usize, now: Timestamp) -> Self {
+    pub(super) fn decide(job: &Job, survey: &Survey<'_>, now: Timestamp) -> Self {
         let status = &job.status;
         let stored = condition::find(&status.conditions, types::PAUSED)
             .filter(|condition| condition.status == "True");
@@ -41,13 +42,20 @@ impl Pause {
         let asked = job.resume.is_some() && job.resume != status.resumed_by;
         // Whoever sets spec.paused on a job that failures have paused has taken it over.
         let acknowledged = if asked || by_failure && job.paused {
-            failed
+            survey.failed
         } else {
             status.acknowledged_failures as usize
         };
+        // A pause by failure lasts until somebody ends it, also when a failed node is retried or
+        // more failures are allowed. A job that is going to fail is not paused by its failures.
+        let failures =
+            || survey.failed > tolerated(job, acknowledged, survey.desired) || by_failure && !asked;
         let reason = if job.paused {
             Some(reasons::PAUSED_BY_USER)
-        } else if job.failure == FailurePolicyType::Pause && failed > acknowledged {
+        } else if job.failure == FailurePolicyType::Pause
+            && survey.job_failed_by.is_none()
+            && failures()
+        {
             Some(reasons::PAUSED_BY_FAILURE)
         } else {
             None
@@ -88,10 +96,13 @@ pub(super) struct Facts<'a> {
 /// The next status, and the events that its changes are worth.
 pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let old = &facts.job.status;
-    let (succeeded, failed) = (
-        facts.progress.count(NodeState::Succeeded),
-        facts.progress.count(NodeState::Failed),
-    );
+    let survey = facts.survey;
+    // A job that fails tries nothing again.
+    let (failed, retrying) = match facts.cause {
+        Some(_) => (survey.failed + survey.retrying, 0),
+        None => (survey.failed, survey.retrying),
+    };
+    let (succeeded, lost) = (survey.succeeded, facts.progress.lost.len());
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {
         observed_generation: Some(facts.job.generation),
@@ -107,6 +118,8 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         succeeded: succeeded as i32,
         failed: failed as i32,
         disrupted: facts.progress.interrupted as i32,
+        retrying: retrying as i32,
+        lost: lost as i32,
         done: format!("{done}/{desired}"),
         refused: facts.survey.refused.clone(),
         paused_seconds: facts.pause.paused_seconds,
@@ -114,8 +127,10 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         resumed_by: facts.pause.resumed_by.clone(),
     };
     let counts = format!(
-        "{succeeded} of {desired} nodes succeeded, {failed} failed{}",
-        left_out(facts.survey)
+        "{succeeded} of {desired} nodes succeeded, {failed} failed{}{}{}",
+        some(retrying, "wait for a retry"),
+        some(lost, "are lost"),
+        left_out(survey)
     );
     let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
         let generation = facts.job.generation;
@@ -149,6 +164,10 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         None => {}
     }
     match (facts.end, facts.cause) {
+        (Some(End::Complete), _) if desired == 0 => {
+            let message = no_eligible_nodes(survey);
+            set(types::COMPLETE, true, reasons::NO_ELIGIBLE_NODES, &message);
+        }
         (Some(End::Complete), _) => {
             set(types::COMPLETE, true, reasons::ALL_NODES_DONE, &counts);
         }
@@ -186,8 +205,23 @@ fn pause_message(reason: &str) -> &'static str {
     if reason == reasons::PAUSED_BY_USER {
         "spec.paused is true; set it to false to go on"
     } else {
-        "a node failed and failurePolicy is Pause; set the annotation carillon.dev/resume to a new value to go on"
+        "more nodes failed than maxFailed allows and failurePolicy is Pause; set the annotation carillon.dev/resume to a new value to go on"
     }
+}
+
+/// `, 2 wait for a retry`
+fn some(count: usize, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", {count} {what}"),
+    }
+}
+
+fn no_eligible_nodes(survey: &Survey<'_>) -> String {
+    format!(
+        "no node passes the checks of the template{}",
+        left_out(survey)
+    )
 }
 
 /// `; 2 left out: NodeUnschedulable 1, NodeTaintNotTolerated 1`
@@ -205,37 +239,58 @@ fn left_out(survey: &Survey<'_>) -> String {
 }
 
 fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'static str, String) {
-    let busy = !facts.progress.running.is_empty() || !facts.progress.reserved.is_empty();
+    let (progress, survey) = (facts.progress, facts.survey);
+    let alive = progress.running.len() > progress.lost.len();
+    let idle = !alive && progress.reserved.is_empty() && survey.candidates.is_empty();
+    let all = || counts.to_owned();
     if facts.end.is_some() {
-        (false, reasons::FINISHED, String::new())
+        return (false, reasons::FINISHED, String::new());
     } else if facts.cause.is_some() {
-        (true, reasons::STOPPING, counts.to_owned())
+        return (true, reasons::STOPPING, all());
     } else if let Some(reason) = facts.pause.reason {
-        (true, reason, counts.to_owned())
+        return (true, reason, all());
     } else if stalled {
-        (false, reasons::STALLED, String::new())
+        return (false, reasons::STALLED, String::new());
     } else if let Some(problem) = facts.creation_problem {
-        (true, problem.reason, problem.message.clone())
-    } else if facts.survey.desired == 0 {
-        let message = format!(
-            "no node passes the checks of the template{}",
-            left_out(facts.survey)
-        );
-        (true, reasons::NO_ELIGIBLE_NODES, message)
-    } else if let Some((node, why)) = facts.survey.held_up_sample
-        && !busy
-        && facts.survey.candidates.is_empty()
-    {
-        let waiting = facts.survey.held_up;
-        let message = format!(
-            "{waiting} interrupted nodes wait for their next attempt, among them {node}: {why}; {counts}"
-        );
-        (true, reasons::WAITING_FOR_INTERRUPTED_NODES, message)
-    } else if !busy && facts.job.never_ends && facts.survey.candidates.is_empty() {
-        (false, reasons::WAITING_FOR_NODES, counts.to_owned())
-    } else {
-        (true, reasons::RUNNING, counts.to_owned())
+        return (true, problem.reason, problem.message.clone());
+    } else if survey.desired == 0 {
+        return (true, reasons::NO_ELIGIBLE_NODES, no_eligible_nodes(survey));
+    } else if !idle {
+        return (true, reasons::RUNNING, all());
     }
+    if let Some((node, why)) = survey.held_up_sample {
+        let waiting = survey.held_up;
+        let (reason, what) = if survey.retrying == waiting {
+            (reasons::WAITING_FOR_RETRIES, "failed")
+        } else {
+            (reasons::WAITING_FOR_INTERRUPTED_NODES, "interrupted")
+        };
+        let message = format!(
+            "{waiting} {what} nodes wait for their next attempt, among them {node}: {why}; {counts}"
+        );
+        return (true, reason, message);
+    }
+    if let Some(node) = progress.lost.first() {
+        let message = lost_message(facts, node);
+        let message = format!("{message}; {counts}");
+        return (true, reasons::WAITING_FOR_LOST_NODES, message);
+    }
+    if facts.job.never_ends && progress.running.is_empty() {
+        return (false, reasons::WAITING_FOR_NODES, all());
+    }
+    (true, reasons::RUNNING, all())
+}
+
+fn lost_message(facts: &Facts<'_>, node: &str) -> String {
+    let (count, timeout) = (
+        facts.progress.lost.len(),
+        facts.job.policies.node_lost_timeout,
+    );
+    format!(
+        "{count} pods run on nodes that have been gone or not ready for {} s, among them {node}; \
+         their outcome is awaited, their places are free",
+        timeout.as_secs()
+    )
 }
 
 fn notes(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
@@ -271,12 +326,32 @@ fn notes(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
     if let Some(cause) = facts.cause
         && !was_true(types::FAILURE_TARGET)
     {
-        let reason = if cause.reason == reasons::DEADLINE_EXCEEDED {
-            reasons::DEADLINE_EXCEEDED
-        } else {
-            reasons::NODE_FAILED
-        };
+        let known = [
+            reasons::DEADLINE_EXCEEDED,
+            reasons::POD_FAILURE_POLICY,
+            reasons::NO_ELIGIBLE_NODES,
+        ];
+        let mut known = known.into_iter();
+        let reason = known.find(|known| cause.reason == *known);
+        let reason = reason.unwrap_or(reasons::NODE_FAILED);
         note(true, reason, "Stopping", &cause.message);
+    }
+    let (lost, before) = (
+        facts.progress.lost.len(),
+        facts.job.status.lost.max(0) as usize,
+    );
+    if lost > before
+        && let Some(node) = facts.progress.lost.first()
+    {
+        note(
+            true,
+            results::NODE_LOST,
+            "Waiting",
+            &lost_message(facts, node),
+        );
+    } else if lost < before {
+        let message = format!("{lost} pods are still on lost nodes, {before} were before");
+        note(false, "NodeLostEnded", "Waiting", &message);
     }
     match facts.end {
         Some(End::Complete) => note(false, "JobComplete", "Finishing", counts),

@@ -7,9 +7,10 @@ use carillon_api::condition::results;
 use carillon_api::{NodeState, Refused};
 use jiff::Timestamp;
 
-use super::progress::{Latest, Progress};
-use super::{RETRY_BASE, RETRY_MAX, Snapshot};
-use crate::eligibility;
+use super::Snapshot;
+use super::progress::{Latest, NodeId, Progress};
+use super::standing::{Standing, standing};
+use crate::eligibility::{self, Refusal};
 use crate::uid::Uid;
 
 /// Names of refused nodes that status shows for each reason.
@@ -21,14 +22,26 @@ pub(super) struct Survey<'a> {
     /// Nodes to serve that can be started now, in the order of their names.
     pub(super) candidates: Vec<(&'a Arc<str>, Uid)>,
     /// Nodes to serve that cannot be started now: a pod of an earlier attempt is still there, the
-    /// node was interrupted and is not eligible for the moment, or it waits out its back-off.
+    /// node was tried before and is not eligible for the moment, or it waits out its back-off.
     pub(super) held_up: usize,
-    /// One of the interrupted nodes that have to wait, and why.
+    /// One of the nodes tried before that have to wait, and why.
     pub(super) held_up_sample: Option<(&'a str, &'static str)>,
+    /// Nodes whose pod succeeded.
+    pub(super) succeeded: usize,
+    /// Nodes that failed and are not tried again.
+    pub(super) failed: usize,
+    /// The first of them.
+    pub(super) failed_sample: Option<(NodeId<'a>, Latest)>,
+    /// The first of those for which a rule says that the job fails.
+    pub(super) job_failed_by: Option<(NodeId<'a>, Latest)>,
+    /// Nodes whose last attempt failed and that are tried again.
+    pub(super) retrying: usize,
     /// When the next back-off is over.
     pub(super) next_retry: Option<Timestamp>,
     /// Nodes to serve, whether started or not.
     pub(super) desired: usize,
+    /// No attempt was ever made.
+    pub(super) untouched: bool,
     /// Nodes left out, by reason.
     pub(super) refused: Vec<Refused>,
 }
@@ -48,16 +61,34 @@ impl<'a> Survey<'a> {
             }
         };
         survey.desired = progress.nodes.len();
+        survey.untouched = progress.nodes.is_empty();
+        let mut again = BTreeMap::new();
+        for (&(name, uid), latest) in &progress.nodes {
+            let there = snapshot.nodes.get(name).is_some_and(|node| node.uid == uid);
+            let failed = latest.state == NodeState::Failed;
+            match standing(&snapshot.job.policies, name, latest, there) {
+                Standing::Started | Standing::Skipped => {}
+                Standing::Succeeded => survey.succeeded += 1,
+                Standing::Failed => survey.has_failed((name, uid), latest),
+                Standing::Again(due) => {
+                    survey.retrying += usize::from(failed);
+                    again.insert((name, uid), due.filter(|due| *due > now));
+                }
+                Standing::Gone => {
+                    refuse(results::NODE_GONE, name);
+                    survey.desired -= 1;
+                }
+            }
+        }
         for (name, node) in snapshot.nodes {
-            let latest = progress.nodes.get(&(&**name, node.uid));
-            let interrupted = match latest.map(|latest| latest.state) {
-                None => false,
-                Some(NodeState::Disrupted | NodeState::Unknown) => true,
-                Some(_) => continue,
-            };
+            let id = (&**name, node.uid);
+            let due = again.get(&id);
+            if due.is_none() && progress.nodes.contains_key(&id) {
+                continue;
+            }
             match eligibility::refusal(&snapshot.job.placement, name, node) {
                 None if progress.occupied.contains(&**name) => survey.held_up += 1,
-                None => match latest.and_then(|latest| retry_at(latest, now)) {
+                None => match due.copied().flatten() {
                     Some(due) => {
                         survey.held_up += 1;
                         survey.held_up_sample.get_or_insert((name, "BackOff"));
@@ -65,36 +96,37 @@ impl<'a> Survey<'a> {
                     }
                     None => survey.candidates.push((name, node.uid)),
                 },
-                Some(refusal) if interrupted => {
+                Some(refusal) if due.is_some() => {
                     survey.held_up += 1;
                     survey
                         .held_up_sample
                         .get_or_insert_with(|| (name, refusal.reason()));
                 }
+                // It was never asked for, and is therefore not left out.
+                Some(Refusal::NotListed) => continue,
                 Some(refusal) => {
                     refuse(refusal.reason(), name);
                     continue;
                 }
             }
-            survey.desired += usize::from(!interrupted);
+            survey.desired += usize::from(due.is_none());
         }
-        for (&(name, uid), latest) in &progress.nodes {
-            let there = snapshot.nodes.get(name).is_some_and(|node| node.uid == uid);
-            if !there && matches!(latest.state, NodeState::Disrupted | NodeState::Unknown) {
-                refuse(results::NODE_GONE, name);
-                survey.desired -= 1;
+        for name in snapshot.job.placement.only.iter().flatten() {
+            if !snapshot.nodes.contains_key(&**name) && !progress.has_tried(name) {
+                refuse(results::NODE_NOT_FOUND, name);
             }
         }
         survey.refused = refused.into_values().collect();
         survey
     }
-}
 
-/// When an interrupted node may be tried again, if not now: at once after the first attempt, then
-/// after 10 s, doubled up to 10 minutes, so that a node that never lets a pod live costs little.
-fn retry_at(latest: &Latest, now: Timestamp) -> Option<Timestamp> {
-    let doublings = latest.attempt.checked_sub(2)?.min(16);
-    let wait = (RETRY_BASE * (1 << doublings)).min(RETRY_MAX);
-    let due = latest.finished?.checked_add(wait).ok()?;
-    (due > now).then_some(due)
+    fn has_failed(&mut self, id: NodeId<'a>, latest: &Latest) {
+        self.failed += 1;
+        self.failed_sample
+            .get_or_insert_with(|| (id, latest.clone()));
+        if *latest.reason == *results::JOB_FAILED_BY_RULE {
+            self.job_failed_by
+                .get_or_insert_with(|| (id, latest.clone()));
+        }
+    }
 }

@@ -3,5 +3,8 @@
 mod bad_input;
 mod behaviour;
 mod chaos;
+mod execution;
+mod failures;
 mod interruptions;
+mod nodes;
 mod world;

@@ -35,6 +35,43 @@ fn a_stored_spec_that_cannot_be_used_stalls_the_job_and_names_the_field() {
             json!({"restartLimit": 1e40}),
             "restartLimit",
         ),
+        ("execution", json!("Once"), "spec.execution"),
+        ("noEligibleNodes", json!(7), "spec.noEligibleNodes"),
+        ("backoffLimitPerNode", json!(-1), "spec.backoffLimitPerNode"),
+        (
+            "podStartDeadlineSeconds",
+            json!("30s"),
+            "spec.podStartDeadlineSeconds",
+        ),
+        (
+            "nodeLostTimeoutSeconds",
+            json!(-1),
+            "spec.nodeLostTimeoutSeconds",
+        ),
+        (
+            "failurePolicy",
+            json!({"maxFailed": "10 %"}),
+            "spec.failurePolicy.maxFailed",
+        ),
+        ("nodeNames", json!([]), "spec.nodeNames"),
+        ("nodeNames", json!("n0000"), "spec.nodeNames"),
+        ("podFailurePolicy", json!([]), "spec.podFailurePolicy"),
+        (
+            "podFailurePolicy",
+            json!({"rules": [{"action": "Retry"}]}),
+            "spec.podFailurePolicy",
+        ),
+        (
+            "podFailurePolicy",
+            json!({"rules": [{"action": "Count"}]}),
+            "spec.podFailurePolicy.rules[0]",
+        ),
+        (
+            "podFailurePolicy",
+            json!({"rules": [
+                {"action": "Count", "onExitCodes": {"operator": "In", "values": [0]}}]}),
+            "spec.podFailurePolicy.rules[0]",
+        ),
         ("template", json!(null), "spec.template.spec.containers"),
         (
             "template",
@@ -56,6 +93,25 @@ fn a_stored_spec_that_cannot_be_used_stalls_the_job_and_names_the_field() {
         assert_eq!(world.created.len(), 0, "{field} {value}");
         let message = world.status["conditions"].to_string();
         assert!(message.contains(named), "{named}: {message}");
+    }
+}
+
+#[test]
+fn a_stored_job_that_must_not_run_twice_and_would_is_stalled() {
+    let restarts = json!({"spec": {"restartPolicy": "OnFailure", "containers": [{}]}});
+    let ignore = json!({"rules": [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]});
+    for (field, value, named) in [
+        ("backoffLimitPerNode", json!(1), "backoffLimitPerNode"),
+        ("template", restarts, "restartPolicy OnFailure"),
+        ("podFailurePolicy", ignore, "action Ignore"),
+    ] {
+        let mut world = World::new(2, json!({"execution": "AtMostOnce", field: value}));
+        world.settle();
+        let stalled = Some((true, reasons::INVALID_SPEC.to_owned()));
+        assert_eq!(world.condition(types::STALLED), stalled, "{named}");
+        assert!(world.message(types::STALLED).contains(named));
+        assert_eq!(world.created.len(), 0);
     }
 }
 
@@ -89,7 +145,12 @@ fn no_stored_value_makes_the_planner_panic() {
     let whole = json!({
         "parallelism": 1, "paused": false,
         "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 1},
-        "failurePolicy": {"type": "FailFast", "restartLimit": 1},
+        "failurePolicy": {"type": "FailFast", "restartLimit": 1, "maxFailed": "10%"},
+        "execution": "AtLeastOnce", "backoffLimitPerNode": 1, "podStartDeadlineSeconds": 1,
+        "nodeLostTimeoutSeconds": 1, "noEligibleNodes": "Wait", "nodeNames": ["n0000"],
+        "podFailurePolicy": {"rules": [
+            {"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}},
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
         "template": {"metadata": {"labels": {}}, "spec": {
             "restartPolicy": "OnFailure", "nodeName": "", "nodeSelector": {"a": "b"},
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":

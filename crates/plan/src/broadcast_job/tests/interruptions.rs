@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::world::World;
 use crate::action::Action;
-use crate::broadcast_job::NODE_LOST_AFTER;
 
 #[test]
 fn a_node_cordoned_before_its_turn_is_left_out_and_named() {
@@ -165,7 +164,7 @@ fn a_pod_that_was_never_bound_to_a_vanished_node_is_reaped_and_frees_its_slot() 
     assert!(world.is(types::COMPLETE));
     assert_eq!(
         world.attempts("n0000"),
-        [(Disrupted, results::NODE_GONE.to_owned())]
+        [(Disrupted, results::WITHDRAWN.to_owned())]
     );
     assert_eq!(world.status["done"], "2/2");
     assert_eq!(world.status["refused"][0]["reason"], results::NODE_GONE);
@@ -179,7 +178,7 @@ fn a_pod_that_a_dead_node_never_lets_go_is_given_up_and_blocks_no_other() {
     world.settle();
     assert_eq!(world.created.len(), 1, "it still holds its slot");
     assert!(world.plan().wake.is_some());
-    world.pass(31 + NODE_LOST_AFTER.as_secs());
+    world.pass(331);
     world.settle();
     assert_eq!(
         world.attempts("n0000"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::action::{Action, OnError, Plan};
 use crate::broadcast_job::{Job, JobMeta, Refused, Snapshot, Template, plan, settle};
 use crate::node::{NodeRow, Nodes};
-use crate::pod::{Deletion, End, PodPhase, PodRow, Pods};
+use crate::pod::{Deletion, End, Failure, PodPhase, PodRow, Pods, Waiting};
 use crate::pod_body::PodOwner;
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
@@ -22,6 +22,7 @@ pub(super) struct World {
     pub(super) status: Value,
     pub(super) generation: i64,
     pub(super) resume: Option<String>,
+    pub(super) retry: Option<String>,
     pub(super) deleting: bool,
     pub(super) nodes: Nodes,
     pub(super) pods: Pods,
@@ -33,6 +34,8 @@ pub(super) struct World {
     pub(super) max_pod_changes: usize,
     /// Every pod ever created: (name, node).
     pub(super) created: Vec<(Box<str>, Arc<str>)>,
+    /// Every pod that has run.
+    pub(super) ran: BTreeSet<Box<str>>,
     pub(super) job_deleted: bool,
     serial: u64,
 }
@@ -56,6 +59,7 @@ impl World {
             status: Value::Null,
             generation: 1,
             resume: None,
+            retry: None,
             deleting: false,
             nodes: Nodes::new(),
             pods: Pods::new(),
@@ -66,6 +70,7 @@ impl World {
             creation_problem: None,
             max_pod_changes: 500,
             created: Vec::new(),
+            ran: BTreeSet::new(),
             job_deleted: false,
             serial: 0,
         };
@@ -111,6 +116,7 @@ impl World {
             rv: 1,
             deleting: self.deleting,
             resume: self.resume.clone(),
+            retry: self.retry.clone(),
         };
         Job::read(meta, &self.spec, &self.status)
     }
@@ -225,6 +231,7 @@ impl World {
             uid: self.uid(),
             rv: 1,
             tracked: true,
+            created: Some(self.now),
             ..PodRow::default()
         };
         self.created.push((pod.clone(), node));
@@ -280,6 +287,8 @@ impl World {
                 && self.nodes.contains_key(&node)
             {
                 row.node = Some(node);
+                row.waiting = None;
+                self.ran.insert(pod);
                 row.phase = PodPhase::Running;
                 row.started = Some(self.now);
             }
@@ -300,6 +309,10 @@ impl World {
         row.phase = if exit_code == 0 {
             PodPhase::Succeeded
         } else {
+            row.failure = Some(Box::new(Failure {
+                exits: [("c".into(), exit_code)].into(),
+                ..Failure::default()
+            }));
             PodPhase::Failed
         };
         row.end = Some(Box::new(End {
@@ -308,6 +321,31 @@ impl World {
             message: "last words".into(),
             finished: Some(now),
         }));
+    }
+
+    /// The pod of `node` does not start: a container waits, or the scheduler finds no room.
+    pub(super) fn wait_for(&mut self, node: &str, reason: &str, bound: bool) {
+        let pod = self.pod_on(node);
+        let row = self.pods.get_mut(&pod).unwrap();
+        row.node = bound.then(|| node.into());
+        row.waiting = Some(Box::new(Waiting {
+            reason: reason.into(),
+            message: "in their words".into(),
+        }));
+    }
+
+    /// The pod of `node` is evicted: told to stop, and marked as the cluster's doing.
+    pub(super) fn evict(&mut self, node: &str) {
+        let pod = self.pod_on(node);
+        self.delete(&pod);
+        let row = self.pods.get_mut(&pod).unwrap();
+        row.disrupted = true;
+        let failure = Failure {
+            exits: [("c".into(), 143)].into(),
+            conditions: [("DisruptionTarget".into(), "True".into())].into(),
+        };
+        self.end(node, 143);
+        self.pods.get_mut(&pod).unwrap().failure = Some(Box::new(failure));
     }
 
     /// Every running pod ends well; those being deleted are killed.
@@ -363,6 +401,20 @@ impl World {
 
     pub(super) fn is(&self, type_: &str) -> bool {
         self.condition(type_).is_some_and(|(on, _)| on)
+    }
+
+    /// Message of a condition.
+    pub(super) fn message(&self, type_: &str) -> String {
+        let job = self.job();
+        let condition = crate::condition::find(&job.status.conditions, type_);
+        condition.unwrap().message.clone()
+    }
+
+    /// Words of the actions that are planned.
+    pub(super) fn words(&self) -> Vec<&'static str> {
+        let plan = self.plan();
+        let actions = plan.steps.iter().flat_map(|step| &step.actions);
+        actions.map(Action::word).collect()
     }
 
     /// State and reason of every attempt on `node`.

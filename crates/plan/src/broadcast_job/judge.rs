@@ -1,0 +1,182 @@
+//! What a pod means for its attempt.
+
+use carillon_api::NodeState;
+use carillon_api::condition::results;
+use carillon_api::node_result_slice::MAX_MESSAGE_BYTES;
+use jiff::Timestamp;
+
+use super::{Job, Snapshot};
+use crate::eligibility;
+use crate::node::NodeRow;
+use crate::pod::{self, PodRow, printable};
+use crate::record::Record;
+
+/// The node a record is about, if its object is there: a machine replaced under the same name is
+/// another one.
+pub(super) fn node_of<'a>(snapshot: &Snapshot<'a>, record: &Record) -> Option<&'a NodeRow> {
+    snapshot
+        .nodes
+        .get(&record.node)
+        .filter(|node| node.uid == record.node_uid)
+}
+
+/// The final record of an attempt; `None` while it is under way. `stopping` is the reason recorded
+/// for pods that are stopped because the job is failing.
+pub(super) fn judge(
+    snapshot: &Snapshot<'_>,
+    record: &Record,
+    pod: &PodRow,
+    stopping: Option<&'static str>,
+    now: Timestamp,
+) -> Option<Record> {
+    let job = snapshot.job;
+    if pod.phase.has_ended() {
+        return Some(ended(snapshot, record, pod, stopping, now));
+    }
+    let over = |state, reason: &str| Record {
+        state,
+        reason: reason.into(),
+        pod_uid: Some(pod.uid),
+        exit_code: pod.end.as_ref().and_then(|end| end.exit_code),
+        started: pod.started,
+        finished: Some(now),
+        ..record.clone()
+    };
+    let Some(deletion) = pod.deletion else {
+        let late = start_due(job, pod).is_some_and(|due| due <= now);
+        return (late && stopping.is_none()).then(|| never_started(over, pod));
+    };
+    if pod.node.is_none() {
+        // Deleted before it was bound: it never ran, and never will.
+        return Some(if stopping.is_some() {
+            over(NodeState::Skipped, results::NOT_STARTED)
+        } else {
+            over(NodeState::Disrupted, results::WITHDRAWN)
+        });
+    }
+    let lost = deletion.due.checked_add(job.policies.node_lost_timeout);
+    lost.is_ok_and(|lost| lost <= now)
+        .then(|| over(NodeState::Unknown, results::NODE_LOST))
+}
+
+/// When a pod that has not started is given up.
+pub(super) fn start_due(job: &Job, pod: &PodRow) -> Option<Timestamp> {
+    let wait = job.policies.start_deadline?;
+    if pod.deletion.is_some() || pod.has_started() {
+        return None;
+    }
+    pod.created?.checked_add(wait).ok()
+}
+
+fn never_started(over: impl Fn(NodeState, &str) -> Record, pod: &PodRow) -> Record {
+    let (reason, message) = pod
+        .waiting
+        .as_ref()
+        .map(|waiting| (&*waiting.reason, &*waiting.message))
+        .unwrap_or_default();
+    let reason = if reason.is_empty() {
+        results::POD_START_DEADLINE_EXCEEDED
+    } else {
+        reason
+    };
+    Record {
+        message: message.into(),
+        ..over(NodeState::Failed, reason)
+    }
+}
+
+fn ended(
+    snapshot: &Snapshot<'_>,
+    record: &Record,
+    pod: &PodRow,
+    stopping: Option<&'static str>,
+    now: Timestamp,
+) -> Record {
+    let job = snapshot.job;
+    let rules = &job.policies.failure_rules;
+    let outcome = pod::outcome(pod, rules, job.restart_limit, stopping);
+    let end = pod.end.as_deref().cloned().unwrap_or_default();
+    // The kubelet's own word, such as OOMKilled, says more than that the exit code was not 0.
+    let telling = !matches!(&*end.reason, "" | "Error" | "Completed");
+    let reason = match outcome.reason {
+        results::NON_ZERO_EXIT_CODE if telling => &*end.reason,
+        results::POD_DELETED | results::POD_DISRUPTED if node_of(snapshot, record).is_none() => {
+            results::NODE_GONE
+        }
+        reason => reason,
+    };
+    let succeeded = outcome.state == NodeState::Succeeded;
+    let rule = outcome.rule.as_ref();
+    let exit_code = rule.and_then(|rule| rule.exit_code).or(end.exit_code);
+    Record {
+        state: outcome.state,
+        reason: reason.into(),
+        pod_uid: Some(pod.uid),
+        exit_code: if succeeded { Some(0) } else { exit_code },
+        started: pod.started,
+        finished: end.finished.or(Some(now)),
+        message: match rule {
+            Some(rule) => with_words(&rule.why, &end.message),
+            None if succeeded => "".into(),
+            None => end.message,
+        },
+        ..record.clone()
+    }
+}
+
+/// What a rule found, then as much of the last words as there is room for.
+fn with_words(why: &str, words: &str) -> Box<str> {
+    let why = printable(why);
+    let room = MAX_MESSAGE_BYTES.saturating_sub(why.len() + "; ".len());
+    let skipped = words
+        .char_indices()
+        .map(|(at, _)| at)
+        .find(|at| words.len() - at <= room);
+    match &words[skipped.unwrap_or(words.len())..] {
+        "" => why.into(),
+        words => format!("{why}; {words}").into(),
+    }
+}
+
+/// Since when the node of a pod has not answered: it is not ready, its object is gone, or the pod
+/// was to be dead by then.
+pub(super) fn silent_since(
+    node: Option<&NodeRow>,
+    gone: Option<Timestamp>,
+    pod: &PodRow,
+) -> Option<Timestamp> {
+    let unbound = pod.node.is_none();
+    let node = match node {
+        _ if unbound => None,
+        Some(node) => node.not_ready_since,
+        None => gone,
+    };
+    let killed = pod.deletion.map(|deletion| deletion.due);
+    node.into_iter().chain(killed).min()
+}
+
+/// Running pods that have to go: those over their restart limit, and those that wait for a node
+/// that has become ineligible before they were bound to it. A pod that runs is left to finish.
+pub(super) fn must_stop(snapshot: &Snapshot<'_>, record: &Record, pod: &PodRow) -> bool {
+    if pod::over_limit(pod, snapshot.job.restart_limit) {
+        return true;
+    }
+    pod.node.is_none()
+        && node_of(snapshot, record).is_none_or(|node| {
+            eligibility::refusal(&snapshot.job.placement, &record.node, node).is_some()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_rule_found_is_kept_and_the_last_words_give_way() {
+        assert_eq!(&*with_words("rule", "no disk"), "rule; no disk");
+        assert_eq!(&*with_words("rule", ""), "rule");
+        let long = with_words("rule", &format!("{}the end", "ü".repeat(600)));
+        assert!(long.len() <= MAX_MESSAGE_BYTES, "{}", long.len());
+        assert!(long.starts_with("rule; ü") && long.ends_with("the end"));
+    }
+}

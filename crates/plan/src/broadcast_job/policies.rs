@@ -1,0 +1,169 @@
+//! How often a node is tried and what counts as a failure, as stored: total, whatever was stored.
+
+use std::collections::BTreeMap;
+
+use carillon_api::NoEligibleNodes;
+use carillon_api::policy::{
+    DEFAULT_NODE_LOST_TIMEOUT_SECONDS, ExitCodeOperator, PodFailurePolicy, PodFailurePolicyAction,
+    PodFailurePolicyRule,
+};
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::spec::{count, word};
+use crate::max_failed::MaxFailed;
+
+/// The policies of a job.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    /// execution AtMostOnce: a node whose pod may have run is never tried again.
+    pub at_most_once: bool,
+    /// Failed attempts a node may have before it counts as failed.
+    pub backoff_limit: usize,
+    /// What the failure of a pod means; the first that matches decides.
+    pub failure_rules: Vec<PodFailurePolicyRule>,
+    /// Time in which a container of a pod must have started.
+    pub start_deadline: Option<SignedDuration>,
+    /// Failed nodes that FailFast and Pause put up with.
+    pub max_failed: MaxFailed,
+    /// How long a node is gone or not ready, or a deleted pod lingers, before it counts as lost.
+    pub node_lost_timeout: SignedDuration,
+    /// What becomes of the job if no node is eligible and none was ever started.
+    pub no_eligible_nodes: NoEligibleNodes,
+    /// Failed attempts that somebody wants tried again, by node.
+    pub retry: BTreeMap<Box<str>, Vec<u32>>,
+}
+
+impl Policies {
+    /// Reads `spec` and the annotation `carillon.dev/retry`. `restarts`: restartPolicy OnFailure.
+    pub(super) fn read(
+        spec: &Value,
+        retry: Option<&str>,
+        restarts: bool,
+        problems: &mut Vec<String>,
+    ) -> Self {
+        let at_most_once = word(
+            spec,
+            "execution",
+            "spec.execution",
+            false,
+            &[("AtLeastOnce", false), ("AtMostOnce", true)],
+            problems,
+        );
+        let no_eligible_nodes = word(
+            spec,
+            "noEligibleNodes",
+            "spec.noEligibleNodes",
+            NoEligibleNodes::Wait,
+            &[
+                ("Wait", NoEligibleNodes::Wait),
+                ("Complete", NoEligibleNodes::Complete),
+                ("Fail", NoEligibleNodes::Fail),
+            ],
+            problems,
+        );
+        let mut seconds = |field| count(spec, "spec", field, problems);
+        let start_deadline = seconds("podStartDeadlineSeconds").map(SignedDuration::from_secs);
+        let lost = seconds("nodeLostTimeoutSeconds").unwrap_or(DEFAULT_NODE_LOST_TIMEOUT_SECONDS);
+        let backoff_limit = seconds("backoffLimitPerNode").unwrap_or(0);
+        let max_failed = match spec.pointer("/failurePolicy/maxFailed") {
+            None | Some(Value::Null) => MaxFailed::Count(0),
+            Some(value) => MaxFailed::read(value).unwrap_or_else(|problem| {
+                problems.push(format!("spec.failurePolicy.maxFailed: {problem}"));
+                MaxFailed::Count(0)
+            }),
+        };
+        let failure_rules = failure_rules(spec, problems);
+        if !failure_rules.is_empty() && restarts {
+            problems.push(
+                "spec.podFailurePolicy: found with restartPolicy OnFailure, which restarts what failed; write restartPolicy Never"
+                    .to_owned(),
+            );
+        }
+        if at_most_once {
+            let ignores = failure_rules
+                .iter()
+                .any(|rule| rule.action == PodFailurePolicyAction::Ignore);
+            for (wrong, found) in [
+                (restarts, "restartPolicy OnFailure"),
+                (backoff_limit > 0, "backoffLimitPerNode over 0"),
+                (ignores, "a rule of podFailurePolicy with action Ignore"),
+            ] {
+                if wrong {
+                    problems.push(format!(
+                        "spec.execution: found AtMostOnce with {found}, which runs a node twice; create the job again without one of them"
+                    ));
+                }
+            }
+        }
+        Self {
+            at_most_once,
+            backoff_limit: usize::try_from(backoff_limit).unwrap_or(usize::MAX),
+            failure_rules,
+            start_deadline,
+            max_failed,
+            node_lost_timeout: SignedDuration::from_secs(lost),
+            no_eligible_nodes,
+            retry: read_retry(retry.unwrap_or_default()),
+        }
+    }
+}
+
+fn failure_rules(spec: &Value, problems: &mut Vec<String>) -> Vec<PodFailurePolicyRule> {
+    let stored = match spec.get("podFailurePolicy") {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(stored) => stored,
+    };
+    let rules = match serde_json::from_value::<PodFailurePolicy>(stored.clone()) {
+        Ok(policy) => policy.rules,
+        Err(error) => {
+            problems.push(format!(
+                "spec.podFailurePolicy: {error}; write rules as in batch/v1"
+            ));
+            return Vec::new();
+        }
+    };
+    for (at, rule) in rules.iter().enumerate() {
+        let problem = match (&rule.on_exit_codes, &rule.on_pod_conditions) {
+            (Some(codes), None)
+                if codes.operator == ExitCodeOperator::In && codes.values.contains(&0) =>
+            {
+                "onExitCodes.values: found 0 with operator In; remove it"
+            }
+            (Some(_), None) | (None, Some(_)) => continue,
+            _ => "found both or none of onExitCodes and onPodConditions; write one of them",
+        };
+        problems.push(format!("spec.podFailurePolicy.rules[{at}]: {problem}"));
+    }
+    rules
+}
+
+/// `node-a/1,node-b/2`. What is not of this form asks for nothing.
+fn read_retry(text: &str) -> BTreeMap<Box<str>, Vec<u32>> {
+    let mut retry: BTreeMap<Box<str>, Vec<u32>> = BTreeMap::new();
+    for entry in text.split(',') {
+        if let Some((node, attempt)) = entry.trim().rsplit_once('/')
+            && let Ok(attempt) = attempt.parse()
+        {
+            retry.entry(node.into()).or_default().push(attempt);
+        }
+    }
+    retry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_retry_annotation_is_a_list_and_odd_entries_ask_for_nothing() {
+        let read = read_retry("node-a/1, node-b.example/12,,node-c,node-d/x,node-a/3");
+        let expected = [("node-a", vec![1, 3]), ("node-b.example", vec![12])];
+        assert_eq!(
+            read.iter()
+                .map(|(n, a)| (&**n, a.clone()))
+                .collect::<Vec<_>>(),
+            expected
+        );
+    }
+}
