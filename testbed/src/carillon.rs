@@ -35,19 +35,39 @@ pub enum Profile {
     Release,
 }
 
-/// Builds the operator, once per process, and gives the path of the program.
-pub fn build(profile: Profile) -> Result<PathBuf> {
-    static BUILT: Mutex<BTreeMap<Profile, PathBuf>> = Mutex::new(BTreeMap::new());
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(program) = built.get(&profile) {
-        return Ok(program.clone());
-    }
-    let program = build_now(profile)?;
-    built.insert(profile, program.clone());
-    Ok(program)
+/// A program of this workspace.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Program {
+    /// `carillon`
+    Operator,
+    /// `kubectl-carillon`
+    Cli,
 }
 
-fn build_now(profile: Profile) -> Result<PathBuf> {
+impl Program {
+    /// The package it is in, and its name.
+    fn target(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Operator => ("carillon-operator", "carillon"),
+            Self::Cli => ("carillon-cli", "kubectl-carillon"),
+        }
+    }
+}
+
+/// Builds a program, once per process, and gives its path.
+pub fn build(program: Program, profile: Profile) -> Result<PathBuf> {
+    static BUILT: Mutex<BTreeMap<(Program, Profile), PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = built.get(&(program, profile)) {
+        return Ok(path.clone());
+    }
+    let path = build_now(program, profile)?;
+    built.insert((program, profile), path.clone());
+    Ok(path)
+}
+
+fn build_now(program: Program, profile: Profile) -> Result<PathBuf> {
+    let (package, name) = program.target();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace());
@@ -55,7 +75,7 @@ fn build_now(profile: Profile) -> Result<PathBuf> {
         "build",
         "--quiet",
         "--package",
-        "carillon-operator",
+        package,
         "--message-format=json",
     ]);
     if profile == Profile::Release {
@@ -68,7 +88,7 @@ fn build_now(profile: Profile) -> Result<PathBuf> {
     let output = output.context("running cargo build")?;
     ensure!(
         output.status.success(),
-        "cargo build of the operator failed: {}",
+        "cargo build of {name} failed: {}",
         output.status
     );
     let executable = String::from_utf8_lossy(&output.stdout)
@@ -76,10 +96,10 @@ fn build_now(profile: Profile) -> Result<PathBuf> {
         .rev()
         .find_map(|line| {
             let message: serde_json::Value = serde_json::from_str(line).ok()?;
-            (message["target"]["name"] == "carillon").then_some(())?;
+            (message["target"]["name"] == name).then_some(())?;
             message["executable"].as_str().map(PathBuf::from)
         });
-    executable.context("cargo build named no program called carillon")
+    executable.with_context(|| format!("cargo build named no program called {name}"))
 }
 
 /// Applies our CRDs as an administrator would without the chart, and waits until they are served.
@@ -194,7 +214,7 @@ impl Operator {
 
     /// Starts the operator and does not wait.
     pub fn launch(cluster: &Cluster, options: &Options) -> Result<Self> {
-        let program = build(options.profile)?;
+        let program = build(Program::Operator, options.profile)?;
         let ports = ports::free(2)?;
         let (&[http_port, debug_port], name) = (ports.as_slice().try_into()?, &options.name);
         let kubeconfig = options

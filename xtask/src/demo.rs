@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use carillon_testbed::carillon::{self, Profile};
+use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::persistent::{self, Pending};
 use carillon_testbed::{Cluster, Config, Operator, Options, tools};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn step(text: &str) {
 
 fn build(interrupt: &Interrupt) -> Result<()> {
     step("building the operator (the first time: about 2 minutes)");
-    carillon::build(Profile::Dev)?;
+    carillon::build(Program::Operator, Profile::Dev)?;
     interrupt.check()?;
     step("control plane and helm (the first time they are built: about 8 minutes)");
     tools::control_plane()?;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use carillon_testbed::carillon::{self, Profile, workspace};
+use carillon_testbed::carillon::{self, Profile, Program, workspace};
 use carillon_testbed::tools;
 use clap::ValueEnum;
 
@@ -37,8 +37,8 @@ enum Stage {
     Unit,
     /// etcd, Kubernetes, kwok, helm and Prometheus, built from source once per user
     Tools,
-    /// The program under test
-    Operator,
+    /// The programs under test
+    Programs,
     /// Tests against a real API server, chart and Prometheus included
     Real,
 }
@@ -64,7 +64,7 @@ impl Stage {
             Self::Crds => crds::check().map(|()| 0),
             Self::Unit => cargo_test(&["--lib", "--bins"], |package| !REAL.contains(&package)),
             Self::Tools => build_tools().map(|()| 0),
-            Self::Operator => build_operator().map(|()| 0),
+            Self::Programs => build_programs().map(|()| 0),
             Self::Real => cargo_test(&[], |package| REAL.contains(&package)),
         }
     }
@@ -124,9 +124,12 @@ fn build_tools() -> Result<()> {
     Ok(())
 }
 
-fn build_operator() -> Result<()> {
-    eprintln!("cargo build --package carillon-operator");
-    carillon::build(Profile::Dev).map(drop)
+fn build_programs() -> Result<()> {
+    for program in [Program::Operator, Program::Cli] {
+        eprintln!("building {program:?}");
+        carillon::build(program, Profile::Dev)?;
+    }
+    Ok(())
 }
 
 /// Tests of the whole workspace, so that every stage uses the same build of each dependency; of the

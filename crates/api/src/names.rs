@@ -25,3 +25,6 @@ pub const ANNOTATION_RESUME: &str = "carillon.dev/resume";
 /// On a BroadcastJob that has not ended: failed attempts to try again, as `node/attempt`, comma
 /// separated, e.g. `node-a/1,node-b/2`. An entry asks for one more attempt: that has another number.
 pub const ANNOTATION_RETRY: &str = "carillon.dev/retry";
+
+/// On a BroadcastJob made to try nodes of an earlier one again: the name of that one.
+pub const ANNOTATION_RETRY_OF: &str = "carillon.dev/retry-of";

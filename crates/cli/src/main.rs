@@ -1,3 +1,86 @@
 //! The program `kubectl-carillon`: a kubectl plugin that also works alone.
+//!
+//! Each verb reads objects, asks `carillon-plan` what they mean, and prints the answer. There is no
+//! rule about jobs or nodes in here.
 
-fn main() {}
+mod args;
+mod client;
+mod complete;
+mod explain;
+mod get;
+mod pause;
+mod plan;
+mod problem;
+mod render;
+mod results;
+mod retry;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
+
+use self::args::{Cli, Verb};
+use self::client::Api;
+use self::render::Screen;
+
+/// What was asked for was done.
+const DONE: u8 = 0;
+/// It was not: the message says why.
+const ERROR: u8 = 1;
+/// `plan`: not every node would be served. `wait`: the time is over.
+const NOT_ALL: u8 = 2;
+
+fn main() -> ExitCode {
+    CompleteEnv::with_factory(Cli::command).complete();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Not clap's 2, which `plan` and `wait` give a meaning.
+            let asked_for = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
+            let _ = error.print();
+            return ExitCode::from(if asked_for { DONE } else { ERROR });
+        }
+    };
+    let mut screen = Screen::new(cli.global.color);
+    match run(&cli, &mut screen) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(ERROR)
+        }
+    }
+}
+
+fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
+    let api = async || Api::connect(&cli.global).await;
+    match &cli.verb {
+        Verb::Get(args) => wait_for(async { get::run(&api().await?, args, screen).await }),
+        Verb::Results(args) => wait_for(async { results::run(&api().await?, args, screen).await }),
+        Verb::Explain(args) => wait_for(async { explain::run(&api().await?, args, screen).await }),
+        Verb::Plan(args) => wait_for(async { plan::run(api().await?, args, screen).await }),
+        Verb::Retry(args) => wait_for(async { retry::run(&api().await?, args, screen).await }),
+        Verb::Pause(args) => wait_for(async { pause::pause(&api().await?, args, screen).await }),
+        Verb::Resume(args) => wait_for(async { pause::resume(&api().await?, args, screen).await }),
+        Verb::Wait(args) => wait_for(async { wait::run(&api().await?, args, screen).await }),
+        Verb::Completion(args) => complete::print_script(args, screen),
+        Verb::KubectlComplete(args) => complete::for_kubectl(args, screen),
+        Verb::Version => {
+            screen.line(concat!("kubectl-carillon ", env!("CARGO_PKG_VERSION")))?;
+            Ok(DONE)
+        }
+    }
+}
+
+/// Runs what asks the API server to its end.
+fn wait_for<T>(asked: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(asked)
+}

@@ -20,6 +20,7 @@ pub mod pod_body;
 pub mod quantity;
 pub mod record;
 pub mod uid;
+pub mod view;
 
 pub use action::{Action, Note, Plan, Step};
 pub use uid::Uid;

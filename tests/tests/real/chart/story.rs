@@ -7,7 +7,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Result, ensure};
-use carillon_testbed::carillon::{NAMESPACE, RELEASE, build, install_chart, workspace};
+use carillon_testbed::carillon::{
+    NAMESPACE, Profile, Program, RELEASE, build, install_chart, workspace,
+};
 use carillon_testbed::{AuditEvent, Cluster, Config, Fate, Operator, Options, Signal, wait};
 use serde_json::{Value, json};
 
@@ -347,7 +349,7 @@ pub(super) fn start(
 /// What `helm test` does in its pod.
 pub(super) fn check(operator: &Operator, path: &str) -> Result<(bool, String)> {
     let url = format!("http://127.0.0.1:{}{path}", operator.http_port);
-    let output = Command::new(build(carillon_testbed::carillon::Profile::Dev)?)
+    let output = Command::new(build(Program::Operator, Profile::Dev)?)
         .args(["check", "--timeout=2s", "--url", &url])
         .env_clear()
         .stdin(Stdio::null())

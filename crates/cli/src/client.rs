@@ -1,0 +1,298 @@
+//! The API server, as the verbs need it: a few paths, JSON in and out.
+
+use anyhow::{Context, Error, Result, anyhow};
+use carillon_api::names::{API_VERSION, LABEL_BROADCAST_JOB_UID};
+use carillon_plan::Uid;
+use carillon_plan::node::{NodeRow, Nodes};
+use carillon_plan::record::Slice;
+use carillon_plan::view::read::{self, StoredJob};
+use http::Request;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+
+use crate::args::Global;
+use crate::problem;
+
+/// Objects a page of a list may have.
+const PAGE: u32 = 500;
+
+/// Who writes, in managedFields and audit logs. A field the API server does not know is refused
+/// rather than dropped: without `nodeNames` a retry would run everywhere.
+const WRITER: &str = "fieldManager=kubectl-carillon&fieldValidation=Strict";
+
+/// A connection, and the namespace it is about.
+pub(crate) struct Api {
+    client: Client,
+    server: String,
+    pub(crate) namespace: String,
+}
+
+/// A refusal of the API server, or no answer at all.
+pub(crate) type Answer<T> = Result<T, kube::Error>;
+
+impl Api {
+    /// Reads the kubeconfig; nothing is sent yet.
+    pub(crate) async fn connect(global: &Global) -> Result<Self> {
+        let options = KubeConfigOptions {
+            context: global.context.clone(),
+            cluster: global.cluster.clone(),
+            user: global.user.clone(),
+        };
+        let chosen = [&global.context, &global.cluster, &global.user];
+        let config = match &global.kubeconfig {
+            Some(path) => {
+                let file = Kubeconfig::read_from(path)
+                    .with_context(|| format!("--kubeconfig {}", path.display()))?;
+                Config::from_custom_kubeconfig(file, &options).await?
+            }
+            None if chosen.iter().any(|flag| flag.is_some()) => {
+                Config::from_kubeconfig(&options).await?
+            }
+            None => Config::infer()
+                .await
+                .context("no cluster: set KUBECONFIG or --kubeconfig")?,
+        };
+        let namespace = global
+            .namespace
+            .clone()
+            .unwrap_or_else(|| config.default_namespace.clone());
+        let server = config.cluster_url.to_string();
+        let client = Client::try_from(config)?;
+        Ok(Self {
+            client,
+            server: server.trim_end_matches('/').to_owned(),
+            namespace,
+        })
+    }
+
+    /// Sends a request. `Err` of [`kube::Error::Api`] is an answer, in the API server's words.
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        content: &str,
+        body: Option<&Value>,
+    ) -> Answer<Value> {
+        let body = body.map(|body| body.to_string().into_bytes());
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, content)
+            .body(body.unwrap_or_default());
+        let request = request.map_err(kube::Error::HttpError)?;
+        self.client.request(request).await
+    }
+
+    async fn get(&self, path: &str) -> Answer<Value> {
+        self.send("GET", path, JSON, None).await
+    }
+
+    /// Lists by pages, and gives each object to `read`, so that a large cluster is never in memory
+    /// as JSON. `selector` is a label selector, or empty.
+    async fn list<T>(
+        &self,
+        path: &str,
+        selector: &str,
+        mut read: impl FnMut(Value) -> T,
+    ) -> Answer<Vec<T>> {
+        let mut found = Vec::new();
+        let mut token = String::new();
+        loop {
+            let uri = format!(
+                "{path}?limit={PAGE}&labelSelector={}&continue={}",
+                encoded(selector),
+                encoded(&token)
+            );
+            let mut page = self.get(&uri).await?;
+            if let Some(items) = page["items"].as_array_mut() {
+                found.extend(items.drain(..).map(&mut read));
+            }
+            match page["metadata"]["continue"].as_str() {
+                Some(next) if !next.is_empty() => next.clone_into(&mut token),
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// Creates an object at a collection, or only asks whether it could be.
+    pub(crate) async fn create(&self, path: &str, dry_run: bool, object: &Value) -> Answer<Value> {
+        let uri = format!("{path}?{WRITER}{}", dry(dry_run));
+        self.send("POST", &uri, JSON, Some(object)).await
+    }
+
+    /// Asks whether a job that exists could be changed into this one by an apply.
+    pub(crate) async fn could_apply(&self, name: &str, object: &Value) -> Answer<Value> {
+        let path = self.job_path(name);
+        let uri = format!("{path}?{WRITER}&force=true{}", dry(true));
+        let apply = "application/apply-patch+yaml";
+        self.send("PATCH", &uri, apply, Some(object)).await
+    }
+
+    /// Merges a patch into a job.
+    pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Answer<Value> {
+        let uri = format!("{}?{WRITER}", self.job_path(name));
+        let merge = "application/merge-patch+json";
+        self.send("PATCH", &uri, merge, Some(patch)).await
+    }
+
+    /// Path of the BroadcastJobs of the namespace.
+    pub(crate) fn jobs_path(&self) -> String {
+        let namespace = encoded(&self.namespace);
+        format!("/apis/{API_VERSION}/namespaces/{namespace}/broadcastjobs")
+    }
+
+    /// Path of the pods of the namespace.
+    pub(crate) fn pods_path(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods", encoded(&self.namespace))
+    }
+
+    fn job_path(&self, name: &str) -> String {
+        format!("{}/{}", self.jobs_path(), encoded(name))
+    }
+
+    /// One job, as stored. When there is none, the error says what there is.
+    pub(crate) async fn job(&self, name: &str) -> Result<Value> {
+        match self.get(&self.job_path(name)).await {
+            Ok(job) => Ok(job),
+            Err(error) if code(&error) == Some(404) => Err(self.missing(name).await),
+            Err(error) => Err(self
+                .explain(error, &format!("reading BroadcastJob {name}"))
+                .await),
+        }
+    }
+
+    /// The jobs of the namespace, or of all namespaces.
+    pub(crate) async fn jobs(&self, all: bool) -> Result<Vec<Value>> {
+        let path = if all {
+            format!("/apis/{API_VERSION}/broadcastjobs")
+        } else {
+            self.jobs_path()
+        };
+        let listed = self.list(&path, "", |job| job).await;
+        match listed {
+            Ok(jobs) => Ok(jobs),
+            Err(error) => Err(self.explain(error, "listing BroadcastJobs").await),
+        }
+    }
+
+    /// The result slices of a job.
+    pub(crate) async fn slices(&self, job: &StoredJob) -> Result<Vec<Slice>> {
+        let owner = &job.job.owner;
+        let path = format!(
+            "/apis/{API_VERSION}/namespaces/{}/noderesultslices",
+            encoded(&owner.namespace)
+        );
+        if owner.uid == Uid::MIN {
+            return Ok(Vec::new());
+        }
+        let selector = format!("{LABEL_BROADCAST_JOB_UID}={}", owner.uid);
+        match self.list(&path, &selector, |slice| slice).await {
+            Ok(slices) => read::slices(&slices).map_err(Error::msg),
+            Err(error) => {
+                let what = format!("listing the results of {}", owner.name);
+                Err(self.explain(error, &what).await)
+            }
+        }
+    }
+
+    /// All nodes of the cluster.
+    pub(crate) async fn nodes(&self) -> Result<Nodes> {
+        let listed = self
+            .list("/api/v1/nodes", "", |node| read::node(&node))
+            .await;
+        match listed {
+            Ok(nodes) => Ok(nodes.into_iter().flatten().collect()),
+            Err(error) => Err(self.explain(error, "listing nodes").await),
+        }
+    }
+
+    /// One node, if it exists.
+    pub(crate) async fn node(&self, name: &str) -> Result<Option<NodeRow>> {
+        match self.get(&format!("/api/v1/nodes/{}", encoded(name))).await {
+            Ok(node) => Ok(read::node(&node).map(|(_, row)| row)),
+            Err(error) if code(&error) == Some(404) => Ok(None),
+            Err(error) => Err(self.explain(error, &format!("reading node {name}")).await),
+        }
+    }
+
+    /// Names of the namespaces.
+    pub(crate) async fn namespaces(&self) -> Answer<Vec<String>> {
+        self.list("/api/v1/namespaces", "", |namespace| name_of(&namespace))
+            .await
+    }
+
+    async fn missing(&self, name: &str) -> Error {
+        let others = match self.jobs(false).await {
+            Ok(jobs) => jobs.iter().map(name_of).collect::<Vec<_>>(),
+            Err(error) => return error,
+        };
+        // Those who may not look everywhere are not told; the rest of the hint is for them.
+        let elsewhere = self.jobs(true).await.unwrap_or_default();
+        let elsewhere: Vec<String> = elsewhere
+            .iter()
+            .filter(|job| name_of(job) == name)
+            .filter_map(|job| Some(job["metadata"]["namespace"].as_str()?.to_owned()))
+            .collect();
+        problem::no_job(name, &self.namespace, &others, &elsewhere)
+    }
+
+    /// An error in words: what was tried, what was answered, what to do.
+    pub(crate) async fn explain(&self, error: kube::Error, what: &str) -> Error {
+        match &error {
+            kube::Error::Api(status) if status.code == 404 && !self.serves_us().await => {
+                problem::not_installed(&self.server)
+            }
+            kube::Error::Api(status) => anyhow!("{what}: {}", problem::words(status)),
+            _ => Error::new(error).context(format!("{what} at {}", self.server)),
+        }
+    }
+
+    async fn serves_us(&self) -> bool {
+        let discovered = self.get(&format!("/apis/{API_VERSION}")).await;
+        !matches!(discovered, Err(error) if code(&error) == Some(404))
+    }
+}
+
+const JSON: &str = "application/json";
+
+fn dry(run: bool) -> &'static str {
+    if run { "&dryRun=All" } else { "" }
+}
+
+/// HTTP code of an answer.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// `metadata.name`.
+pub(crate) fn name_of(object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str();
+    name.unwrap_or_default().to_owned()
+}
+
+/// For a path or a query: what is not plain is escaped.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| match byte {
+            byte if plain(byte) => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn what_would_change_a_path_or_query_is_escaped() {
+        assert_eq!(encoded("a-b.c_d~1"), "a-b.c_d~1");
+        assert_eq!(encoded("../x?y=1&z"), "..%2Fx%3Fy%3D1%26z");
+        assert_eq!(encoded("ü"), "%C3%BC");
+    }
+}

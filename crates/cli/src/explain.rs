@@ -1,0 +1,169 @@
+//! `explain`: why a node is served or not, and where all nodes stand.
+
+use anyhow::Result;
+use carillon_plan::view::explain::{self, Group, JobExplanation, NodeExplanation};
+use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::node_checks::{CheckResult, Finding, On};
+use carillon_plan::view::outcomes::SAMPLE;
+use carillon_plan::view::place::Place;
+use carillon_plan::view::progress::Progress;
+use carillon_plan::view::read;
+use clap_complete::ArgValueCandidates;
+use jiff::Timestamp;
+
+use crate::args::{Format, JobName, Output};
+use crate::client::Api;
+use crate::render::{Cell, Screen, Table, Tone, indented, sample};
+use crate::results::{by_attempt, node_name};
+use crate::{DONE, complete, problem};
+
+/// Explain where all nodes stand in a job, or why one does
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    job: JobName,
+    /// Every check of this node, what decides it, and what to write to change it
+    #[arg(long, value_name = "NAME", value_parser = node_name,
+          add = ArgValueCandidates::new(complete::nodes))]
+    node: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Result<u8> {
+    let job = read::job(&api.job(&args.job.job).await?);
+    let slices = api.slices(&job).await?;
+    let ledger = Ledger::read(&slices);
+    let headers = !args.output.no_headers;
+    let format = args.output.output;
+    let Some(node) = &args.node else {
+        let all = explain::job(&job, &ledger, &api.nodes().await?);
+        let headline = Progress::of(&job, &ledger).headline();
+        if !screen.document(format, &all)? {
+            print_job(&all, &headline, format, headers, screen)?;
+        }
+        return Ok(DONE);
+    };
+    let row = api.node(node).await?;
+    let Some(one) = explain::node(&job, &ledger, node, row.as_ref(), Timestamp::now()) else {
+        let nodes = api.nodes().await?;
+        let others: Vec<String> = nodes.keys().map(ToString::to_string).collect();
+        return Err(problem::no_node(node, "does not exist", &others));
+    };
+    if screen.document(format, &one)? {
+        return Ok(DONE);
+    }
+    if format == Some(Format::Name) {
+        screen.line(&format!("node/{}", one.node))?;
+    } else {
+        print_node(&one, headers, screen)?;
+    }
+    Ok(DONE)
+}
+
+fn print_job(
+    all: &JobExplanation,
+    headline: &str,
+    format: Option<Format>,
+    headers: bool,
+    screen: &mut Screen,
+) -> Result<()> {
+    if format == Some(Format::Name) {
+        let names = all.groups.iter().flat_map(|group| &group.nodes);
+        for name in names {
+            screen.line(&format!("node/{name}"))?;
+        }
+        return Ok(());
+    }
+    screen.line(&format!("{}: {headline}\n", all.job))?;
+    let wide = format == Some(Format::Wide);
+    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
+    for group in &all.groups {
+        let shown = if wide { usize::MAX } else { SAMPLE };
+        table.row([
+            group.count.to_string().into(),
+            Cell::new(format!("{:?}", group.place), tone(group.place)),
+            Cell::from(&group.reason),
+            sample(&group.nodes, shown).into(),
+            example(group).into(),
+        ]);
+    }
+    screen.table(&table, headers)?;
+    screen.line(&format!("{:<7} in all", all.nodes))
+}
+
+fn example(group: &Group) -> String {
+    match (group.example.as_str(), group.nodes.first()) {
+        ("", _) | (_, None) => String::new(),
+        (example, Some(node)) => format!("{node}: {example}"),
+    }
+}
+
+fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Result<()> {
+    let place = screen.paint(tone(one.place), &format!("{:?}", one.place));
+    let reason = match one.reason.as_str() {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    };
+    screen.line(&format!("{} in {}: {place}{reason}", one.node, one.job))?;
+    if one.checks.is_empty() {
+        screen.line("\nThe Node object does not exist any more.")?;
+    } else {
+        screen.line("")?;
+        screen.table(&checks(&one.checks), headers)?;
+    }
+    if !matches!(one.place, Place::Succeeded | Place::Running) {
+        for finding in one.checks.iter().flat_map(|check| &check.findings) {
+            print_finding(finding, screen)?;
+        }
+    }
+    if one.attempts.is_empty() {
+        screen.line("\nNothing was started there.")?;
+    } else {
+        screen.line("")?;
+        screen.table(&by_attempt(&one.attempts), headers)?;
+    }
+    screen.line(&format!("\nNext: {}.", one.next))
+}
+
+fn checks(checks: &[CheckResult]) -> Table {
+    let mut table = Table::new(&["CHECK", "RESULT", "FOUND"]);
+    for check in checks {
+        let (result, tone) = if check.passed {
+            ("pass", Tone::Good)
+        } else {
+            ("FAIL", Tone::Bad)
+        };
+        table.row([
+            check.check.into(),
+            Cell::new(result, tone),
+            Cell::from(&check.found),
+        ]);
+    }
+    table
+}
+
+/// What decides, and what to write to change it.
+pub(crate) fn print_finding(finding: &Finding, screen: &mut Screen) -> Result<()> {
+    screen.line(&format!("\n{}: {}", finding.reason, finding.text))?;
+    for (number, remedy) in finding.remedies.iter().enumerate() {
+        let or = if number == 0 { "" } else { "or " };
+        let place = match remedy.on {
+            On::Node => "",
+            On::Template => ", in spec.template.spec of a new job",
+        };
+        let colon = if remedy.write.is_empty() { "" } else { ":" };
+        screen.line(&format!("  {or}{}{place}{colon}", remedy.what))?;
+        screen.text(&indented(&remedy.write, 6))?;
+    }
+    Ok(())
+}
+
+fn tone(place: Place) -> Tone {
+    match place {
+        Place::Succeeded => Tone::Good,
+        Place::Failed => Tone::Bad,
+        Place::Running | Place::Starting | Place::Waiting => Tone::Plain,
+        Place::Interrupted | Place::NotStarted | Place::Gone | Place::Refused => Tone::Care,
+    }
+}

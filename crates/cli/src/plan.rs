@@ -1,0 +1,271 @@
+//! `plan`: what manifests would do, before they are applied.
+
+use std::io::Read;
+
+use anyhow::{Context, Result, bail};
+use carillon_plan::name;
+use carillon_plan::node::Nodes;
+use carillon_plan::pod_body::{PodPlacement, pod_body};
+use carillon_plan::view::preview::{Preview, preview};
+use carillon_plan::view::{outcomes, read};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::{Format, Output};
+use crate::client::{Api, code};
+use crate::explain::print_finding;
+use crate::render::{Cell, Screen, Table, Tone, count, sample};
+use crate::{DONE, NOT_ALL, problem};
+
+/// Show what manifests would do: which nodes, which not and why, and what the API server refuses
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Nothing is stored: the API server is asked by dry run whether it would accept each job, and one pod
+of its template.
+
+Exit codes: 0 every node would be served, 2 some would not or something was refused, 1 error.")]
+pub(crate) struct Plan {
+    /// File with BroadcastJobs, YAML or JSON; - is standard input. Can be repeated
+    #[arg(short, long, value_name = "FILE", required = true)]
+    filename: Vec<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// One job of the manifests.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Planned {
+    #[serde(flatten)]
+    preview: Preview,
+    /// What could not be asked, and what else is worth knowing.
+    notes: Vec<String>,
+}
+
+/// What is printed as JSON or YAML.
+#[derive(Serialize)]
+struct List<'a> {
+    items: &'a [Planned],
+}
+
+pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
+    let mut objects = Vec::new();
+    for file in &args.filename {
+        objects.extend(jobs_in(file)?);
+    }
+    let nodes = api.nodes().await?;
+    let chosen = api.namespace.clone();
+    let mut planned = Vec::new();
+    for mut object in objects {
+        api.namespace = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => namespace.to_owned(),
+            None => chosen.clone(),
+        };
+        object["metadata"]["namespace"] = json!(api.namespace);
+        planned.push(plan_one(&api, &object, &nodes).await?);
+    }
+    let format = args.output.output;
+    if !screen.document(format, &List { items: &planned })? {
+        for (at, one) in planned.iter().enumerate() {
+            if at > 0 && format != Some(Format::Name) {
+                screen.line("")?;
+            }
+            print(one, format, !args.output.no_headers, screen)?;
+        }
+    }
+    let all = |one: &Planned| one.preview.refused.is_empty() && one.preview.problems.is_empty();
+    Ok(if planned.iter().all(all) {
+        DONE
+    } else {
+        NOT_ALL
+    })
+}
+
+/// The BroadcastJobs of a file. Other objects are named and left out.
+fn jobs_in(file: &str) -> Result<Vec<Value>> {
+    let text = if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        text
+    } else {
+        std::fs::read_to_string(file).with_context(|| file.to_owned())?
+    };
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).with_context(|| format!("{file} is not YAML"))?;
+    let mut jobs = Vec::new();
+    for document in documents {
+        match document {
+            Value::Object(ref list) if document["kind"] == "List" => {
+                let items = list.get("items").and_then(Value::as_array);
+                jobs.extend(items.into_iter().flatten().cloned());
+            }
+            Value::Null => {}
+            object => jobs.push(object),
+        }
+    }
+    let (jobs, others): (Vec<Value>, Vec<Value>) = jobs
+        .into_iter()
+        .partition(|object| object["kind"] == "BroadcastJob");
+    for other in others {
+        let (kind, name) = (&other["kind"], &other["metadata"]["name"]);
+        let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+        eprintln!("{file}: {} {} is not looked at", text(kind), text(name));
+    }
+    if jobs.is_empty() {
+        bail!("{file} has no BroadcastJob");
+    }
+    Ok(jobs)
+}
+
+async fn plan_one(api: &Api, object: &Value, nodes: &Nodes) -> Result<Planned> {
+    let mut planned = Planned {
+        preview: preview(&read::job(object), nodes),
+        notes: Vec::new(),
+    };
+    let accepted = ask_about_job(api, object, &mut planned).await?;
+    // Without an answer about the job, there may still be one about its pods.
+    ask_about_pod(
+        api,
+        accepted.as_ref().unwrap_or(object),
+        nodes,
+        &mut planned,
+    )
+    .await?;
+    Ok(planned)
+}
+
+/// Whether the API server would store the job; gives it as it would be stored.
+async fn ask_about_job(api: &Api, object: &Value, planned: &mut Planned) -> Result<Option<Value>> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let mut asked = api.create(&api.jobs_path(), true, object).await;
+    if let Err(error) = &asked
+        && code(error) == Some(409)
+    {
+        planned.notes.push(format!(
+            "BroadcastJob {name} exists already: kubectl apply would change it, and run nothing again"
+        ));
+        asked = api.could_apply(name, object).await;
+    }
+    match asked {
+        Ok(stored) => Ok(Some(stored)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(api
+            .explain(kube::Error::Api(status), "asking about the job")
+            .await),
+        Err(kube::Error::Api(status)) => {
+            // It says what was found here, too.
+            planned.preview.problems = vec![problem::words(&status)];
+            Ok(None)
+        }
+        Err(error) => Err(api.explain(error, "asking about the job").await),
+    }
+}
+
+/// Whether the API server would accept a pod of the template.
+async fn ask_about_pod(
+    api: &Api,
+    object: &Value,
+    nodes: &Nodes,
+    planned: &mut Planned,
+) -> Result<()> {
+    let job = read::job(object).job;
+    let first = planned.preview.served.first().map(String::as_str);
+    let node = first.or_else(|| nodes.keys().next().map(|name| &**name));
+    let node = node.unwrap_or("any");
+    let pod = name::pod(&job.owner.name, job.owner.uid, node, 0);
+    let body = pod_body(
+        &job.template,
+        &job.owner,
+        &pod,
+        node,
+        PodPlacement::Scheduler,
+    );
+    match api.create(&api.pods_path(), true, &with_kind(body)).await {
+        Ok(_) => Ok(()),
+        // The operator creates the pods; whoever plans need not be allowed to.
+        Err(kube::Error::Api(status))
+            if status.code == 403 && status.message.contains("cannot create resource") =>
+        {
+            planned.notes.push(
+                "the template was not checked: you may not create pods in this namespace"
+                    .to_owned(),
+            );
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) => {
+            let words = problem::words(&status).replace(&format!("Pod \"{pod}\" "), "the pod ");
+            planned
+                .preview
+                .problems
+                .push(format!("spec.template: {words}"));
+            Ok(())
+        }
+        Err(error) => Err(api.explain(error, "asking about a pod").await),
+    }
+}
+
+fn with_kind(mut pod: Value) -> Value {
+    pod["apiVersion"] = json!("v1");
+    pod["kind"] = json!("Pod");
+    pod
+}
+
+fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Screen) -> Result<()> {
+    let preview = &one.preview;
+    if format == Some(Format::Name) {
+        for node in &preview.served {
+            screen.line(&format!("node/{node}"))?;
+        }
+        return Ok(());
+    }
+    let rounds = match preview.rounds {
+        0 => String::new(),
+        rounds => format!(
+            ", {} at a time, {}",
+            preview.at_a_time,
+            count(rounds, "round")
+        ),
+    };
+    screen.line(&format!(
+        "{} in namespace {}: {} of {} would be served{rounds}\n",
+        preview.job,
+        preview.namespace,
+        preview.served.len(),
+        count(preview.nodes, "node"),
+    ))?;
+    let shown = if format == Some(Format::Wide) {
+        usize::MAX
+    } else {
+        outcomes::SAMPLE
+    };
+    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "WHAT DECIDES"]);
+    if !preview.served.is_empty() {
+        table.row([
+            preview.served.len().to_string().into(),
+            Cell::new("served", Tone::Good),
+            "".into(),
+            sample(&preview.served, shown).into(),
+            "".into(),
+        ]);
+    }
+    for refused in &preview.refused {
+        table.row([
+            refused.count.to_string().into(),
+            Cell::new("refused", Tone::Care),
+            Cell::from(refused.finding.reason),
+            sample(&refused.nodes, shown).into(),
+            Cell::from(&refused.finding.text),
+        ]);
+    }
+    screen.table(&table, headers)?;
+    for refused in &preview.refused {
+        print_finding(&refused.finding, screen)?;
+    }
+    for problem in &preview.problems {
+        let word = screen.paint(Tone::Bad, "error:");
+        screen.line(&format!("\n{word} {problem}"))?;
+    }
+    for note in &one.notes {
+        screen.line(&format!("\nnote: {note}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What to say when something asked for is not there.
+
+use anyhow::{Error, anyhow};
+use kube::core::Status;
+
+use crate::render::sample;
+
+/// Names that are shown in place of one that does not exist.
+const SHOWN: usize = 5;
+
+/// How near a name must be to be offered (Jaro-Winkler).
+const NEAR: f64 = 0.7;
+
+/// The CRDs are not installed.
+pub(crate) fn not_installed(server: &str) -> Error {
+    anyhow!(
+        "{server} does not serve carillon.dev/v1alpha1 BroadcastJobs: Carillon is not installed there.\n\
+         Install it with helm (helm install carillon charts/carillon -n carillon-system --create-namespace), \
+         or choose another cluster with --context"
+    )
+}
+
+/// A job does not exist; `others` are names that do, in `namespace`, `elsewhere` are namespaces with
+/// a job of that name.
+pub(crate) fn no_job(
+    name: &str,
+    namespace: &str,
+    others: &[String],
+    elsewhere: &[String],
+) -> Error {
+    let hint = if !elsewhere.is_empty() {
+        format!("There is one in {}: use -n", sample(elsewhere, SHOWN))
+    } else if others.is_empty() {
+        format!("There are none in {namespace}: use -n for another namespace, or get -A for all")
+    } else {
+        let near = near(name, others);
+        let word = if near.len() < others.len() {
+            "Among those that are"
+        } else {
+            "There are"
+        };
+        format!("{word}: {}", near.join(", "))
+    };
+    anyhow!("BroadcastJob {name} not found in namespace {namespace}. {hint}")
+}
+
+/// A node does not exist, or has no result.
+pub(crate) fn no_node(name: &str, what: &str, others: &[String]) -> Error {
+    let near = near(name, others);
+    let hint = if near.is_empty() {
+        String::new()
+    } else {
+        format!(". Did you mean {}?", near.join(", "))
+    };
+    anyhow!("node {name} {what}{hint}")
+}
+
+/// The nearest of some names, the best first; all of them when they are few.
+fn near(name: &str, others: &[String]) -> Vec<String> {
+    let mut scored: Vec<(f64, &String)> = others
+        .iter()
+        .map(|other| (strsim::jaro_winkler(name, other), other))
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    let few = scored.len() <= SHOWN;
+    scored
+        .into_iter()
+        .filter(|(score, _)| few || *score >= NEAR)
+        .take(SHOWN)
+        .map(|(_, other)| other.clone())
+        .collect()
+}
+
+/// What the API server answered, in its words.
+pub(crate) fn words(status: &Status) -> String {
+    if status.message.is_empty() {
+        format!("the API server answered {} {}", status.code, status.reason)
+    } else {
+        status.message.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_missing_job_is_answered_with_where_to_look() {
+        let message = |others: &[&str], elsewhere: &[&str]| {
+            no_job("fix", "ops", &names(others), &names(elsewhere)).to_string()
+        };
+        assert!(message(&[], &[]).ends_with("get -A for all"));
+        assert!(message(&["fixx", "a"], &[]).ends_with("There are: fixx, a"));
+        assert!(message(&["b"], &["team-a"]).ends_with("in team-a: use -n"));
+    }
+
+    #[test]
+    fn of_many_names_only_the_near_ones_are_offered() {
+        let many: Vec<String> = (0..2000).map(|n| format!("node-{n:04}")).collect();
+        let near = near("node-0a17", &many);
+        assert_eq!(near.len(), SHOWN);
+        assert!(near.contains(&"node-0017".to_owned()), "{near:?}");
+    }
+}

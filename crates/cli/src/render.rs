@@ -1,0 +1,37 @@
+//! Text for people: tables as kubectl prints them, ages, colour.
+
+mod age;
+mod color;
+mod screen;
+mod table;
+
+pub(crate) use self::age::{age, seconds};
+pub(crate) use self::color::Tone;
+pub(crate) use self::screen::Screen;
+pub(crate) use self::table::{Cell, Table};
+
+/// Names, and how many more there are.
+pub(crate) fn sample(names: &[String], most: usize) -> String {
+    let mut text = names
+        .iter()
+        .take(most)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > most {
+        text.push_str(", …");
+    }
+    text
+}
+
+/// `1 node`, `2 nodes`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Each line further to the right.
+pub(crate) fn indented(text: &str, by: usize) -> String {
+    let lines = text.lines().map(|line| format!("{:by$}{line}\n", ""));
+    lines.collect()
+}

@@ -1,0 +1,146 @@
+//! `results`: what came out on the nodes of a job.
+
+use anyhow::Result;
+use carillon_api::NodeState;
+use carillon_plan::record::Record;
+use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::outcomes::{self, Attempt, Outcome, SAMPLE};
+use carillon_plan::view::read;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::DONE;
+use crate::args::{Format, JobName, Output};
+use crate::client::Api;
+use crate::problem;
+use crate::render::{Cell, Screen, Table, Tone, sample, seconds};
+
+/// Show what came out on the nodes of a job, identical outcomes as one line
+#[derive(Debug, clap::Args)]
+pub(crate) struct Results {
+    #[command(flatten)]
+    job: JobName,
+    /// Only nodes whose last attempt failed
+    #[arg(long, conflicts_with = "node")]
+    failed: bool,
+    /// Every attempt on this node
+    #[arg(long, value_name = "NAME", value_parser = node_name,
+          add = clap_complete::ArgValueCandidates::new(crate::complete::nodes))]
+    node: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// `node-1`, `node/node-1`: the name.
+pub(crate) fn node_name(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("node/").unwrap_or(text);
+    if name.is_empty() || name.contains('/') {
+        return Err("write the name of a node".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+/// What is printed as JSON or YAML.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    namespace: &'a str,
+    job: &'a str,
+    outcomes: &'a [Outcome],
+    attempts: &'a [Attempt],
+}
+
+pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Result<u8> {
+    let job = read::job(&api.job(&args.job.job).await?);
+    let slices = api.slices(&job).await?;
+    let ledger = Ledger::read(&slices);
+    let records: Vec<&Record> = match &args.node {
+        Some(node) => {
+            let attempts = ledger.attempts(node);
+            if attempts.is_empty() {
+                let others: Vec<String> = ledger.names().map(str::to_owned).collect();
+                let what = format!("has no result of {}", args.job.job);
+                return Err(problem::no_node(node, &what, &others));
+            }
+            attempts
+        }
+        None => outcomes::latest(&ledger, args.failed),
+    };
+    let now = Timestamp::now();
+    let attempts: Vec<Attempt> = records
+        .iter()
+        .map(|record| Attempt::of(record, now))
+        .collect();
+    let folded = outcomes::fold(records);
+    let answer = Answer {
+        namespace: &api.namespace,
+        job: &args.job.job,
+        outcomes: &folded,
+        attempts: &attempts,
+    };
+    let format = args.output.output;
+    if screen.document(format, &answer)? {
+        return Ok(DONE);
+    }
+    if attempts.is_empty() {
+        let which = if args.failed { "failed node" } else { "result" };
+        eprintln!("BroadcastJob {} has no {which}.", args.job.job);
+        return Ok(DONE);
+    }
+    if format == Some(Format::Name) {
+        for attempt in &attempts {
+            screen.line(&format!("node/{}", attempt.node))?;
+        }
+        return Ok(DONE);
+    }
+    let each = format == Some(Format::Wide) || args.node.is_some();
+    let table = if each {
+        by_attempt(&attempts)
+    } else {
+        by_outcome(&folded)
+    };
+    screen.table(&table, !args.output.no_headers)?;
+    Ok(DONE)
+}
+
+fn by_outcome(folded: &[Outcome]) -> Table {
+    let mut table = Table::new(&["NODES", "OUTCOME", "AMONG THEM"]);
+    for outcome in folded {
+        table.row([
+            outcome.count.to_string().into(),
+            Cell::new(outcome.sentence(), tone(outcome.state)),
+            sample(&outcome.nodes, SAMPLE).into(),
+        ]);
+    }
+    table
+}
+
+/// A row for each attempt, with its times.
+pub(crate) fn by_attempt(attempts: &[Attempt]) -> Table {
+    let mut table = Table::new(&[
+        "NODE", "ATTEMPT", "OUTCOME", "STARTED", "FINISHED", "TOOK", "POD",
+    ]);
+    let time =
+        |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"));
+    for attempt in attempts {
+        table.row([
+            Cell::from(&attempt.node),
+            attempt.attempt.to_string().into(),
+            Cell::new(attempt.sentence(), tone(attempt.state)),
+            time(attempt.started).into(),
+            time(attempt.finished).into(),
+            seconds(attempt.seconds).into(),
+            Cell::from(&attempt.pod),
+        ]);
+    }
+    table
+}
+
+fn tone(state: NodeState) -> Tone {
+    match state {
+        NodeState::Succeeded => Tone::Good,
+        NodeState::Failed => Tone::Bad,
+        NodeState::Started => Tone::Plain,
+        NodeState::Disrupted | NodeState::Unknown | NodeState::Skipped => Tone::Care,
+    }
+}

@@ -1,0 +1,120 @@
+//! `retry`: run nodes again, and only these.
+
+use anyhow::{Error, Result, bail};
+use carillon_api::names::ANNOTATION_RETRY;
+use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::retry::{self, Retry as Chosen};
+use carillon_plan::view::{outcomes, read};
+use clap_complete::ArgValueCandidates;
+use serde_json::{Value, json};
+
+use crate::args::JobName;
+use crate::client::{Api, code};
+use crate::render::{Screen, count, sample};
+use crate::results::node_name;
+use crate::{DONE, complete, problem};
+
+/// How often a job that changes meanwhile is read again.
+const TRIES: usize = 5;
+/// Retries of one job that are looked for.
+const MOST: u32 = 1000;
+
+/// Run failed nodes again, and only these
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A job that is open is asked by an annotation, and tries these nodes again. For one that has ended a
+new job JOB-retry-N is created, the same but for spec.nodeNames. A node whose last attempt succeeded
+is never run again.")]
+#[group(id = "which", required = true, args = ["failed", "node"])]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    job: JobName,
+    /// All nodes whose last attempt failed
+    #[arg(long)]
+    failed: bool,
+    /// These nodes, separated by commas. Can be repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = node_name,
+          add = ArgValueCandidates::new(complete::nodes))]
+    node: Vec<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<u8> {
+    let name = &args.job.job;
+    let named = (!args.failed).then_some(&*args.node);
+    for _ in 0..TRIES {
+        let object = api.job(name).await?;
+        let stored = read::job(&object);
+        let slices = api.slices(&stored).await?;
+        let asked = object["metadata"]["annotations"][ANNOTATION_RETRY].as_str();
+        let ledger = Ledger::read(&slices);
+        let chosen = retry::choose(&stored.job, &ledger, named, asked);
+        match chosen.map_err(|problems| Error::msg(problems.join("\n")))? {
+            Chosen::NewJob { nodes } => {
+                let created = create(api, &object, &nodes, args.dry_run).await?;
+                report(&created, "created for", &nodes, args, screen)?;
+                return Ok(DONE);
+            }
+            Chosen::Annotate { value, nodes } => {
+                let patch = json!({"metadata": {
+                    "annotations": {ANNOTATION_RETRY: value},
+                    // What was chosen holds for what was read.
+                    "resourceVersion": object["metadata"]["resourceVersion"],
+                }});
+                let sent = if args.dry_run {
+                    Ok(Value::Null)
+                } else {
+                    api.merge(name, &patch).await
+                };
+                match sent {
+                    Ok(_) => {
+                        report(name, "tries again", &nodes, args, screen)?;
+                        return Ok(DONE);
+                    }
+                    Err(error) if code(&error) == Some(409) => {}
+                    Err(error) => {
+                        let what = format!("changing BroadcastJob {name}");
+                        return Err(api.explain(error, &what).await);
+                    }
+                }
+            }
+        }
+    }
+    bail!("BroadcastJob {name} changed {TRIES} times meanwhile: try again");
+}
+
+/// Creates the first `JOB-retry-N` that does not exist, and gives its name.
+async fn create(api: &Api, object: &Value, nodes: &[String], dry_run: bool) -> Result<String> {
+    let job = object["metadata"]["name"].as_str().unwrap_or_default();
+    for number in 1..=MOST {
+        let name = retry::name(job, number);
+        let new = retry::again(object, &name, nodes);
+        match api.create(&api.jobs_path(), dry_run, &new).await {
+            Ok(_) => return Ok(name),
+            Err(error) if code(&error) == Some(409) => {}
+            Err(kube::Error::Api(status)) if status.message.contains("spec.nodeNames") => bail!(
+                "the CRDs of the cluster are older than this program, and {name} would run on every \
+                 node: upgrade Carillon first ({})",
+                problem::words(&status)
+            ),
+            Err(error) => return Err(api.explain(error, &format!("creating {name}")).await),
+        }
+    }
+    bail!("{job} was tried again {MOST} times: delete some of these jobs");
+}
+
+fn report(
+    name: &str,
+    what: &str,
+    nodes: &[String],
+    args: &Retry,
+    screen: &mut Screen,
+) -> Result<()> {
+    let (number, shown) = (count(nodes.len(), "node"), sample(nodes, outcomes::SAMPLE));
+    let dry = if args.dry_run { " (dry run)" } else { "" };
+    screen.line(&format!(
+        "broadcastjob.carillon.dev/{name} {what} {number}: {shown}{dry}"
+    ))
+}

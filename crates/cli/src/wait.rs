@@ -1,0 +1,82 @@
+//! `wait`: until a job has ended.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::pause::{End, end};
+use carillon_plan::view::progress::Progress;
+use carillon_plan::view::read;
+use jiff::SignedDuration;
+
+use crate::args::JobName;
+use crate::client::Api;
+use crate::render::Screen;
+use crate::{DONE, ERROR, NOT_ALL};
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Wait until a job has ended
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A job with completionPolicy Never does not end: for it, every node of now must be served.
+
+Exit codes: 0 Complete, some nodes may have failed; 1 Failed, deleted, or another error; 2 not within
+the time.")]
+pub(crate) struct Wait {
+    #[command(flatten)]
+    job: JobName,
+    /// How long at most, such as 90s or 1h30m; without a limit when absent
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<SignedDuration>().ok();
+    read.and_then(|read| Duration::try_from(read).ok())
+        .ok_or_else(|| "write a duration such as 90s, 10m or 1h30m".to_owned())
+}
+
+pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u8> {
+    let start = Instant::now();
+    let mut said = String::new();
+    loop {
+        let job = read::job(&api.job(&args.job.job).await?);
+        let progress = Progress::of(&job, &Ledger::default());
+        let (name, done, desired) = (&progress.name, progress.done, progress.desired);
+        let line = format!("{name}: {done}/{desired} {}", progress.headline());
+        if let Some(end) = end(&job.job) {
+            screen.line(&line)?;
+            return Ok(match end {
+                End::Served => DONE,
+                End::Failed => ERROR,
+            });
+        }
+        let over = args.timeout.is_some_and(|limit| start.elapsed() >= limit);
+        if over {
+            screen.line(&line)?;
+            eprintln!("not within {:?}", args.timeout.unwrap_or_default());
+            return Ok(NOT_ALL);
+        }
+        if line != said {
+            eprintln!("{line}");
+            said = line;
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_everywhere() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "90", "-5s", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

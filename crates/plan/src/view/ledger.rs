@@ -1,0 +1,88 @@
+//! The records of a job, by node.
+
+use std::collections::BTreeMap;
+
+use crate::record::{Record, Slice};
+use crate::uid::Uid;
+
+/// All attempts of a job. A node is its name and uid together: a machine replaced under the same
+/// name is another one.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger<'a> {
+    nodes: BTreeMap<(&'a str, Uid), Vec<&'a Record>>,
+}
+
+impl<'a> Ledger<'a> {
+    /// Sorts the records of the slices by node and attempt.
+    pub fn read(slices: &'a [Slice]) -> Self {
+        let mut nodes: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
+        for record in slices.iter().flat_map(|slice| &slice.records) {
+            let of_node = nodes.entry((&*record.node, record.node_uid)).or_default();
+            of_node.push(record);
+        }
+        for of_node in nodes.values_mut() {
+            of_node.sort_by_key(|record| record.attempt);
+        }
+        Self { nodes }
+    }
+
+    /// The last attempt on each node, by name.
+    pub fn latest(&self) -> impl Iterator<Item = &'a Record> + '_ {
+        self.nodes
+            .values()
+            .filter_map(|records| records.last().copied())
+    }
+
+    /// The last attempt on this very node.
+    pub fn latest_on(&self, name: &str, uid: Uid) -> Option<&'a Record> {
+        self.nodes.get(&(name, uid))?.last().copied()
+    }
+
+    /// Every attempt on nodes of this name, in their order.
+    pub fn attempts(&self, name: &str) -> Vec<&'a Record> {
+        let of_name = (name, Uid::MIN)..=(name, Uid::MAX);
+        let mut found: Vec<_> = self.nodes.range(of_name).flat_map(|(_, r)| r).collect();
+        found.sort_by_key(|record| record.attempt);
+        found.into_iter().copied().collect()
+    }
+
+    /// Names of all nodes with a record, each once.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        let mut last = None;
+        self.nodes
+            .keys()
+            .map(|(name, _)| *name)
+            .filter(move |name| last.replace(*name) != Some(*name))
+    }
+
+    /// Every attempt.
+    pub fn all(&self) -> impl Iterator<Item = &'a Record> + '_ {
+        self.nodes.values().flatten().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples::{record, uid};
+    use carillon_api::NodeState;
+
+    #[test]
+    fn a_replaced_node_has_attempts_of_its_own_under_the_same_name() {
+        let mut replaced = record("n1", 2, NodeState::Failed);
+        replaced.node_uid = uid(9);
+        let slices = [Slice {
+            records: vec![replaced, record("n1", 1, NodeState::Succeeded)],
+            ..Slice::default()
+        }];
+        let ledger = Ledger::read(&slices);
+        assert_eq!(ledger.latest().count(), 2);
+        assert_eq!(
+            ledger.latest_on("n1", uid(9)).unwrap().state,
+            NodeState::Failed
+        );
+        let attempts = ledger.attempts("n1");
+        assert_eq!([attempts[0].attempt, attempts[1].attempt], [1, 2]);
+        assert_eq!(ledger.names().collect::<Vec<_>>(), ["n1"]);
+    }
+}

@@ -1,0 +1,530 @@
+//! Each check of a node for a job, with what decides it and what to write to change that.
+
+use serde::Serialize;
+
+use crate::eligibility::{Check, Refusal, check_one};
+use crate::node::{Effect, NodeRow, Taint};
+use crate::placement::{Operator, Placement, Requirement, Term};
+use crate::quantity::Milli;
+
+/// The taint that Kubernetes gives a cordoned node.
+const CORDONED: &str = "node.kubernetes.io/unschedulable";
+
+/// One check.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckResult {
+    /// What is checked, e.g. `taints`.
+    pub check: &'static str,
+    /// Whether the node passes.
+    pub passed: bool,
+    /// What was found, in words.
+    pub found: String,
+    /// What does not pass, with what to do about it; empty when the check is passed.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that does not pass.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// As in `status.refused`, e.g. `NodeTaintNotTolerated`.
+    pub reason: &'static str,
+    /// What decides, in words.
+    pub text: String,
+    /// What would change it; any one of them.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A change after which the node passes.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Remedy {
+    /// What is changed.
+    pub on: On,
+    /// What it does, in words.
+    pub what: &'static str,
+    /// A command for the node, YAML for `spec.template.spec`; empty when there is nothing to write.
+    pub write: String,
+}
+
+/// What a remedy changes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum On {
+    /// The node.
+    Node,
+    /// The template; as that is immutable, the one of a new job.
+    Template,
+}
+
+/// All checks in their order, also those after the first that does not pass.
+pub fn check_all(wish: &Placement, name: &str, node: &NodeRow) -> Vec<CheckResult> {
+    Check::ALL
+        .into_iter()
+        .map(|check| {
+            let mut findings = findings(check, wish, name, node);
+            let texts: Vec<&str> = findings.iter().map(|finding| &*finding.text).collect();
+            let (passes, found) = match texts.as_slice() {
+                [] => (true, passed(check, wish, node)),
+                texts => (false, texts.join("; ")),
+            };
+            // What to do about cordoning is said once, by its own check.
+            findings.retain(|finding| {
+                check != Check::Taints || !node.unschedulable || !finding.text.contains(CORDONED)
+            });
+            CheckResult {
+                check: label(check),
+                passed: passes,
+                found,
+                findings,
+            }
+        })
+        .collect()
+}
+
+fn label(check: Check) -> &'static str {
+    match check {
+        Check::Deletion => "deletion",
+        Check::NodeName => "nodeName",
+        Check::NodeSelector => "nodeSelector",
+        Check::NodeAffinity => "nodeAffinity",
+        Check::Schedulable => "schedulable",
+        Check::Taints => "taints",
+        Check::Resources => "resources",
+    }
+}
+
+/// What one check finds. It stops at the first taint, label or resource, so it is asked again
+/// without that one until it passes.
+fn findings(check: Check, wish: &Placement, name: &str, node: &NodeRow) -> Vec<Finding> {
+    let (mut wish, mut node) = (wish.clone(), node.clone());
+    let mut findings = Vec::new();
+    while let Some(refusal) = check_one(check, &wish, name, &node) {
+        findings.push(Finding {
+            reason: refusal.reason(),
+            text: text(&refusal, &wish, name, &node),
+            remedies: remedies(&refusal, &wish, name, &node),
+        });
+        match refusal {
+            Refusal::Taint(taint) => {
+                let taint = taint.clone();
+                node.taints = node.taints.into_iter().filter(|t| *t != taint).collect();
+            }
+            Refusal::NodeSelector { key, .. } => {
+                let key = key.to_owned();
+                wish.node_selector.remove(&key);
+            }
+            Refusal::Resource { resource, .. } => {
+                let resource = resource.to_owned();
+                wish.requests.retain(|(name, _)| *name != resource);
+            }
+            _ => break,
+        }
+    }
+    findings
+}
+
+fn text(refusal: &Refusal<'_>, wish: &Placement, name: &str, node: &NodeRow) -> String {
+    match refusal {
+        Refusal::NodeAffinity => {
+            let unmet = unmet(wish, name, node);
+            let terms: Vec<String> = unmet
+                .iter()
+                .map(|term| {
+                    let term: Vec<String> = term.iter().map(|r| requirement(r, node)).collect();
+                    term.join(" and ")
+                })
+                .filter(|term| !term.is_empty())
+                .collect();
+            if terms.is_empty() {
+                refusal.to_string()
+            } else {
+                format!("{refusal}: {}", terms.join(", or "))
+            }
+        }
+        _ => refusal.to_string(),
+    }
+}
+
+/// `pool In [cpu] (the node has pool=gpu)`
+fn requirement(requirement: &Requirement, node: &NodeRow) -> String {
+    let Requirement {
+        key,
+        operator,
+        values,
+    } = requirement;
+    let values = match values.as_slice() {
+        [] => String::new(),
+        values => format!(" [{}]", values.join(", ")),
+    };
+    let found = match node.label(key) {
+        Some(value) => format!("the node has {key}={value}"),
+        None if key == "metadata.name" => "the node has another name".to_owned(),
+        None => "the node has no such label".to_owned(),
+    };
+    format!("{key} {operator:?}{values} ({found})")
+}
+
+/// Of each affinity term the requirements that do not hold.
+fn unmet<'a>(wish: &'a Placement, name: &str, node: &NodeRow) -> Vec<Vec<&'a Requirement>> {
+    let holds = |term: Term| {
+        let alone = Placement {
+            required_terms: Some(vec![term]),
+            ..Placement::default()
+        };
+        check_one(Check::NodeAffinity, &alone, name, node).is_none()
+    };
+    let on_label = |r: &&Requirement| {
+        !holds(Term {
+            expressions: vec![(*r).clone()],
+            ..Term::default()
+        })
+    };
+    let on_field = |r: &&Requirement| {
+        !holds(Term {
+            fields: vec![(*r).clone()],
+            ..Term::default()
+        })
+    };
+    wish.required_terms
+        .iter()
+        .flatten()
+        .map(|term| {
+            let labels = term.expressions.iter().filter(on_label);
+            labels.chain(term.fields.iter().filter(on_field)).collect()
+        })
+        .collect()
+}
+
+fn remedies(refusal: &Refusal<'_>, wish: &Placement, name: &str, node: &NodeRow) -> Vec<Remedy> {
+    let on_node = |what, write| Remedy {
+        on: On::Node,
+        what,
+        write,
+    };
+    let on_template = |what, write| Remedy {
+        on: On::Template,
+        what,
+        write,
+    };
+    match *refusal {
+        Refusal::Deleting => vec![on_node(
+            "wait: a node that joins under this name is another one, and is served",
+            String::new(),
+        )],
+        Refusal::NodeName { .. } => {
+            vec![on_template("leave nodeName out", String::new())]
+        }
+        Refusal::NodeSelector { key, wanted, .. } => vec![
+            on_node("set the label", set_label(name, key, wanted, node)),
+            on_template("ask for less", format!("# without nodeSelector {key}")),
+        ],
+        Refusal::NodeAffinity => unmet(wish, name, node)
+            .iter()
+            .filter_map(|term| {
+                let commands: Option<Vec<String>> = term
+                    .iter()
+                    .map(|requirement| meet(name, requirement, node))
+                    .collect();
+                let commands = commands?.join(" && ");
+                (!commands.is_empty()).then(|| on_node("change the labels", commands))
+            })
+            .collect(),
+        Refusal::Unschedulable => vec![
+            on_node("uncordon the node", format!("kubectl uncordon {name}")),
+            on_template(
+                "tolerate cordoned nodes",
+                tolerations(CORDONED, "", Effect::NoSchedule),
+            ),
+        ],
+        Refusal::Taint(taint) => vec![
+            untaint(name, taint),
+            on_template(
+                "tolerate the taint",
+                tolerations(&taint.key, &taint.value, taint.effect),
+            ),
+        ],
+        Refusal::Resource {
+            resource, found, ..
+        } => vec![on_template(
+            "ask for what the node has, all containers together",
+            format!(
+                "resources:\n  requests:\n    {resource}: {:?}",
+                amount(found)
+            ),
+        )],
+    }
+}
+
+fn set_label(name: &str, key: &str, value: &str, node: &NodeRow) -> String {
+    let overwrite = match node.label(key) {
+        Some(_) => " --overwrite",
+        None => "",
+    };
+    format!("kubectl label node {name} {key}={value}{overwrite}")
+}
+
+/// The command that makes a requirement hold, if there is one.
+fn meet(name: &str, requirement: &Requirement, node: &NodeRow) -> Option<String> {
+    let key = &requirement.key;
+    match requirement.operator {
+        _ if key == "metadata.name" => None,
+        Operator::In => {
+            let value = requirement.values.first()?;
+            Some(set_label(name, key, value, node))
+        }
+        Operator::Exists => Some(set_label(name, key, "", node)),
+        Operator::NotIn | Operator::DoesNotExist => {
+            Some(format!("kubectl label node {name} {key}-"))
+        }
+        Operator::Gt | Operator::Lt | Operator::Unknown => None,
+    }
+}
+
+fn untaint(name: &str, taint: &Taint) -> Remedy {
+    // Kubernetes sets these itself, and would set them again.
+    let (what, write) = if taint.key.starts_with("node.kubernetes.io/") {
+        (
+            "repair the node: Kubernetes takes the taint off when its cause is gone",
+            format!("kubectl describe node {name}"),
+        )
+    } else {
+        let Taint { key, effect, .. } = taint;
+        let effect = effect.as_str();
+        (
+            "remove the taint",
+            format!("kubectl taint node {name} {key}:{effect}-"),
+        )
+    };
+    Remedy {
+        on: On::Node,
+        what,
+        write,
+    }
+}
+
+fn tolerations(key: &str, value: &str, effect: Effect) -> String {
+    let matching = match value {
+        "" => "  operator: Exists".to_owned(),
+        value => format!("  operator: Equal\n  value: {value:?}"),
+    };
+    format!(
+        "tolerations:\n- key: {key}\n{matching}\n  effect: {}",
+        effect.as_str()
+    )
+}
+
+fn passed(check: Check, wish: &Placement, node: &NodeRow) -> String {
+    let listed = |items: Vec<String>, none: &str| match items.as_slice() {
+        [] => none.to_owned(),
+        items => items.join(", "),
+    };
+    match check {
+        Check::Deletion => "not being deleted".to_owned(),
+        Check::NodeName => "no node is named".to_owned(),
+        Check::NodeSelector => {
+            let selector = wish.node_selector.iter();
+            listed(
+                selector.map(|(k, v)| format!("{k}={v}")).collect(),
+                "no label is asked for",
+            )
+        }
+        Check::NodeAffinity if wish.required_terms.is_none() => "nothing is required".to_owned(),
+        Check::NodeAffinity => "a term matches".to_owned(),
+        Check::Schedulable if node.unschedulable => "cordoned, which is tolerated".to_owned(),
+        Check::Schedulable => "not cordoned".to_owned(),
+        Check::Taints => {
+            let tolerated = node
+                .taints
+                .iter()
+                .filter(|t| t.effect != Effect::PreferNoSchedule);
+            let tolerated = tolerated
+                .map(|t| format!("{} is tolerated", Refusal::Taint(t)))
+                .collect();
+            listed(tolerated, "no taint")
+        }
+        Check::Resources => {
+            let fits = wish.requests.iter().map(|(resource, wanted)| {
+                let found = node.allocatable(resource);
+                format!("{} of {} {resource}", amount(*wanted), amount(found))
+            });
+            listed(fits.collect(), "nothing is asked for")
+        }
+    }
+}
+
+/// As a quantity: `4`, `4500m`.
+fn amount(milli: Milli) -> String {
+    if milli % 1000 == 0 {
+        (milli / 1000).to_string()
+    } else {
+        format!("{milli}m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn node() -> NodeRow {
+        NodeRow {
+            unschedulable: true,
+            labels: [("pool".into(), "gpu".into())].into(),
+            taints: [
+                ("example.com/pool", "gpu", Effect::NoSchedule),
+                ("node.kubernetes.io/not-ready", "", Effect::NoExecute),
+                ("rather-not", "", Effect::PreferNoSchedule),
+            ]
+            .map(|(key, value, effect)| Taint {
+                key: key.into(),
+                value: value.into(),
+                effect,
+            })
+            .into(),
+            allocatable: [("cpu".into(), 4000)].into(),
+            ..NodeRow::default()
+        }
+    }
+
+    fn check(spec: &Value, name: &str) -> CheckResult {
+        check_all(&Placement::read(spec), "n1", &node())
+            .into_iter()
+            .find(|result| result.check == name)
+            .unwrap()
+    }
+
+    fn writes(result: &CheckResult) -> Vec<&str> {
+        let findings = result.findings.iter();
+        findings
+            .flat_map(|finding| &finding.remedies)
+            .map(|remedy| &*remedy.write)
+            .collect()
+    }
+
+    #[test]
+    fn every_taint_that_is_not_tolerated_is_found_with_what_to_write() {
+        let result = check(&json!({}), "taints");
+        assert_eq!(result.findings.len(), 2, "{result:?}");
+        assert_eq!(
+            writes(&result),
+            [
+                "kubectl taint node n1 example.com/pool:NoSchedule-",
+                "tolerations:\n- key: example.com/pool\n  operator: Equal\n  value: \"gpu\"\n  effect: NoSchedule",
+                "kubectl describe node n1",
+                "tolerations:\n- key: node.kubernetes.io/not-ready\n  operator: Exists\n  effect: NoExecute",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_to_do_about_a_cordoned_node_is_said_once() {
+        let mut row = node();
+        row.taints = [Taint {
+            key: CORDONED.into(),
+            value: "".into(),
+            effect: Effect::NoSchedule,
+        }]
+        .into();
+        let results = check_all(&Placement::default(), "n1", &row);
+        let failed: Vec<_> = results
+            .iter()
+            .filter(|result| !result.passed)
+            .map(|result| (result.check, result.findings.len()))
+            .collect();
+        assert_eq!(failed, [("schedulable", 1), ("taints", 0)]);
+    }
+
+    #[test]
+    fn a_toleration_that_was_suggested_makes_the_check_pass() {
+        let tolerant = json!({"tolerations": [
+            {"key": "example.com/pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
+            {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
+        ]});
+        let result = check(&tolerant, "taints");
+        assert!(result.passed, "{result:?}");
+        assert!(
+            result
+                .found
+                .starts_with("taint example.com/pool=gpu:NoSchedule is tolerated")
+        );
+    }
+
+    #[test]
+    fn labels_are_set_with_overwrite_only_where_there_is_one() {
+        let result = check(
+            &json!({"nodeSelector": {"pool": "cpu", "zone": "a"}}),
+            "nodeSelector",
+        );
+        let commands: Vec<_> = writes(&result)
+            .into_iter()
+            .filter(|w| w.starts_with("kubectl"))
+            .collect();
+        assert_eq!(
+            commands,
+            [
+                "kubectl label node n1 pool=cpu --overwrite",
+                "kubectl label node n1 zone=a"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_affinity_that_does_not_match_says_which_requirement_and_what_the_node_has() {
+        let spec = json!({"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [
+                {"key": "pool", "operator": "In", "values": ["cpu", "big"]},
+                {"key": "pool", "operator": "Exists"}]},
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]},
+        ]}}}});
+        let result = check(&spec, "nodeAffinity");
+        assert_eq!(
+            result.found,
+            "no term of the required node affinity matches: pool In [cpu, big] (the node has pool=gpu), \
+             or metadata.name In [n2] (the node has another name)"
+        );
+        assert_eq!(
+            writes(&result),
+            ["kubectl label node n1 pool=cpu --overwrite"]
+        );
+    }
+
+    #[test]
+    fn checks_after_the_first_that_fails_are_made_too() {
+        let spec = json!({"nodeSelector": {"zone": "a"}, "containers": [
+            {"resources": {"requests": {"cpu": "4500m", "memory": "1Gi"}}}]});
+        let failed: Vec<_> = check_all(&Placement::read(&spec), "n1", &node())
+            .into_iter()
+            .filter(|result| !result.passed)
+            .map(|result| (result.check, result.findings.len()))
+            .collect();
+        assert_eq!(
+            failed,
+            [
+                ("nodeSelector", 1),
+                ("schedulable", 1),
+                ("taints", 2),
+                ("resources", 2)
+            ]
+        );
+    }
+
+    #[test]
+    fn the_checks_agree_with_the_planner() {
+        for spec in [
+            json!({}),
+            json!({"nodeSelector": {"pool": "gpu"}}),
+            json!({"tolerations": [{"operator": "Exists"}]}),
+            json!({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"pool": "cpu"}}),
+        ] {
+            let wish = Placement::read(&spec);
+            let row = node();
+            let first = check_all(&wish, "n1", &row)
+                .into_iter()
+                .find_map(|result| Some(result.findings.first()?.reason));
+            let refusal = crate::eligibility::refusal(&wish, "n1", &row);
+            assert_eq!(first, refusal.map(|refusal| refusal.reason()), "{spec}");
+        }
+    }
+}

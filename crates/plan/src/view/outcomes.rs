@@ -1,0 +1,251 @@
+//! What came out on the nodes of a job, identical outcomes folded.
+
+use std::collections::BTreeMap;
+
+use carillon_api::NodeState;
+use carillon_api::condition::results;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::ledger::Ledger;
+use crate::record::Record;
+
+/// Names of nodes that a folded outcome shows.
+pub const SAMPLE: usize = 3;
+
+/// Nodes whose last attempt ended in the same way.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// How many nodes.
+    pub count: usize,
+    /// What became of the attempt.
+    pub state: NodeState,
+    /// Why, for every state but Started and Succeeded.
+    pub reason: String,
+    /// Exit code of the first container that failed, or 0.
+    pub exit_code: Option<i32>,
+    /// Last words.
+    pub message: String,
+    /// The nodes, by name.
+    pub nodes: Vec<String>,
+}
+
+impl Outcome {
+    /// `Failed: exit 3, "no space left"`.
+    pub fn sentence(&self) -> String {
+        sentence(self.state, &self.reason, self.exit_code, &self.message)
+    }
+}
+
+/// The outcomes, folded: failures first, then what is under way, then successes; the more
+/// frequent first.
+pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Outcome> {
+    let mut folded: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for record in records {
+        let key = (
+            rank(record.state),
+            &*record.reason,
+            record.exit_code,
+            &*record.message,
+        );
+        let nodes = folded.entry((key, record.state)).or_default();
+        nodes.push(record.node.to_string());
+    }
+    let mut outcomes: Vec<Outcome> = folded
+        .into_iter()
+        .map(
+            |(((_, reason, exit_code, message), state), nodes)| Outcome {
+                count: nodes.len(),
+                state,
+                reason: reason.to_owned(),
+                exit_code,
+                message: message.to_owned(),
+                nodes,
+            },
+        )
+        .collect();
+    outcomes.sort_by_key(|outcome| (rank(outcome.state), std::cmp::Reverse(outcome.count)));
+    outcomes
+}
+
+fn rank(state: NodeState) -> u8 {
+    match state {
+        NodeState::Failed => 0,
+        NodeState::Unknown => 1,
+        NodeState::Disrupted => 2,
+        NodeState::Skipped => 3,
+        NodeState::Started => 4,
+        NodeState::Succeeded => 5,
+    }
+}
+
+/// An outcome in words. A reason that only repeats the exit code is left out.
+pub fn sentence(state: NodeState, reason: &str, exit_code: Option<i32>, message: &str) -> String {
+    let exit = exit_code
+        .filter(|_| state != NodeState::Succeeded)
+        .map(|code| format!("exit {code}"));
+    let reason = Some(reason)
+        .filter(|reason| !reason.is_empty())
+        .filter(|reason| *reason != results::NON_ZERO_EXIT_CODE || exit.is_none())
+        .map(str::to_owned);
+    let message = (!message.is_empty()).then(|| format!("{message:?}"));
+    let parts: Vec<String> = [reason, exit, message].into_iter().flatten().collect();
+    if parts.is_empty() {
+        format!("{state:?}")
+    } else {
+        format!("{state:?}: {}", parts.join(", "))
+    }
+}
+
+/// One attempt on one node.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Node name.
+    pub node: String,
+    /// 1 for the first.
+    pub attempt: u32,
+    /// What became of it.
+    pub state: NodeState,
+    /// Why, for every state but Started and Succeeded.
+    pub reason: String,
+    /// Exit code of the first container that failed, or 0.
+    pub exit_code: Option<i32>,
+    /// Start of the first container.
+    pub started: Option<Timestamp>,
+    /// End of the last container.
+    pub finished: Option<Timestamp>,
+    /// From start to end, or until now.
+    pub seconds: Option<i64>,
+    /// Pod name.
+    pub pod: String,
+    /// Last words.
+    pub message: String,
+}
+
+impl Attempt {
+    /// The attempt of a record.
+    pub fn of(record: &Record, now: Timestamp) -> Self {
+        let end = record.finished.unwrap_or(now);
+        Self {
+            node: record.node.to_string(),
+            attempt: record.attempt,
+            state: record.state,
+            reason: record.reason.to_string(),
+            exit_code: record.exit_code,
+            started: record.started,
+            finished: record.finished,
+            seconds: record
+                .started
+                .map(|started| end.duration_since(started).as_secs().max(0)),
+            pod: record.pod.to_string(),
+            message: record.message.to_string(),
+        }
+    }
+
+    /// `Failed: exit 3, "no space left"`.
+    pub fn sentence(&self) -> String {
+        sentence(self.state, &self.reason, self.exit_code, &self.message)
+    }
+}
+
+/// The last attempts, of all nodes or of the failed ones.
+pub fn latest<'a>(ledger: &Ledger<'a>, failed_only: bool) -> Vec<&'a Record> {
+    ledger
+        .latest()
+        .filter(|record| !failed_only || record.state == NodeState::Failed)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples::{at, record, slice};
+
+    #[test]
+    fn identical_outcomes_are_folded_and_failures_come_first() {
+        let full = |node: &str| Record {
+            message: "no space left".into(),
+            ..record(node, 1, NodeState::Failed)
+        };
+        let slices = slice(vec![
+            record("n1", 1, NodeState::Succeeded),
+            record("n2", 1, NodeState::Succeeded),
+            record("n3", 1, NodeState::Succeeded),
+            record("n4", 1, NodeState::Failed),
+            full("n5"),
+            full("n6"),
+            record("n7", 1, NodeState::Started),
+        ]);
+        let ledger = Ledger::read(&slices);
+        let lines = |records: Vec<&Record>| -> Vec<String> {
+            fold(records)
+                .iter()
+                .map(|o| format!("{} {}", o.count, o.sentence()))
+                .collect()
+        };
+        assert_eq!(
+            lines(latest(&ledger, false)),
+            [
+                "2 Failed: exit 3, \"no space left\"",
+                "1 Failed: exit 3",
+                "1 Started",
+                "3 Succeeded"
+            ]
+        );
+        assert_eq!(lines(latest(&ledger, true)).len(), 2);
+    }
+
+    #[test]
+    fn only_the_last_attempt_on_a_node_counts() {
+        let slices = slice(vec![
+            record("n1", 1, NodeState::Disrupted),
+            record("n1", 2, NodeState::Succeeded),
+        ]);
+        let folded = fold(latest(&Ledger::read(&slices), false));
+        assert_eq!(
+            (folded.len(), folded[0].state, folded[0].count),
+            (1, NodeState::Succeeded, 1)
+        );
+    }
+
+    #[test]
+    fn sentences_say_what_is_known_and_nothing_twice() {
+        let cases = [
+            (NodeState::Succeeded, "", Some(0), "", "Succeeded"),
+            (
+                NodeState::Failed,
+                "OOMKilled",
+                Some(137),
+                "",
+                "Failed: OOMKilled, exit 137",
+            ),
+            (
+                NodeState::Failed,
+                "NonZeroExitCode",
+                None,
+                "",
+                "Failed: NonZeroExitCode",
+            ),
+            (
+                NodeState::Disrupted,
+                "PodDeleted",
+                None,
+                "",
+                "Disrupted: PodDeleted",
+            ),
+        ];
+        for (state, reason, exit, message, expected) in cases {
+            assert_eq!(sentence(state, reason, exit, message), expected);
+        }
+    }
+
+    #[test]
+    fn an_attempt_under_way_lasts_until_now() {
+        let running = Attempt::of(&record("n1", 1, NodeState::Started), at(25));
+        assert_eq!((running.seconds, running.finished), (Some(25), None));
+        let ended = Attempt::of(&record("n1", 1, NodeState::Succeeded), at(25));
+        assert_eq!(ended.seconds, Some(10));
+    }
+}

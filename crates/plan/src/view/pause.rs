@@ -1,0 +1,144 @@
+//! What to write to pause a job, to let it go on, and when waiting for it is over.
+
+use carillon_api::FailurePolicyType;
+use carillon_api::condition::{reasons, types};
+use carillon_api::names::ANNOTATION_RESUME;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::progress::{Standing, standing};
+use crate::broadcast_job::Job;
+use crate::condition;
+
+/// The merge patch that pauses a job; `None` when it is paused on request already. The error says
+/// why it cannot be paused.
+pub fn pause(job: &Job) -> Result<Option<Value>, String> {
+    must_be_open(job, "paused")?;
+    Ok((!job.paused).then(|| json!({"spec": {"paused": true}})))
+}
+
+/// The merge patch that lets a job go on, whatever has paused it; `None` when nothing has. Failures
+/// so far are accepted: only a further one pauses it again.
+pub fn resume(job: &Job, now: Timestamp) -> Result<Option<Value>, String> {
+    must_be_open(job, "resumed")?;
+    let status = &job.status;
+    let by_failure = condition::find(&status.conditions, types::PAUSED)
+        .is_some_and(|c| c.status == "True" && c.reason == reasons::PAUSED_BY_FAILURE);
+    // Paused on request it does not say yet that it would be paused by these, too.
+    let would_be =
+        job.failure == FailurePolicyType::Pause && status.failed > status.acknowledged_failures;
+    if !job.paused && !by_failure {
+        return Ok(None);
+    }
+    let mut patch = json!({});
+    if job.paused {
+        patch["spec"] = json!({"paused": false});
+    }
+    if by_failure || would_be {
+        patch["metadata"] = json!({"annotations": {ANNOTATION_RESUME: now.to_string()}});
+    }
+    Ok(Some(patch))
+}
+
+fn must_be_open(job: &Job, what: &str) -> Result<(), String> {
+    let (stands, condition) = standing(job);
+    let name = &job.owner.name;
+    if job.deleting {
+        return Err(format!("{name} is being deleted and cannot be {what}"));
+    }
+    match condition {
+        Some(condition) if stands.has_ended() => Err(format!(
+            "{name} has ended ({stands:?}, {}) and cannot be {what}",
+            condition.reason
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// How waiting for a job ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum End {
+    /// It is Complete, or of a type that never ends and has served every node of now.
+    Served,
+    /// It is Failed.
+    Failed,
+}
+
+/// The end, once it has come.
+pub fn end(job: &Job) -> Option<End> {
+    match standing(job) {
+        (Standing::Complete, _) => Some(End::Served),
+        (Standing::Failed, _) => Some(End::Failed),
+        (Standing::Waiting, Some(c)) if c.reason == reasons::WAITING_FOR_NODES => Some(End::Served),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples::{at, condition, job};
+
+    fn with(spec: &Value, conditions: &Value, failed: i32) -> Job {
+        job(spec, &json!({"conditions": conditions, "failed": failed})).job
+    }
+
+    #[test]
+    fn a_job_paused_by_failures_is_resumed_by_the_annotation() {
+        let paused = json!([condition("Paused", "PausedByFailure", "")]);
+        let job = with(&json!({"failurePolicy": {"type": "Pause"}}), &paused, 1);
+        let expected =
+            json!({"metadata": {"annotations": {"carillon.dev/resume": at(5).to_string()}}});
+        assert_eq!(resume(&job, at(5)), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_job_paused_on_request_is_resumed_by_the_field_and_its_failures_are_accepted() {
+        let paused = json!([condition("Paused", "PausedByUser", "")]);
+        let job = with(&json!({"paused": true}), &paused, 1);
+        let patch = resume(&job, at(5)).unwrap().unwrap();
+        assert_eq!(patch, json!({"spec": {"paused": false}}));
+        let spec = json!({"paused": true, "failurePolicy": {"type": "Pause"}});
+        let patch = resume(&with(&spec, &paused, 1), at(5)).unwrap().unwrap();
+        assert!(patch["metadata"]["annotations"]["carillon.dev/resume"].is_string());
+    }
+
+    #[test]
+    fn what_is_so_already_needs_no_patch() {
+        let running = with(&json!({}), &json!([]), 0);
+        assert_eq!(resume(&running, at(5)), Ok(None));
+        assert!(pause(&running).unwrap().is_some());
+        assert_eq!(
+            pause(&with(&json!({"paused": true}), &json!([]), 0)),
+            Ok(None)
+        );
+    }
+
+    #[test]
+    fn a_job_that_has_ended_can_be_neither_paused_nor_resumed() {
+        let ended = with(
+            &json!({}),
+            &json!([condition("Failed", "NodeFailed", "")]),
+            1,
+        );
+        assert!(pause(&ended).unwrap_err().contains("NodeFailed"));
+        assert!(resume(&ended, at(5)).is_err());
+    }
+
+    #[test]
+    fn waiting_ends_with_the_job_or_when_every_node_of_now_is_served() {
+        let end_with = |c: Value| end(&with(&json!({}), &json!([c]), 0));
+        assert_eq!(
+            end_with(condition("Complete", "AllNodesDone", "")),
+            Some(End::Served)
+        );
+        assert_eq!(
+            end_with(condition("Failed", "NodeFailed", "")),
+            Some(End::Failed)
+        );
+        assert_eq!(end_with(condition("Paused", "PausedByFailure", "")), None);
+        let waiting = json!({"type": "Reconciling", "status": "False", "reason": "WaitingForNodes",
+            "message": "", "lastTransitionTime": at(0).to_string()});
+        assert_eq!(end_with(waiting), Some(End::Served));
+    }
+}

@@ -1,0 +1,145 @@
+//! What a job would do, before it is applied.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::node_checks::{Finding, check_all};
+use super::read::StoredJob;
+use crate::node::Nodes;
+
+/// Where the pods of a manifest would go.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// Namespace of the job.
+    pub namespace: String,
+    /// Name of the job.
+    pub job: String,
+    /// Nodes of the cluster: those served and those refused.
+    pub nodes: usize,
+    /// Nodes that would be served, by name.
+    pub served: Vec<String>,
+    /// Nodes that would be left out, the more frequent causes first.
+    pub refused: Vec<RefusedNodes>,
+    /// Most pods at a time.
+    pub at_a_time: usize,
+    /// Rounds of so many pods, if all took the same time.
+    pub rounds: usize,
+    /// What is wrong with the manifest.
+    pub problems: Vec<String>,
+}
+
+/// Nodes that would be left out for the same cause.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedNodes {
+    /// The cause, and what would change it for the first of them.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// How many nodes.
+    pub count: usize,
+    /// The nodes, by name.
+    pub nodes: Vec<String>,
+}
+
+/// The preview of a manifest on the nodes of now. As for the operator, only the first check that a
+/// node does not pass is its cause.
+pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
+    let job = &stored.job;
+    let mut served = Vec::new();
+    let mut refused: BTreeMap<(&'static str, String), RefusedNodes> = BTreeMap::new();
+    for (name, row) in nodes {
+        let failed = check_all(&job.placement, name, row)
+            .into_iter()
+            .find_map(|check| check.findings.into_iter().next());
+        let Some(finding) = failed else {
+            served.push(name.to_string());
+            continue;
+        };
+        let key = (finding.reason, finding.text.clone());
+        let entry = refused.entry(key).or_insert_with(|| RefusedNodes {
+            finding,
+            count: 0,
+            nodes: Vec::new(),
+        });
+        entry.count += 1;
+        entry.nodes.push(name.to_string());
+    }
+    let mut refused: Vec<RefusedNodes> = refused.into_values().collect();
+    refused.sort_by_key(|entry| std::cmp::Reverse(entry.count));
+    let at_a_time = job.parallelism.of(served.len()).min(served.len());
+    Preview {
+        namespace: job.owner.namespace.clone(),
+        job: job.owner.name.clone(),
+        nodes: nodes.len(),
+        at_a_time,
+        rounds: served.len().div_ceil(at_a_time.max(1)),
+        served,
+        refused,
+        problems: job.problems.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Effect, NodeRow, Taint};
+    use crate::view::samples::job;
+    use serde_json::json;
+
+    fn cluster() -> Nodes {
+        let mut nodes = Nodes::new();
+        for n in 0..10u8 {
+            let mut row = NodeRow {
+                unschedulable: n == 9,
+                ..NodeRow::default()
+            };
+            if n >= 7 {
+                row.taints = [Taint {
+                    key: "pool".into(),
+                    value: "gpu".into(),
+                    effect: Effect::NoSchedule,
+                }]
+                .into();
+            }
+            nodes.insert(format!("n{n}").as_str().into(), row);
+        }
+        nodes
+    }
+
+    #[test]
+    fn served_and_refused_nodes_sum_to_all_nodes() {
+        let found = preview(&job(&json!({"parallelism": 2}), &json!({})), &cluster());
+        assert_eq!(
+            (found.served.len(), found.at_a_time, found.rounds),
+            (7, 2, 4)
+        );
+        let causes: Vec<_> = found
+            .refused
+            .iter()
+            .map(|entry| (entry.finding.reason, entry.count))
+            .collect();
+        assert_eq!(
+            causes,
+            [("NodeTaintNotTolerated", 2), ("NodeUnschedulable", 1)]
+        );
+        let refused: usize = found.refused.iter().map(|entry| entry.count).sum();
+        assert_eq!(found.served.len() + refused, found.nodes);
+    }
+
+    #[test]
+    fn without_a_limit_all_run_in_one_round_and_without_nodes_in_none() {
+        let unlimited = job(&json!({}), &json!({}));
+        let found = preview(&unlimited, &cluster());
+        assert_eq!((found.at_a_time, found.rounds), (7, 1));
+        let nowhere = preview(&unlimited, &Nodes::new());
+        assert_eq!((nowhere.at_a_time, nowhere.rounds), (0, 0));
+    }
+
+    #[test]
+    fn a_percentage_is_of_the_nodes_that_are_served() {
+        let found = preview(&job(&json!({"parallelism": "50%"}), &json!({})), &cluster());
+        assert_eq!((found.at_a_time, found.rounds), (4, 2));
+    }
+}

@@ -1,0 +1,375 @@
+//! How far a job is, why it stands where it stands, and when it may be done.
+
+use carillon_api::NodeState;
+use carillon_api::condition::{reasons, types};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+
+use super::ledger::Ledger;
+use super::outcomes::sentence;
+use super::read::StoredJob;
+use crate::broadcast_job::Job;
+use crate::condition;
+use crate::record::Record;
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum Standing {
+    /// No operator has acted on it yet.
+    NotStarted,
+    /// Pods are started or run.
+    Running,
+    /// Something outside of the job has to change; it goes on by itself then.
+    Waiting,
+    /// No pod is started until somebody resumes it.
+    Paused,
+    /// It starts nothing until a person repairs something.
+    Stalled,
+    /// It is going to fail, its pods are being stopped.
+    Stopping,
+    /// Ended: every eligible node has an outcome.
+    Complete,
+    /// Ended early.
+    Failed,
+}
+
+impl Standing {
+    /// Whether the job has ended.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Complete | Self::Failed)
+    }
+}
+
+/// One job, as `get` shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Reason of the condition that says so; empty before the operator has acted.
+    pub reason: String,
+    /// Why, in words; empty when there is nothing to add.
+    pub why: String,
+    /// Nodes that were or will be served.
+    pub desired: i32,
+    /// Nodes with an outcome.
+    pub done: i32,
+    /// Pods that have not ended.
+    pub active: i32,
+    /// Nodes whose last attempt succeeded.
+    pub succeeded: i32,
+    /// Nodes whose last attempt failed.
+    pub failed: i32,
+    /// Attempts that were interrupted.
+    pub disrupted: i32,
+    /// Nodes left out.
+    pub refused: i32,
+    /// Seconds until all nodes of now may be done, see [`eta`].
+    pub eta_seconds: Option<i64>,
+    /// When the job was created.
+    pub created: Option<Timestamp>,
+}
+
+impl Progress {
+    /// The progress of a job. The ledger may be empty; then failures are not named, and there is no
+    /// estimate.
+    pub fn of(stored: &StoredJob, ledger: &Ledger<'_>) -> Self {
+        let job = &stored.job;
+        let status = &job.status;
+        let (standing, condition) = standing(job);
+        Self {
+            namespace: job.owner.namespace.clone(),
+            name: job.owner.name.clone(),
+            standing,
+            reason: condition.map(|c| c.reason.clone()).unwrap_or_default(),
+            why: why(job, standing, condition, ledger),
+            desired: status.desired,
+            done: status.succeeded + status.failed,
+            active: status.active,
+            succeeded: status.succeeded,
+            failed: status.failed,
+            disrupted: status.disrupted,
+            refused: status.refused.iter().map(|refused| refused.count).sum(),
+            eta_seconds: matches!(standing, Standing::Running)
+                .then(|| eta(job, ledger))
+                .flatten()
+                .map(|eta| eta.as_secs()),
+            created: stored.created,
+        }
+    }
+
+    /// `Paused: node-17 failed (exit 3)`.
+    pub fn headline(&self) -> String {
+        match self.why.as_str() {
+            "" => format!("{:?}", self.standing),
+            why => format!("{:?}: {why}", self.standing),
+        }
+    }
+}
+
+/// Where a job stands, with the condition that says so.
+pub fn standing(job: &Job) -> (Standing, Option<&Condition>) {
+    let conditions = &job.status.conditions;
+    let order = [
+        (types::FAILED, Standing::Failed),
+        (types::COMPLETE, Standing::Complete),
+        (types::STALLED, Standing::Stalled),
+        (types::PAUSED, Standing::Paused),
+        (types::FAILURE_TARGET, Standing::Stopping),
+    ];
+    for (type_, standing) in order {
+        let found = condition::find(conditions, type_).filter(|c| c.status == "True");
+        if found.is_some() {
+            return (standing, found);
+        }
+    }
+    match condition::find(conditions, types::RECONCILING) {
+        None => (Standing::NotStarted, None),
+        found @ Some(c) if c.reason == reasons::RUNNING => (Standing::Running, found),
+        found => (Standing::Waiting, found),
+    }
+}
+
+fn why(
+    job: &Job,
+    standing: Standing,
+    condition: Option<&Condition>,
+    ledger: &Ledger<'_>,
+) -> String {
+    let Some(condition) = condition else {
+        return "no operator has acted on it yet".to_owned();
+    };
+    match standing {
+        Standing::Complete if job.status.failed > 0 => count_failed(job.status.failed),
+        Standing::Running | Standing::NotStarted | Standing::Complete => String::new(),
+        Standing::Paused if condition.reason == reasons::PAUSED_BY_FAILURE => {
+            failures(job, ledger).unwrap_or_else(|| count_failed(job.status.failed))
+        }
+        Standing::Paused => "spec.paused is true".to_owned(),
+        Standing::Waiting | Standing::Stalled if condition.message.is_empty() => {
+            condition.reason.clone()
+        }
+        Standing::Waiting | Standing::Stalled => {
+            format!("{} {}", condition.reason, condition.message)
+        }
+        // The decision alone; the message of Failed has the counts in it, too.
+        Standing::Stopping | Standing::Failed => {
+            let decided = condition::find(&job.status.conditions, types::FAILURE_TARGET);
+            decided.unwrap_or(condition).message.clone()
+        }
+    }
+}
+
+fn count_failed(failed: i32) -> String {
+    let noun = if failed == 1 { "node" } else { "nodes" };
+    format!("{failed} {noun} failed")
+}
+
+/// `node-17 failed (exit 3) and 2 more`: the failure that came last, since those before it may have
+/// been accepted by a resume.
+fn failures(job: &Job, ledger: &Ledger<'_>) -> Option<String> {
+    let failed = || {
+        ledger
+            .latest()
+            .filter(|record| record.state == NodeState::Failed)
+    };
+    let last = failed().max_by_key(|record| record.finished)?;
+    let node = &last.node;
+    let others = failed().count() as i32 - job.status.acknowledged_failures - 1;
+    let how = sentence(last.state, &last.reason, last.exit_code, "");
+    let how = how.trim_start_matches("Failed: ");
+    Some(match others {
+        ..=0 => format!("{node} failed ({how})"),
+        n => format!("{node} failed ({how}) and {n} more"),
+    })
+}
+
+/// When the nodes that remain may be done, counted from now. `None` while no attempt has ended, or
+/// nothing remains.
+///
+/// With `d` the median duration of the attempts that ended as Succeeded or Failed, `w` the pods that
+/// may run at a time and `r` the nodes without an outcome, there are two estimates:
+///
+/// - `d × r / w`, at least `d`: what the durations promise. Used until `w` attempts have ended.
+/// - `r × t / n`: what really came out lately. The `n` attempts that ended last, `2 × w` at most,
+///   took `t` together: from the first start to the last end, but of a time in which none of them
+///   ran at most `d`, as the job may have been paused then.
+pub fn eta(job: &Job, ledger: &Ledger<'_>) -> Option<SignedDuration> {
+    let remaining = (job.status.desired - job.status.succeeded - job.status.failed).max(0) as usize;
+    if remaining == 0 {
+        return None;
+    }
+    let width = job.parallelism.of(job.status.desired as usize);
+    let width = width.min(job.status.desired as usize).max(1);
+    let mut ended: Vec<(Timestamp, Timestamp)> = ledger.all().filter_map(ended).collect();
+    ended.sort_by_key(|(_, finished)| *finished);
+    let median = median(&ended)?;
+    let seconds = if ended.len() < width {
+        median * (remaining as f64 / width as f64).max(1.0)
+    } else {
+        let lately = ended.split_off(ended.len().saturating_sub(2 * width));
+        let number = lately.len() as f64;
+        took(lately, median) / number * remaining as f64
+    };
+    SignedDuration::try_from_secs_f64(seconds.ceil()).ok()
+}
+
+/// Start and end of an attempt that ran to an outcome.
+fn ended(record: &Record) -> Option<(Timestamp, Timestamp)> {
+    matches!(record.state, NodeState::Succeeded | NodeState::Failed)
+        .then_some((record.started?, record.finished?))
+}
+
+/// Seconds from the first start to the last end, of each gap between them at most `gap`.
+fn took(mut attempts: Vec<(Timestamp, Timestamp)>, gap: f64) -> f64 {
+    attempts.sort_unstable();
+    let mut covered: Option<Timestamp> = None;
+    let mut seconds = 0.0;
+    for (started, finished) in attempts {
+        let from = covered.map_or(started, |covered| covered.max(started));
+        let idle = covered.map_or(0.0, |covered| from.duration_since(covered).as_secs_f64());
+        seconds += idle.min(gap) + finished.duration_since(from).as_secs_f64().max(0.0);
+        covered = Some(from.max(finished));
+    }
+    seconds
+}
+
+fn median(ended: &[(Timestamp, Timestamp)]) -> Option<f64> {
+    let mut durations: Vec<f64> = ended
+        .iter()
+        .map(|(started, finished)| finished.duration_since(*started).as_secs_f64().max(0.0))
+        .collect();
+    durations.sort_by(f64::total_cmp);
+    durations.get(durations.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples::{at, condition, job, record, slice};
+    use serde_json::{Value, json};
+
+    fn shown(conditions: &[Value], records: Vec<Record>) -> String {
+        let status = json!({"desired": 9, "failed": 2, "succeeded": 1, "conditions": conditions});
+        let slices = slice(records);
+        Progress::of(&job(&json!({}), &status), &Ledger::read(&slices)).headline()
+    }
+
+    #[test]
+    fn the_headline_says_why_a_job_stands_where_it_stands() {
+        let reconciling = |reason: &str, message: &str| condition("Reconciling", reason, message);
+        let cases: [(Vec<Value>, &str); 8] = [
+            (vec![], "NotStarted: no operator has acted on it yet"),
+            (vec![reconciling("Running", "1 of 9")], "Running"),
+            (
+                vec![reconciling("QuotaExceeded", "pods=10")],
+                "Waiting: QuotaExceeded pods=10",
+            ),
+            (
+                vec![
+                    reconciling("PausedByUser", ""),
+                    condition("Paused", "PausedByUser", "spec.paused is true; …"),
+                ],
+                "Paused: spec.paused is true",
+            ),
+            (
+                vec![condition("Stalled", "InvalidTemplate", "no such field")],
+                "Stalled: InvalidTemplate no such field",
+            ),
+            (
+                vec![condition("FailureTarget", "NodeFailed", "1 failed")],
+                "Stopping: 1 failed",
+            ),
+            (
+                vec![
+                    condition("FailureTarget", "NodeFailed", "1 failed"),
+                    condition("Failed", "NodeFailed", "1 failed; 1 of 9"),
+                ],
+                "Failed: 1 failed",
+            ),
+            (
+                vec![condition("Complete", "AllNodesDone", "")],
+                "Complete: 2 nodes failed",
+            ),
+        ];
+        for (conditions, expected) in cases {
+            assert_eq!(shown(&conditions, vec![]), expected);
+        }
+    }
+
+    #[test]
+    fn a_job_paused_by_failures_names_the_last_one_and_how_it_ended() {
+        let paused = [condition("Paused", "PausedByFailure", "set the annotation")];
+        let mut later = record("n17", 1, NodeState::Failed);
+        later.finished = Some(at(20));
+        let one = shown(&paused, vec![later.clone()]);
+        assert_eq!(one, "Paused: n17 failed (exit 3)");
+        let two = shown(&paused, vec![later, record("n4", 1, NodeState::Failed)]);
+        assert_eq!(two, "Paused: n17 failed (exit 3) and 1 more");
+        assert_eq!(shown(&paused, vec![]), "Paused: 2 nodes failed");
+    }
+
+    fn seconds(parallelism: &Value, done: i32, records: Vec<Record>) -> Option<i64> {
+        let job = job(
+            &json!({"parallelism": parallelism}),
+            &json!({"desired": 100, "succeeded": done}),
+        );
+        let slices = slice(records);
+        eta(&job.job, &Ledger::read(&slices)).map(|eta| eta.as_secs())
+    }
+
+    /// `count` attempts that succeeded, `width` at a time, each `took` seconds, one round after
+    /// the other.
+    fn rounds(count: i64, width: i64, took: i64) -> Vec<Record> {
+        (0..count)
+            .map(|n| {
+                let mut record = record(&format!("n{n}"), 1, NodeState::Succeeded);
+                record.started = Some(at(n / width * took));
+                record.finished = Some(at((n / width + 1) * took));
+                record
+            })
+            .collect()
+    }
+
+    #[test]
+    fn nothing_is_promised_before_an_attempt_has_ended_or_when_nothing_remains() {
+        assert_eq!(seconds(&json!(10), 0, vec![]), None);
+        let running = vec![record("n1", 1, NodeState::Started)];
+        assert_eq!(seconds(&json!(10), 0, running), None);
+        assert_eq!(seconds(&json!(10), 100, rounds(100, 10, 30)), None);
+    }
+
+    #[test]
+    fn the_first_estimate_is_of_durations_the_later_of_what_came_out() {
+        // 3 of 10 have ended: 97 remain, 10 at a time, 30 s each.
+        assert_eq!(seconds(&json!(10), 3, rounds(3, 10, 30)), Some(291));
+        // 40 have ended at 10 in 30 s: 60 remain.
+        assert_eq!(seconds(&json!("10%"), 40, rounds(40, 10, 30)), Some(180));
+        // Without a limit all run at once; what remains takes no longer than one.
+        let unlimited = seconds(&json!(i32::MAX), 50, rounds(50, 100, 30));
+        assert_eq!(unlimited, Some(30));
+    }
+
+    #[test]
+    fn an_old_pause_does_not_slow_the_estimate_down() {
+        let mut records = rounds(40, 10, 30);
+        for old in &mut records[..20] {
+            let long_ago = SignedDuration::from_hours(-5);
+            old.started = old.started.map(|at| at + long_ago);
+            old.finished = old.finished.map(|at| at + long_ago);
+        }
+        assert_eq!(seconds(&json!(10), 40, records.clone()), Some(180));
+        // One in the midst of what is looked at counts as one median.
+        for old in &mut records[20..30] {
+            let before = SignedDuration::from_hours(-1);
+            old.started = old.started.map(|at| at + before);
+            old.finished = old.finished.map(|at| at + before);
+        }
+        assert_eq!(seconds(&json!(10), 40, records), Some(270));
+    }
+}

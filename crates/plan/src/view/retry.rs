@@ -1,0 +1,280 @@
+//! Which nodes are tried again on request. Never one whose last attempt succeeded.
+
+use std::collections::BTreeMap;
+
+use carillon_api::NodeState;
+use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
+use serde_json::{Value, json};
+
+use super::ledger::Ledger;
+use super::progress::{Standing, standing};
+use crate::broadcast_job::Job;
+
+/// What a retry needs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Retry {
+    /// The job is open: its annotation `carillon.dev/retry` gets this value.
+    Annotate {
+        /// `node-a/1,node-b/2`: also what was asked for before and has not been done yet.
+        value: String,
+        /// The nodes that are added to it.
+        nodes: Vec<String>,
+    },
+    /// The job has ended: a new one for these nodes.
+    NewJob {
+        /// By name.
+        nodes: Vec<String>,
+    },
+}
+
+/// Chooses what to try again: the nodes named, or those whose last attempt failed. `asked` is the
+/// value the annotation has. The error says for each node why it is not tried again.
+pub fn choose(
+    job: &Job,
+    ledger: &Ledger<'_>,
+    named: Option<&[String]>,
+    asked: Option<&str>,
+) -> Result<Retry, Vec<String>> {
+    let (stands, _) = standing(job);
+    let name = &job.owner.name;
+    if job.deleting {
+        return Err(vec![format!("{name} is being deleted")]);
+    }
+    if stands == Standing::Stopping {
+        let wait =
+            format!("{name} is failing: wait until it has ended (kubectl carillon wait {name})");
+        return Err(vec![wait]);
+    }
+    let ended = stands.has_ended();
+    let failed: BTreeMap<&str, u32> = ledger
+        .names()
+        .filter_map(|node| Some((node, ledger.attempts(node).last().copied()?)))
+        .filter(|(_, latest)| latest.state == NodeState::Failed)
+        .map(|(node, latest)| (node, latest.attempt))
+        .collect();
+    let nodes: Vec<String> = match named {
+        None if failed.is_empty() => return Err(vec![format!("{name} has no failed node")]),
+        None => failed.keys().map(|node| (*node).to_owned()).collect(),
+        Some(named) => {
+            let problems: Vec<String> = named
+                .iter()
+                .filter_map(|node| problem(ledger, node, ended))
+                .collect();
+            if !problems.is_empty() {
+                return Err(problems);
+            }
+            named.to_vec()
+        }
+    };
+    if ended {
+        return Ok(Retry::NewJob { nodes });
+    }
+    // An entry whose attempt is no longer the last one has been done.
+    let mut entries: BTreeMap<&str, u32> = asked
+        .into_iter()
+        .flat_map(|asked| asked.split(','))
+        .filter_map(|entry| entry.trim().split_once('/'))
+        .filter_map(|(node, attempt)| Some((node, attempt.parse().ok()?)))
+        .filter(|(node, attempt)| failed.get(node) == Some(attempt))
+        .collect();
+    for node in &nodes {
+        if let Some((node, attempt)) = failed.get_key_value(node.as_str()) {
+            entries.insert(node, *attempt);
+        }
+    }
+    let entries: Vec<String> = entries
+        .iter()
+        .map(|(node, attempt)| format!("{node}/{attempt}"))
+        .collect();
+    Ok(Retry::Annotate {
+        value: entries.join(","),
+        nodes,
+    })
+}
+
+/// Why a node that was named cannot be tried again.
+fn problem(ledger: &Ledger<'_>, node: &str, ended: bool) -> Option<String> {
+    let latest = ledger.attempts(node).last().map(|record| record.state);
+    Some(match latest {
+        Some(NodeState::Failed) => return None,
+        Some(NodeState::Succeeded) => {
+            format!(
+                "node {node} succeeded, and is never run again; to run it anyway, create another job"
+            )
+        }
+        _ if ended => return None,
+        Some(NodeState::Started) => format!("node {node} is under way"),
+        Some(NodeState::Disrupted | NodeState::Unknown) => {
+            format!("node {node} was interrupted, and is tried again by itself")
+        }
+        Some(NodeState::Skipped) | None => format!("node {node} was not started yet"),
+    })
+}
+
+/// Name of the `number`-th job that tries nodes of `job` again: `fix-retry-1`, also when `job` is
+/// such a job itself.
+pub fn name(job: &str, number: u32) -> String {
+    /// Pods carry a job's name as a label.
+    const LONGEST: usize = 63;
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let first = match job.rsplit_once("-retry-") {
+        Some((first, number)) if is_number(number) => first,
+        _ => job,
+    };
+    let suffix = format!("-retry-{number}");
+    let kept: String = first.chars().take(LONGEST - suffix.len()).collect();
+    format!("{}{suffix}", kept.trim_end_matches('-'))
+}
+
+/// The job of that name that tries `nodes` of `object` again: its spec as stored, unpaused, for these
+/// nodes only.
+pub fn again(object: &Value, name: &str, nodes: &[String]) -> Value {
+    let meta = &object["metadata"];
+    let mut spec = object["spec"].clone();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.insert("nodeNames".to_owned(), json!(nodes));
+        spec.remove("paused");
+    }
+    let mut metadata = json!({
+        "name": name,
+        "namespace": meta["namespace"],
+        "annotations": {ANNOTATION_RETRY_OF: meta["name"]},
+    });
+    if meta["labels"].is_object() {
+        metadata["labels"] = meta["labels"].clone();
+    }
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "BroadcastJob",
+        "metadata": metadata,
+        "spec": spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Slice;
+    use crate::view::read::StoredJob;
+    use crate::view::samples::{condition, job, record, slice};
+
+    fn stored(conditions: &Value) -> StoredJob {
+        job(&json!({}), &json!({"conditions": conditions}))
+    }
+
+    fn ended() -> StoredJob {
+        stored(&json!([condition("Complete", "AllNodesDone", "")]))
+    }
+
+    fn ledger() -> [Slice; 1] {
+        slice(vec![
+            record("n1", 1, NodeState::Failed),
+            record("n2", 1, NodeState::Succeeded),
+            record("n3", 1, NodeState::Failed),
+            record("n3", 2, NodeState::Failed),
+            record("n4", 1, NodeState::Failed),
+            record("n4", 2, NodeState::Succeeded),
+            record("n5", 1, NodeState::Started),
+            record("n6", 1, NodeState::Disrupted),
+        ])
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_open_job_is_asked_for_the_failed_nodes_by_their_last_attempt() {
+        let slices = ledger();
+        let chosen = choose(&stored(&json!([])).job, &Ledger::read(&slices), None, None);
+        let expected = Retry::Annotate {
+            value: "n1/1,n3/2".to_owned(),
+            nodes: names(&["n1", "n3"]),
+        };
+        assert_eq!(chosen, Ok(expected));
+    }
+
+    #[test]
+    fn what_was_asked_for_before_stays_until_it_is_done() {
+        let slices = ledger();
+        let named = names(&["n1"]);
+        let asked = Some("n3/2,n3/1,n4/1,n9/1,what");
+        let chosen = choose(
+            &stored(&json!([])).job,
+            &Ledger::read(&slices),
+            Some(&named),
+            asked,
+        );
+        let Ok(Retry::Annotate { value, .. }) = chosen else {
+            panic!("{chosen:?}");
+        };
+        assert_eq!(value, "n1/1,n3/2");
+    }
+
+    #[test]
+    fn a_node_that_succeeded_is_never_run_again_whether_the_job_has_ended_or_not() {
+        let slices = ledger();
+        for (stored, refused) in [(stored(&json!([])), 4), (ended(), 2)] {
+            let named = names(&["n1", "n2", "n4", "n5", "n6"]);
+            let ledger = Ledger::read(&slices);
+            let problems = choose(&stored.job, &ledger, Some(&named), None).unwrap_err();
+            assert_eq!(problems.len(), refused, "{problems:?}");
+            assert!(problems[0].contains("n2 succeeded"), "{problems:?}");
+            assert!(problems[1].contains("n4 succeeded"), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_has_ended_gets_a_new_one_for_just_these_nodes() {
+        let slices = ledger();
+        let ledger = Ledger::read(&slices);
+        let new = |nodes: &[&str]| {
+            Ok(Retry::NewJob {
+                nodes: names(nodes),
+            })
+        };
+        let job = ended();
+        assert_eq!(choose(&job.job, &ledger, None, None), new(&["n1", "n3"]));
+        let never_started = names(&["n7"]);
+        assert_eq!(
+            choose(&job.job, &ledger, Some(&never_started), None),
+            new(&["n7"])
+        );
+    }
+
+    #[test]
+    fn nothing_is_tried_again_while_a_job_is_failing_or_when_nothing_has_failed() {
+        let slices = ledger();
+        let failing = stored(&json!([condition("FailureTarget", "NodeFailed", "")]));
+        assert!(choose(&failing.job, &Ledger::read(&slices), None, None).is_err());
+        let none = slice(vec![record("n1", 1, NodeState::Succeeded)]);
+        assert!(choose(&ended().job, &Ledger::read(&none), None, None).is_err());
+    }
+
+    #[test]
+    fn the_new_job_is_the_old_one_for_these_nodes_and_is_not_paused() {
+        let old = json!({
+            "metadata": {"name": "fix", "namespace": "ops", "labels": {"team": "a"},
+                         "uid": "u", "annotations": {"carillon.dev/resume": "1"}},
+            "spec": {"paused": true, "parallelism": "10%", "nodeNames": ["n1", "n2"],
+                     "laterField": 1},
+            "status": {"failed": 1},
+        });
+        let expected = json!({
+            "apiVersion": "carillon.dev/v1alpha1",
+            "kind": "BroadcastJob",
+            "metadata": {"name": "fix-retry-1", "namespace": "ops", "labels": {"team": "a"},
+                         "annotations": {"carillon.dev/retry-of": "fix"}},
+            "spec": {"parallelism": "10%", "nodeNames": ["n2"], "laterField": 1},
+        });
+        assert_eq!(again(&old, "fix-retry-1", &names(&["n2"])), expected);
+    }
+
+    #[test]
+    fn retries_of_retries_are_counted_on_and_names_stay_labels() {
+        assert_eq!(name("fix", 1), "fix-retry-1");
+        assert_eq!(name("fix-retry-1", 2), "fix-retry-2");
+        assert_eq!(name("fix-retry-later", 1), "fix-retry-later-retry-1");
+        assert_eq!(name(&"x".repeat(63), 12).len(), 63);
+    }
+}

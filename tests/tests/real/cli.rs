@@ -1,0 +1,7 @@
+//! `kubectl carillon` as people and scripts use it: what it prints, and its exit codes.
+
+mod desk;
+mod plugin;
+mod questions;
+mod retries;
+mod verbs;

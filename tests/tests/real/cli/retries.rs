@@ -1,0 +1,77 @@
+//! `retry`: just these nodes, and never one that has succeeded.
+
+use carillon_tests::lab::is;
+use serde_json::{Value, json};
+
+use super::desk::{carillon, desk, everywhere, three_failures};
+
+#[test]
+fn an_open_job_is_asked_to_try_its_failed_nodes_again() {
+    let bench = desk().bench("cli-retry-open");
+    let open =
+        json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
+    bench.apply(&everywhere(&bench, "fix", &three_failures(), &open));
+    bench.until("three have failed", || {
+        (bench.get("fix")["status"]["done"] == "6/6").then_some(())
+    });
+    let annotation = || bench.get("fix")["metadata"]["annotations"]["carillon.dev/retry"].clone();
+
+    let dry = carillon(&bench, &["retry", "fix", "--failed", "--dry-run"]).ended_with(0);
+    assert!(dry.stdout.ends_with("(dry run)\n"), "{dry:?}");
+    assert_eq!(annotation(), Value::Null);
+
+    let done = carillon(&bench, &["retry", "fix", "--node", "node-0001,node-0000"]).ended_with(1);
+    assert!(
+        done.stderr
+            .contains("node node-0000 succeeded, and is never run again"),
+        "{done:?}"
+    );
+    assert_eq!(annotation(), Value::Null, "all or nothing");
+
+    carillon(&bench, &["retry", "fix", "--node", "node-0003"]).ended_with(0);
+    let all = carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);
+    assert_eq!(
+        all.stdout,
+        "broadcastjob.carillon.dev/fix tries again 3 nodes: node-0001, node-0003, node-0004\n"
+    );
+}
+
+#[test]
+fn a_job_that_has_ended_is_tried_again_by_a_new_one_on_these_nodes_only() {
+    let bench = desk().bench("cli-retry-ended");
+    let go_on = json!({"failurePolicy": {"type": "Continue"}});
+    bench.apply(&everywhere(&bench, "fix", &three_failures(), &go_on));
+    bench.wait("fix", "Complete");
+    let succeeded = carillon(&bench, &["retry", "fix", "--node", "node-0000"]).ended_with(1);
+    assert!(
+        succeeded.stderr.contains("never run again"),
+        "{succeeded:?}"
+    );
+
+    let created = carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);
+    assert_eq!(
+        created.stdout,
+        "broadcastjob.carillon.dev/fix-retry-1 created for 3 nodes: node-0001, node-0003, node-0004\n"
+    );
+    let job = bench.wait("fix-retry-1", "Complete");
+    assert_eq!(
+        job["metadata"]["annotations"]["carillon.dev/retry-of"],
+        "fix"
+    );
+    let mut nodes: Vec<Value> = bench
+        .results("fix-retry-1")
+        .into_iter()
+        .map(|r| r["node"].clone())
+        .collect();
+    nodes.sort_by_key(Value::to_string);
+    assert_eq!(nodes, ["node-0001", "node-0003", "node-0004"]);
+
+    let second = carillon(&bench, &["retry", "fix-retry-1", "--node", "node-0004"]).ended_with(0);
+    assert!(
+        second
+            .stdout
+            .contains("/fix-retry-2 created for 1 node: node-0004"),
+        "{second:?}"
+    );
+    assert!(!is(&bench.get("fix"), "Failed"));
+}
