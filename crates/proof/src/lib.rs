@@ -4,6 +4,7 @@ pub mod connection;
 pub mod disturbance;
 pub mod process;
 pub mod scenario;
+pub mod small_world;
 pub mod storm;
 pub mod tap;
 pub mod world;

@@ -1,0 +1,156 @@
+//! Every state that a small world can get into: a few nodes, two leaders, old views, a crash.
+//!
+//! The planner is the real one. Around it is a model of everything else: the store, the scheduler
+//! and kubelets, a user, and two leaders that both believe to lead, always. Neither the gate nor
+//! the lease nor the life of a plan is modelled: safety must not rest on them.
+//!
+//! What a leader sees of each kind (job, slices, pods, nodes) is any revision from the one it saw
+//! last up to the newest; after a stale restart, of each kind any revision there ever was. A plan
+//! in flight may rest for as long as it likes between any two of its requests. So the search
+//! covers every interleaving, but it need not try every moment of looking: what a leader saw is
+//! decided at the two moments when it makes a difference, just before an object changes and just
+//! before it plans.
+//!
+//! A state is a handful of numbers: whatever is larger (a slice, the set of pods, the rest of a
+//! plan) is kept once and called by its number. The search is breadth-first, so that the first
+//! violation found has a shortest path.
+
+mod api_server;
+mod explore;
+mod finish;
+mod intern;
+pub mod known;
+mod law;
+mod leader;
+mod model;
+pub mod mutant;
+mod names;
+mod path;
+mod requests;
+mod store;
+mod turn;
+pub mod worlds;
+
+use std::time::Duration;
+
+use carillon_plan::Plan;
+use carillon_plan::broadcast_job::Snapshot;
+use jiff::Timestamp;
+
+pub use self::explore::explore;
+pub use self::path::{PathStep, replay};
+pub use self::turn::Turn;
+
+/// What decides: which of the two leaders asks, what it sees, what time it is. The product's
+/// planner does not look at the first; a mutant may.
+pub type Planner = fn(usize, &Snapshot<'_>, Timestamp) -> Plan;
+
+/// A world to explore.
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    /// For people.
+    pub name: &'static str,
+    /// Nodes at the start, at most 4.
+    pub nodes: u8,
+    /// `spec.parallelism`.
+    pub parallelism: u32,
+    /// FailFast instead of Continue.
+    pub fail_fast: bool,
+    /// Pods wait for the scheduler; otherwise they are created bound.
+    pub scheduler: bool,
+    /// Results of nodes long gone that fill the first slice at the start.
+    pub filled: u16,
+    /// What may happen, and how often.
+    pub budget: Budget,
+    /// After a stale restart each kind may be of another age.
+    pub ages_differ: bool,
+    /// Pods of attempts that were given up before anybody saw them count like others.
+    pub strict: bool,
+    /// The same view must give the same plan, whoever asks.
+    pub same_plan: bool,
+    /// What decides.
+    pub planner: Planner,
+    /// What the API server enforces.
+    pub server: Server,
+}
+
+/// How often things that need not happen may happen.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Budget {
+    /// A leader stops in the middle of a plan and starts again.
+    pub crashes: u8,
+    /// A leader does, and then sees old states.
+    pub stale_restarts: u8,
+    /// A request of a leader that crashed arrives later.
+    pub late_requests: u8,
+    /// A pod fails by its own doing.
+    pub failures: u8,
+    /// A user deletes a pod.
+    pub deletions: u8,
+    /// A user cordons a node; making it schedulable again costs nothing.
+    pub cordons: u8,
+    /// A node is replaced by another of the same name.
+    pub replacements: u8,
+    /// An hour passes.
+    pub hours: u8,
+}
+
+/// What the API server enforces of what our requests carry.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// resourceVersion in writes of slices.
+    pub slice_version: bool,
+    /// resourceVersion in writes of status.
+    pub status_version: bool,
+    /// uid and resourceVersion in deletes.
+    pub delete_preconditions: bool,
+}
+
+/// Where to stop if the world turns out to be larger than thought.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Distinct states at most.
+    pub states: u32,
+}
+
+/// What the exploration of a world gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Distinct states.
+    pub states: usize,
+    /// Transitions between them.
+    pub transitions: u64,
+    /// Length of the longest of the shortest paths.
+    pub depth: usize,
+    /// Distinct states of the store, from each of which one leader alone brought the job to its end.
+    pub stores: usize,
+    /// Distinct views from which a plan was made.
+    pub views: usize,
+    /// The first violation, with a shortest path to it.
+    pub violation: Option<Finding>,
+    /// Every reachable state was visited.
+    pub exhausted: bool,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// A violation and how to get there.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What is wrong.
+    pub violation: Violation,
+    /// From the start.
+    pub path: Vec<PathStep>,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Violation {
+    /// The property that does not hold, as a sentence.
+    pub law: &'static str,
+    /// Where it does not.
+    pub detail: String,
+}
+
+#[cfg(test)]
+mod tests;

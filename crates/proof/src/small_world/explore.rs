@@ -1,0 +1,211 @@
+//! Breadth first through all states.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::time::Instant;
+
+use super::model::Model;
+use super::path;
+use super::store::{State, Store};
+use super::turn::{Broken, Turn, canonical};
+use super::{Finding, Limits, Outcome, Violation, World};
+
+/// Visits every state of `world`, or stops at the first violation or at the limit.
+///
+/// Of a visited state only 128 bits are kept: with 10⁸ states the chance that any two share them
+/// is below 10⁻²². In each state the laws are checked for every change that can follow; from
+/// each distinct state of the store, a leader that is left alone must come to the end.
+pub fn explore(world: &World, limits: Limits) -> Outcome {
+    let begin = Instant::now();
+    let mut search = Search::new(world);
+    let found = search.run(limits);
+    let (violation, exhausted) = match found {
+        Ok(exhausted) => (None, exhausted),
+        Err(broken) => (Some(search.finding(broken)), false),
+    };
+    Outcome {
+        states: search.visited.len(),
+        transitions: search.transitions,
+        depth: search.depth,
+        stores: search.stores.len(),
+        views: search.model.planned.len(),
+        violation,
+        exhausted,
+        duration: begin.elapsed(),
+    }
+}
+
+struct Search {
+    model: Model,
+    visited: HashSet<u128, BuildHasherDefault<Already>>,
+    stores: HashSet<Store>,
+    /// From which state each was first reached, and by which of that one's turns.
+    links: Vec<(u32, u16)>,
+    transitions: u64,
+    depth: usize,
+}
+
+/// Where a violation was found.
+struct Place {
+    state: u32,
+    turn: Option<Turn>,
+    violation: Violation,
+}
+
+impl Search {
+    fn new(world: &World) -> Self {
+        Self {
+            model: Model::new(world),
+            visited: HashSet::default(),
+            stores: HashSet::new(),
+            links: Vec::new(),
+            transitions: 0,
+            depth: 0,
+        }
+    }
+
+    /// Whether all states were visited.
+    fn run(&mut self, limits: Limits) -> Result<bool, Place> {
+        let start = self.model.start();
+        self.visited.insert(digest(&start));
+        self.links.push((0, 0));
+        let mut frontier = vec![(start, 0)];
+        let mut turns = Vec::new();
+        while !frontier.is_empty() {
+            let mut next_frontier = Vec::new();
+            for (state, number) in frontier {
+                self.check_end(&state, number)?;
+                let at = |Broken { turn, violation }| Place {
+                    state: number,
+                    turn: Some(turn),
+                    violation,
+                };
+                self.model.turns(&state, &mut turns).map_err(at)?;
+                self.transitions += turns.len() as u64;
+                for (ordinal, (_, next)) in turns.iter().enumerate() {
+                    let next = self.canonical(*next);
+                    if !self.visited.insert(digest(&next)) {
+                        continue;
+                    }
+                    if self.links.len() >= limits.states as usize {
+                        return Ok(false);
+                    }
+                    next_frontier.push((next, self.links.len() as u32));
+                    self.links.push((number, ordinal as u16));
+                }
+            }
+            frontier = next_frontier;
+            self.depth += usize::from(!frontier.is_empty());
+        }
+        Ok(true)
+    }
+
+    fn canonical(&self, state: State) -> State {
+        if self.model.world.same_plan {
+            canonical(state).0
+        } else {
+            state
+        }
+    }
+
+    fn check_end(&mut self, state: &State, number: u32) -> Result<(), Place> {
+        if !self.stores.insert(state.store) {
+            return Ok(());
+        }
+        self.model.ends_well(state.store).map_err(|violation| Place {
+            state: number,
+            turn: None,
+            violation,
+        })
+    }
+
+    fn finding(&mut self, place: Place) -> Finding {
+        let mut ordinals = Vec::new();
+        let mut at = place.state;
+        while at != 0 {
+            let (from, ordinal) = self.links[at as usize];
+            ordinals.push(ordinal);
+            at = from;
+        }
+        ordinals.reverse();
+        Finding {
+            path: path::read(&mut self.model, &ordinals, place.turn),
+            violation: place.violation,
+        }
+    }
+}
+
+/// 128 bits of a state.
+fn digest(state: &State) -> u128 {
+    let mut hasher = Mixer::default();
+    state.hash(&mut hasher);
+    u128::from(hasher.one) << 64 | u128::from(hasher.two)
+}
+
+/// Two lanes of multiply and fold. States are made by us, so that nobody looks for collisions.
+#[derive(Default)]
+struct Mixer {
+    one: u64,
+    two: u64,
+}
+
+impl Mixer {
+    fn mix(&mut self, word: u64) {
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            (product >> 64) as u64 ^ product as u64
+        };
+        self.one = fold(self.one ^ word ^ 0x2d35_8dcc_aa6c_78a5, 0x9e37_79b9_7f4a_7c15)
+            ^ self.two.rotate_left(23);
+        self.two = fold(self.two ^ word ^ 0x8bb8_4b93_962e_acc9, 0xd6e8_feb8_6659_fd93)
+            .wrapping_add(self.one);
+    }
+}
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.one
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.mix(u64::from(*byte));
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.mix(word.into());
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.mix(word.into());
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.mix(word.into());
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.mix(word as u64);
+    }
+}
+
+/// What is kept is a digest already.
+#[derive(Default)]
+struct Already(u64);
+
+impl Hasher for Already {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        self.0 = word as u64;
+    }
+}

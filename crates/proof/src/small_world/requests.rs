@@ -1,0 +1,215 @@
+//! A plan as the requests it sends, step by step.
+
+use carillon_api::condition::types;
+use carillon_api::{BroadcastJobStatus, NodeState};
+use carillon_plan::action::{Action, OnError, Plan, SliceWrite};
+use carillon_plan::condition;
+use carillon_plan::record::Record;
+
+use super::model::Model;
+use super::names;
+use super::store::{Content, Entry, Nodes, View};
+
+/// Prefix of the names of nodes long gone.
+pub(super) const FILLER: &str = "filler-";
+
+/// One request.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Request {
+    ConfirmGone {
+        pod: u8,
+        incarnation: u8,
+    },
+    /// The version a slice is written from is the number of its content.
+    Slice {
+        index: u8,
+        from: Option<u32>,
+        to: u32,
+    },
+    Create {
+        pod: u8,
+        node: u8,
+    },
+    Delete {
+        pod: u8,
+        incarnation: u8,
+        version: u64,
+    },
+    Release {
+        pod: u8,
+        incarnation: u8,
+    },
+    /// With equal `from` and `to` it changes only words and counts. `nodes` are those it was
+    /// decided from.
+    Status {
+        from: u8,
+        to: u8,
+        succeeded: u16,
+        failed: u16,
+        nodes: Nodes,
+    },
+}
+
+/// What is left of a plan: a step, and then the rest of it.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct Rest {
+    pub(super) requests: Vec<Request>,
+    /// A failure in this step ends the plan.
+    pub(super) stop: bool,
+    /// There was one.
+    pub(super) failed: bool,
+    /// A write of nothing but words came before. It may have met another such write, and then
+    /// the plan ended there.
+    pub(super) loose: bool,
+    pub(super) next: u32,
+}
+
+/// The parts of a status that decide anything.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) started: bool,
+    pub(super) failing: bool,
+    pub(super) complete: bool,
+    pub(super) failed: bool,
+}
+
+impl Verdict {
+    pub(super) fn read(number: u8) -> Self {
+        let bit = |at: u8| number >> at & 1 == 1;
+        Self {
+            started: bit(0),
+            failing: bit(1),
+            complete: bit(2),
+            failed: bit(3),
+        }
+    }
+
+    pub(super) fn number(self) -> u8 {
+        u8::from(self.started)
+            | u8::from(self.failing) << 1
+            | u8::from(self.complete) << 2
+            | u8::from(self.failed) << 3
+    }
+
+    pub(super) fn of(status: &BroadcastJobStatus) -> Self {
+        let is = |type_| condition::is_true(&status.conditions, type_);
+        Self {
+            started: status.start_time.is_some(),
+            failing: is(types::FAILURE_TARGET),
+            complete: is(types::COMPLETE),
+            failed: is(types::FAILED),
+        }
+    }
+
+    pub(super) fn ended(self) -> bool {
+        self.complete || self.failed
+    }
+}
+
+impl Model {
+    /// The number of a plan made from `view`.
+    pub(super) fn store_plan(&mut self, plan: &Plan, view: &View) -> u32 {
+        let mut steps: Vec<Rest> = Vec::new();
+        let mut loose = false;
+        for step in &plan.steps {
+            let requests: Vec<Request> = step
+                .actions
+                .iter()
+                .filter_map(|action| self.read_action(action, view))
+                .collect();
+            let words =
+                |request: &Request| matches!(request, Request::Status { from, to, .. } if from == to);
+            let only_words = requests.iter().all(words);
+            steps.push(Rest {
+                requests,
+                stop: step.on_error == OnError::Stop,
+                failed: false,
+                loose,
+                next: 0,
+            });
+            loose |= only_words;
+        }
+        // A plan of nothing but words changes nothing that counts.
+        let idle = |step: &Rest| {
+            let words =
+                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            step.requests.iter().all(words)
+        };
+        if steps.iter().all(idle) {
+            return 0;
+        }
+        let mut next = 0;
+        for step in steps.into_iter().rev() {
+            next = self.plans.number(Rest { next, ..step });
+        }
+        next
+    }
+
+    fn read_action(&mut self, action: &Action, view: &View) -> Option<Request> {
+        Some(match action {
+            Action::ConfirmGone { pod, uid } => Request::ConfirmGone {
+                pod: self.names.number(pod),
+                incarnation: self.names.read_uid(*uid).map_or(0, |(_, n)| n),
+            },
+            Action::WriteSlice(write) => Request::Slice {
+                index: write.index as u8,
+                from: write.rv.map(|rv| rv as u32 - 1),
+                to: self.store_content(write),
+            },
+            Action::CreatePod { pod, node } => Request::Create {
+                pod: self.names.number(pod),
+                node: names::node_number(node),
+            },
+            Action::DeletePod { pod, uid, rv } => Request::Delete {
+                pod: self.names.number(pod),
+                incarnation: self.names.read_uid(*uid).map_or(0, |(_, n)| n),
+                version: *rv,
+            },
+            Action::ReleasePod { pod, uid } => Request::Release {
+                pod: self.names.number(pod),
+                incarnation: self.names.read_uid(*uid).map_or(0, |(_, n)| n),
+            },
+            Action::WriteStatus(status) => Request::Status {
+                from: view.status,
+                to: Verdict::of(status).number(),
+                succeeded: status.succeeded as u16,
+                failed: status.failed as u16,
+                nodes: view.nodes,
+            },
+            // The template is accepted and the job has no time to live.
+            Action::CheckTemplate { .. } | Action::DeleteJob => return None,
+        })
+    }
+
+    fn store_content(&mut self, write: &SliceWrite) -> u32 {
+        let mut content = Content {
+            sealed: write.sealed,
+            ..Content::default()
+        };
+        for result in &write.results {
+            if result.node.starts_with(FILLER) {
+                content.filled += 1;
+                continue;
+            }
+            let Some(record) = Record::read(result) else {
+                continue;
+            };
+            let node = names::node_number(&record.node);
+            let interrupted = matches!(record.state, NodeState::Disrupted | NodeState::Unknown);
+            content.entries.push(Entry {
+                node,
+                generation: names::generation(node, record.node_uid),
+                attempt: record.attempt as u8,
+                state: record.state,
+                pod: self.names.number(&record.pod),
+                pod_uid: record.pod_uid.and_then(|uid| self.names.read_uid(uid)),
+                lost: &*record.reason == carillon_api::condition::results::NODE_LOST,
+                finished: record
+                    .finished
+                    .filter(|_| interrupted)
+                    .map(names::seconds),
+            });
+        }
+        self.contents.number(content)
+    }
+}
