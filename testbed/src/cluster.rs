@@ -647,7 +647,7 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
         .map_err(|error| anyhow!("writing {}: {error}", path.display()))
 }
 
-fn random_hex(bytes: usize) -> Result<String> {
+pub(crate) fn random_hex(bytes: usize) -> Result<String> {
     let mut buffer = vec![0; bytes];
     File::open("/dev/urandom")?.read_exact(&mut buffer)?;
     Ok(tools::hex(&buffer))

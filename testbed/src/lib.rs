@@ -14,6 +14,7 @@ mod components;
 pub mod fate;
 pub mod http;
 mod kubeconfig;
+mod kubelet;
 mod kwok;
 mod nodes;
 pub mod persistent;
