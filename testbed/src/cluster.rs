@@ -635,7 +635,7 @@ fn succeeded(command: &Command, output: Output) -> Result<String> {
     )
 }
 
-fn write_secret(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options()
         .write(true)
