@@ -8,4 +8,5 @@ mod chart;
 mod exactly_once;
 mod examples;
 mod prometheus;
+mod proof;
 mod stored_before_rules;
