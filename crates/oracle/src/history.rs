@@ -54,3 +54,13 @@ pub struct Request {
     /// Body of the request, where it is known.
     pub body: Option<Value>,
 }
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{} {}", self.resource, self.name)
+        } else {
+            write!(f, "{} {}/{}", self.resource, self.namespace, self.name)
+        }
+    }
+}

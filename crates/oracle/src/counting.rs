@@ -1,0 +1,383 @@
+//! S4 and L4: every outcome is counted exactly once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::history::{History, Step};
+use crate::invariant::Invariant::S4;
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, JOBS, PODS, Record, SLICES, number};
+use crate::world::{Job, World, record_changes};
+
+/// S4. For every job:
+/// - a record that is final never changes and never goes while its job exists, unless somebody else
+///   edits the slice;
+/// - an attempt has one record: one for each pod name, and one for each (node name, attempt);
+/// - a Succeeded record names the uid of a pod that was Succeeded at some revision before; a Failed
+///   one with a uid that of a pod that had ended, or that somebody had deleted;
+/// - a status never says more than the records: `succeeded` is at most the number of nodes whose
+///   last record is Succeeded, `failed` at most the number of nodes with a Failed record;
+/// - `succeeded` and `disrupted` never fall, nor does `failed` where `backoffLimitPerNode` is 0;
+/// - a status that says Complete or Failed says exactly what the records say, none of which is still
+///   Started, and each pod that succeeded of its own accord has a Succeeded record.
+///
+/// A job whose status or slices were edited by others is not judged from there on.
+pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut world = World::new(assumptions);
+    let mut pods = Outcomes::default();
+    let mut edited: HashSet<&str> = HashSet::new();
+    for step in &history.steps {
+        let object = step.new.as_deref().or(step.old.as_deref());
+        match (&*step.key.resource, object) {
+            (PODS, _) => pods.remember(step),
+            (SLICES, Some(slice)) => {
+                let uid = object::job_of(slice).unwrap_or_default();
+                if assumptions.others(step) {
+                    // Garbage collection takes the slices of a job that is gone.
+                    if world.jobs.get(uid).is_some_and(Job::is_alive) {
+                        edited.insert(uid);
+                    }
+                } else if !edited.contains(uid)
+                    && let Some(job) = world.jobs.get(uid).filter(|job| job.gone.is_none())
+                {
+                    records_stay(&mut checked, job, &pods, step)?;
+                }
+            }
+            (JOBS, Some(object)) if assumptions.others(step) => {
+                let status = |object: Option<&'_ Value>| object.map(|job| job["status"].clone());
+                let removed = step.new.is_none();
+                if !removed
+                    && status(step.old.as_deref()).is_some_and(|old| old != object["status"])
+                {
+                    edited.insert(object::uid(object));
+                }
+            }
+            _ => {}
+        }
+        world.apply(step);
+        if &*step.key.resource == JOBS
+            && let Some(job) = step.new.as_deref()
+            && !assumptions.others(step)
+            && !edited.contains(object::uid(job))
+            && step
+                .old
+                .as_deref()
+                .is_none_or(|old| old["status"] != job["status"])
+        {
+            status_says_what_is_recorded(&mut checked, &world, &pods, step, job)?;
+        }
+    }
+    Ok(checked)
+}
+
+/// What pods were seen to do.
+#[derive(Default)]
+pub(crate) struct Outcomes<'h> {
+    /// Uids of pods that had ended, or that somebody had deleted.
+    over: HashSet<&'h str>,
+    /// Uids of pods that were Succeeded at some time.
+    succeeded: HashSet<&'h str>,
+    /// By job: name and uid of the pods that succeeded without being told to stop, as their first end.
+    by_themselves: HashMap<&'h str, BTreeMap<&'h str, &'h str>>,
+}
+
+impl<'h> Outcomes<'h> {
+    pub(crate) fn remember(&mut self, step: &'h Step) {
+        let Some(pod) = step.new.as_deref() else {
+            return;
+        };
+        let uid = object::uid(pod);
+        if object::has_ended(pod) || object::is_deleting(pod) {
+            self.over.insert(uid);
+        }
+        if object::phase(pod) != "Succeeded" {
+            return;
+        }
+        self.succeeded.insert(uid);
+        let before = step.old.as_deref();
+        let first = !before.is_some_and(|old| object::has_ended(old) || object::is_deleting(old));
+        if let Some(job) = object::job_of(pod).filter(|_| first) {
+            let pods = self.by_themselves.entry(job).or_default();
+            pods.insert(object::name(pod), uid);
+        }
+    }
+}
+
+fn records_stay(
+    checked: &mut Checked,
+    job: &Job<'_>,
+    pods: &Outcomes<'_>,
+    step: &Step,
+) -> Result<(), Box<Violation>> {
+    for change in record_changes(step) {
+        let bad = |what: String| Violation::at(S4, step, what);
+        if let Some(old) = change.old.filter(|old| old.is_final()) {
+            checked.require(change.new == Some(old), || {
+                let now = change
+                    .new
+                    .map_or("nothing".to_owned(), |new| new.0.to_string());
+                bad(format!("the final record {} became {now}", old.0))
+            })?;
+        }
+        let Some(record) = change.new else { continue };
+        if change.old.is_none() {
+            let known = job.records.get(record.pod()).copied();
+            let same = |other: &&Record<'_>| {
+                (other.node(), other.attempt()) == (record.node(), record.attempt())
+            };
+            let twin = known.or_else(|| job.records.values().find(same).copied());
+            checked.require(twin.is_none(), || {
+                let twin = twin.map_or(String::new(), |twin| twin.0.to_string());
+                bad(format!("attempt {} has another record: {twin}", record.0))
+            })?;
+        }
+        let (state, uid) = (record.state(), record.pod_uid());
+        let backed = match state {
+            "Succeeded" => pods.succeeded.contains(uid),
+            "Failed" => uid.is_empty() || pods.over.contains(uid),
+            _ => true,
+        };
+        checked.require(backed, || {
+            bad(format!(
+                "no pod with uid {uid:?} had such an end: {}",
+                record.0
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// What the records of a job add up to.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Nodes whose last record is Succeeded.
+    pub(crate) succeeded: i64,
+    /// Nodes whose last record is Failed.
+    pub(crate) failed: i64,
+    /// Nodes with a Failed record.
+    pub(crate) ever_failed: i64,
+    /// Records that are Disrupted or Unknown.
+    pub(crate) interrupted: i64,
+}
+
+impl Tally {
+    pub(crate) fn of(job: &Job<'_>) -> Self {
+        let mut tally = Self::default();
+        let mut latest: HashMap<(&str, &str), Record<'_>> = HashMap::new();
+        let mut failed = BTreeSet::new();
+        for record in job.records.values().copied() {
+            let node = (record.node(), record.node_uid());
+            tally.interrupted += i64::from(record.is_interrupted());
+            if record.state() == "Failed" {
+                failed.insert(node);
+            }
+            let last = latest.entry(node).or_insert(record);
+            if last.attempt() <= record.attempt() {
+                *last = record;
+            }
+        }
+        let in_state = |state| latest.values().filter(|r| r.state() == state).count() as i64;
+        tally.succeeded = in_state("Succeeded");
+        tally.failed = in_state("Failed");
+        tally.ever_failed = failed.len() as i64;
+        tally
+    }
+}
+
+fn status_says_what_is_recorded(
+    checked: &mut Checked,
+    world: &World<'_>,
+    pods: &Outcomes<'_>,
+    step: &Step,
+    object: &Value,
+) -> Result<(), Box<Violation>> {
+    let Some(job) = world.jobs.get(object::uid(object)) else {
+        return Ok(());
+    };
+    let says = |object: &Value, field| number(object, &["status", field]);
+    let bad = |what: String| Violation::at(S4, step, what);
+    let tally = Tally::of(job);
+    let (succeeded, failed) = (says(object, "succeeded"), says(object, "failed"));
+    let within = succeeded <= tally.succeeded && failed <= tally.ever_failed;
+    checked.require(within, || {
+        bad(format!(
+            "the status says {succeeded} succeeded and {failed} failed, the records {tally:?}"
+        ))
+    })?;
+    for field in ["succeeded", "failed", "disrupted"] {
+        let may_fall = field == "failed" && number(object, &["spec", "backoffLimitPerNode"]) > 0;
+        let before = step.old.as_deref().map_or(0, |old| says(old, field));
+        checked.require(may_fall || before <= says(object, field), || {
+            bad(format!(
+                "{field} fell from {before} to {}",
+                says(object, field)
+            ))
+        })?;
+    }
+    let was_terminal = step.old.as_deref().is_some_and(object::is_terminal);
+    if was_terminal || !object::is_terminal(object) {
+        return Ok(());
+    }
+    checked.require((succeeded, failed) == (tally.succeeded, tally.failed), || {
+        bad(format!(
+            "the job has ended and says {succeeded} succeeded and {failed} failed, the records {tally:?}"
+        ))
+    })?;
+    let open = job.records.values().find(|record| !record.is_final());
+    checked.require(open.is_none(), || {
+        let open = open.map_or(String::new(), |record| record.0.to_string());
+        bad(format!(
+            "the job has ended with an attempt under way: {open}"
+        ))
+    })?;
+    let uid = object::uid(object);
+    for (name, pod) in pods.by_themselves.get(uid).into_iter().flatten() {
+        // The pod of an attempt that was given up before is not counted.
+        let record = job
+            .records
+            .get(name)
+            .filter(|record| !record.pod_uid().is_empty());
+        let lost = record.is_some_and(|record| {
+            record.pod_uid() == *pod && record.state() != "Succeeded" && record.state() != "Unknown"
+        });
+        checked.require(!lost, || {
+            let record = record.map_or(String::new(), |record| record.0.to_string());
+            bad(format!(
+                "pod {name} ({pod}) succeeded and is recorded as {record}"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn ran(phase: &str, spec: Value) -> Scene {
+        let scene = Scene::new().node("n1").node("n2").job(spec);
+        scene.reserve("n1", 1).create("n1", 1).phase("n1", 1, phase)
+    }
+
+    fn succeeded() -> Scene {
+        ran("Succeeded", json!({})).ended("n1", 1, "Succeeded", "")
+    }
+
+    #[test]
+    fn a_clean_run_is_counted_once() {
+        holds(S4, &Scene::good(), &strict());
+        let failed = ran("Failed", json!({})).ended("n1", 1, "Failed", "NonZeroExitCode");
+        let failed = failed.counts(0, 1).seal().end("Failed", "NodeFailed", 0, 1);
+        holds(S4, &failed, &strict());
+    }
+
+    #[test]
+    fn a_status_that_says_more_than_the_records_is_found() {
+        let early = ran("Succeeded", json!({})).counts(1, 0);
+        breaks(S4, &early, &strict(), "the status says 1 succeeded");
+        let wrong = succeeded().counts(0, 1);
+        breaks(S4, &wrong, &strict(), "1 failed");
+    }
+
+    #[test]
+    fn a_final_record_neither_changes_nor_goes() {
+        let changed = succeeded().record("n1", 1, |record| record["state"] = json!("Failed"));
+        breaks(S4, &changed, &strict(), "the final record");
+        let gone = succeeded().slice(|slice| slice["results"] = json!([]));
+        breaks(S4, &gone, &strict(), "became nothing");
+    }
+
+    #[test]
+    fn an_attempt_with_two_records_is_found() {
+        let twice = Scene::new().node("n1").job(json!({})).reserve("n1", 1);
+        let twice = twice.slice(|slice| {
+            let mut twin = slice["results"][0].clone();
+            twin["pod"] = json!("fix-other");
+            slice["results"].as_array_mut().unwrap().push(twin);
+        });
+        breaks(S4, &twice, &strict(), "has another record");
+    }
+
+    #[test]
+    fn an_outcome_without_a_pod_that_had_it_is_found() {
+        let running = ran("Running", json!({}));
+        breaks(
+            S4,
+            &running.clone().ended("n1", 1, "Succeeded", ""),
+            &strict(),
+            "no pod with uid",
+        );
+        breaks(
+            S4,
+            &running.ended("n1", 1, "Failed", "X"),
+            &strict(),
+            "no pod with uid",
+        );
+        let flipped = ran("Succeeded", json!({})).phase("n1", 1, "Failed");
+        holds(S4, &flipped.ended("n1", 1, "Succeeded", ""), &strict());
+    }
+
+    #[test]
+    fn counters_do_not_fall() {
+        let fell = succeeded().counts(1, 0).counts(0, 0);
+        breaks(S4, &fell, &strict(), "succeeded fell from 1 to 0");
+        let failed = |spec| {
+            ran("Failed", spec)
+                .ended("n1", 1, "Failed", "X")
+                .counts(0, 1)
+        };
+        let retried = |spec| failed(spec).counts(0, 0);
+        breaks(S4, &retried(json!({})), &strict(), "failed fell");
+        holds(S4, &retried(json!({"backoffLimitPerNode": 1})), &strict());
+    }
+
+    #[test]
+    fn at_the_end_the_status_is_the_sum_of_the_records_and_all_are_final() {
+        let less = succeeded().seal().end("Complete", "AllNodesDone", 0, 0);
+        breaks(
+            S4,
+            &less,
+            &strict(),
+            "the job has ended and says 0 succeeded",
+        );
+        let open = succeeded()
+            .reserve("n2", 1)
+            .seal()
+            .end("Complete", "AllNodesDone", 1, 0);
+        breaks(S4, &open, &strict(), "attempt under way");
+    }
+
+    #[test]
+    fn a_pod_that_succeeded_of_its_own_accord_is_not_recorded_as_something_else() {
+        let lost = ran("Succeeded", json!({}))
+            .ended("n1", 1, "Failed", "X")
+            .seal();
+        let lost = lost.end("Failed", "NodeFailed", 0, 1);
+        breaks(S4, &lost, &strict(), "succeeded and is recorded as");
+        let told = ran("Running", json!({})).delete_pod("kubectl", "n1", 1);
+        let told = told
+            .phase("n1", 1, "Succeeded")
+            .ended("n1", 1, "Failed", "StoppedByFailure");
+        holds(
+            S4,
+            &told.seal().end("Failed", "NodeFailed", 0, 1),
+            &strict(),
+        );
+    }
+
+    #[test]
+    fn what_others_edited_is_not_held_against_us() {
+        let edited = succeeded().by("kubectl", "patch").slice(|slice| {
+            slice["results"] = json!([]);
+        });
+        holds(S4, &edited.counts(0, 0), &strict());
+    }
+}

@@ -1,0 +1,219 @@
+//! Reading plain JSON objects, as the store holds them.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// API group of the kinds that are judged.
+pub(crate) const GROUP: &str = "carillon.dev";
+/// The finalizer that keeps a pod until its outcome is stored.
+pub(crate) const FINALIZER: &str = "carillon.dev/result-tracking";
+/// Resource of BroadcastJobs.
+pub(crate) const JOBS: &str = "broadcastjobs.carillon.dev";
+/// Resource of the results.
+pub(crate) const SLICES: &str = "noderesultslices.carillon.dev";
+/// Resource of pods.
+pub(crate) const PODS: &str = "pods";
+/// Resource of nodes.
+pub(crate) const NODES: &str = "nodes";
+/// Resource of leases.
+pub(crate) const LEASES: &str = "leases.coordination.k8s.io";
+/// Resources of events, as stored and as asked for.
+pub(crate) const EVENTS: [&str; 2] = ["events", "events.events.k8s.io"];
+
+/// The value at `path`.
+pub(crate) fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, key| value.get(key))
+}
+
+/// The text at `path`; empty when there is none.
+pub(crate) fn text<'v>(value: &'v Value, path: &[&str]) -> &'v str {
+    at(value, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list at `path`; empty when there is none.
+pub(crate) fn list<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
+    at(value, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The number at `path`; 0 when there is none.
+pub(crate) fn number(value: &Value, path: &[&str]) -> i64 {
+    at(value, path).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// The time at `path`.
+pub(crate) fn time(value: &Value, path: &[&str]) -> Option<Timestamp> {
+    text(value, path).parse().ok()
+}
+
+/// `metadata.uid`.
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, &["metadata", "uid"])
+}
+
+/// `metadata.name`.
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"])
+}
+
+/// Whether somebody has deleted the object.
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    at(object, &["metadata", "deletionTimestamp"]).is_some()
+}
+
+/// The owner that controls the object.
+pub(crate) fn controller(object: &Value) -> Option<&Value> {
+    list(object, &["metadata", "ownerReferences"])
+        .iter()
+        .find(|owner| owner["controller"] == true)
+}
+
+/// Uid of the BroadcastJob that controls the object.
+pub(crate) fn job_of(object: &Value) -> Option<&str> {
+    let owner = controller(object)?;
+    let group = text(owner, &["apiVersion"]).split('/').next();
+    (text(owner, &["kind"]) == "BroadcastJob" && group == Some(GROUP))
+        .then(|| text(owner, &["uid"]))
+}
+
+/// Whether a pod carries our finalizer.
+pub(crate) fn is_tracked(pod: &Value) -> bool {
+    list(pod, &["metadata", "finalizers"])
+        .iter()
+        .any(|finalizer| finalizer == FINALIZER)
+}
+
+/// `status.phase`.
+pub(crate) fn phase(pod: &Value) -> &str {
+    text(pod, &["status", "phase"])
+}
+
+/// Whether a pod has ended: it takes no place any more.
+pub(crate) fn has_ended(pod: &Value) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether a pod is bound to a node, so that its containers may have run.
+pub(crate) fn is_bound(pod: &Value) -> bool {
+    !text(pod, &["spec", "nodeName"]).is_empty()
+}
+
+/// The terms of required node affinity.
+pub(crate) const REQUIRED_TERMS: [&str; 5] = [
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+];
+
+/// Name of the node a pod is for: the one it is bound to, else the one its affinity names.
+pub(crate) fn node_of(pod: &Value) -> &str {
+    if is_bound(pod) {
+        return text(pod, &["spec", "nodeName"]);
+    }
+    list(pod, &REQUIRED_TERMS)
+        .iter()
+        .flat_map(|term| list(term, &["matchFields"]))
+        .filter(|field| field["key"] == "metadata.name")
+        .find_map(|field| list(field, &["values"]).first()?.as_str())
+        .unwrap_or_default()
+}
+
+/// Restarts of all containers and init containers of a pod, sidecars left out.
+pub(crate) fn restarts(pod: &Value) -> i64 {
+    let is_sidecar = |name: &Value| {
+        list(pod, &["spec", "initContainers"])
+            .iter()
+            .any(|container| container["name"] == *name && container["restartPolicy"] == "Always")
+    };
+    ["containerStatuses", "initContainerStatuses"]
+        .iter()
+        .flat_map(|field| list(pod, &["status", field]))
+        .filter(|status| !is_sidecar(&status["name"]))
+        .map(|status| number(status, &["restartCount"]))
+        .sum()
+}
+
+/// Whether the cluster ended a pod: eviction, preemption, node shutdown, pod garbage collection.
+pub(crate) fn is_disrupted(pod: &Value) -> bool {
+    is_true(pod, "DisruptionTarget")
+        || matches!(
+            text(pod, &["status", "reason"]),
+            "Evicted" | "NodeShutdown" | "Terminated" | "NodeLost" | "Preempting"
+        )
+}
+
+/// A condition of an object's status.
+pub(crate) fn condition<'v>(object: &'v Value, type_: &str) -> Option<&'v Value> {
+    list(object, &["status", "conditions"])
+        .iter()
+        .find(|condition| condition["type"] == type_)
+}
+
+/// Whether a condition is True.
+pub(crate) fn is_true(object: &Value, type_: &str) -> bool {
+    condition(object, type_).is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Whether a job is Complete or Failed.
+pub(crate) fn is_terminal(job: &Value) -> bool {
+    is_true(job, "Complete") || is_true(job, "Failed")
+}
+
+/// One attempt, as an entry of a slice has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Record<'h>(pub(crate) &'h Value);
+
+impl<'h> Record<'h> {
+    /// Name of the node.
+    pub(crate) fn node(self) -> &'h str {
+        text(self.0, &["node"])
+    }
+
+    /// Uid of the node object.
+    pub(crate) fn node_uid(self) -> &'h str {
+        text(self.0, &["nodeUID"])
+    }
+
+    /// 1 for the first.
+    pub(crate) fn attempt(self) -> i64 {
+        number(self.0, &["attempt"])
+    }
+
+    /// Started, or one of the final states.
+    pub(crate) fn state(self) -> &'h str {
+        text(self.0, &["state"])
+    }
+
+    /// Name of the pod.
+    pub(crate) fn pod(self) -> &'h str {
+        text(self.0, &["pod"])
+    }
+
+    /// Uid of the pod; empty until it was seen.
+    pub(crate) fn pod_uid(self) -> &'h str {
+        text(self.0, &["podUID"])
+    }
+
+    /// Why.
+    pub(crate) fn reason(self) -> &'h str {
+        text(self.0, &["reason"])
+    }
+
+    /// Whether the attempt is over.
+    pub(crate) fn is_final(self) -> bool {
+        self.state() != "Started"
+    }
+
+    /// Whether the node may be tried again because the attempt said nothing about the work.
+    pub(crate) fn is_interrupted(self) -> bool {
+        matches!(self.state(), "Disrupted" | "Unknown")
+    }
+
+    /// Reserved: the pod is about to be created.
+    pub(crate) fn is_reservation(self) -> bool {
+        !self.is_final() && self.pod_uid().is_empty()
+    }
+}

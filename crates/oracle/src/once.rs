@@ -1,0 +1,360 @@
+//! S1 and S2: one pod at a time on a node, and none after its work is done.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::history::{History, Step};
+use crate::invariant::Invariant::{S1, S2};
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, PODS, number, text};
+use crate::world::World;
+
+/// S1. At every revision, for each job (by uid) and each node (by name): at most one pod that the
+/// job controls, that is for that node (`spec.nodeName`, or else the required node affinity on
+/// `metadata.name`), and whose phase is not Succeeded or Failed. A pod that is being deleted still
+/// counts. Pods that are known to be made by somebody else do not.
+pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut there: HashMap<(&str, &str), BTreeSet<&str>> = HashMap::new();
+    let mut foreign: HashSet<&str> = HashSet::new();
+    for step in of_pods(history) {
+        for (pod, exists) in [(&step.old, false), (&step.new, true)] {
+            let Some(pod) = pod.as_deref() else { continue };
+            let Some(job) = object::job_of(pod) else {
+                continue;
+            };
+            if exists && step.old.is_none() && assumptions.others(step) {
+                foreign.insert(object::uid(pod));
+            }
+            let node = object::node_of(pod);
+            let pods = there.entry((job, node)).or_default();
+            pods.remove(object::uid(pod));
+            if !exists || object::has_ended(pod) || foreign.contains(object::uid(pod)) {
+                continue;
+            }
+            pods.insert(object::uid(pod));
+            checked.require(pods.len() <= 1, || {
+                let what = format!(
+                    "job {job} has {} pods on node {node:?} that have not ended: {pods:?}",
+                    pods.len()
+                );
+                Violation::at(S1, step, what)
+            })?;
+        }
+    }
+    Ok(checked)
+}
+
+/// S2. At every creation of a pod of a job:
+/// - no earlier pod of the job on that node (by uid of the node, as reserved) has succeeded. A
+///   success counts if nobody had deleted the pod before it ended, or if it is recorded as one: a
+///   pod that was told to stop has not done its work (decision 0011);
+/// - the job has had no other pod of that name, which is to say that an attempt has one pod. Exempt:
+///   somebody else took our finalizer from the earlier one;
+/// - with `execution: AtMostOnce`: no earlier pod of the job was bound to that node, since it may
+///   have run;
+/// - no more records of that node are Failed than `backoffLimitPerNode` (default 0).
+pub fn run_once(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut world = World::new(assumptions);
+    let mut past = Past::default();
+    for step in &history.steps {
+        if let Some((job, pod)) = world.created_pod(step) {
+            past.judge_creation(&world, &mut checked, (job, pod), step)?;
+        }
+        world.apply(step);
+        past.remember(&world, assumptions, step);
+    }
+    Ok(checked)
+}
+
+/// What earlier pods have done.
+#[derive(Default)]
+struct Past<'h> {
+    /// By job and uid of the node: the pod that succeeded.
+    done: HashMap<(&'h str, &'h str), &'h str>,
+    /// By job and uid of the node: a pod that was bound.
+    ran: HashMap<(&'h str, &'h str), &'h str>,
+    /// By job and uid of the node: names of the attempts that failed.
+    failed: HashMap<(&'h str, &'h str), BTreeSet<&'h str>>,
+    /// By job and name: uid of the pod.
+    pods: HashMap<(&'h str, &'h str), &'h str>,
+    /// By uid of the pod: uid of the node it is for.
+    node: HashMap<&'h str, &'h str>,
+    /// Pods from which somebody else took the finalizer.
+    stripped: HashSet<&'h str>,
+}
+
+impl<'h> Past<'h> {
+    fn judge_creation(
+        &mut self,
+        world: &World<'h>,
+        checked: &mut Checked,
+        (job, pod): (&'h str, &'h Value),
+        step: &'h Step,
+    ) -> Result<(), Box<Violation>> {
+        let (name, uid) = (object::name(pod), object::uid(pod));
+        let node = world.node_uid(job, pod);
+        let bad = |what: String| Violation::at(S2, step, what);
+        if let Some(earlier) = self.pods.insert((job, name), uid) {
+            checked.require(self.stripped.contains(earlier), || {
+                bad(format!(
+                    "pod {name} of job {job} was there before, with uid {earlier}: one attempt has two pods"
+                ))
+            })?;
+        }
+        self.node.insert(uid, node);
+        let Some(spec) = world.jobs.get(job).map(|job| &job.last["spec"]) else {
+            return Ok(());
+        };
+        let done = self.done.get(&(job, node));
+        checked.require(done.is_none(), || {
+            bad(format!(
+                "pod {name} is for node {} ({node}), where pod {} of the same job has succeeded",
+                object::node_of(pod),
+                done.unwrap_or(&""),
+            ))
+        })?;
+        if text(spec, &["execution"]) == "AtMostOnce" {
+            let ran = self.ran.get(&(job, node));
+            checked.require(ran.is_none(), || {
+                bad(format!(
+                    "pod {name} is for node {} ({node}), where pod {} may have run, and execution is AtMostOnce",
+                    object::node_of(pod),
+                    ran.unwrap_or(&""),
+                ))
+            })?;
+        }
+        let failed = self.failed.get(&(job, node)).map_or(0, BTreeSet::len);
+        let most = number(spec, &["backoffLimitPerNode"]).max(0) as usize;
+        checked.require(failed <= most, || {
+            bad(format!(
+                "pod {name} is for node {} ({node}), which has failed {failed} times; it may be tried again {most} times",
+                object::node_of(pod),
+            ))
+        })
+    }
+
+    fn remember(&mut self, world: &World<'h>, assumptions: &Assumptions, step: &'h Step) {
+        match &*step.key.resource {
+            PODS => self.remember_pod(assumptions, step),
+            object::SLICES => {
+                let Some(job) = step.new.as_deref().and_then(object::job_of) else {
+                    return;
+                };
+                if !world.jobs.contains_key(job) {
+                    return;
+                }
+                let changes = crate::world::record_changes(step);
+                for record in changes.iter().filter_map(|change| change.new) {
+                    let node = (job, record.node_uid());
+                    match record.state() {
+                        "Succeeded" => {
+                            self.done.insert(node, record.pod());
+                        }
+                        "Failed" => {
+                            self.failed.entry(node).or_default().insert(record.pod());
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn remember_pod(&mut self, assumptions: &Assumptions, step: &'h Step) {
+        if let Some(old) = step.old.as_deref()
+            && object::is_tracked(old)
+            && !step.new.as_deref().is_some_and(object::is_tracked)
+            && assumptions.others(step)
+        {
+            self.stripped.insert(object::uid(old));
+        }
+        let Some(pod) = step.new.as_deref() else {
+            return;
+        };
+        let Some(job) = object::job_of(pod) else {
+            return;
+        };
+        // Pods of others are not there.
+        let Some(node) = self.node.get(object::uid(pod)) else {
+            return;
+        };
+        if object::is_bound(pod) {
+            self.ran.insert((job, node), object::name(pod));
+        }
+        let before = step.old.as_deref();
+        let told_to_stop = before.is_some_and(object::is_deleting);
+        let ended_before = before.is_some_and(object::has_ended);
+        if object::phase(pod) == "Succeeded" && !ended_before && !told_to_stop {
+            self.done.insert((job, node), object::name(pod));
+        }
+    }
+}
+
+fn of_pods(history: &History) -> impl Iterator<Item = &Step> {
+    let steps = history.steps.iter();
+    steps.filter(|step| &*step.key.resource == PODS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, pod_name};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn start() -> Scene {
+        Scene::new().node("n1").job(json!({}))
+    }
+
+    #[test]
+    fn a_second_pod_may_follow_on_a_node_when_the_first_has_ended() {
+        let interrupted = start()
+            .reserve("n1", 1)
+            .create("n1", 1)
+            .bind("n1", 1)
+            .delete_pod("kubectl", "n1", 1)
+            .phase("n1", 1, "Failed")
+            .ended("n1", 1, "Disrupted", "PodDeleted")
+            .release("n1", 1)
+            .succeed("n1", 2);
+        holds(S1, &interrupted, &strict());
+        holds(S2, &interrupted, &strict());
+        holds(S1, &Scene::good(), &strict());
+        holds(S2, &Scene::good(), &strict());
+    }
+
+    #[test]
+    fn a_terminating_pod_still_is_one_on_its_node() {
+        let scene = start()
+            .reserve("n1", 1)
+            .create("n1", 1)
+            .delete_pod("kubectl", "n1", 1)
+            .create("n1", 2);
+        breaks(S1, &scene, &strict(), "2 pods on node \"n1\"");
+    }
+
+    #[test]
+    fn a_pod_that_somebody_else_made_does_not_count() {
+        let scene = start().create("n1", 1);
+        let foreign = scene.pod("n1", 9);
+        let name = pod_name("n1", 9);
+        let scene = scene.step("kubectl", "create", (PODS, &name), Some(foreign), None);
+        holds(S1, &scene, &strict());
+        let unknown = start().create("n1", 1).create("n1", 9).nobody();
+        breaks(S1, &unknown, &strict(), "2 pods");
+    }
+
+    #[test]
+    fn a_pod_bound_elsewhere_counts_where_it_is_bound() {
+        let scene = start().node("n2").create("n1", 1).create("n2", 1);
+        let name = pod_name("n2", 1);
+        let scene = scene.edit("scheduler", (PODS, &name), |pod| {
+            pod["spec"]["nodeName"] = json!("n1");
+        });
+        breaks(S1, &scene, &strict(), "2 pods on node \"n1\"");
+    }
+
+    #[test]
+    fn a_node_that_is_done_gets_no_further_pod() {
+        let scene = start().succeed("n1", 1).reserve("n1", 2).create("n1", 2);
+        breaks(
+            S2,
+            &scene,
+            &strict(),
+            "pod fix-n1-1 of the same job has succeeded",
+        );
+        // The success was seen in the store, though it was never recorded.
+        let unrecorded = start()
+            .reserve("n1", 1)
+            .create("n1", 1)
+            .phase("n1", 1, "Succeeded")
+            .reserve("n1", 2)
+            .create("n1", 2);
+        breaks(S2, &unrecorded, &strict(), "has succeeded");
+    }
+
+    #[test]
+    fn a_success_after_the_order_to_stop_does_not_count_unless_it_is_recorded() {
+        let stopped = start()
+            .reserve("n1", 1)
+            .create("n1", 1)
+            .delete_pod("kubectl", "n1", 1)
+            .phase("n1", 1, "Succeeded");
+        let again = stopped.clone().ended("n1", 1, "Disrupted", "PodDeleted");
+        holds(S2, &again.reserve("n1", 2).create("n1", 2), &strict());
+        let counted = stopped.ended("n1", 1, "Succeeded", "");
+        let counted = counted.reserve("n1", 2).create("n1", 2);
+        breaks(S2, &counted, &strict(), "has succeeded");
+    }
+
+    #[test]
+    fn a_machine_that_was_replaced_is_served_again() {
+        let scene = start()
+            .succeed("n1", 1)
+            .remove("kubectl", (object::NODES, "n1"))
+            .node_with_uid("n1", "another")
+            .succeed("n1", 2);
+        holds(S2, &scene, &strict());
+    }
+
+    #[test]
+    fn an_attempt_has_one_pod_unless_its_finalizer_was_stripped() {
+        let made_again = |scene: Scene| {
+            let mut pod = scene.pod("n1", 1);
+            pod["metadata"]["uid"] = json!("second");
+            scene.create_pod(pod)
+        };
+        let created = start().reserve("n1", 1).create("n1", 1);
+        let name = pod_name("n1", 1);
+        let ours = made_again(created.clone().remove("carillon", (PODS, &name)));
+        breaks(S2, &ours, &strict(), "one attempt has two pods");
+        let theirs = made_again(created.remove("kubectl", (PODS, &name)));
+        holds(S2, &theirs, &strict());
+    }
+
+    #[test]
+    fn at_most_once_leaves_a_node_alone_where_a_pod_may_have_run() {
+        let start = Scene::new()
+            .node("n1")
+            .job(json!({"execution": "AtMostOnce"}));
+        let unbound = start
+            .reserve("n1", 1)
+            .create("n1", 1)
+            .delete_pod("carillon", "n1", 1)
+            .ended("n1", 1, "Disrupted", "Withdrawn");
+        holds(
+            S2,
+            &unbound.clone().reserve("n1", 2).create("n1", 2),
+            &strict(),
+        );
+        let bound = unbound.reserve("n1", 2).create("n1", 2).bind("n1", 2);
+        let bound = bound.reserve("n1", 3).create("n1", 3);
+        breaks(S2, &bound, &strict(), "pod fix-n1-2 may have run");
+    }
+
+    #[test]
+    fn a_failed_node_is_tried_again_as_often_as_allowed() {
+        let failed_twice = |limit: i64| {
+            let mut scene = Scene::new()
+                .node("n1")
+                .job(json!({"backoffLimitPerNode": limit}));
+            for attempt in 1..3 {
+                scene = scene
+                    .reserve("n1", attempt)
+                    .create("n1", attempt)
+                    .phase("n1", attempt, "Failed")
+                    .ended("n1", attempt, "Failed", "NonZeroExitCode");
+            }
+            scene.reserve("n1", 3).create("n1", 3)
+        };
+        holds(S2, &failed_twice(2), &strict());
+        breaks(S2, &failed_twice(1), &strict(), "has failed 2 times");
+    }
+}

@@ -1,0 +1,249 @@
+//! S3: no more pods at a time than allowed.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::desired::Desired;
+use crate::history::{History, Step};
+use crate::invariant::Invariant::S3;
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, SLICES};
+use crate::world::{World, record_changes};
+
+/// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
+/// being deleted still does), and the reservations whose pod does not exist yet. Exempt: pods whose
+/// attempt is recorded as NodeLost.
+/// - At every reservation that is appended: no more take a place than `spec.parallelism` allows.
+/// - At every creation of a pod: the pod was reserved before, and no more take a place than
+///   `spec.parallelism` allowed at some time since its reservation. A promise is kept after
+///   `parallelism` was lowered.
+///
+/// What is allowed is the largest value of the window that an instance may still see. Percentages
+/// are of the nodes that have a record or are eligible, rounded up.
+pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut world = World::new(assumptions);
+    let mut bounds: HashMap<&str, Bounds<'_>> = HashMap::new();
+    let mut reserved: HashMap<(&str, &str), (u64, Timestamp)> = HashMap::new();
+    for step in &history.steps {
+        let created = world.created_pod(step);
+        world.apply(step);
+        for uid in world.concerned(step) {
+            bounds.entry(uid).or_default().follow(&world, uid, step);
+        }
+        if let Some((job, pod)) = created {
+            let name = object::name(pod);
+            let since = reserved.get(&(job, name));
+            checked.require(since.is_some(), || {
+                let what = format!("pod {name} of job {job} was created without a reservation");
+                Violation::at(S3, step, what)
+            })?;
+            let most = |bounds: &Bounds<'_>| bounds.most(assumptions, step, since);
+            room(&world, &mut checked, step, job, bounds.get(job).map(most))?;
+        }
+        if &*step.key.resource != SLICES || assumptions.others(step) {
+            continue;
+        }
+        let Some(job) = step.new.as_deref().and_then(object::job_of) else {
+            continue;
+        };
+        let mut appended = false;
+        for change in record_changes(step) {
+            if let (None, Some(record)) = (change.old, change.new) {
+                reserved.insert((job, record.pod()), (step.rev, step.at));
+                appended = true;
+            }
+        }
+        if appended {
+            let most = |bounds: &Bounds<'_>| bounds.most(assumptions, step, None);
+            room(&world, &mut checked, step, job, bounds.get(job).map(most))?;
+        }
+    }
+    Ok(checked)
+}
+
+fn room(
+    world: &World<'_>,
+    checked: &mut Checked,
+    step: &Step,
+    uid: &str,
+    most: Option<usize>,
+) -> Result<(), Box<Violation>> {
+    let (Some(job), Some(most)) = (world.jobs.get(uid), most) else {
+        return Ok(());
+    };
+    checked.require(job.taking.len() <= most, || {
+        let what = format!(
+            "{} pods of job {} run or are promised, {most} may: {:?}",
+            job.taking.len(),
+            job.key,
+            job.taking
+        );
+        Violation::at(S3, step, what)
+    })
+}
+
+/// How many pods a job was allowed, over time.
+#[derive(Debug, Default)]
+struct Bounds<'h> {
+    desired: Desired<'h>,
+    /// Since when, and how many.
+    values: Vec<((u64, Timestamp), usize)>,
+}
+
+impl<'h> Bounds<'h> {
+    fn follow(&mut self, world: &World<'h>, uid: &str, step: &'h Step) {
+        let Some(job) = world.jobs.get(uid) else {
+            return;
+        };
+        self.desired.follow(world, uid, step);
+        let allowed = match &job.last["spec"]["parallelism"] {
+            Value::String(percent) => {
+                let percent: usize = percent.trim_end_matches('%').parse().unwrap_or(0);
+                (self.desired.count() * percent).div_ceil(100)
+            }
+            Value::Number(number) => number.as_u64().unwrap_or(0) as usize,
+            _ => usize::MAX,
+        };
+        if self.values.last().is_none_or(|(_, last)| *last != allowed) {
+            self.values.push(((step.rev, step.at), allowed));
+        }
+    }
+
+    /// The most that an instance acting now may take for allowed.
+    fn most(
+        &self,
+        assumptions: &Assumptions,
+        now: &Step,
+        since: Option<&(u64, Timestamp)>,
+    ) -> usize {
+        let mut most = 0;
+        for (from, allowed) in self.values.iter().rev() {
+            most = most.max(*allowed);
+            // Everybody has seen this value, so that none before it counts.
+            let known = !assumptions.may_see(now, *from);
+            if known && since.is_none_or(|since| from.0 <= since.0) {
+                break;
+            }
+        }
+        most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{JOBS, NODES};
+    use crate::scene::{Scene, breaks, holds};
+    use jiff::SignedDuration;
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn start(parallelism: &Value) -> Scene {
+        let nodes = Scene::new().node("n1").node("n2").node("n3");
+        nodes.job(json!({"parallelism": parallelism}))
+    }
+
+    fn lower(scene: Scene, parallelism: i64) -> Scene {
+        scene.edit("kubectl", (JOBS, "fix"), |job| {
+            job["spec"]["parallelism"] = json!(parallelism)
+        })
+    }
+
+    #[test]
+    fn a_place_is_free_when_the_pod_has_ended() {
+        let scene = start(&json!(1)).succeed("n1", 1).succeed("n2", 1);
+        holds(S3, &scene, &strict());
+        let without = Scene::new().node("n1").node("n2").job(json!({}));
+        holds(
+            S3,
+            &without.reserve("n1", 1).reserve("n2", 1).create("n1", 1),
+            &strict(),
+        );
+    }
+
+    #[test]
+    fn a_reservation_beyond_parallelism_is_found() {
+        let scene = start(&json!(1)).reserve("n1", 1).reserve("n2", 1);
+        breaks(S3, &scene, &strict(), "2 pods of job");
+    }
+
+    #[test]
+    fn a_terminating_pod_keeps_its_place_and_one_of_a_lost_node_does_not() {
+        let terminating = start(&json!(1))
+            .reserve("n1", 1)
+            .create("n1", 1)
+            .bind("n1", 1)
+            .delete_pod("kubectl", "n1", 1);
+        let told = terminating
+            .clone()
+            .ended("n1", 1, "Disrupted", "PodDeleted");
+        breaks(S3, &told.reserve("n2", 1), &strict(), "2 pods of job");
+        let lost = terminating.ended("n1", 1, "Unknown", "NodeLost");
+        holds(S3, &lost.reserve("n2", 1).create("n2", 1), &strict());
+    }
+
+    #[test]
+    fn a_pod_without_a_reservation_is_found() {
+        let scene = start(&json!(1)).create("n1", 1);
+        breaks(S3, &scene, &strict(), "without a reservation");
+    }
+
+    #[test]
+    fn a_promise_is_kept_after_parallelism_was_lowered_and_no_new_one_is_made() {
+        let lowered = lower(start(&json!(2)).reserve("n1", 1).reserve("n2", 1), 1);
+        let kept = lowered.create("n1", 1).create("n2", 1);
+        holds(S3, &kept, &strict());
+        breaks(S3, &kept.reserve("n3", 1), &strict(), "3 pods of job");
+    }
+
+    #[test]
+    fn a_late_pod_of_a_reservation_that_was_given_up_counts() {
+        let scene = start(&json!(1))
+            .reserve("n1", 1)
+            .record("n1", 1, |record| record["state"] = json!("Disrupted"))
+            .reserve("n2", 1)
+            .create("n1", 1);
+        breaks(S3, &scene, &strict(), "2 pods of job");
+    }
+
+    #[test]
+    fn an_old_value_counts_only_as_long_as_somebody_may_see_it() {
+        let scene = lower(start(&json!(2)).reserve("n1", 1), 1).reserve("n2", 1);
+        breaks(S3, &scene, &strict(), "2 pods of job");
+        let lagging = Assumptions {
+            lag: SignedDuration::from_secs(10),
+            ..strict()
+        };
+        holds(S3, &scene, &lagging);
+        let late = lower(start(&json!(2)).reserve("n1", 1), 1)
+            .later(60)
+            .reserve("n2", 1);
+        breaks(S3, &late, &lagging, "2 pods of job");
+    }
+
+    #[test]
+    fn a_percentage_is_of_the_nodes_to_serve_and_rounded_up() {
+        let two_of_three = start(&json!("50%")).reserve("n1", 1).reserve("n2", 1);
+        holds(S3, &two_of_three, &strict());
+        breaks(
+            S3,
+            &two_of_three.clone().reserve("n3", 1),
+            &strict(),
+            "3 pods of job",
+        );
+        let cordoned = start(&json!("50%")).cordon("n3", true).reserve("n1", 1);
+        breaks(S3, &cordoned.reserve("n2", 1), &strict(), "2 pods of job");
+        let replaced = start(&json!("50%"))
+            .remove("kubectl", (NODES, "n3"))
+            .node_with_uid("n3", "another")
+            .reserve("n1", 1)
+            .reserve("n2", 1);
+        holds(S3, &replaced, &strict());
+    }
+}

@@ -1,0 +1,296 @@
+//! The state of a cluster at a revision, kept up to date step by step.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::history::{History, Key, Step};
+use crate::judge::Assumptions;
+use crate::object::{self, JOBS, NODES, PODS, Record, SLICES, list};
+
+/// The whole state, shared with the history and not copied.
+pub type State = BTreeMap<Key, Arc<Value>>;
+
+impl History {
+    /// The state after revision `rev`.
+    pub fn state_at(&self, rev: u64) -> State {
+        let mut state = State::new();
+        for step in self.steps.iter().take_while(|step| step.rev <= rev) {
+            match &step.new {
+                Some(object) => state.insert(step.key.clone(), object.clone()),
+                None => state.remove(&step.key),
+            };
+        }
+        state
+    }
+
+    /// The state after the last revision.
+    pub fn end(&self) -> State {
+        self.state_at(u64::MAX)
+    }
+}
+
+/// The state as the invariants look at it: every job with its pods and records, every node with
+/// the versions it had. A step costs what it changes.
+#[derive(Debug)]
+pub(crate) struct World<'h> {
+    assumptions: &'h Assumptions,
+    /// Jobs by uid, also those that are gone.
+    pub(crate) jobs: BTreeMap<&'h str, Job<'h>>,
+    /// Nodes by name, oldest version first.
+    pub(crate) nodes: BTreeMap<&'h str, Vec<NodeVersion<'h>>>,
+    /// Pods that carry a job's reference and were made by somebody else, by uid.
+    foreign: HashSet<&'h str>,
+}
+
+/// A node from a revision on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeVersion<'h> {
+    /// Since when.
+    pub(crate) since: (u64, Timestamp),
+    /// The node; `None`: it is gone.
+    pub(crate) node: Option<&'h Value>,
+}
+
+/// A job with what it owns.
+#[derive(Debug)]
+pub(crate) struct Job<'h> {
+    /// Its name in the store.
+    pub(crate) key: &'h Key,
+    /// The job as it is, or was when it went.
+    pub(crate) last: &'h Value,
+    /// When it went.
+    pub(crate) gone: Option<(u64, Timestamp)>,
+    /// Its pods by name, without those that somebody else made.
+    pub(crate) pods: BTreeMap<&'h str, &'h Value>,
+    /// Its slices by name.
+    pub(crate) slices: BTreeMap<&'h str, &'h Value>,
+    /// Its records by name of the pod.
+    pub(crate) records: HashMap<&'h str, Record<'h>>,
+    /// Names of pods that take a place: they exist and have not ended, or are reserved. Those of
+    /// lost nodes are left out.
+    pub(crate) taking: BTreeSet<&'h str>,
+}
+
+impl Job<'_> {
+    /// Whether a slice of it is sealed.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.slices.values().any(|slice| slice["sealed"] == true)
+    }
+
+    /// Whether it exists and nobody has deleted it.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.gone.is_none() && !object::is_deleting(self.last)
+    }
+}
+
+/// A change of one record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordChange<'h> {
+    pub(crate) old: Option<Record<'h>>,
+    pub(crate) new: Option<Record<'h>>,
+}
+
+/// What a step of a slice changes, by name of the pod. Records seldom move: entries at the same
+/// place are compared first.
+pub(crate) fn record_changes(step: &Step) -> Vec<RecordChange<'_>> {
+    let old = step
+        .old
+        .as_deref()
+        .map_or(&[][..], |slice| list(slice, &["results"]));
+    let new = step
+        .new
+        .as_deref()
+        .map_or(&[][..], |slice| list(slice, &["results"]));
+    let mut left: BTreeMap<&str, RecordChange<'_>> = BTreeMap::new();
+    for at in 0..old.len().max(new.len()) {
+        let (was, is) = (old.get(at), new.get(at));
+        if was == is {
+            continue;
+        }
+        for (record, is_new) in [(was, false), (is, true)] {
+            let Some(record) = record.map(Record) else {
+                continue;
+            };
+            let change = left.entry(record.pod()).or_insert(RecordChange {
+                old: None,
+                new: None,
+            });
+            *(if is_new {
+                &mut change.new
+            } else {
+                &mut change.old
+            }) = Some(record);
+        }
+    }
+    left.into_values()
+        .filter(|change| change.old != change.new)
+        .collect()
+}
+
+impl<'h> World<'h> {
+    /// Before the first revision.
+    pub(crate) fn new(assumptions: &'h Assumptions) -> Self {
+        Self {
+            assumptions,
+            jobs: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            foreign: HashSet::new(),
+        }
+    }
+
+    /// Whether the step creates a pod of a job, and is not known to be somebody else's; with the
+    /// job's uid and the pod.
+    pub(crate) fn created_pod(&self, step: &'h Step) -> Option<(&'h str, &'h Value)> {
+        let pod = step.new.as_deref().filter(|_| step.old.is_none())?;
+        let is_pod = &*step.key.resource == PODS && !self.assumptions.others(step);
+        Some((object::job_of(pod).filter(|_| is_pod)?, pod))
+    }
+
+    /// Uids of the jobs whose nodes, spec or records a step that was applied concerns.
+    pub(crate) fn concerned(&self, step: &'h Step) -> Vec<&'h str> {
+        let object = || step.new.as_deref().or(step.old.as_deref());
+        match &*step.key.resource {
+            NODES => {
+                let jobs = self.jobs.iter().filter(|(_, job)| job.gone.is_none());
+                jobs.map(|(uid, _)| *uid).collect()
+            }
+            JOBS => object().map(object::uid).into_iter().collect(),
+            SLICES => object().and_then(object::job_of).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The node of this name as it is.
+    pub(crate) fn node(&self, name: &str) -> Option<&'h Value> {
+        self.nodes.get(name)?.last()?.node
+    }
+
+    /// Uid of the node a pod of the job is for: as reserved, else that of the node of its name.
+    pub(crate) fn node_uid(&self, job: &str, pod: &Value) -> &'h str {
+        let record = self
+            .jobs
+            .get(job)
+            .and_then(|job| job.records.get(object::name(pod)));
+        record.map_or_else(
+            || self.node(object::node_of(pod)).map_or("", object::uid),
+            |record| record.node_uid(),
+        )
+    }
+
+    /// The versions of a node that an instance acting at `now` may see, newest first.
+    pub(crate) fn node_versions(
+        &self,
+        name: &str,
+        now: &Step,
+    ) -> impl Iterator<Item = Option<&'h Value>> {
+        let versions = self.nodes.get(name).map_or(&[][..], Vec::as_slice);
+        let seen = versions.iter().rposition(|version| {
+            // What came after it is so old that everybody has seen it.
+            !self.assumptions.may_see(now, version.since)
+        });
+        versions[seen.unwrap_or(0)..]
+            .iter()
+            .rev()
+            .map(|version| version.node)
+    }
+
+    /// The next state.
+    pub(crate) fn apply(&mut self, step: &'h Step) {
+        match &*step.key.resource {
+            JOBS => self.apply_job(step),
+            PODS => self.apply_pod(step),
+            SLICES => self.apply_slice(step),
+            NODES => self
+                .nodes
+                .entry(&step.key.name)
+                .or_default()
+                .push(NodeVersion {
+                    since: (step.rev, step.at),
+                    node: step.new.as_deref(),
+                }),
+            _ => {}
+        }
+    }
+
+    fn apply_job(&mut self, step: &'h Step) {
+        let Some(object) = step.new.as_deref().or(step.old.as_deref()) else {
+            return;
+        };
+        let job = self.jobs.entry(object::uid(object)).or_insert_with(|| Job {
+            key: &step.key,
+            last: object,
+            gone: None,
+            pods: BTreeMap::new(),
+            slices: BTreeMap::new(),
+            records: HashMap::new(),
+            taking: BTreeSet::new(),
+        });
+        job.last = object;
+        job.gone = step.new.is_none().then_some((step.rev, step.at));
+    }
+
+    fn apply_pod(&mut self, step: &'h Step) {
+        let Some(pod) = step.new.as_deref().or(step.old.as_deref()) else {
+            return;
+        };
+        let (Some(uid), pod_uid) = (object::job_of(pod), object::uid(pod)) else {
+            return;
+        };
+        if step.old.is_none() && self.assumptions.others(step) {
+            self.foreign.insert(pod_uid);
+        }
+        let Some(job) = self.jobs.get_mut(uid) else {
+            return;
+        };
+        if self.foreign.contains(pod_uid) || job.key.namespace != step.key.namespace {
+            return;
+        }
+        if step.new.is_some() {
+            job.pods.insert(&step.key.name, pod);
+        } else {
+            job.pods.remove(&*step.key.name);
+        }
+        take(job, &step.key.name);
+    }
+
+    fn apply_slice(&mut self, step: &'h Step) {
+        let Some(slice) = step.new.as_deref().or(step.old.as_deref()) else {
+            return;
+        };
+        let Some(job) = object::job_of(slice).and_then(|uid| self.jobs.get_mut(uid)) else {
+            return;
+        };
+        if step.new.is_some() {
+            job.slices.insert(&step.key.name, slice);
+        } else {
+            job.slices.remove(&*step.key.name);
+        }
+        for change in record_changes(step) {
+            let name = change.new.or(change.old).map_or("", Record::pod);
+            match change.new {
+                Some(record) => job.records.insert(name, record),
+                None => job.records.remove(name),
+            };
+            take(job, name);
+        }
+    }
+}
+
+/// Whether the pod of this name takes a place, anew.
+fn take<'h>(job: &mut Job<'h>, name: &'h str) {
+    let record = job.records.get(name);
+    let takes = match job.pods.get(name) {
+        Some(pod) => {
+            !object::has_ended(pod) && record.is_none_or(|record| record.reason() != "NodeLost")
+        }
+        None => record.is_some_and(|record| record.is_reservation()),
+    };
+    if takes {
+        job.taking.insert(name);
+    } else {
+        job.taking.remove(name);
+    }
+}
