@@ -83,7 +83,8 @@ struct State {
     seen: Vec<Seen>,
     writes: usize,
     fault: Option<Fault>,
-    fired: Option<Seen>,
+    /// Place in the record of the write at which the fault happened.
+    fired: Option<usize>,
     connections: Vec<TcpStream>,
 }
 
@@ -143,7 +144,8 @@ impl FaultProxy {
 
     /// The write at which the fault happened.
     pub fn fired(&self) -> Option<Seen> {
-        self.shared.state().fired.clone()
+        let state = self.shared.state();
+        Some(state.seen[state.fired?].clone())
     }
 
     /// Writes since the start, or since the last [`arm`](Self::arm).
@@ -228,16 +230,15 @@ impl Shared {
             state.writes
         });
         let index = state.seen.len();
-        let seen = Seen {
+        state.seen.push(Seen {
             write,
             method: request.head.method.clone(),
             path: request.head.path.clone(),
             code: None,
-        };
-        state.seen.push(seen.clone());
+        });
         let due = state.fault.take_if(|fault| Some(fault.write) == write);
         let due = due.map(|fault| {
-            state.fired = Some(seen);
+            state.fired = Some(index);
             (fault.point, fault.kill)
         });
         (index, due)

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod carillon;
 pub mod cluster;
 mod components;
+mod etcd;
 pub mod fate;
 pub mod fault_proxy;
 pub mod http;

@@ -64,6 +64,7 @@ fn a_write_is_applied_or_not_and_answered_or_not_as_its_fault_says() -> Result<(
         assert_eq!(stored.status.success(), applied, "{name}");
         let fired = proxy.fired().context("the fault happened")?;
         assert_eq!((fired.write, &*fired.method), (Some(2), "POST"));
+        assert_eq!(fired.code, applied.then_some(201));
         assert_eq!(proxy.writes(), 2);
     }
     Ok(())

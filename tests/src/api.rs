@@ -1,4 +1,6 @@
-//! Plain requests to a cluster's API server, as its administrator: cheaper than a kubectl each.
+//! Plain requests to a cluster's API server, cheaper than a kubectl each.
+
+use std::path::Path;
 
 use carillon_testbed::Cluster;
 use http::{Method, Request, StatusCode, header};
@@ -23,15 +25,20 @@ pub struct Refused {
 }
 
 impl Api {
-    /// A client for a cluster.
+    /// A client for a cluster's administrator.
     pub fn of(cluster: &Cluster) -> Self {
+        Self::new(&cluster.kubeconfig())
+    }
+
+    /// A client with the rights of a kubeconfig.
+    pub fn new(kubeconfig: &Path) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime");
         let client = runtime.block_on(async {
-            let file = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+            let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
             let options = KubeConfigOptions::default();
             let mut config = Config::from_custom_kubeconfig(file, &options).await?;
             config.default_retry = false;

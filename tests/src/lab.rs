@@ -265,6 +265,13 @@ impl Bench<'_> {
     }
 }
 
+/// Whether an operator leads.
+pub fn leads(operator: &Operator) -> bool {
+    operator
+        .metric("leader_election_master_status{name=\"carillon\"}")
+        .is_ok_and(|value| value > 0.0)
+}
+
 /// Whether a condition of an object is True.
 pub fn is(object: &Value, condition: &str) -> bool {
     condition_of(object, condition).is_some_and(|condition| condition["status"] == "True")

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use carillon_testbed::{Operator, Options, Signal, wait};
 use carillon_tests::api::Api;
-use carillon_tests::lab::{self, Bench, is};
+use carillon_tests::lab::{self, Bench, is, leads};
 use fastrand::Rng;
 use http::Method;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ enum Fault {
     StopKubelets,
     /// A kubelet reports that it is not ready, until the end.
     NotReady,
-    /// A node is deleted, and comes back as another of the same name.
+    /// A node is deleted, and comes back later as another of the same name.
     ReplaceNode,
     /// A user deletes a pod that runs.
     DeletePod,
@@ -85,6 +85,9 @@ const FULL: Form = Form {
     seed: 2,
 };
 
+/// How long a node stays away: longer than kwok takes to renew a lease. It queues a node that is
+/// back sooner a second time, and then stops to renew any.
+const AWAY: Duration = Duration::from_secs(12);
 /// Kubelets that stop at a time.
 const KUBELETS: usize = 5;
 
@@ -97,6 +100,8 @@ struct Chaos<'a> {
     started: usize,
     stopped: Vec<String>,
     not_ready: Vec<String>,
+    /// Nodes that are to come back, and since when they are away.
+    away: Vec<(Instant, Value)>,
 }
 
 impl<'a> Chaos<'a> {
@@ -109,6 +114,7 @@ impl<'a> Chaos<'a> {
             started: 0,
             stopped: Vec::new(),
             not_ready: Vec::new(),
+            away: Vec::new(),
         };
         for _ in 0..2 {
             let replica = chaos.replica();
@@ -174,7 +180,7 @@ impl<'a> Chaos<'a> {
                     self.not_ready.push(node);
                 }
             }
-            Fault::ReplaceNode => self.replace_node(),
+            Fault::ReplaceNode => self.remove_node(),
             Fault::DeletePod => self.delete_pod(),
         }
     }
@@ -219,8 +225,8 @@ impl<'a> Chaos<'a> {
         self.stopped.extend(nodes);
     }
 
-    /// A node of the job goes and comes back under the same name.
-    fn replace_node(&mut self) {
+    /// A node of the job goes, to come back under the same name.
+    fn remove_node(&mut self) {
         let Some(name) = self.node_with_pod() else {
             return;
         };
@@ -236,7 +242,18 @@ impl<'a> Chaos<'a> {
             node["metadata"].as_object_mut().unwrap().remove(field);
         }
         node["spec"] = json!({});
-        self.api.create("/api/v1/nodes", &node);
+        self.away.push((Instant::now(), node));
+    }
+
+    /// Creates the nodes again that were away for long enough.
+    fn return_nodes(&mut self) {
+        let due: Vec<_> = self
+            .away
+            .extract_if(.., |(since, _)| since.elapsed() >= AWAY)
+            .collect();
+        for (_, node) in due {
+            self.api.create("/api/v1/nodes", &node);
+        }
     }
 
     fn delete_pod(&mut self) {
@@ -285,6 +302,7 @@ impl<'a> Chaos<'a> {
     fn reach(&mut self, count: u64) {
         let start = Instant::now();
         while self.done() < count {
+            self.return_nodes();
             assert!(
                 start.elapsed() < HEAL,
                 "{count} nodes are done: {:#}",
@@ -296,19 +314,19 @@ impl<'a> Chaos<'a> {
     }
 
     fn heal(&mut self) {
-        for node in self.stopped.drain(..) {
-            self.bench.cluster.start_kubelet(&node).unwrap();
+        while !self.away.is_empty() {
+            self.return_nodes();
+            std::thread::sleep(EVERY);
         }
+        let stopped: Vec<&str> = self.stopped.iter().map(String::as_str).collect();
+        if !stopped.is_empty() {
+            self.bench.cluster.start_kubelets(&stopped).unwrap();
+        }
+        self.stopped.clear();
         for node in self.not_ready.drain(..) {
             self.bench.cluster.set_node_ready(&node, true).unwrap();
         }
     }
-}
-
-fn leads(operator: &Operator) -> bool {
-    operator
-        .metric("leader_election_master_status{name=\"carillon\"}")
-        .is_ok_and(|value| value > 0.0)
 }
 
 /// Run times from 2 to 10 s and failures, decided by a seed. Only some nodes are named: the table
@@ -328,13 +346,16 @@ fn fates(form: &Form, rng: &mut Rng) -> Value {
     fates
 }
 
-/// The faults of a form in an order decided by a seed.
+/// The faults of a form in an order decided by a seed. Nodes go in the first half: the job has to
+/// run still when they are back.
 fn schedule(form: &Form, rng: &mut Rng) -> Vec<Fault> {
     let each = form.faults.iter();
-    let mut faults: Vec<Fault> = each
-        .flat_map(|(fault, times)| vec![*fault; *times])
-        .collect();
+    let all = each.flat_map(|(fault, times)| vec![*fault; *times]);
+    let (nodes, mut faults): (Vec<_>, Vec<_>) = all.partition(|fault| *fault == Fault::ReplaceNode);
     rng.shuffle(&mut faults);
+    for fault in nodes {
+        faults.insert(rng.usize(..=faults.len() / 2), fault);
+    }
     faults
 }
 
