@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::desired::Desired;
 use crate::history::{History, Step};
-use crate::invariant::Invariant::S4;
+use crate::invariant::Invariant::{L4, S4};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES, number};
 use crate::world::{Job, World, record_changes};
@@ -68,6 +69,80 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
         {
             status_says_what_is_recorded(&mut checked, &world, &pods, step, job)?;
         }
+    }
+    Ok(checked)
+}
+
+/// L4, for a run that is `over`. The last status of each job that is left, and that nobody has
+/// deleted, is what a recount gives:
+/// - `succeeded`, `failed` and `disrupted` are what the records add up to;
+/// - `succeeded` is not less than the nodes on which a pod succeeded of its own accord, as the
+///   records assign pods to nodes;
+/// - `active` is the number of its pods that are recorded as Started and have not ended;
+/// - `observedGeneration` is the generation;
+/// - while the job is open and not Stalled: `desired` is the number of nodes that have a record (and
+///   are not both interrupted and gone) or are eligible.
+pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    if !assumptions.over {
+        return Ok(checked);
+    }
+    let mut world = World::new(assumptions);
+    let mut pods = Outcomes::default();
+    let mut desired: HashMap<&str, Desired<'_>> = HashMap::new();
+    for step in &history.steps {
+        world.apply(step);
+        if &*step.key.resource == PODS {
+            pods.remember(step);
+        }
+        for uid in world.concerned(step) {
+            desired.entry(uid).or_default().follow(&world, uid, step);
+        }
+    }
+    for (uid, job) in world.jobs.iter().filter(|(_, job)| job.is_alive()) {
+        let tally = Tally::of(job);
+        let by_themselves = pods.by_themselves.get(uid).into_iter().flatten();
+        let nodes: BTreeSet<_> = by_themselves
+            .filter_map(|(name, uid)| job.records.get(name).filter(|r| r.pod_uid() == *uid))
+            .map(|record| (record.node(), record.node_uid()))
+            .collect();
+        let active = job.records.values().filter(|record| {
+            let pod = job.pods.get(record.pod());
+            !record.is_final() && pod.is_some_and(|pod| !object::has_ended(pod))
+        });
+        let mut expected = vec![
+            ("succeeded", tally.succeeded),
+            ("failed", tally.failed),
+            ("disrupted", tally.interrupted),
+            ("active", active.count() as i64),
+            (
+                "observedGeneration",
+                number(job.last, &["metadata", "generation"]),
+            ),
+        ];
+        if !object::is_terminal(job.last) && !object::is_true(job.last, "Stalled") {
+            let count = desired.get(uid).map_or(0, Desired::count);
+            expected.push(("desired", count as i64));
+        }
+        let bad = |what: String| {
+            Violation::in_state(L4, history.steps.last(), job.key, Some(job.last), what)
+        };
+        for (field, count) in expected {
+            let says = number(job.last, &["status", field]);
+            checked.require(says == count, || {
+                bad(format!(
+                    "{field} of {} is {says} and should be {count}",
+                    job.key
+                ))
+            })?;
+        }
+        let counted = number(job.last, &["status", "succeeded"]);
+        checked.require(nodes.len() as i64 <= counted, || {
+            bad(format!(
+                "pods succeeded on {nodes:?}, and {} says {counted}",
+                job.key
+            ))
+        })?;
     }
     Ok(checked)
 }
@@ -379,5 +454,43 @@ mod tests {
             slice["results"] = json!([]);
         });
         holds(S4, &edited.counts(0, 0), &strict());
+    }
+
+    #[test]
+    fn the_last_status_is_what_a_recount_gives() {
+        let over = Assumptions {
+            over: true,
+            ..strict()
+        };
+        let good = || Scene::good().status(|status| status["observedGeneration"] = json!(1));
+        holds(L4, &good(), &over);
+        for field in [
+            "succeeded",
+            "failed",
+            "disrupted",
+            "active",
+            "observedGeneration",
+        ] {
+            let wrong = good().status(|status| status[field] = json!(7));
+            breaks(L4, &wrong, &over, &format!("{field} of"));
+        }
+        let open = |desired| {
+            let scene = Scene::new()
+                .node("n1")
+                .node("n2")
+                .cordon("n2", true)
+                .job(json!({}));
+            scene.succeed("n1", 1).counts(1, 0).status(|status| {
+                status["desired"] = json!(desired);
+                status["observedGeneration"] = json!(1);
+            })
+        };
+        holds(L4, &open(1), &over);
+        breaks(L4, &open(2), &over, "desired of");
+        let forgotten = succeeded().record("n1", 1, |record| record["state"] = json!("Disrupted"));
+        let forgotten = forgotten.status(|status| {
+            *status = json!({"observedGeneration": 1, "disrupted": 1, "desired": 2});
+        });
+        breaks(L4, &forgotten, &over, "pods succeeded on");
     }
 }

@@ -4,17 +4,28 @@
 //! one function over it. Nothing here is shared with the operator: should both be wrong, then not
 //! in the same way.
 
+pub mod amplification;
+pub mod content;
 pub mod counting;
+pub mod deletion;
 mod desired;
+pub mod determinism;
 mod eligible;
+pub mod finalizer;
 pub mod history;
+pub mod hygiene;
 mod invariant;
 mod judge;
+pub mod liveness;
 mod object;
 pub mod once;
+pub mod ownership;
 pub mod parallelism;
+pub mod same_end;
 #[cfg(test)]
 mod scene;
+pub mod silence;
+pub mod stopping;
 pub mod terminal;
 mod world;
 

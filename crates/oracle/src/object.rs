@@ -217,3 +217,9 @@ impl<'h> Record<'h> {
         !self.is_final() && self.pod_uid().is_empty()
     }
 }
+
+/// Whether a step takes our finalizer off a pod, or a pod that has it out of the store.
+pub(crate) fn loses_finalizer(step: &crate::history::Step) -> bool {
+    let tracked = |pod: &Option<std::sync::Arc<Value>>| pod.as_deref().is_some_and(is_tracked);
+    &*step.key.resource == PODS && tracked(&step.old) && !tracked(&step.new)
+}

@@ -166,8 +166,7 @@ impl<'h> Past<'h> {
 
     fn remember_pod(&mut self, assumptions: &Assumptions, step: &'h Step) {
         if let Some(old) = step.old.as_deref()
-            && object::is_tracked(old)
-            && !step.new.as_deref().is_some_and(object::is_tracked)
+            && object::loses_finalizer(step)
             && assumptions.others(step)
         {
             self.stripped.insert(object::uid(old));

@@ -382,6 +382,7 @@ impl Scene {
             .succeed("n2", 1)
             .seal()
             .end("Complete", "AllNodesDone", 2, 0)
+            .status(|status| status["observedGeneration"] = json!(1))
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct Job<'h> {
     pub(crate) key: &'h Key,
     /// The job as it is, or was when it went.
     pub(crate) last: &'h Value,
+    /// As it was before, each since when.
+    versions: Vec<((u64, Timestamp), &'h Value)>,
     /// When it went.
     pub(crate) gone: Option<(u64, Timestamp)>,
     /// Its pods by name, without those that somebody else made.
@@ -180,7 +182,19 @@ impl<'h> World<'h> {
         )
     }
 
-    /// The versions of a node that an instance acting at `now` may see, newest first.
+    /// The specs of a job that an instance acting at `now` may see.
+    pub(crate) fn specs(&self, job: &str, now: &Step) -> impl Iterator<Item = &'h Value> {
+        let versions = self
+            .jobs
+            .get(job)
+            .map_or(&[][..], |job| job.versions.as_slice());
+        let known = |(since, _): &(_, _)| !self.assumptions.may_see(now, *since);
+        let first = versions.iter().rposition(known).unwrap_or(0);
+        versions[first..].iter().map(|(_, job)| &job["spec"])
+    }
+
+    /// The versions of a node that an instance acting at `now` may see, newest first; `None`: it
+    /// is not there.
     pub(crate) fn node_versions(
         &self,
         name: &str,
@@ -191,10 +205,9 @@ impl<'h> World<'h> {
             // What came after it is so old that everybody has seen it.
             !self.assumptions.may_see(now, version.since)
         });
-        versions[seen.unwrap_or(0)..]
-            .iter()
-            .rev()
-            .map(|version| version.node)
+        let absent = seen.is_none().then_some(None);
+        let versions = versions[seen.unwrap_or(0)..].iter().rev();
+        versions.map(|version| version.node).chain(absent)
     }
 
     /// The next state.
@@ -222,6 +235,7 @@ impl<'h> World<'h> {
         let job = self.jobs.entry(object::uid(object)).or_insert_with(|| Job {
             key: &step.key,
             last: object,
+            versions: Vec::new(),
             gone: None,
             pods: BTreeMap::new(),
             slices: BTreeMap::new(),
@@ -229,6 +243,13 @@ impl<'h> World<'h> {
             taking: BTreeSet::new(),
         });
         job.last = object;
+        if job
+            .versions
+            .last()
+            .is_none_or(|(_, known)| known["spec"] != object["spec"])
+        {
+            job.versions.push(((step.rev, step.at), object));
+        }
         job.gone = step.new.is_none().then_some((step.rev, step.at));
     }
 

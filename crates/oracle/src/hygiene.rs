@@ -1,0 +1,128 @@
+//! S17: no secret leaks, and no plan had to be stopped.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::history::History;
+use crate::invariant::Invariant::S17;
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, EVENTS, JOBS, SLICES, list, text};
+use crate::world::World;
+
+/// Shorter values of variables are words such as `true` or `prod`, which are found anywhere.
+const SHORTEST_SECRET: usize = 8;
+
+/// S17. In every status, event and slice that a request of ours wrote:
+/// - no condition, event or record has a reason that says an interlock tripped;
+/// - no value of an environment variable of the job's template (of at least 8 bytes) is found. The
+///   last words of a container are its own: `message` of a record is not searched.
+pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut world = World::new(assumptions);
+    for step in &history.steps {
+        world.apply(step);
+        let Some(object) = step.new.as_deref().filter(|_| assumptions.ours(step)) else {
+            continue;
+        };
+        let resource = &*step.key.resource;
+        let (job, written) = match resource {
+            JOBS => (object::uid(object), vec![&object["status"]]),
+            SLICES => {
+                let records = list(object, &["results"]).iter();
+                let fields = records.filter_map(Value::as_object).flatten();
+                let words = fields
+                    .filter(|(key, _)| *key != "message")
+                    .map(|(_, value)| value);
+                (object::job_of(object).unwrap_or_default(), words.collect())
+            }
+            _ if EVENTS.contains(&resource) => {
+                let uid = text(object, &["regarding", "uid"]);
+                let uid = Some(uid).filter(|uid| !uid.is_empty());
+                (
+                    uid.unwrap_or(text(object, &["involvedObject", "uid"])),
+                    vec![object],
+                )
+            }
+            _ => continue,
+        };
+        let mut words = Vec::new();
+        written
+            .into_iter()
+            .for_each(|value| collect(value, &mut words));
+        let tripped = words.iter().find(|word| word.contains("Interlock"));
+        checked.require(tripped.is_none(), || {
+            let what = format!("{} says {:?}", step.key, tripped.unwrap_or(&""));
+            Violation::at(S17, step, what)
+        })?;
+        let Some(job) = world.jobs.get(job) else {
+            continue;
+        };
+        let secrets = values_of_variables(job.last);
+        let leak = secrets
+            .iter()
+            .find(|secret| words.iter().any(|word| word.contains(**secret)));
+        checked.require(leak.is_none(), || {
+            let what = format!(
+                "{} has a value of the template's environment: {:?}",
+                step.key,
+                leak.unwrap_or(&"")
+            );
+            Violation::at(S17, step, what)
+        })?;
+    }
+    Ok(checked)
+}
+
+/// Every text in a value.
+fn collect<'v>(value: &'v Value, words: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => words.push(text),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(fields) => fields.values().for_each(|value| collect(value, words)),
+        _ => {}
+    }
+}
+
+fn values_of_variables(job: &Value) -> BTreeSet<&str> {
+    let spec = &job["spec"]["template"]["spec"];
+    ["containers", "initContainers"]
+        .iter()
+        .flat_map(|kind| list(spec, &[kind]))
+        .flat_map(|container| list(container, &["env"]))
+        .map(|variable| text(variable, &["value"]))
+        .filter(|value| value.len() >= SHORTEST_SECRET)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    #[test]
+    fn a_secret_is_found_wherever_we_write() {
+        let strict = Assumptions::default();
+        let good = Scene::good().event("all is well");
+        holds(S17, &good, &strict);
+        let secret = "cannot use hunter2-secret";
+        let status = good
+            .clone()
+            .status(|status| status["conditions"][0]["message"] = json!(secret));
+        breaks(S17, &status, &strict, "broadcastjobs");
+        breaks(S17, &good.clone().event(secret), &strict, "events");
+        let reason = good
+            .clone()
+            .record("n1", 1, |record| record["reason"] = json!(secret));
+        breaks(S17, &reason, &strict, "noderesultslices");
+        let last_words = good.record("n1", 1, |record| record["message"] = json!(secret));
+        holds(S17, &last_words, &strict);
+    }
+
+    #[test]
+    fn a_tripped_interlock_is_found() {
+        let scene = Scene::good().condition("Stalled", "True", "InterlockTripped");
+        breaks(S17, &scene, &Assumptions::default(), "InterlockTripped");
+    }
+}

@@ -1,0 +1,480 @@
+//! L1, L2 and L6: what is wanted comes to pass.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::eligible;
+use crate::history::{History, Step};
+use crate::invariant::Invariant::{self, L1, L2, L6};
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, JOBS, Record, at, is_true, number, text};
+use crate::world::{Job, World};
+
+/// L1, for a run that is `over`.
+///
+/// Every job that is left, and that nobody has deleted, has come to where its spec says:
+/// - Failed: no pod of it is left that has not ended; for `NodeFailed` a record is Failed, for
+///   `DeadlineExceeded` there is a deadline;
+/// - Complete: its type is Always, and no pod of it is left that has not ended;
+/// - paused, by `spec.paused` or because a node failed and the policy is Pause;
+/// - with `may_stall`: Stalled;
+/// - open: every eligible node has an outcome (its last record is Succeeded, or Failed with no retry
+///   left; with `AtMostOnce` any final one), no attempt is under way, and the job has a reason to be
+///   open: type Never; no node at all and `noEligibleNodes: Wait`; or a node that exists, was
+///   interrupted and is not eligible.
+///
+/// And when a job became Complete, each node that everybody saw as eligible had an outcome, and no
+/// more nodes had failed than its policy accepts.
+pub fn all_is_done(history: &History, assumptions: &Assumptions) -> Verdict {
+    if assumptions.over {
+        done_at_the_end(L1, history, assumptions)
+    } else {
+        Ok(Checked::all_of(history))
+    }
+}
+
+/// L6, for a run that is `over` and had `permanent_faults`: L1 holds although faults never ended.
+pub fn all_is_done_under_pressure(history: &History, assumptions: &Assumptions) -> Verdict {
+    if assumptions.over && assumptions.permanent_faults {
+        done_at_the_end(L6, history, assumptions)
+    } else {
+        Ok(Checked::all_of(history))
+    }
+}
+
+/// L2, for a run that was `healed`: what L1 says of the end is so at the latest when the bound is
+/// over, counted from the time of the last fault.
+pub fn done_in_time(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let Some((healed, bound)) = assumptions.healed else {
+        return Ok(checked);
+    };
+    let due = healed.checked_add(bound).unwrap_or(Timestamp::MAX);
+    let mut world = World::new(assumptions);
+    let mut last = None;
+    for step in history.steps.iter().take_while(|step| step.at <= due) {
+        world.apply(step);
+        last = Some(step);
+    }
+    for (uid, job) in &world.jobs {
+        each_is_done(L2, &mut checked, &world, assumptions, (uid, job), last)?;
+    }
+    Ok(checked)
+}
+
+fn done_at_the_end(invariant: Invariant, history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut world = World::new(assumptions);
+    for step in &history.steps {
+        world.apply(step);
+        if let (JOBS, Some(old), Some(new)) = (&*step.key.resource, &step.old, &step.new)
+            && is_true(new, "Complete")
+            && !is_true(old, "Complete")
+            && !assumptions.others(step)
+        {
+            let wrong = completed_too_early(&world, step, new);
+            checked.require(wrong.is_none(), || {
+                let wrong = wrong.unwrap_or_default();
+                Violation::at(
+                    invariant,
+                    step,
+                    format!("{} is Complete and {wrong}", step.key),
+                )
+            })?;
+        }
+    }
+    for (uid, job) in &world.jobs {
+        each_is_done(
+            invariant,
+            &mut checked,
+            &world,
+            assumptions,
+            (uid, job),
+            history.steps.last(),
+        )?;
+    }
+    Ok(checked)
+}
+
+fn each_is_done(
+    invariant: Invariant,
+    checked: &mut Checked,
+    world: &World<'_>,
+    assumptions: &Assumptions,
+    (_, job): (&str, &Job<'_>),
+    last: Option<&Step>,
+) -> Result<(), Box<Violation>> {
+    if !job.is_alive() {
+        return Ok(());
+    }
+    let wrong = not_done(world, assumptions, job);
+    checked.require(wrong.is_none(), || {
+        let what = format!("{}: {}", job.key, wrong.unwrap_or_default());
+        Violation::in_state(invariant, last, job.key, Some(job.last), what)
+    })
+}
+
+fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option<String> {
+    let job = world.jobs.get(object::uid(object))?;
+    let latest = latest_records(job);
+    let template = &object["spec"]["template"]["spec"];
+    let open = world.nodes.keys().find(|name| {
+        let mut versions = world.node_versions(name, step);
+        versions.all(|node| {
+            node.is_some_and(|node| {
+                let known = latest.get(&(**name, object::uid(node)));
+                let done = known.is_some_and(|record| has_outcome(job, *record));
+                !done && eligible::refusal(template, node).is_none()
+            })
+        })
+    });
+    if let Some(node) = open {
+        return Some(format!("node {node} is eligible and has no outcome"));
+    }
+    too_many_failures(job)
+}
+
+/// Failures that the policy does not let pass.
+fn too_many_failures(job: &Job<'_>) -> Option<String> {
+    let policy = &job.last["spec"]["failurePolicy"];
+    let fails_fast = matches!(text(policy, &["type"]), "" | "FailFast");
+    let latest = latest_records(job);
+    let failed = latest
+        .values()
+        .filter(|r| r.state() == "Failed" && has_outcome(job, **r))
+        .count() as i64;
+    let accepted = number(job.last, &["status", "acknowledgedFailures"]);
+    let unbounded = at(policy, &["maxFailed"]).is_none();
+    (fails_fast && unbounded && failed > accepted)
+        .then(|| format!("{failed} nodes failed, and the policy is FailFast"))
+}
+
+fn latest_records<'h>(job: &Job<'h>) -> HashMap<(&'h str, &'h str), Record<'h>> {
+    let mut latest: HashMap<_, Record<'_>> = HashMap::new();
+    for record in job.records.values().copied() {
+        let last = latest
+            .entry((record.node(), record.node_uid()))
+            .or_insert(record);
+        if last.attempt() <= record.attempt() {
+            *last = record;
+        }
+    }
+    latest
+}
+
+/// Whether nothing more is to be done on the node of this record, its last one.
+fn has_outcome(job: &Job<'_>, record: Record<'_>) -> bool {
+    let spec = &job.last["spec"];
+    match record.state() {
+        "Succeeded" => true,
+        "Failed" => {
+            let of_node = |other: &&Record<'_>| {
+                other.node_uid() == record.node_uid() && other.state() == "Failed"
+            };
+            let failed = job.records.values().filter(of_node).count() as i64;
+            failed > number(spec, &["backoffLimitPerNode"])
+        }
+        _ => record.is_final() && text(spec, &["execution"]) == "AtMostOnce",
+    }
+}
+
+/// What is left to be done, or should not be.
+fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Option<String> {
+    let (object, spec) = (job.last, &job.last["spec"]);
+    let never = text(spec, &["completionPolicy", "type"]) == "Never";
+    let left = || {
+        let pod = job.taking.iter().next()?;
+        Some(format!("it has ended and pod {pod} has not"))
+    };
+    if is_true(object, "Failed") {
+        let reason = object::condition(object, "Failed").map_or("", |c| text(c, &["reason"]));
+        let cause = match reason {
+            "NodeFailed" => job
+                .records
+                .values()
+                .any(|record| record.state() == "Failed"),
+            "DeadlineExceeded" => {
+                at(spec, &["completionPolicy", "activeDeadlineSeconds"]).is_some()
+            }
+            _ => !reason.is_empty(),
+        };
+        return left().or_else(|| {
+            (!cause)
+                .then(|| format!("it is Failed because of {reason:?}, for which there is no cause"))
+        });
+    }
+    if is_true(object, "Complete") {
+        return left().or_else(|| never.then(|| "it is Complete and of type Never".to_owned()));
+    }
+    if is_true(object, "FailureTarget") {
+        return Some("it is going to fail and has not".to_owned());
+    }
+    let failed = job
+        .records
+        .values()
+        .any(|record| record.state() == "Failed");
+    let paused = is_true(object, "Paused");
+    let pauses = text(spec, &["failurePolicy", "type"]) == "Pause" && failed;
+    if spec["paused"] == true || pauses && paused {
+        return (!paused).then(|| "it is paused and does not say so".to_owned());
+    }
+    if paused {
+        return Some("it says it is paused, and nothing pauses it".to_owned());
+    }
+    if is_true(object, "Stalled") {
+        let condition = object::condition(object, "Stalled");
+        return (!assumptions.may_stall).then(|| {
+            format!(
+                "it is Stalled: {}",
+                condition.map_or(String::new(), Value::to_string)
+            )
+        });
+    }
+    open_without_reason(world, job, never)
+}
+
+fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<String> {
+    let spec = &job.last["spec"];
+    let latest = latest_records(job);
+    let template = &spec["template"]["spec"];
+    let mut waits = false;
+    for (name, node) in world
+        .nodes
+        .keys()
+        .filter_map(|name| Some((name, world.node(name)?)))
+    {
+        let record = latest.get(&(*name, object::uid(node)));
+        if record.is_some_and(|record| has_outcome(job, *record)) {
+            continue;
+        }
+        if eligible::refusal(template, node).is_none() {
+            let found = record.map_or("no record".to_owned(), |record| record.0.to_string());
+            return Some(format!(
+                "node {name} is eligible and has no outcome, but {found}"
+            ));
+        }
+        waits |= record.is_some_and(|record| record.is_interrupted());
+    }
+    if let Some(record) = job.records.values().find(|record| !record.is_final()) {
+        return Some(format!("an attempt is under way: {}", record.0));
+    }
+    if let Some(failures) = too_many_failures(job) {
+        return Some(format!("it is open: {failures}"));
+    }
+    let served = latest.values().any(|record| has_outcome(job, *record));
+    let may_wait = match text(spec, &["noEligibleNodes"]) {
+        "" | "Wait" => !served,
+        _ => false,
+    };
+    (!never && !waits && !may_wait).then(|| "every node is done and it is still open".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::NODES;
+    use crate::scene::{Scene, breaks, holds};
+    use jiff::SignedDuration;
+    use serde_json::json;
+
+    fn over() -> Assumptions {
+        Assumptions {
+            over: true,
+            ..Assumptions::default()
+        }
+    }
+
+    fn start(spec: Value) -> Scene {
+        Scene::new().node("n1").job(spec)
+    }
+
+    fn failed(spec: Value) -> Scene {
+        let scene = start(spec).reserve("n1", 1).create("n1", 1);
+        scene
+            .phase("n1", 1, "Failed")
+            .ended("n1", 1, "Failed", "NonZeroExitCode")
+    }
+
+    #[test]
+    fn a_run_is_judged_when_it_is_over() {
+        holds(L1, &Scene::good(), &over());
+        let open = start(json!({})).history();
+        assert_eq!(
+            all_is_done(&open, &Assumptions::default())
+                .unwrap()
+                .evaluations,
+            0
+        );
+    }
+
+    #[test]
+    fn a_node_without_an_outcome_is_found() {
+        breaks(
+            L1,
+            &start(json!({})),
+            &over(),
+            "node n1 is eligible and has no outcome",
+        );
+        breaks(L1, &start(json!({})).reserve("n1", 1), &over(), "Started");
+        let missed = Scene::good().node("n3").remove("kubectl", (NODES, "n3"));
+        holds(L1, &missed, &over());
+        let early = start(json!({})).node("n2").succeed("n1", 1).seal();
+        let early = early.end("Complete", "AllNodesDone", 1, 0);
+        breaks(L1, &early, &over(), "is Complete and node n2 is eligible");
+        // Nobody need have seen a node that has just come.
+        let lagging = Assumptions {
+            lag_revisions: 100,
+            ..over()
+        };
+        holds(L1, &early, &lagging);
+    }
+
+    #[test]
+    fn an_attempt_that_never_ends_is_found() {
+        let scene = start(json!({})).reserve("n1", 1).cordon("n1", true);
+        breaks(L1, &scene, &over(), "an attempt is under way");
+    }
+
+    #[test]
+    fn a_job_that_is_done_is_complete_unless_it_never_ends() {
+        let done = |spec| start(spec).succeed("n1", 1).counts(1, 0);
+        breaks(
+            L1,
+            &done(json!({})),
+            &over(),
+            "every node is done and it is still open",
+        );
+        let never = json!({"completionPolicy": {"type": "Never"}});
+        holds(L1, &done(never.clone()), &over());
+        let ended = done(never).seal().end("Complete", "AllNodesDone", 1, 0);
+        breaks(L1, &ended, &over(), "of type Never");
+    }
+
+    #[test]
+    fn a_job_without_nodes_waits_if_it_may() {
+        let empty = |policy| Scene::new().job(json!({"noEligibleNodes": policy}));
+        holds(L1, &empty("Wait"), &over());
+        breaks(L1, &empty("Complete"), &over(), "still open");
+    }
+
+    #[test]
+    fn a_job_waits_for_a_node_that_was_interrupted_and_is_not_eligible() {
+        let interrupted = |spec| {
+            let scene = start(spec).reserve("n1", 1).create("n1", 1).bind("n1", 1);
+            let scene = scene.cordon("n1", true).delete_pod("kubectl", "n1", 1);
+            let scene = scene
+                .phase("n1", 1, "Failed")
+                .ended("n1", 1, "Disrupted", "PodDeleted");
+            scene.node("n2").succeed("n2", 1)
+        };
+        holds(L1, &interrupted(json!({})), &over());
+        let gone = interrupted(json!({})).remove("kubectl", (NODES, "n1"));
+        breaks(L1, &gone, &over(), "still open");
+        let once = interrupted(json!({"execution": "AtMostOnce"}));
+        breaks(L1, &once, &over(), "still open");
+        let back = interrupted(json!({})).cordon("n1", false);
+        breaks(L1, &back, &over(), "node n1 is eligible and has no outcome");
+    }
+
+    #[test]
+    fn a_failed_job_has_failed_for_a_reason_and_stopped_its_pods() {
+        let ended = failed(json!({}))
+            .condition("FailureTarget", "True", "NodeFailed")
+            .seal();
+        breaks(L1, &ended, &over(), "going to fail and has not");
+        let ended = ended.end("Failed", "NodeFailed", 0, 1);
+        holds(L1, &ended, &over());
+        breaks(
+            L1,
+            &ended.node("n2").create("n2", 1),
+            &over(),
+            "pod fix-n2-1 has not",
+        );
+        let no_cause = start(json!({})).seal().end("Failed", "NodeFailed", 0, 0);
+        breaks(L1, &no_cause, &over(), "there is no cause");
+        let no_deadline = start(json!({}))
+            .seal()
+            .end("Failed", "DeadlineExceeded", 0, 0);
+        breaks(L1, &no_deadline, &over(), "there is no cause");
+    }
+
+    #[test]
+    fn failures_are_not_passed_over() {
+        breaks(L1, &failed(json!({})), &over(), "the policy is FailFast");
+        let complete = failed(json!({}))
+            .seal()
+            .end("Complete", "AllNodesDone", 0, 1);
+        breaks(L1, &complete, &over(), "the policy is FailFast");
+        let goes_on = failed(json!({"failurePolicy": {"type": "Continue"}})).seal();
+        holds(L1, &goes_on.end("Complete", "AllNodesDone", 0, 1), &over());
+        let retry = failed(json!({"backoffLimitPerNode": 1}));
+        breaks(L1, &retry, &over(), "eligible and has no outcome");
+    }
+
+    #[test]
+    fn a_paused_job_says_so_and_only_then_rests() {
+        let paused = start(json!({"paused": true}));
+        breaks(L1, &paused, &over(), "does not say so");
+        holds(
+            L1,
+            &paused.condition("Paused", "True", "PausedByUser"),
+            &over(),
+        );
+        let by_failure = failed(json!({"failurePolicy": {"type": "Pause"}}));
+        holds(
+            L1,
+            &by_failure.condition("Paused", "True", "PausedByFailure"),
+            &over(),
+        );
+        let for_nothing = start(json!({})).condition("Paused", "True", "PausedByUser");
+        breaks(L1, &for_nothing, &over(), "nothing pauses it");
+    }
+
+    #[test]
+    fn a_stalled_job_is_accepted_where_it_is_presumed() {
+        let stalled = start(json!({})).condition("Stalled", "True", "PodForbidden");
+        breaks(L1, &stalled, &over(), "it is Stalled");
+        let may = Assumptions {
+            may_stall: true,
+            ..over()
+        };
+        holds(L1, &stalled, &may);
+    }
+
+    #[test]
+    fn what_is_done_too_late_is_found() {
+        let scene = start(json!({}));
+        let healed = scene.now();
+        let bounded = Assumptions {
+            healed: Some((healed, SignedDuration::from_secs(60))),
+            ..Assumptions::default()
+        };
+        let end = |scene: Scene| {
+            scene
+                .succeed("n1", 1)
+                .seal()
+                .end("Complete", "AllNodesDone", 1, 0)
+        };
+        holds(L2, &end(scene.clone()), &bounded);
+        let late = end(scene.later(60)).history();
+        let violation = done_in_time(&late, &bounded).unwrap_err();
+        assert!(
+            violation.what.contains("node n1 is eligible"),
+            "{violation}"
+        );
+    }
+
+    #[test]
+    fn faults_that_never_end_are_no_excuse() {
+        let pressed = Assumptions {
+            permanent_faults: true,
+            ..over()
+        };
+        holds(L6, &Scene::good(), &pressed);
+        breaks(L6, &start(json!({})), &pressed, "has no outcome");
+        let unpressed = all_is_done_under_pressure(&start(json!({})).history(), &over());
+        assert_eq!(unpressed.unwrap().evaluations, 0);
+    }
+}
