@@ -28,13 +28,9 @@ impl Cluster {
             .with_context(|| format!("etcd told no revision: {answer}"))
     }
 
-    /// Gives every change from the first revision up to `last` to `take`, as etcd's answers to a
-    /// watch (`WatchResponse` as JSON), which hold a number of events each, in order.
-    pub fn watch_responses(
-        &self,
-        last: u64,
-        mut take: impl FnMut(Value) -> Result<()>,
-    ) -> Result<()> {
+    /// Gives every change from the first revision up to `last` to `take`: the lines of etcd's answer
+    /// to a watch, which hold a number of events each, in order.
+    pub fn watch_lines(&self, last: u64, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
         let watch = json!({"create_request": {"key": ALL, "range_end": ALL, "start_revision": "1",
             "prev_kv": false, "fragment": true}});
         let body = watch.to_string();
@@ -57,16 +53,16 @@ impl Cluster {
                 .read_line(&mut line)
                 .context("reading etcd's history")?;
             ensure!(length > 0, "etcd ended its history before revision {last}");
-            let mut answer: Value = serde_json::from_str(&line).context("a line of etcd's")?;
-            let response = answer["result"].take();
-            if response["canceled"] == true || response.is_null() {
-                bail!("etcd gives no history: {answer} {response}");
+            let answer: Value = serde_json::from_str(&line).context("a line of etcd's")?;
+            let response = &answer["result"];
+            if response.is_null() || response["canceled"] == true {
+                bail!("etcd gives no history: {answer}");
             }
+            take(&line)?;
             let reached = response["events"].as_array().and_then(|events| {
                 let kv = &events.last()?["kv"];
                 kv["mod_revision"].as_str()?.parse::<u64>().ok()
             });
-            take(response)?;
             if reached.is_some_and(|revision| revision >= last) {
                 return Ok(());
             }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use carillon_testbed::{Cluster, Config};
+use serde_json::Value;
 
 #[test]
 fn every_change_since_the_first_revision_is_told_in_order() -> Result<()> {
@@ -12,8 +13,9 @@ fn every_change_since_the_first_revision_is_told_in_order() -> Result<()> {
     let last = cluster.revision()?;
     let mut events: Vec<(u64, bool)> = Vec::new();
     let mut revisions: Vec<u64> = Vec::new();
-    cluster.watch_responses(last, |response| {
-        for event in response["events"].as_array().into_iter().flatten() {
+    cluster.watch_lines(last, |line| {
+        let answer: Value = serde_json::from_str(line)?;
+        for event in answer["result"]["events"].as_array().into_iter().flatten() {
             let kv = &event["kv"];
             let revision = kv["mod_revision"].as_str().unwrap_or_default().parse()?;
             revisions.push(revision);

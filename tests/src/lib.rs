@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod lab;
+pub mod proof;
 
 use std::io::Write;
 use std::process::Stdio;

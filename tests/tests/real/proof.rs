@@ -2,3 +2,4 @@
 
 mod chaos;
 mod crash_scan;
+mod without_a_ledger;

@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use carillon_oracle::Assumptions;
 use carillon_testbed::{Operator, Options, Signal, wait};
 use carillon_tests::api::Api;
 use carillon_tests::lab::{self, Bench, is, leads};
+use carillon_tests::proof;
 use fastrand::Rng;
 use http::Method;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 /// How long a job may take once nothing fails any more.
@@ -402,6 +405,14 @@ fn endure(form: &Form) {
     };
     println!("{:>6.1?} complete: {}", start.elapsed(), job["status"]);
     assert_every_node_is_accounted_for(&chaos, &job);
+    let assumptions = Assumptions {
+        // Watches break, and a process that was stopped goes on with what it saw before.
+        lag: SignedDuration::from_secs(30),
+        late_requests: true,
+        over: true,
+        ..Assumptions::default()
+    };
+    proof::assert_no_violation(&cluster, &assumptions);
 }
 
 /// Every node that there is has a result of its own, and the status counts them.

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use carillon_oracle::Assumptions;
 use carillon_testbed::fault_proxy::{Fault, Point, Seen};
 use carillon_testbed::{Cluster, FaultProxy, Operator, Options, wait};
 use carillon_tests::api::Api;
 use carillon_tests::lab::{self, LIMIT, is, leads};
+use carillon_tests::proof;
 use serde_json::{Value, json};
 
 const NODES: usize = 6;
@@ -143,7 +145,9 @@ impl Scan {
         for condition in status["conditions"].as_array_mut()? {
             condition.as_object_mut()?.remove("lastTransitionTime");
         }
-        let results = slices.iter().flat_map(|slice| slice["results"].as_array());
+        let results = slices
+            .iter()
+            .filter_map(|slice| slice["results"].as_array());
         let result = |result: &Value| {
             let fields = ["node", "nodeUID", "attempt", "state", "reason", "exitCode"];
             json!(fields.map(|field| &result[field]))
@@ -250,6 +254,11 @@ fn explore(name: &str, wanted: impl Fn(&Crash) -> bool + Sync) {
         clean.writes,
         explored.len()
     );
+    let assumptions = Assumptions {
+        over: true,
+        ..Assumptions::default()
+    };
+    proof::assert_no_violation(&scan.cluster, &assumptions);
 }
 
 #[test]

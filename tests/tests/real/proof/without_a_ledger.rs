@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_oracle::{Assumptions, Invariant, Violation, check};
-use carillon_testbed::wait;
+use carillon_testbed::{Cluster, wait};
 use carillon_tests::api::Api;
 use carillon_tests::lab;
 use carillon_tests::proof;
@@ -78,15 +78,18 @@ fn pods() -> String {
 }
 
 /// The first violation of `invariant` by the naive controllers.
-fn judge(cluster: &carillon_testbed::Cluster, invariant: Invariant) -> Box<Violation> {
+fn judge(cluster: &Cluster, invariant: Invariant) -> Violation {
     let history = proof::history(cluster);
     let assumptions = Assumptions {
-        ours: Arc::new(|by| by.user.starts_with(&format!("system:serviceaccount:{NAMESPACE}:"))),
+        ours: Arc::new(|by| {
+            by.user
+                .starts_with(&format!("system:serviceaccount:{NAMESPACE}:"))
+        }),
         ..Assumptions::default()
     };
     let violation = check(invariant, &history, &assumptions).expect_err("there is a violation");
     println!("{violation}");
-    violation
+    *violation
 }
 
 /// It names the creation at `revision` and who asked for it.
@@ -96,36 +99,57 @@ fn assert_names_creation(violation: &Violation, revision: u64, user: &str) {
     let by = violation.by.as_ref().expect("the request that caused it");
     assert_eq!(by.user, format!("system:serviceaccount:{NAMESPACE}:{user}"));
     assert_eq!((by.verb.as_str(), by.uri.as_str()), ("create", &*pods()));
-    assert_eq!(by.body.as_ref().unwrap()["metadata"]["generateName"], "fix-");
+    assert_eq!(
+        by.body.as_ref().unwrap()["metadata"]["generateName"],
+        "fix-"
+    );
     let report = violation.to_string();
     let said = format!("first bad revision {revision}");
-    assert!(report.contains(&said) && report.contains(&by.user), "{report}");
+    assert!(
+        report.contains(&said) && report.contains(&by.user),
+        "{report}"
+    );
 }
 
 #[test]
 fn the_oracle_finds_what_a_controller_without_a_ledger_does_wrong() {
     let cluster = lab::judged_cluster(NAMESPACE, NODES);
-    cluster.kubectl_ok(["create", "namespace", NAMESPACE]).unwrap();
+    cluster
+        .kubectl_ok(["create", "namespace", NAMESPACE])
+        .unwrap();
     let account = |name: &str| {
         let full = format!("{NAMESPACE}:{name}");
         let admin = format!("--serviceaccount={full}");
-        cluster.kubectl_ok(["create", "serviceaccount", name, "-n", NAMESPACE]).unwrap();
-        let bind = ["create", "clusterrolebinding", name, "--clusterrole=cluster-admin", &admin];
+        cluster
+            .kubectl_ok(["create", "serviceaccount", name, "-n", NAMESPACE])
+            .unwrap();
+        let bind = [
+            "create",
+            "clusterrolebinding",
+            name,
+            "--clusterrole=cluster-admin",
+            &admin,
+        ];
         cluster.kubectl_ok(bind).unwrap();
-        let token = cluster.kubectl_ok(["create", "token", name, "-n", NAMESPACE]).unwrap();
+        let token = cluster
+            .kubectl_ok(["create", "token", name, "-n", NAMESPACE])
+            .unwrap();
         cluster.kubeconfig_for_token(&token, name).unwrap()
     };
     let admin = Api::of(&cluster);
     let jobs = format!("/apis/carillon.dev/v1alpha1/namespaces/{NAMESPACE}/broadcastjobs");
-    let job = admin.create(&jobs, &json!({
-        "apiVersion": "carillon.dev/v1alpha1",
-        "kind": "BroadcastJob",
-        "metadata": {"name": "fix", "namespace": NAMESPACE},
-        "spec": {"template": {"spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "busybox:1.37"}],
-        }}},
-    }));
+    let job = admin.create(
+        &jobs,
+        &json!({
+            "apiVersion": "carillon.dev/v1alpha1",
+            "kind": "BroadcastJob",
+            "metadata": {"name": "fix", "namespace": NAMESPACE},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "busybox:1.37"}],
+            }}},
+        }),
+    );
 
     // Two of them look, and then both act: what a leader that was paused in between does.
     let (first, second) = (account("first"), account("second"));
@@ -140,11 +164,16 @@ fn the_oracle_finds_what_a_controller_without_a_ledger_does_wrong() {
     // A user tidies up after all have succeeded: what has no pod looks as if it had not run.
     let over = || {
         let all = admin.list(&pods());
-        Ok(all.iter().all(|pod| pod["status"]["phase"] == "Succeeded").then_some(()))
+        Ok(all
+            .iter()
+            .all(|pod| pod["status"]["phase"] == "Succeeded")
+            .then_some(()))
     };
     let (limit, every) = (lab::LIMIT, Duration::from_millis(100));
     wait::until("all pods succeed", limit, every, over, String::new).unwrap();
-    cluster.kubectl_ok(["delete", "pods", "--all", "-n", NAMESPACE]).unwrap();
+    cluster
+        .kubectl_ok(["delete", "pods", "--all", "-n", NAMESPACE])
+        .unwrap();
     let again = first.act(first.observe());
     assert_eq!(again.len(), NODES);
     let violation = judge(&cluster, Invariant::S2);
