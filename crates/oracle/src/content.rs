@@ -337,7 +337,7 @@ mod tests {
                     pod["spec"]["containers"]
                         .as_array_mut()
                         .unwrap()
-                        .push(json!({"name": "x"}))
+                        .push(json!({"name": "x"}));
                 },
                 "which the template has not",
             ),
@@ -370,7 +370,7 @@ mod tests {
                     pod["metadata"]["ownerReferences"]
                         .as_array_mut()
                         .unwrap()
-                        .push(json!({}))
+                        .push(json!({}));
                 },
                 "2 owners",
             ),
@@ -410,7 +410,7 @@ mod tests {
             pod["spec"]["containers"]
                 .as_array_mut()
                 .unwrap()
-                .push(json!({"name": "x"}))
+                .push(json!({"name": "x"}));
         });
         holds(S16, &sidecar, &lenient);
         let lost = with(|pod| pod["spec"]["containers"] = json!([]));

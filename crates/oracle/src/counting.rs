@@ -192,7 +192,7 @@ fn records_stay(
             checked.require(change.new == Some(old), || {
                 let now = change
                     .new
-                    .map_or("nothing".to_owned(), |new| new.0.to_string());
+                    .map_or_else(|| "nothing".to_owned(), |new| new.0.to_string());
                 bad(format!("the final record {} became {now}", old.0))
             })?;
         }

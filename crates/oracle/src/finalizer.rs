@@ -32,7 +32,8 @@ pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict 
                 (Some(job), None) => Job::is_sealed(job),
             };
             checked.require(stored, || {
-                let record = record.map_or("none".to_owned(), |record| record.0.to_string());
+                let record =
+                    record.map_or_else(|| "none".to_owned(), |record| record.0.to_string());
                 let what = format!(
                     "pod {} ({}) was let go before its outcome was stored; its record: {record}",
                     object::name(pod),

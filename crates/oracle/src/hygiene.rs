@@ -37,19 +37,16 @@ pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
                 (object::job_of(object).unwrap_or_default(), words.collect())
             }
             _ if EVENTS.contains(&resource) => {
-                let uid = text(object, &["regarding", "uid"]);
-                let uid = Some(uid).filter(|uid| !uid.is_empty());
-                (
-                    uid.unwrap_or(text(object, &["involvedObject", "uid"])),
-                    vec![object],
-                )
+                let of = |field| text(object, &[field, "uid"]);
+                let (new, old) = (of("regarding"), of("involvedObject"));
+                (if new.is_empty() { old } else { new }, vec![object])
             }
             _ => continue,
         };
         let mut words = Vec::new();
-        written
-            .into_iter()
-            .for_each(|value| collect(value, &mut words));
+        for value in written {
+            collect(value, &mut words);
+        }
         let tripped = words.iter().find(|word| word.contains("Interlock"));
         checked.require(tripped.is_none(), || {
             let what = format!("{} says {:?}", step.key, tripped.unwrap_or(&""));

@@ -14,6 +14,7 @@ pub type Predicate = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
 /// What is presumed of a run. The default is the strict one: nobody lags, nothing is exempt.
 #[derive(Clone)]
+#[allow(clippy::struct_excessive_bools)] // each is a presumption of its own
 pub struct Assumptions {
     /// Which requests are the operator's. Default: those whose agent begins with `carillon`.
     pub ours: Predicate,

@@ -5,12 +5,14 @@
 //! in the same way.
 
 pub mod amplification;
+pub mod audit;
 pub mod content;
 pub mod counting;
 pub mod deletion;
 mod desired;
 pub mod determinism;
 mod eligible;
+pub mod etcd;
 pub mod finalizer;
 pub mod history;
 pub mod hygiene;

@@ -216,8 +216,8 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
         .values()
         .any(|record| record.state() == "Failed");
     let paused = is_true(object, "Paused");
-    let pauses = text(spec, &["failurePolicy", "type"]) == "Pause" && failed;
-    if spec["paused"] == true || pauses && paused {
+    let by_policy = text(spec, &["failurePolicy", "type"]) == "Pause" && failed;
+    if spec["paused"] == true || by_policy && paused {
         return (!paused).then(|| "it is paused and does not say so".to_owned());
     }
     if paused {
@@ -250,7 +250,8 @@ fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<
             continue;
         }
         if eligible::refusal(template, node).is_none() {
-            let found = record.map_or("no record".to_owned(), |record| record.0.to_string());
+            let found =
+                record.map_or_else(|| "no record".to_owned(), |record| record.0.to_string());
             return Some(format!(
                 "node {name} is eligible and has no outcome, but {found}"
             ));

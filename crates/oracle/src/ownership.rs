@@ -231,7 +231,7 @@ mod tests {
             });
         breaks(S11, &tracked, &strict(), "put on a pod");
         let spec = created().edit("carillon", (JOBS, "fix"), |job| {
-            job["spec"]["paused"] = json!(true)
+            job["spec"]["paused"] = json!(true);
         });
         breaks(S11, &spec, &strict(), "the spec of the job changed");
         let labels = created().edit("carillon", (JOBS, "fix"), |job| {

@@ -151,7 +151,7 @@ mod tests {
 
     fn lower(scene: Scene, parallelism: i64) -> Scene {
         scene.edit("kubectl", (JOBS, "fix"), |job| {
-            job["spec"]["parallelism"] = json!(parallelism)
+            job["spec"]["parallelism"] = json!(parallelism);
         })
     }
 

@@ -171,11 +171,12 @@ impl Scene {
 
     pub(crate) fn cordon(self, name: &str, on: bool) -> Self {
         self.edit("kubectl", (NODES, name), |node| {
-            node["spec"]["unschedulable"] = json!(on)
+            node["spec"]["unschedulable"] = json!(on);
         })
     }
 
     /// The job, with these fields besides the template.
+    #[allow(clippy::needless_pass_by_value)] // reads better with json!
     pub(crate) fn job(self, fields: Value) -> Self {
         let mut spec = json!({"template": {
             "metadata": {"labels": {"app": "fix"}, "annotations": {"why": "patch"}},
@@ -269,14 +270,14 @@ impl Scene {
     pub(crate) fn bind(self, node: &str, attempt: i64) -> Self {
         let name = pod_name(node, attempt);
         self.edit("scheduler", (PODS, &name), |pod| {
-            pod["spec"]["nodeName"] = json!(node)
+            pod["spec"]["nodeName"] = json!(node);
         })
     }
 
     pub(crate) fn phase(self, node: &str, attempt: i64, phase: &str) -> Self {
         let name = pod_name(node, attempt);
         self.edit("kubelet", (PODS, &name), |pod| {
-            pod["status"]["phase"] = json!(phase)
+            pod["status"]["phase"] = json!(phase);
         })
     }
 

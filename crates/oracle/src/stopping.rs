@@ -61,9 +61,10 @@ fn why_not(
         return None;
     }
     let record = job.records.get(object::name(pod));
-    let late = record.map_or(job.is_sealed(), |record| {
-        record.is_final() && record.pod_uid().is_empty()
-    });
+    let late = record.map_or_else(
+        || job.is_sealed(),
+        |record| record.is_final() && record.pod_uid().is_empty(),
+    );
     if late {
         return None;
     }
