@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 pub struct Api {
     runtime: Runtime,
     client: Client,
+    agent: String,
 }
 
 /// A refusal, or no answer at all (code 0).
@@ -27,11 +28,11 @@ pub struct Refused {
 impl Api {
     /// A client for a cluster's administrator.
     pub fn of(cluster: &Cluster) -> Self {
-        Self::new(&cluster.kubeconfig())
+        Self::new(&cluster.kubeconfig(), "test")
     }
 
-    /// A client with the rights of a kubeconfig.
-    pub fn new(kubeconfig: &Path) -> Self {
+    /// A client with the rights of a kubeconfig, which calls itself `agent`.
+    pub fn new(kubeconfig: &Path, agent: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -47,6 +48,7 @@ impl Api {
         Self {
             runtime,
             client: client.expect("a client"),
+            agent: agent.to_owned(),
         }
     }
 
@@ -65,6 +67,7 @@ impl Api {
             .method(method)
             .uri(path)
             .header(header::CONTENT_TYPE, kind)
+            .header(header::USER_AGENT, &self.agent)
             .body(body)
             .expect("a request");
         let answer = self.runtime.block_on(self.client.request::<Value>(request));

@@ -1,5 +1,6 @@
 //! The history of a cluster, and what the oracle says of it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -18,6 +19,13 @@ pub fn history(cluster: &Cluster) -> History {
     let writes: Vec<_> = lines.filter_map(|line| audit::read(&line)).collect();
     let attribution = audit::attribute(&mut history, &writes);
     println!("{last} revisions; requests: {attribution:?}");
+    // Not recorded: leases of nodes, and events. Not to be known: what was under way when the API
+    // server, or the client, was killed.
+    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    for step in history.steps.iter().filter(|step| step.by.is_none()) {
+        *unknown.entry(&step.key.resource).or_default() += 1;
+    }
+    println!("changes without a known request: {unknown:?}");
     history
 }
 

@@ -26,8 +26,8 @@ struct Naive<'a> {
 struct Observed(Vec<String>);
 
 impl<'a> Naive<'a> {
-    fn new(kubeconfig: &Path, job: &'a Value) -> Self {
-        let api = Api::new(kubeconfig);
+    fn new(kubeconfig: &Path, agent: &str, job: &'a Value) -> Self {
+        let api = Api::new(kubeconfig, agent);
         Self { api, job }
     }
 
@@ -93,12 +93,13 @@ fn judge(cluster: &Cluster, invariant: Invariant) -> Violation {
 }
 
 /// It names the creation at `revision` and who asked for it.
-fn assert_names_creation(violation: &Violation, revision: u64, user: &str) {
+fn assert_names_creation(violation: &Violation, revision: u64, (user, agent): (&str, &str)) {
     assert_eq!(violation.rev, revision, "the first bad revision");
     assert!(violation.before.is_none() && violation.after.is_some());
     let by = violation.by.as_ref().expect("the request that caused it");
     assert_eq!(by.user, format!("system:serviceaccount:{NAMESPACE}:{user}"));
-    assert_eq!((by.verb.as_str(), by.uri.as_str()), ("create", &*pods()));
+    let asked = (by.agent.as_str(), by.verb.as_str(), by.uri.as_str());
+    assert_eq!(asked, (agent, "create", &*pods()));
     assert_eq!(
         by.body.as_ref().unwrap()["metadata"]["generateName"],
         "fix-"
@@ -153,12 +154,15 @@ fn the_oracle_finds_what_a_controller_without_a_ledger_does_wrong() {
 
     // Two of them look, and then both act: what a leader that was paused in between does.
     let (first, second) = (account("first"), account("second"));
-    let (first, second) = (Naive::new(&first, &job), Naive::new(&second, &job));
+    let (first, second) = (
+        Naive::new(&first, "naive-1", &job),
+        Naive::new(&second, "naive-2", &job),
+    );
     let (seen_by_first, seen_by_second) = (first.observe(), second.observe());
     assert_eq!(first.act(seen_by_first).len(), NODES);
     let doubled = second.act(seen_by_second);
     let violation = judge(&cluster, Invariant::S1);
-    assert_names_creation(&violation, doubled[0], "second");
+    assert_names_creation(&violation, doubled[0], ("second", "naive-2"));
     assert!(violation.what.contains("node-0000"), "{}", violation.what);
 
     // A user tidies up after all have succeeded: what has no pod looks as if it had not run.
@@ -177,5 +181,5 @@ fn the_oracle_finds_what_a_controller_without_a_ledger_does_wrong() {
     let again = first.act(first.observe());
     assert_eq!(again.len(), NODES);
     let violation = judge(&cluster, Invariant::S2);
-    assert_names_creation(&violation, again[0], "first");
+    assert_names_creation(&violation, again[0], ("first", "naive-1"));
 }
