@@ -20,6 +20,8 @@ pub(crate) fn policy(audit: Audit) -> Value {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
+        // Half of every answer, and nobody reads it.
+        "omitManagedFields": true,
         "rules": [
             {"level": "None", "resources": [
                 {"group": "", "resources": ["events"]},

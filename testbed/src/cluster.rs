@@ -635,7 +635,7 @@ fn succeeded(command: &Command, output: Output) -> Result<String> {
     )
 }
 
-fn write_secret(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options()
         .write(true)
@@ -647,7 +647,7 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
         .map_err(|error| anyhow!("writing {}: {error}", path.display()))
 }
 
-fn random_hex(bytes: usize) -> Result<String> {
+pub(crate) fn random_hex(bytes: usize) -> Result<String> {
     let mut buffer = vec![0; bytes];
     File::open("/dev/urandom")?.read_exact(&mut buffer)?;
     Ok(tools::hex(&buffer))

@@ -1,8 +1,7 @@
-//! Nodes: add them, make them NotReady, stop their kubelet.
+//! Nodes: add them, make them NotReady.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::thread::{self, sleep};
-use std::time::Duration;
+use std::thread;
 
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
@@ -12,8 +11,6 @@ use crate::kwok::NOT_READY;
 
 /// kubectl sends 300 requests before it slows down to 50 a second.
 const PER_KUBECTL: usize = 250;
-/// kwok learns from a watch that a lease is no longer its own, and gives no sign when it has.
-const KWOK_LEARNS: Duration = Duration::from_secs(1);
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 
 /// A node's taint.
@@ -72,30 +69,6 @@ impl Cluster {
             "--timeout=60s",
             &format!("node/{node}"),
         ])?;
-        Ok(())
-    }
-
-    /// Stops the node's kubelet: nothing happens to its pods any more, its heartbeat stops, and
-    /// after `--node-monitor-grace-period` (50 s) it becomes unreachable, Ready=Unknown.
-    /// Takes a second.
-    pub fn stop_kubelet(&self, node: &str) -> Result<()> {
-        // kwok acts for a node only while it holds the node's lease.
-        let spec = json!({"spec": {"holderIdentity": "stopped", "leaseDurationSeconds": i32::MAX}});
-        self.kubectl_ok([
-            "patch",
-            "lease",
-            node,
-            "--namespace=kube-node-lease",
-            "--type=merge",
-            &format!("--patch={spec}"),
-        ])?;
-        sleep(KWOK_LEARNS);
-        Ok(())
-    }
-
-    /// Starts a stopped kubelet again; it takes up to a quarter of the lease duration (10 s).
-    pub fn start_kubelet(&self, node: &str) -> Result<()> {
-        self.kubectl_ok(["delete", "lease", node, "--namespace=kube-node-lease"])?;
         Ok(())
     }
 

@@ -345,7 +345,7 @@ fn a_node_becomes_not_ready_and_ready_again() -> Result<()> {
 #[test]
 fn a_stopped_kubelet_does_nothing_until_it_is_started() -> Result<()> {
     let cluster = shared();
-    cluster.stop_kubelet("node-0009")?;
+    cluster.stop_kubelets(&["node-0009"])?;
     create(
         cluster,
         &[pod("frozen", "node-0009", "Never", &Fate::default())],
@@ -363,7 +363,7 @@ fn a_stopped_kubelet_does_nothing_until_it_is_started() -> Result<()> {
         (&frozen["status"]["phase"], ready(&frozen)),
         (&json!("Pending"), "absent")
     );
-    cluster.start_kubelet("node-0009")?;
+    cluster.start_kubelets(&["node-0009"])?;
     wait_for(cluster, "pod/frozen", "ended", |pod| {
         pod["status"]["phase"] == "Succeeded"
     })?;

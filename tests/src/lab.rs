@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use carillon_testbed::carillon::apply_crds;
-use carillon_testbed::{AuditEvent, Cluster, Config, Operator, Options, wait};
+use carillon_testbed::{Audit, AuditEvent, Cluster, Config, Operator, Options, wait};
 use serde_json::{Value, json};
 
 /// How long anything may take here. Nothing waits this long unless it is broken.
@@ -38,6 +38,15 @@ pub fn lab() -> &'static Lab {
 /// A cluster with our CRDs and this many nodes.
 pub fn cluster(name: &str, nodes: usize) -> Cluster {
     let cluster = Cluster::start(Config::new(name).with_nodes(nodes)).expect("a cluster");
+    apply_crds(&cluster).expect("our CRDs");
+    cluster
+}
+
+/// The same, of which every request and its answer is recorded: its history can be judged.
+pub fn judged_cluster(name: &str, nodes: usize) -> Cluster {
+    let mut config = Config::new(name).with_nodes(nodes);
+    config.audit = Audit::Responses;
+    let cluster = Cluster::start(config).expect("a cluster");
     apply_crds(&cluster).expect("our CRDs");
     cluster
 }
@@ -254,6 +263,13 @@ impl Bench<'_> {
                 .and_then(|pod| Some(pod["metadata"]["name"].as_str()?.to_owned()))
         })
     }
+}
+
+/// Whether an operator leads.
+pub fn leads(operator: &Operator) -> bool {
+    operator
+        .metric("leader_election_master_status{name=\"carillon\"}")
+        .is_ok_and(|value| value > 0.0)
 }
 
 /// Whether a condition of an object is True.

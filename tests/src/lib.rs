@@ -3,7 +3,9 @@
 
 #![allow(clippy::missing_panics_doc)] // a panic is how a test fails
 
+pub mod api;
 pub mod lab;
+pub mod proof;
 
 use std::io::Write;
 use std::process::Stdio;

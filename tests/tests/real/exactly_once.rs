@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carillon_testbed::{Operator, Options, Signal, wait};
-use carillon_tests::lab::{self, Bench};
+use carillon_tests::lab::{self, Bench, leads};
 use serde_json::{Value, json};
 
 const NODES: usize = 100;
@@ -119,12 +119,6 @@ fn replica(name: &str) -> Options {
     LEASE
         .iter()
         .fold(Options::new(name), |options, arg| options.arg(arg))
-}
-
-fn leads(operator: &Operator) -> bool {
-    operator
-        .metric("leader_election_master_status{name=\"carillon\"}")
-        .is_ok_and(|v| v > 0.0)
 }
 
 #[track_caller]

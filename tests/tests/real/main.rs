@@ -9,4 +9,5 @@ mod cli;
 mod exactly_once;
 mod examples;
 mod prometheus;
+mod proof;
 mod stored_before_rules;

@@ -1,0 +1,140 @@
+//! Kubelets that stop and start, one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Component, random_hex};
+
+const NAMESPACE: &str = "--namespace=kube-node-lease";
+/// Holder of the lease of a node whose kubelet is stopped.
+const STOPPED: &str = "stopped";
+/// kwok renews a lease this short every second.
+const PULSE_SECONDS: u32 = 1;
+/// Leases that are to be renewed at a time.
+const PROVOKED: usize = 4;
+
+impl Cluster {
+    /// Stops the kubelets of nodes: nothing that happens to their pods from now on is answered,
+    /// their heartbeat stops, and after `--node-monitor-grace-period` (50 s) they become
+    /// unreachable, Ready=Unknown. What a running pod was already about to do still happens, as
+    /// containers outlive a kubelet.
+    ///
+    /// At least one other node must have a running kubelet. Takes a second, the first time up to
+    /// a quarter of the lease duration (10 s).
+    pub fn stop_kubelets(&self, nodes: &[&str]) -> Result<()> {
+        // kwok acts for a node only while it sees itself as the holder of the node's lease.
+        let spec = json!({"spec": {"holderIdentity": STOPPED, "leaseDurationSeconds": i32::MAX}});
+        let patch = format!("--patch={spec}");
+        let fixed = ["patch", "lease", NAMESPACE, "--type=merge", &patch];
+        self.kubectl_ok(fixed.into_iter().chain(nodes.iter().copied()))?;
+        self.wait_kwok_saw_leases()
+    }
+
+    /// Starts stopped kubelets again, and waits until they are at work: up to a quarter of the lease
+    /// duration (10 s).
+    pub fn start_kubelets(&self, nodes: &[&str]) -> Result<()> {
+        let fixed = ["delete", "lease", NAMESPACE, "--ignore-not-found"];
+        self.kubectl_ok(fixed.into_iter().chain(nodes.iter().copied()))?;
+        let what = format!("the kubelets of {nodes:?} hold their leases");
+        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
+            let held = self.renewals(is_held)?;
+            Ok(nodes
+                .iter()
+                .all(|node| held.contains_key(*node))
+                .then_some(()))
+        })?;
+        // kwok looks at the pods of a node as soon as it has made the lease, often before it has
+        // seen that lease, and then leaves them alone until they change.
+        self.wait_kwok_saw_leases()?;
+        nodes.iter().try_for_each(|node| self.touch_pods(node))
+    }
+
+    /// Changes the pods of a node, so that its kubelet looks at them.
+    fn touch_pods(&self, node: &str) -> Result<()> {
+        let on_node = format!("--field-selector=spec.nodeName={node}");
+        let names = "--output=go-template={{range .items}}{{.metadata.namespace}} {{.metadata.name}}\n{{end}}";
+        let pods = self.kubectl_ok(["get", "pods", "--all-namespaces", &on_node, names])?;
+        let mark = format!("testbed.carillon.dev/kubelet-started={}", random_hex(8)?);
+        for (namespace, pod) in pods.lines().filter_map(|line| line.split_once(' ')) {
+            // It may have gone meanwhile.
+            self.kubectl([
+                "annotate",
+                "--overwrite",
+                "pod",
+                pod,
+                "-n",
+                namespace,
+                &mark,
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Waits until kwok has seen every change of a lease that was made before.
+    ///
+    /// It gives no sign of that, so we provoke one: we change leases that are its own, and wait
+    /// until it renews one of them. A renewal names the resourceVersion that kwok has last seen, so
+    /// it only succeeds once our change has come through kwok's watch, after all before it.
+    fn wait_kwok_saw_leases(&self) -> Result<()> {
+        let provoked = self.next_renewals()?;
+        // A patch that changes nothing would not be stored.
+        let mark = json!({"testbed.carillon.dev/seen": random_hex(8)?});
+        let change = json!({"spec": {"leaseDurationSeconds": PULSE_SECONDS},
+            "metadata": {"annotations": mark}});
+        let patch = format!("--patch={change}");
+        let fixed = ["patch", "lease", NAMESPACE, "--type=merge", &patch];
+        // One or the other may have gone with its node.
+        self.kubectl(fixed.into_iter().chain(provoked.iter().map(String::as_str)))?;
+        let marked = |lease: &Value| lease["metadata"]["annotations"] == mark;
+        let before: BTreeMap<String, String> = self.renewals(marked)?;
+        ensure!(
+            !before.is_empty(),
+            "no lease of {provoked:?} could be changed"
+        );
+        let what = format!("kwok renews a lease of {provoked:?}");
+        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
+            let now = self.renewals(marked)?;
+            let renewed = |(name, time): (&String, &String)| before.get(name) != Some(time);
+            Ok(now.iter().any(renewed).then_some(()))
+        })
+    }
+
+    /// Some of the leases that kwok will renew next: one of a node that goes must not keep us.
+    fn next_renewals(&self) -> Result<BTreeSet<String>> {
+        let pulse = |lease: &Value| {
+            is_held(lease) && lease["spec"]["leaseDurationSeconds"] == PULSE_SECONDS
+        };
+        let mut others: Vec<_> = self.renewals(is_held)?.into_iter().collect();
+        others.sort_by(|(_, a), (_, b)| a.cmp(b));
+        let pulses = self.renewals(pulse)?.into_keys();
+        let mut names: BTreeSet<String> = pulses.take(PROVOKED).collect();
+        names.extend(others.into_iter().map(|(name, _)| name).take(PROVOKED));
+        ensure!(
+            !names.is_empty(),
+            "no kubelet of the cluster runs: one must, to stop another"
+        );
+        Ok(names)
+    }
+
+    /// When the leases of nodes that `wanted` picks were last renewed.
+    fn renewals(&self, wanted: impl Fn(&Value) -> bool) -> Result<BTreeMap<String, String>> {
+        let leases = self.kubectl_ok(["get", "leases", NAMESPACE, "--output=json"])?;
+        let leases: Value = serde_json::from_str(&leases)?;
+        let leases = leases["items"].as_array().into_iter().flatten();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let renewal = |lease: &Value| {
+            (
+                text(&lease["metadata"]["name"]),
+                text(&lease["spec"]["renewTime"]),
+            )
+        };
+        Ok(leases.filter(|lease| wanted(lease)).map(renewal).collect())
+    }
+}
+
+/// Whether kwok is the holder.
+fn is_held(lease: &Value) -> bool {
+    lease["spec"]["holderIdentity"] != STOPPED
+}

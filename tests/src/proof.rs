@@ -1,0 +1,48 @@
+//! The history of a cluster, and what the oracle says of it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use carillon_oracle::{Assumptions, History, audit, check_all, etcd};
+use carillon_testbed::Cluster;
+
+/// Every revision of a cluster's store so far, with the requests that caused them.
+pub fn history(cluster: &Cluster) -> History {
+    let last = cluster.revision().expect("etcd's revision");
+    let mut reader = etcd::Reader::default();
+    let read = cluster.watch_lines(last, |line| Ok(reader.line(line)?));
+    read.expect("etcd's history");
+    let mut history = reader.history();
+    let log = File::open(cluster.audit_log()).expect("an audit log");
+    let lines = BufReader::new(log).lines().map_while(Result::ok);
+    let writes: Vec<_> = lines.filter_map(|line| audit::read(&line)).collect();
+    let attribution = audit::attribute(&mut history, &writes);
+    println!("{last} revisions; requests: {attribution:?}");
+    // Not recorded: leases of nodes, and events. Not to be known: what was under way when the API
+    // server, or the client, was killed.
+    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    for step in history.steps.iter().filter(|step| step.by.is_none()) {
+        *unknown.entry(&step.key.resource).or_default() += 1;
+    }
+    println!("changes without a known request: {unknown:?}");
+    history
+}
+
+/// Judges every invariant at every revision of a cluster's store, prints how much was checked, and
+/// panics with all violations.
+#[track_caller]
+pub fn assert_no_violation(cluster: &Cluster, assumptions: &Assumptions) {
+    let history = history(cluster);
+    let report = check_all(&history, assumptions);
+    println!("{report}");
+    println!(
+        "{} changes judged, {} evaluations, {} violations",
+        history.steps.len(),
+        report.evaluations(),
+        report.violations().count()
+    );
+    assert!(!history.steps.is_empty() && report.evaluations() > 0);
+    let violations: Vec<String> = report.violations().map(ToString::to_string).collect();
+    assert!(violations.is_empty(), "{}", violations.join("\n\n"));
+}
