@@ -22,30 +22,36 @@ const MISSING_RETRY: SignedDuration = SignedDuration::from_secs(1);
 pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let stored = stored_cause(job);
+    // A job that fails says so before it seals its log. Sealed without a cause it was complete, and
+    // stays so: whatever joined since came after its end.
+    let sealed = snapshot.slices.last().is_some_and(|slice| slice.sealed);
     let mut progress = Progress::read(snapshot, stored.as_ref().map(stop_reason), now);
-    let survey = Survey::make(snapshot, &progress, now);
+    let survey = Survey::make(snapshot, &progress, sealed, now);
     let pause = Pause::decide(job, &survey, now);
     let all_done = all_done(&progress, &survey);
     let deadline = deadline(snapshot, &pause, now);
+    let fails = stored.is_some();
     let cause = stored.or_else(|| {
-        let running = pause.reason.is_none();
+        let running = pause.reason.is_none() && !sealed;
         running
             .then(|| new_cause(snapshot, &progress, &survey, all_done, deadline, now))
             .flatten()
     });
     let mut start = Start::default();
-    if cause.is_some() {
+    if fails {
         for (place, record) in std::mem::take(&mut progress.reserved) {
             let given_up = (NodeState::Skipped, results::NOT_STARTED);
             progress.give_up(place, record, given_up, now);
         }
-    } else if pause.reason.is_none() && job.problems.is_empty() {
+    } else if cause.is_none() && pause.reason.is_none() && job.problems.is_empty() && !sealed {
         start = Start::choose(snapshot, &mut progress, &survey, now);
     }
     let complete_without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
         && nobody_to_serve(job, &survey);
     let end = match &cause {
-        Some(_) if progress.running.is_empty() && progress.missing.is_empty() => Some(End::Failed),
+        Some(_) if fails && progress.running.is_empty() && progress.missing.is_empty() => {
+            Some(End::Failed)
+        }
         None if (all_done || complete_without_nodes)
             && pause.reason.is_none()
             && !job.never_ends =>
@@ -81,6 +87,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         (status != job.status).then(|| Step::needed(vec![Action::WriteStatus(Box::new(status))]));
     let decided = Decided {
         cause,
+        fails,
         end,
         start,
         status,
@@ -106,6 +113,8 @@ fn all_done(progress: &Progress<'_>, survey: &Survey<'_>) -> bool {
 /// What was decided, to be put into an order.
 struct Decided {
     cause: Option<Cause>,
+    /// The cause is stored.
+    fails: bool,
     end: Option<End>,
     start: Start,
     status: Option<Step>,
@@ -116,6 +125,7 @@ struct Decided {
 fn steps(snapshot: &Snapshot<'_>, progress: &Progress<'_>, decided: Decided) -> (Vec<Step>, bool) {
     let Decided {
         cause,
+        fails,
         end,
         start,
         mut status,
@@ -136,19 +146,20 @@ fn steps(snapshot: &Snapshot<'_>, progress: &Progress<'_>, decided: Decided) -> 
     if !questions.is_empty() {
         steps.push(Step::wanted(questions));
     }
-    let seal = cause.is_some() || end.is_some();
+    let seal = fails || end.is_some();
     steps.extend(ledger::write(
         snapshot.slices,
         &progress.updates,
         start.reservations,
         seal,
     ));
-    // The decision to fail is stored before the first pod is stopped, so that whoever reads the
-    // pod's end later knows whose doing it was.
     if cause.is_some() {
         steps.extend(status.take());
     }
-    let stopping = |pod: &crate::pod::PodRow| cause.is_some() && pod.deletion.is_none();
+    // The decision to fail is stored before the log is sealed and before the first pod is stopped:
+    // whoever reads the seal, or the pod's end, later knows why.
+    let decided_now = cause.is_some() && !fails;
+    let stopping = |pod: &crate::pod::PodRow| fails && pod.deletion.is_none();
     let to_stop: BTreeMap<&str, (Uid, u64)> = progress
         .running
         .iter()
@@ -157,7 +168,8 @@ fn steps(snapshot: &Snapshot<'_>, progress: &Progress<'_>, decided: Decided) -> 
         .chain(progress.to_stop.iter().copied())
         .map(|(name, pod)| (name, (pod.uid, pod.rv)))
         .collect();
-    let mut again = start.more || to_stop.len() > most || progress.to_release.len() > most;
+    let mut again =
+        decided_now || start.more || to_stop.len() > most || progress.to_release.len() > most;
     steps.extend(stop(
         to_stop.into_iter().map(|(name, (uid, rv))| (name, uid, rv)),
         most,

@@ -47,7 +47,13 @@ pub(super) struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    pub(super) fn make(snapshot: &Snapshot<'a>, progress: &Progress<'a>, now: Timestamp) -> Self {
+    /// `closed`: no further attempt can be made, and nodes without one came too late.
+    pub(super) fn make(
+        snapshot: &Snapshot<'a>,
+        progress: &Progress<'a>,
+        closed: bool,
+        now: Timestamp,
+    ) -> Self {
         let mut survey = Self::default();
         let mut refused: BTreeMap<&'static str, Refused> = BTreeMap::new();
         let mut refuse = |reason: &'static str, node: &str| {
@@ -86,7 +92,11 @@ impl<'a> Survey<'a> {
             if due.is_none() && progress.nodes.contains_key(&id) {
                 continue;
             }
-            match eligibility::refusal(&snapshot.job.placement, name, node) {
+            let refusal = eligibility::refusal(&snapshot.job.placement, name, node);
+            if closed && (refusal.is_none() || due.is_some()) {
+                continue;
+            }
+            match refusal {
                 None if progress.occupied.contains(&**name) => survey.held_up += 1,
                 None => match due.copied().flatten() {
                     Some(due) => {

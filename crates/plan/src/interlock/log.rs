@@ -7,6 +7,8 @@ use carillon_api::condition::types;
 use carillon_api::node_result_slice::{MAX_RESULTS_PER_SLICE, NodeResult};
 
 use super::{Trip, is, rules, trip};
+use jiff::Timestamp;
+
 use crate::action::SliceWrite;
 use crate::broadcast_job::Snapshot;
 use crate::name;
@@ -24,6 +26,7 @@ pub(super) struct Entry<'a> {
     pub(super) pod: &'a str,
     pub(super) pod_uid: Option<Uid>,
     pub(super) reason: &'a str,
+    pub(super) node_gone: Option<Timestamp>,
 }
 
 impl<'a> Entry<'a> {
@@ -36,6 +39,7 @@ impl<'a> Entry<'a> {
             pod: &record.pod,
             pod_uid: record.pod_uid,
             reason: &record.reason,
+            node_gone: record.node_gone,
         }
     }
 
@@ -51,6 +55,7 @@ impl<'a> Entry<'a> {
                 text => Some(text.parse().ok()?),
             },
             reason: &result.reason,
+            node_gone: result.node_gone_time.as_ref().map(|time| time.0),
         })
     }
 

@@ -189,12 +189,26 @@ impl<'a> Check<'a> {
     /// Attempts under way take a place, and so do pods that have not ended though their attempt is
     /// over; those of lost nodes do not, they must not hold up others.
     fn takes_a_place(&self, entry: &Entry<'_>) -> bool {
-        if entry.is_open() {
-            return true;
-        }
-        let pod = self.snapshot.pods.get(entry.pod);
-        let lingers = pod.is_some_and(|pod| !pod.phase.has_ended());
-        lingers && entry.reason != results::NODE_LOST
+        let Some(pod) = self.snapshot.pods.get(entry.pod) else {
+            return entry.is_open();
+        };
+        let counts = entry.is_open() || !pod.phase.has_ended();
+        counts && entry.reason != results::NODE_LOST && !self.is_lost(entry, pod)
+    }
+
+    /// Whether nothing was heard of a pod that was bound for longer than the job waits.
+    fn is_lost(&self, entry: &Entry<'_>, pod: &PodRow) -> bool {
+        let row = self.snapshot.nodes.get(entry.node);
+        let node = match row.filter(|node| node.uid == entry.node_uid) {
+            Some(node) => node.not_ready_since,
+            None => entry.node_gone,
+        };
+        let killed = pod.deletion.map(|deletion| deletion.due);
+        let timeout = self.snapshot.job.policies.node_lost_timeout;
+        [node.filter(|_| pod.node.is_some()), killed]
+            .into_iter()
+            .flatten()
+            .any(|since| self.now.duration_since(since) >= timeout)
     }
 
     /// Pods that parallelism allows. What it is a percentage of is taken from the status that goes

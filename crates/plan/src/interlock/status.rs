@@ -89,7 +89,13 @@ impl Check<'_> {
     }
 
     fn counts(&self, old: &BroadcastJobStatus, new: &BroadcastJobStatus) -> Result<(), Trip> {
-        let failed = |entry: &&Entry<'_>| entry.state == NodeState::Failed;
+        // With AtMostOnce nobody will try an interrupted node again: it has failed.
+        let once = self.snapshot.job.policies.at_most_once;
+        let failed = |entry: &&Entry<'_>| match entry.state {
+            NodeState::Failed => true,
+            NodeState::Disrupted | NodeState::Unknown => once,
+            NodeState::Started | NodeState::Succeeded | NodeState::Skipped => false,
+        };
         let failures = self.log.attempts.values().filter(failed).count();
         let (failures, successes) = (number(failures), number(self.log.successes()));
         let least = old.succeeded;

@@ -77,8 +77,7 @@ impl Model {
                     return found.is_some() != from.is_some();
                 };
                 let (old, new) = (self.contents.at(found), self.contents.at(to));
-                let fenced = old.sealed
-                    && (!new.sealed || new.entries.len() > old.entries.len());
+                let fenced = old.sealed && (!new.sealed || new.entries.len() > old.entries.len());
                 fenced || self.world.server.slice_version && found != from
             }
             Request::Status { from, .. } => {
@@ -121,7 +120,11 @@ impl Model {
         while plan != 0 {
             let rest = self.plans.get(plan);
             if rest.requests.is_empty() {
-                plan = if rest.failed && rest.stop { 0 } else { rest.next };
+                plan = if rest.failed && rest.stop {
+                    0
+                } else {
+                    rest.next
+                };
                 continue;
             }
             let mut left = Rest {

@@ -112,11 +112,13 @@ impl Search {
         if !self.stores.insert(state.store) {
             return Ok(());
         }
-        self.model.ends_well(state.store).map_err(|violation| Place {
-            state: number,
-            turn: None,
-            violation,
-        })
+        self.model
+            .ends_well(state.store)
+            .map_err(|violation| Place {
+                state: number,
+                turn: None,
+                violation,
+            })
     }
 
     fn finding(&mut self, place: Place) -> Finding {
@@ -155,10 +157,15 @@ impl Mixer {
             let product = u128::from(a) * u128::from(b);
             (product >> 64) as u64 ^ product as u64
         };
-        self.one = fold(self.one ^ word ^ 0x2d35_8dcc_aa6c_78a5, 0x9e37_79b9_7f4a_7c15)
-            ^ self.two.rotate_left(23);
-        self.two = fold(self.two ^ word ^ 0x8bb8_4b93_962e_acc9, 0xd6e8_feb8_6659_fd93)
-            .wrapping_add(self.one);
+        self.one = fold(
+            self.one ^ word ^ 0x2d35_8dcc_aa6c_78a5,
+            0x9e37_79b9_7f4a_7c15,
+        ) ^ self.two.rotate_left(23);
+        self.two = fold(
+            self.two ^ word ^ 0x8bb8_4b93_962e_acc9,
+            0xd6e8_feb8_6659_fd93,
+        )
+        .wrapping_add(self.one);
     }
 }
 

@@ -80,7 +80,8 @@ impl Model {
 
     fn is_over(&self, store: Store) -> bool {
         let pods = self.pods.at(store.pods);
-        Verdict::read(store.status).ended() && pods.iter().all(|pod| !pod.tracked && !pod.occupies())
+        Verdict::read(store.status).ended()
+            && pods.iter().all(|pod| !pod.tracked && !pod.occupies())
     }
 
     fn apply(

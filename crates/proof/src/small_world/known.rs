@@ -28,5 +28,11 @@ pub fn missing_pods_take_their_place(
     };
     let mut job = snapshot.job.clone();
     job.parallelism = Parallelism::Count(count.saturating_sub(missing as u32));
-    broadcast_job::plan(&Snapshot { job: &job, ..*snapshot }, now)
+    broadcast_job::plan(
+        &Snapshot {
+            job: &job,
+            ..*snapshot
+        },
+        now,
+    )
 }

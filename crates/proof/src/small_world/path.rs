@@ -101,17 +101,24 @@ impl Model {
                 seen,
             } => {
                 let request = plan(leader).requests[request];
-                (format!("{} {}", who(leader), self.tell_request(&request)), seen)
+                (
+                    format!("{} {}", who(leader), self.tell_request(&request)),
+                    seen,
+                )
             }
-            Turn::Conflict { leader } => {
-                (format!("{}'s write of status meets another", who(leader)), 0)
-            }
+            Turn::Conflict { leader } => (
+                format!("{}'s write of status meets another", who(leader)),
+                0,
+            ),
             Turn::Crash { leader, under_way } => {
                 let late = under_way.map(|at| {
                     let request = self.tell_request(&plan(leader).requests[at]);
                     format!(", while this is under way: it {request}")
                 });
-                (format!("{} crashes{}", who(leader), late.unwrap_or_default()), 0)
+                (
+                    format!("{} crashes{}", who(leader), late.unwrap_or_default()),
+                    0,
+                )
             }
             Turn::StaleRestart { leader } => {
                 (format!("{} restarts and sees old states", who(leader)), 0)
@@ -119,7 +126,13 @@ impl Model {
             Turn::Arrive { seen } => {
                 let request = self.plans.at(state.under_way).requests.first();
                 let what = request.map(|request| self.tell_request(request));
-                (format!("what was under way arrives: it {}", what.unwrap_or_default()), seen)
+                (
+                    format!(
+                        "what was under way arrives: it {}",
+                        what.unwrap_or_default()
+                    ),
+                    seen,
+                )
             }
             Turn::Bind { pod: number, seen } => (format!("{} is bound", pod(number)), seen),
             Turn::End {
@@ -130,9 +143,7 @@ impl Model {
                 let how = if success { "succeeds" } else { "fails" };
                 (format!("{} {how}", pod(number)), seen)
             }
-            Turn::Delete { pod: number, seen } => {
-                (format!("a user deletes {}", pod(number)), seen)
-            }
+            Turn::Delete { pod: number, seen } => (format!("a user deletes {}", pod(number)), seen),
             Turn::Cordon { node, seen } => (format!("a user cordons n{node}"), seen),
             Turn::Uncordon { node, seen } => (format!("a user uncordons n{node}"), seen),
             Turn::Replace { node, seen } => {

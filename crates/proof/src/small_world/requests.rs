@@ -117,8 +117,7 @@ impl Model {
                 .iter()
                 .filter_map(|action| self.read_action(action, view))
                 .collect();
-            let words =
-                |request: &Request| matches!(request, Request::Status { from, to, .. } if from == to);
+            let words = |request: &Request| matches!(request, Request::Status { from, to, .. } if from == to);
             let only_words = requests.iter().all(words);
             steps.push(Rest {
                 requests,
@@ -131,8 +130,7 @@ impl Model {
         }
         // A plan of nothing but words changes nothing that counts.
         let idle = |step: &Rest| {
-            let words =
-                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            let words = |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
             step.requests.iter().all(words)
         };
         if steps.iter().all(idle) {
@@ -204,10 +202,7 @@ impl Model {
                 pod: self.names.number(&record.pod),
                 pod_uid: record.pod_uid.and_then(|uid| self.names.read_uid(uid)),
                 lost: &*record.reason == carillon_api::condition::results::NODE_LOST,
-                finished: record
-                    .finished
-                    .filter(|_| interrupted)
-                    .map(names::seconds),
+                finished: record.finished.filter(|_| interrupted).map(names::seconds),
             });
         }
         self.contents.number(content)

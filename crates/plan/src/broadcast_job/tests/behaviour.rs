@@ -109,27 +109,45 @@ fn one_sync_creates_a_bounded_number_of_pods() {
 }
 
 #[test]
+fn a_node_that_joins_between_the_seal_and_the_end_came_too_late() {
+    let mut world = World::new(
+        2,
+        json!({"completionPolicy": {"activeDeadlineSeconds": 60}}),
+    );
+    world.start();
+    world.end_all();
+    // The outcomes and the seal; the crash comes before the status.
+    world.crash_after(1);
+    assert!(world.slices[0].sealed && !world.is(types::COMPLETE));
+    world.join("n0002");
+    world.pass(3600);
+    world.settle();
+    assert!(world.is(types::COMPLETE), "{}", world.status);
+    assert_eq!(
+        (world.created.len(), &world.status["done"]),
+        (2, &json!("2/2"))
+    );
+}
+
+#[test]
 fn fail_fast_decides_then_stops_then_fails() {
     let mut world = World::new(5, json!({"parallelism": 3}));
     world.start();
     world.end("n0001", 3);
-    let words: Vec<&str> = world
-        .plan()
-        .steps
-        .iter()
-        .flat_map(|s| &s.actions)
-        .map(Action::word)
-        .collect();
+    let words = |world: &World| -> Vec<&str> {
+        let plan = world.plan();
+        let actions = plan.steps.iter().flat_map(|step| &step.actions);
+        actions.map(Action::word).collect()
+    };
     assert_eq!(
-        words,
-        [
-            "write_slice",
-            "write_status",
-            "delete_pod",
-            "delete_pod",
-            "release_pod"
-        ],
-        "the decision is stored before the first pod is stopped"
+        words(&world),
+        ["write_slice", "write_status", "release_pod"]
+    );
+    world.crash_after(usize::MAX);
+    assert_eq!(
+        words(&world),
+        ["write_slice", "delete_pod", "delete_pod"],
+        "the decision is stored before the log is sealed and the first pod is stopped"
     );
     world.settle();
     assert!(
