@@ -164,6 +164,8 @@ fn tone(place: Place) -> Tone {
         Place::Succeeded => Tone::Good,
         Place::Failed => Tone::Bad,
         Place::Running | Place::Starting | Place::Waiting => Tone::Plain,
-        Place::Interrupted | Place::NotStarted | Place::Gone | Place::Refused => Tone::Care,
+        Place::Retrying | Place::Interrupted | Place::NotStarted | Place::Gone | Place::Refused => {
+            Tone::Care
+        }
     }
 }

@@ -99,6 +99,8 @@ fn headers(all: bool, wide: bool) -> Vec<&'static str> {
         headers.extend([
             "SUCCEEDED",
             "DISRUPTED",
+            "RETRYING",
+            "LOST",
             "LEFT-OUT",
             "PARALLELISM",
             "ON-FAILURE",
@@ -139,6 +141,8 @@ fn row(
         row.extend([
             progress.succeeded.to_string().into(),
             progress.disrupted.to_string().into(),
+            progress.retrying.to_string().into(),
+            progress.lost.to_string().into(),
             progress.refused.to_string().into(),
             Cell::from(parallelism(spec)),
             Cell::from(format!("{:?}", job.job.failure)),

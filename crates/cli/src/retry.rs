@@ -3,6 +3,7 @@
 use anyhow::{Error, Result, bail};
 use carillon_api::names::ANNOTATION_RETRY;
 use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::progress::{Standing, standing};
 use carillon_plan::view::retry::{self, Retry as Chosen};
 use carillon_plan::view::{outcomes, read};
 use clap_complete::ArgValueCandidates;
@@ -48,9 +49,7 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
         let object = api.job(name).await?;
         let stored = read::job(&object);
         let slices = api.slices(&stored).await?;
-        let asked = object["metadata"]["annotations"][ANNOTATION_RETRY].as_str();
-        let ledger = Ledger::read(&slices);
-        let chosen = retry::choose(&stored.job, &ledger, named, asked);
+        let chosen = retry::choose(&stored.job, &Ledger::read(&slices), named);
         match chosen.map_err(|problems| Error::msg(problems.join("\n")))? {
             Chosen::NewJob { nodes } => {
                 let created = create(api, &object, &nodes, args.dry_run).await?;
@@ -71,6 +70,9 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
                 match sent {
                     Ok(_) => {
                         report(name, "tries again", &nodes, args, screen)?;
+                        if standing(&stored.job).0 == Standing::Paused {
+                            eprintln!("It is paused: kubectl carillon resume {name}");
+                        }
                         return Ok(DONE);
                     }
                     Err(error) if code(&error) == Some(409) => {}

@@ -22,6 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
+pub use self::standing::{Standing as NodeStanding, standing_after};
 pub use self::status::settle;
 use crate::action::{Action, Plan, Step};
 use crate::condition;

@@ -5,11 +5,12 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::progress::Latest;
-use super::{Policies, RETRY_BASE, RETRY_MAX};
+use super::{Job, Policies, RETRY_BASE, RETRY_MAX};
+use crate::record::Record;
 
 /// Where a node stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Standing {
+pub enum Standing {
     /// An attempt is under way.
     Started,
     /// Done.
@@ -57,6 +58,22 @@ pub(super) fn standing(policies: &Policies, name: &str, latest: &Latest, there: 
             }
         }
     }
+}
+
+/// The same for those who only look: after these attempts on one node, oldest first, as they are
+/// stored. `None`: there was none.
+pub fn standing_after(job: &Job, attempts: &[&Record], there: bool) -> Option<Standing> {
+    let last = attempts.last()?;
+    let failed = |record: &&&Record| record.state == NodeState::Failed;
+    let latest = Latest {
+        attempt: last.attempt,
+        state: last.state,
+        reason: last.reason.clone(),
+        finished: last.finished,
+        failures: attempts.iter().filter(failed).count(),
+        place: (0, 0),
+    };
+    Some(standing(&job.policies, &last.node, &latest, there))
 }
 
 /// When the next attempt may begin: at once if nothing counts against the node, else after 10 s,

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use carillon_api::condition::results;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::ledger::Ledger;
 use super::node_checks::{CheckResult, check_all};
 use super::outcomes::Attempt;
-use super::place::{Place, place};
+use super::place::{Found, Place, find};
 use super::progress::{Standing, standing};
 use super::read::StoredJob;
-use crate::eligibility::refusal;
+use crate::broadcast_job::Job;
+use crate::eligibility::{Refusal, refusal};
 use crate::node::{NodeRow, Nodes};
+use crate::record::Record;
 
 /// One node of a job.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -46,18 +49,21 @@ pub fn node(
 ) -> Option<NodeExplanation> {
     let job = &stored.job;
     let attempts = ledger.attempts(name);
-    let latest = match row {
-        Some(row) => ledger.latest_on(name, row.uid),
-        None => Some(attempts.last().copied()?),
+    let here = match row {
+        Some(row) => ledger.attempts_on(name, row.uid),
+        None => ledger.attempts_on_last(name),
     };
-    let (place, reason) = place(job, name, row, latest);
+    if row.is_none() && here.is_empty() && !is_listed(job, name) {
+        return None;
+    }
+    let found = find(job, name, row, here);
     Some(NodeExplanation {
         namespace: job.owner.namespace.clone(),
         job: job.owner.name.clone(),
         node: name.to_owned(),
-        place,
-        next: next(stored, place, name, row),
-        reason,
+        place: found.place,
+        next: next(stored, &found, name, row),
+        reason: found.reason,
         checks: row.map_or_else(Vec::new, |row| check_all(&job.placement, name, row)),
         attempts: attempts
             .into_iter()
@@ -66,7 +72,14 @@ pub fn node(
     })
 }
 
-fn next(stored: &StoredJob, place: Place, name: &str, row: Option<&NodeRow>) -> String {
+/// Whether the job asks for a node of this name.
+fn is_listed(job: &Job, name: &str) -> bool {
+    let listed = job.placement.only.as_ref();
+    listed.is_some_and(|listed| listed.contains(name))
+}
+
+fn next(stored: &StoredJob, found: &Found, name: &str, row: Option<&NodeRow>) -> String {
+    let place = found.place;
     let job = &stored.job;
     let (stands, _) = standing(job);
     let retry = || format!("kubectl carillon retry {} --node {name}", job.owner.name);
@@ -88,12 +101,15 @@ fn next(stored: &StoredJob, place: Place, name: &str, row: Option<&NodeRow>) -> 
             format!("nothing: the job has ended. To run it here once all checks pass: {}", retry())
         }
         Place::NotStarted => "nothing: the job is failing".to_owned(),
+        Place::Refused if found.reason == results::NODE_NOT_FOUND => "it is served when a node of this name joins and the job is still open".to_owned(),
+        Place::Refused if found.reason == Refusal::NotListed.reason() => "nothing: the job is for other nodes".to_owned(),
         Place::Refused => "it is left out until all checks pass, and served then if the job is still open".to_owned(),
         Place::Interrupted if stands.has_ended() => "nothing: the job has ended".to_owned(),
-        Place::Interrupted if eligible => {
-            "it is tried again, after the second attempt with a growing delay".to_owned()
-        }
-        Place::Interrupted => "it is tried again when all checks pass; if it will not come back, delete the Node object".to_owned(),
+        Place::Retrying | Place::Interrupted if eligible => match found.due {
+            Some(due) => format!("it is tried again from {due:.0} on"),
+            None => "it is tried again when its turn comes".to_owned(),
+        },
+        Place::Retrying | Place::Interrupted => "it is tried again when all checks pass; if it will not come back, delete the Node object".to_owned(),
         Place::Gone => "nothing: a node that joins under this name is another one".to_owned(),
     }
 }
@@ -106,7 +122,8 @@ pub struct JobExplanation {
     pub namespace: String,
     /// Name of the job.
     pub job: String,
-    /// Nodes of the cluster, and those that have gone and have a result.
+    /// Nodes of the cluster, those that have gone and have a result, and those that the job names
+    /// and that do not exist.
     pub nodes: usize,
     /// The nodes by place and reason. The counts sum to `nodes`.
     pub groups: Vec<Group>,
@@ -131,20 +148,25 @@ pub struct Group {
 /// Explains all nodes.
 pub fn job(stored: &StoredJob, ledger: &Ledger<'_>, nodes: &Nodes) -> JobExplanation {
     let job = &stored.job;
+    let nothing: &[&Record] = &[];
     let there = nodes.iter().map(|(name, row)| {
-        let latest = ledger.latest_on(name, row.uid);
-        (&**name, Some(row), latest)
+        let attempts = ledger.attempts_on(name, row.uid);
+        (&**name, Some(row), attempts)
     });
     let is_there = |name: &str, uid| nodes.get(name).is_some_and(|row| row.uid == uid);
     let gone = ledger
-        .latest()
-        .filter(|record| !is_there(&record.node, record.node_uid))
-        .map(|record| (&*record.node, None, Some(record)));
+        .nodes()
+        .filter(|(name, uid, _)| !is_there(name, *uid))
+        .map(|(name, _, attempts)| (name, None, attempts));
+    let listed = job.placement.only.iter().flatten().map(|name| &**name);
+    let unknown = listed
+        .filter(|name| !nodes.contains_key(*name) && ledger.attempts(name).is_empty())
+        .map(|name| (name, None, nothing));
     let mut groups: BTreeMap<(Place, String), Group> = BTreeMap::new();
     let mut total = 0;
-    for (name, row, latest) in there.chain(gone) {
+    for (name, row, attempts) in there.chain(gone).chain(unknown) {
         total += 1;
-        let (place, reason) = place(job, name, row, latest);
+        let Found { place, reason, .. } = find(job, name, row, attempts);
         let key = (place, reason.clone());
         let group = groups.entry(key).or_insert_with(|| Group {
             place,
@@ -152,7 +174,7 @@ pub fn job(stored: &StoredJob, ledger: &Ledger<'_>, nodes: &Nodes) -> JobExplana
             count: 0,
             example: row
                 .and_then(|row| refusal(&job.placement, name, row))
-                .filter(|_| matches!(place, Place::Refused | Place::Interrupted))
+                .filter(|_| matches!(place, Place::Refused | Place::Retrying | Place::Interrupted))
                 .map(|refusal| refusal.to_string())
                 .unwrap_or_default(),
             nodes: Vec::new(),
@@ -171,7 +193,6 @@ pub fn job(stored: &StoredJob, ledger: &Ledger<'_>, nodes: &Nodes) -> JobExplana
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Record;
     use crate::view::samples::{at, condition, job as sample_job, record, slice, uid};
     use carillon_api::NodeState;
     use serde_json::json;
@@ -228,7 +249,21 @@ mod tests {
                 1 => json!([condition("Complete", "AllNodesDone", "")]),
                 _ => json!([condition("FailureTarget", "NodeFailed", "")]),
             };
-            let stored = sample_job(&json!({}), &json!({"conditions": conditions}));
+            let mut spec = json!({"backoffLimitPerNode": below(&mut dice, 3)});
+            if below(&mut dice, 3) == 0 {
+                spec["nodeNames"] = json!(["n1", "n3", "nowhere"]);
+                let known = |name: &str| {
+                    nodes.contains_key(name) || records.iter().any(|record| *record.node == *name)
+                };
+                expected += ["n1", "n3", "nowhere"]
+                    .iter()
+                    .filter(|name| !known(name))
+                    .count();
+            }
+            if below(&mut dice, 4) == 0 {
+                spec["execution"] = json!("AtMostOnce");
+            }
+            let stored = sample_job(&spec, &json!({"conditions": conditions}));
             let slices = slice(records);
             let found = job(&stored, &Ledger::read(&slices), &nodes);
             let sum: usize = found.groups.iter().map(|group| group.count).sum();

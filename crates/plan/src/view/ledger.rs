@@ -33,9 +33,22 @@ impl<'a> Ledger<'a> {
             .filter_map(|records| records.last().copied())
     }
 
-    /// The last attempt on this very node.
-    pub fn latest_on(&self, name: &str, uid: Uid) -> Option<&'a Record> {
-        self.nodes.get(&(name, uid))?.last().copied()
+    /// Every attempt on this very node, in their order.
+    pub fn attempts_on<'s>(&'s self, name: &'s str, uid: Uid) -> &'s [&'a Record] {
+        self.nodes.get(&(name, uid)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every attempt on the node of this name that was tried last.
+    pub fn attempts_on_last<'s>(&'s self, name: &'s str) -> &'s [&'a Record] {
+        let last = self.attempts(name).last().map(|record| record.node_uid);
+        last.map_or(&[], |uid| self.attempts_on(name, uid))
+    }
+
+    /// Every node with a record, by name, with its attempts.
+    pub fn nodes(&self) -> impl Iterator<Item = (&'a str, Uid, &[&'a Record])> + '_ {
+        self.nodes
+            .iter()
+            .map(|((name, uid), records)| (*name, *uid, records.as_slice()))
     }
 
     /// Every attempt on nodes of this name, in their order.
@@ -77,10 +90,9 @@ mod tests {
         }];
         let ledger = Ledger::read(&slices);
         assert_eq!(ledger.latest().count(), 2);
-        assert_eq!(
-            ledger.latest_on("n1", uid(9)).unwrap().state,
-            NodeState::Failed
-        );
+        let last = ledger.attempts_on_last("n1");
+        assert_eq!((last.len(), last[0].state), (1, NodeState::Failed));
+        assert_eq!(ledger.attempts_on("n1", uid(1)).len(), 1);
         let attempts = ledger.attempts("n1");
         assert_eq!([attempts[0].attempt, attempts[1].attempt], [1, 2]);
         assert_eq!(ledger.names().collect::<Vec<_>>(), ["n1"]);

@@ -84,6 +84,7 @@ pub fn check_all(wish: &Placement, name: &str, node: &NodeRow) -> Vec<CheckResul
 
 fn label(check: Check) -> &'static str {
     match check {
+        Check::Listed => "nodeNames",
         Check::Deletion => "deletion",
         Check::NodeName => "nodeName",
         Check::NodeSelector => "nodeSelector",
@@ -208,6 +209,10 @@ fn remedies(refusal: &Refusal<'_>, wish: &Placement, name: &str, node: &NodeRow)
         write,
     };
     match *refusal {
+        Refusal::NotListed => vec![on_template(
+            "name the node in spec.nodeNames, or leave the field out",
+            String::new(),
+        )],
         Refusal::Deleting => vec![on_node(
             "wait: a node that joins under this name is another one, and is served",
             String::new(),
@@ -320,8 +325,10 @@ fn passed(check: Check, wish: &Placement, node: &NodeRow) -> String {
         items => items.join(", "),
     };
     match check {
+        Check::Listed if wish.only.is_some() => "the job names it".to_owned(),
+        Check::Listed => "the job is for all nodes".to_owned(),
         Check::Deletion => "not being deleted".to_owned(),
-        Check::NodeName => "no node is named".to_owned(),
+        Check::NodeName => "the template names no node".to_owned(),
         Check::NodeSelector => {
             let selector = wish.node_selector.iter();
             listed(

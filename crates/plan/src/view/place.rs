@@ -2,10 +2,11 @@
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::progress::{Standing, standing};
-use crate::broadcast_job::Job;
+use crate::broadcast_job::{Job, NodeStanding, standing_after};
 use crate::eligibility;
 use crate::node::NodeRow;
 use crate::record::Record;
@@ -15,7 +16,7 @@ use crate::record::Record;
 pub enum Place {
     /// Its last attempt succeeded.
     Succeeded,
-    /// Its last attempt failed.
+    /// It failed, and is not tried again by itself.
     Failed,
     /// Its pod exists, and its outcome is not known yet.
     Running,
@@ -23,7 +24,9 @@ pub enum Place {
     Starting,
     /// It is eligible and was not started yet.
     Waiting,
-    /// It was interrupted, and is to be tried again.
+    /// Its last attempt failed, and it is tried again.
+    Retrying,
+    /// It was interrupted, and is tried again if the job is open.
     Interrupted,
     /// The job ended before anything ran there.
     NotStarted,
@@ -33,40 +36,59 @@ pub enum Place {
     Refused,
 }
 
-/// The place of a node with its reason; the reason is empty where the place says all.
-///
-/// `row` is `None` for a node whose object is gone, `latest` for one that was never started.
-pub fn place(
-    job: &Job,
-    name: &str,
-    row: Option<&NodeRow>,
-    latest: Option<&Record>,
-) -> (Place, String) {
+/// A node in a job.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Found {
+    /// Where it stands.
+    pub place: Place,
+    /// Why, in one word; empty where the place says all.
+    pub reason: String,
+    /// When it may be tried again, if there is a time.
+    pub due: Option<Timestamp>,
+}
+
+/// Finds a node. `row` is `None` when its object is gone; `attempts` are those on this very node,
+/// oldest first.
+pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) -> Found {
     let refusal = row.and_then(|row| eligibility::refusal(&job.placement, name, row));
     let refused = refusal.map(|refusal| refusal.reason().to_owned());
     let ends = matches!(
         standing(job).0,
         Standing::Complete | Standing::Failed | Standing::Stopping
     );
-    let Some(latest) = latest else {
+    let found = |place, reason: &str| Found {
+        place,
+        reason: reason.to_owned(),
+        due: None,
+    };
+    let known = standing_after(job, attempts, row.is_some()).zip(attempts.last());
+    let Some((stands, latest)) = known else {
         return match (refused, row) {
-            (Some(reason), _) => (Place::Refused, reason),
-            (None, None) => (Place::Gone, results::NODE_GONE.to_owned()),
-            (None, Some(_)) if ends => (Place::NotStarted, "JobEnded".to_owned()),
-            (None, Some(_)) => (Place::Waiting, String::new()),
+            (Some(reason), _) => found(Place::Refused, &reason),
+            (None, None) => found(Place::Refused, results::NODE_NOT_FOUND),
+            (None, Some(_)) if ends => found(Place::NotStarted, "JobEnded"),
+            (None, Some(_)) => found(Place::Waiting, ""),
         };
     };
-    let reason = || latest.reason.to_string();
-    match latest.state {
-        NodeState::Succeeded => (Place::Succeeded, String::new()),
-        NodeState::Failed => (Place::Failed, reason()),
-        NodeState::Skipped => (Place::NotStarted, reason()),
-        NodeState::Started if latest.pod_uid.is_some() => (Place::Running, String::new()),
-        NodeState::Started => (Place::Starting, String::new()),
-        NodeState::Disrupted | NodeState::Unknown => match (refused, row) {
-            (_, None) => (Place::Gone, results::NODE_GONE.to_owned()),
-            (Some(reason), _) if !ends => (Place::Interrupted, reason),
-            _ => (Place::Interrupted, reason()),
+    match stands {
+        NodeStanding::Succeeded => found(Place::Succeeded, ""),
+        NodeStanding::Failed => found(Place::Failed, &latest.reason),
+        NodeStanding::Skipped => found(Place::NotStarted, &latest.reason),
+        NodeStanding::Started if latest.pod_uid.is_some() => found(Place::Running, ""),
+        NodeStanding::Started => found(Place::Starting, ""),
+        NodeStanding::Gone => found(Place::Gone, results::NODE_GONE),
+        NodeStanding::Again(_) if ends && latest.state == NodeState::Failed => {
+            found(Place::Failed, &latest.reason)
+        }
+        NodeStanding::Again(_) if ends => found(Place::Interrupted, &latest.reason),
+        NodeStanding::Again(due) => Found {
+            due,
+            place: if latest.state == NodeState::Failed {
+                Place::Retrying
+            } else {
+                Place::Interrupted
+            },
+            reason: refused.unwrap_or_else(|| latest.reason.to_string()),
         },
     }
 }
@@ -74,8 +96,19 @@ pub fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::samples::{condition, job, record};
+    use crate::view::samples::{at, condition, job, record};
     use serde_json::json;
+
+    fn found(job: &Job, latest: Option<&Record>, row: Option<&NodeRow>) -> String {
+        let attempts: Vec<&Record> = latest.into_iter().collect();
+        let Found { place, reason, due } = find(job, "n1", row, &attempts);
+        let due = due.map(|due| format!(" in {}", due.duration_since(at(10)).as_secs()));
+        format!("{place:?} {reason}{}", due.unwrap_or_default())
+    }
+
+    fn of(state: NodeState) -> Record {
+        record("n1", 1, state)
+    }
 
     #[test]
     fn a_node_that_was_started_stands_where_its_record_says_whatever_the_node_is_now() {
@@ -83,35 +116,51 @@ mod tests {
             unschedulable: true,
             ..NodeRow::default()
         };
-        let open = job(&json!({}), &json!({}));
-        let stands = |latest: Option<&Record>, row: Option<&NodeRow>| {
-            let (place, reason) = place(&open.job, "n1", row, latest);
-            format!("{place:?} {reason}")
-        };
-        let of = |state| record("n1", 1, state);
+        let open = job(&json!({}), &json!({})).job;
         let row = Some(&cordoned);
-        assert_eq!(stands(Some(&of(NodeState::Succeeded)), row), "Succeeded ");
+        let stands = |state| found(&open, Some(&of(state)), row);
+        assert_eq!(stands(NodeState::Succeeded), "Succeeded ");
+        assert_eq!(stands(NodeState::Failed), "Failed NonZeroExitCode");
+        assert_eq!(stands(NodeState::Started), "Running ");
         assert_eq!(
-            stands(Some(&of(NodeState::Failed)), row),
-            "Failed NonZeroExitCode"
-        );
-        assert_eq!(stands(Some(&of(NodeState::Started)), row), "Running ");
-        let disrupted = of(NodeState::Disrupted);
-        assert_eq!(
-            stands(Some(&disrupted), row),
+            stands(NodeState::Disrupted),
             "Interrupted NodeUnschedulable"
         );
-        assert_eq!(stands(Some(&disrupted), None), "Gone NodeGone");
-        assert_eq!(stands(None, row), "Refused NodeUnschedulable");
-        assert_eq!(stands(None, Some(&NodeRow::default())), "Waiting ");
+        assert_eq!(
+            found(&open, Some(&of(NodeState::Disrupted)), None),
+            "Gone NodeGone"
+        );
+        assert_eq!(found(&open, None, row), "Refused NodeUnschedulable");
+        assert_eq!(found(&open, None, Some(&NodeRow::default())), "Waiting ");
+    }
+
+    #[test]
+    fn policies_say_whether_a_node_is_tried_again() {
+        let row = NodeRow::default();
+        let with = |spec, state| found(&job(&spec, &json!({})).job, Some(&of(state)), Some(&row));
+        assert_eq!(
+            with(json!({"backoffLimitPerNode": 1}), NodeState::Failed),
+            "Retrying NonZeroExitCode in 10"
+        );
+        let once = json!({"execution": "AtMostOnce"});
+        assert!(with(once, NodeState::Disrupted).starts_with("Failed"));
+        let only = json!({"nodeNames": ["n2"]});
+        assert_eq!(
+            found(&job(&only, &json!({})).job, None, Some(&row)),
+            "Refused NodeNotListed"
+        );
     }
 
     #[test]
     fn nothing_waits_in_a_job_that_has_ended() {
         let status = json!({"conditions": [condition("Failed", "NodeFailed", "")]});
-        let ended = job(&json!({}), &status);
+        let ended = job(&json!({"backoffLimitPerNode": 9}), &status).job;
         let row = NodeRow::default();
-        let found = place(&ended.job, "n1", Some(&row), None);
-        assert_eq!(found, (Place::NotStarted, "JobEnded".to_owned()));
+        assert_eq!(found(&ended, None, Some(&row)), "NotStarted JobEnded");
+        let failed = of(NodeState::Failed);
+        assert_eq!(
+            found(&ended, Some(&failed), Some(&row)),
+            "Failed NonZeroExitCode"
+        );
     }
 }

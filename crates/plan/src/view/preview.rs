@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carillon_api::condition::results;
 use serde::Serialize;
 
 use super::node_checks::{Finding, check_all};
@@ -16,7 +17,8 @@ pub struct Preview {
     pub namespace: String,
     /// Name of the job.
     pub job: String,
-    /// Nodes of the cluster: those served and those refused.
+    /// Nodes that are asked for, those served and those refused: all of the cluster, or those of
+    /// `spec.nodeNames`.
     pub nodes: usize,
     /// Nodes that would be served, by name.
     pub served: Vec<String>,
@@ -49,14 +51,7 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
     let job = &stored.job;
     let mut served = Vec::new();
     let mut refused: BTreeMap<(&'static str, String), RefusedNodes> = BTreeMap::new();
-    for (name, row) in nodes {
-        let failed = check_all(&job.placement, name, row)
-            .into_iter()
-            .find_map(|check| check.findings.into_iter().next());
-        let Some(finding) = failed else {
-            served.push(name.to_string());
-            continue;
-        };
+    let mut refuse = |finding: Finding, name: &str| {
         let key = (finding.reason, finding.text.clone());
         let entry = refused.entry(key).or_insert_with(|| RefusedNodes {
             finding,
@@ -64,7 +59,30 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
             nodes: Vec::new(),
         });
         entry.count += 1;
-        entry.nodes.push(name.to_string());
+        entry.nodes.push(name.to_owned());
+    };
+    let listed = |name: &str| {
+        let only = job.placement.only.as_ref();
+        only.is_none_or(|only| only.contains(name))
+    };
+    for (name, row) in nodes.iter().filter(|(name, _)| listed(name)) {
+        let failed = check_all(&job.placement, name, row)
+            .into_iter()
+            .find_map(|check| check.findings.into_iter().next());
+        let Some(finding) = failed else {
+            served.push(name.to_string());
+            continue;
+        };
+        refuse(finding, name);
+    }
+    let unknown = job.placement.only.iter().flatten();
+    for name in unknown.filter(|name| !nodes.contains_key(&***name)) {
+        let finding = Finding {
+            reason: results::NODE_NOT_FOUND,
+            text: "spec.nodeNames has it, and no node is called so".to_owned(),
+            remedies: Vec::new(),
+        };
+        refuse(finding, name);
     }
     let mut refused: Vec<RefusedNodes> = refused.into_values().collect();
     refused.sort_by_key(|entry| std::cmp::Reverse(entry.count));
@@ -72,7 +90,7 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
     Preview {
         namespace: job.owner.namespace.clone(),
         job: job.owner.name.clone(),
-        nodes: nodes.len(),
+        nodes: served.len() + refused.iter().map(|entry| entry.count).sum::<usize>(),
         at_a_time,
         rounds: served.len().div_ceil(at_a_time.max(1)),
         served,
@@ -126,6 +144,15 @@ mod tests {
         );
         let refused: usize = found.refused.iter().map(|entry| entry.count).sum();
         assert_eq!(found.served.len() + refused, found.nodes);
+    }
+
+    #[test]
+    fn a_job_for_some_nodes_asks_for_no_others_and_names_those_that_do_not_exist() {
+        let some = job(&json!({"nodeNames": ["n0", "n1", "n42"]}), &json!({}));
+        let found = preview(&some, &cluster());
+        assert_eq!((found.nodes, found.served.len()), (3, 2));
+        assert_eq!(found.refused[0].finding.reason, "NodeNotFound");
+        assert_eq!(found.refused[0].nodes, ["n42"]);
     }
 
     #[test]

@@ -67,6 +67,10 @@ pub struct Progress {
     pub failed: i32,
     /// Attempts that were interrupted.
     pub disrupted: i32,
+    /// Nodes whose last attempt failed and that are tried again.
+    pub retrying: i32,
+    /// Pods whose node does not answer.
+    pub lost: i32,
     /// Nodes left out.
     pub refused: i32,
     /// Seconds until all nodes of now may be done, see [`eta`].
@@ -94,6 +98,8 @@ impl Progress {
             succeeded: status.succeeded,
             failed: status.failed,
             disrupted: status.disrupted,
+            retrying: status.retrying,
+            lost: status.lost,
             refused: status.refused.iter().map(|refused| refused.count).sum(),
             eta_seconds: matches!(standing, Standing::Running)
                 .then(|| eta(job, ledger))
@@ -145,6 +151,9 @@ fn why(
         return "no operator has acted on it yet".to_owned();
     };
     match standing {
+        Standing::Complete if condition.reason == reasons::NO_ELIGIBLE_NODES => {
+            condition.message.clone()
+        }
         Standing::Complete if job.status.failed > 0 => count_failed(job.status.failed),
         Standing::Running | Standing::NotStarted | Standing::Complete => String::new(),
         Standing::Paused if condition.reason == reasons::PAUSED_BY_FAILURE => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_api::NodeResult;
-use carillon_api::names::{ANNOTATION_RESUME, LABEL_SLICE_INDEX};
+use carillon_api::names::{ANNOTATION_RESUME, ANNOTATION_RETRY, LABEL_SLICE_INDEX};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -32,16 +32,14 @@ pub fn job(object: &Value) -> StoredJob {
         name: text(&meta["name"]).to_owned(),
         uid: text(&meta["uid"]).parse().unwrap_or_default(),
     };
-    #[allow(clippy::needless_update)] // what else the planner reads of the metadata, no view needs
+    let annotation = |key| meta["annotations"][key].as_str().map(str::to_owned);
     let read = JobMeta {
         owner,
         generation: meta["generation"].as_i64().unwrap_or(0),
         rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
         deleting: meta["deletionTimestamp"].is_string(),
-        resume: meta["annotations"][ANNOTATION_RESUME]
-            .as_str()
-            .map(str::to_owned),
-        ..JobMeta::default()
+        resume: annotation(ANNOTATION_RESUME),
+        retry: annotation(ANNOTATION_RETRY),
     };
     let spec = object.get("spec").unwrap_or(&null);
     let status = object.get("status").unwrap_or(&null);
@@ -67,6 +65,7 @@ pub fn node(object: &Value) -> Option<(Arc<str>, NodeRow)> {
             .flatten()
             .filter_map(taint)
             .collect(),
+        not_ready_since: not_ready_since(object),
         allocatable: entries(&object["status"]["allocatable"])
             .filter_map(|(key, value)| Some((key.into(), quantity::parse(value.as_str()?)?)))
             .collect(),
@@ -106,6 +105,16 @@ fn slice(object: &Value) -> Result<Slice, String> {
     })
 }
 
+fn not_ready_since(node: &Value) -> Option<Timestamp> {
+    let conditions = node["status"]["conditions"].as_array();
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|c| c["type"] == "Ready")?;
+    let since = text(&ready["lastTransitionTime"]);
+    since.parse().ok().filter(|_| ready["status"] != "True")
+}
+
 fn taint(value: &Value) -> Option<Taint> {
     Some(Taint {
         key: text(&value["key"]).into(),
@@ -140,7 +149,11 @@ mod tests {
                 {"key": "k", "value": "v", "effect": "NoSchedule"},
                 {"key": "later", "effect": "NoSuchEffect"},
             ]},
-            "status": {"allocatable": {"memory": "1Ki", "cpu": "4"}},
+            "status": {
+                "allocatable": {"memory": "1Ki", "cpu": "4"},
+                "conditions": [{"type": "Ready", "status": "Unknown",
+                                "lastTransitionTime": "2026-01-01T00:00:07Z"}],
+            },
         }))
         .unwrap();
         assert_eq!(&*name, "n1");
@@ -149,6 +162,7 @@ mod tests {
         assert_eq!(row.label("zone"), Some("a"));
         assert_eq!((row.allocatable("cpu"), row.taints.len()), (4000, 1));
         assert_eq!(row.allocatable("memory"), 1_024_000);
+        assert_eq!(row.not_ready_since, "2026-01-01T00:00:07Z".parse().ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ledger::Ledger;
 use super::progress::{Standing, standing};
-use crate::broadcast_job::Job;
+use crate::broadcast_job::{Job, NodeStanding, standing_after};
 
 /// What a retry needs.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,13 +27,12 @@ pub enum Retry {
     },
 }
 
-/// Chooses what to try again: the nodes named, or those whose last attempt failed. `asked` is the
-/// value the annotation has. The error says for each node why it is not tried again.
+/// Chooses what to try again: the nodes named, or all that have failed. The error says for each node
+/// why it is not tried again.
 pub fn choose(
     job: &Job,
     ledger: &Ledger<'_>,
     named: Option<&[String]>,
-    asked: Option<&str>,
 ) -> Result<Retry, Vec<String>> {
     let (stands, _) = standing(job);
     let name = &job.owner.name;
@@ -48,16 +47,16 @@ pub fn choose(
     let ended = stands.has_ended();
     let failed: BTreeMap<&str, u32> = ledger
         .names()
-        .filter_map(|node| Some((node, ledger.attempts(node).last().copied()?)))
-        .filter(|(_, latest)| latest.state == NodeState::Failed)
-        .map(|(node, latest)| (node, latest.attempt))
+        .filter_map(|node| Some((node, failed_attempt(job, ledger, node)?)))
         .collect();
     let nodes: Vec<String> = match named {
         None if failed.is_empty() => return Err(vec![format!("{name} has no failed node")]),
         None => failed.keys().map(|node| (*node).to_owned()).collect(),
         Some(named) => {
-            let problems: Vec<String> = named
+            let others = named
                 .iter()
+                .filter(|node| !failed.contains_key(node.as_str()));
+            let problems: Vec<String> = others
                 .filter_map(|node| problem(ledger, node, ended))
                 .collect();
             if !problems.is_empty() {
@@ -69,19 +68,17 @@ pub fn choose(
     if ended {
         return Ok(Retry::NewJob { nodes });
     }
-    // An entry whose attempt is no longer the last one has been done.
-    let mut entries: BTreeMap<&str, u32> = asked
-        .into_iter()
-        .flat_map(|asked| asked.split(','))
-        .filter_map(|entry| entry.trim().split_once('/'))
-        .filter_map(|(node, attempt)| Some((node, attempt.parse().ok()?)))
-        .filter(|(node, attempt)| failed.get(node) == Some(attempt))
-        .collect();
-    for node in &nodes {
-        if let Some((node, attempt)) = failed.get_key_value(node.as_str()) {
-            entries.insert(node, *attempt);
-        }
-    }
+    // What was asked for before stays, as long as its attempt is the last one.
+    let before = job.policies.retry.iter();
+    let before = before.filter_map(|(node, attempts)| {
+        let (node, attempt) = failed.get_key_value(&**node)?;
+        attempts.contains(attempt).then_some((*node, *attempt))
+    });
+    let now = nodes
+        .iter()
+        .filter_map(|node| failed.get_key_value(node.as_str()));
+    let now = now.map(|(node, attempt)| (*node, *attempt));
+    let entries: BTreeMap<&str, u32> = before.chain(now).collect();
     let entries: Vec<String> = entries
         .iter()
         .map(|(node, attempt)| format!("{node}/{attempt}"))
@@ -92,23 +89,32 @@ pub fn choose(
     })
 }
 
-/// Why a node that was named cannot be tried again.
+/// The last attempt on a node, if the node has failed; also if it waits for a retry anyway, which a
+/// request makes earlier.
+fn failed_attempt(job: &Job, ledger: &Ledger<'_>, node: &str) -> Option<u32> {
+    let attempts = ledger.attempts_on_last(node);
+    let last = attempts.last()?;
+    let failed = match standing_after(job, attempts, true)? {
+        NodeStanding::Failed => true,
+        NodeStanding::Again(_) => last.state == NodeState::Failed,
+        _ => false,
+    };
+    failed.then_some(last.attempt)
+}
+
+/// Why a node that was named and has not failed cannot be tried again.
 fn problem(ledger: &Ledger<'_>, node: &str, ended: bool) -> Option<String> {
-    let latest = ledger.attempts(node).last().map(|record| record.state);
-    Some(match latest {
-        Some(NodeState::Failed) => return None,
-        Some(NodeState::Succeeded) => {
-            format!(
-                "node {node} succeeded, and is never run again; to run it anyway, create another job"
-            )
-        }
-        _ if ended => return None,
-        Some(NodeState::Started) => format!("node {node} is under way"),
-        Some(NodeState::Disrupted | NodeState::Unknown) => {
-            format!("node {node} was interrupted, and is tried again by itself")
-        }
-        Some(NodeState::Skipped) | None => format!("node {node} was not started yet"),
-    })
+    match ledger.attempts(node).last().map(|record| record.state) {
+        Some(NodeState::Succeeded) => Some(format!(
+            "node {node} succeeded, and is never run again; to run it anyway, create another job"
+        )),
+        _ if ended => None,
+        Some(NodeState::Started) => Some(format!("node {node} is under way")),
+        Some(NodeState::Disrupted | NodeState::Unknown | NodeState::Failed) => Some(format!(
+            "node {node} was interrupted, and is tried again by itself"
+        )),
+        Some(NodeState::Skipped) | None => Some(format!("node {node} was not started yet")),
+    }
 }
 
 /// Name of the `number`-th job that tries nodes of `job` again: `fix-retry-1`, also when `job` is
@@ -186,7 +192,7 @@ mod tests {
     #[test]
     fn an_open_job_is_asked_for_the_failed_nodes_by_their_last_attempt() {
         let slices = ledger();
-        let chosen = choose(&stored(&json!([])).job, &Ledger::read(&slices), None, None);
+        let chosen = choose(&stored(&json!([])).job, &Ledger::read(&slices), None);
         let expected = Retry::Annotate {
             value: "n1/1,n3/2".to_owned(),
             nodes: names(&["n1", "n3"]),
@@ -197,18 +203,30 @@ mod tests {
     #[test]
     fn what_was_asked_for_before_stays_until_it_is_done() {
         let slices = ledger();
+        let mut stored = stored(&json!([]));
+        for (node, attempts) in [("n3", vec![1, 2]), ("n4", vec![1]), ("n9", vec![1])] {
+            stored.job.policies.retry.insert(node.into(), attempts);
+        }
         let named = names(&["n1"]);
-        let asked = Some("n3/2,n3/1,n4/1,n9/1,what");
-        let chosen = choose(
-            &stored(&json!([])).job,
-            &Ledger::read(&slices),
-            Some(&named),
-            asked,
-        );
+        let chosen = choose(&stored.job, &Ledger::read(&slices), Some(&named));
         let Ok(Retry::Annotate { value, .. }) = chosen else {
             panic!("{chosen:?}");
         };
         assert_eq!(value, "n1/1,n3/2");
+    }
+
+    #[test]
+    fn with_at_most_once_an_interrupted_node_has_failed_and_may_be_tried_again_on_request() {
+        let slices = ledger();
+        let spec = json!({"execution": "AtMostOnce"});
+        let once = job(&spec, &json!({})).job;
+        let named = names(&["n6"]);
+        let chosen = choose(&once, &Ledger::read(&slices), Some(&named));
+        let expected = Retry::Annotate {
+            value: "n6/1".to_owned(),
+            nodes: named,
+        };
+        assert_eq!(chosen, Ok(expected));
     }
 
     #[test]
@@ -217,7 +235,7 @@ mod tests {
         for (stored, refused) in [(stored(&json!([])), 4), (ended(), 2)] {
             let named = names(&["n1", "n2", "n4", "n5", "n6"]);
             let ledger = Ledger::read(&slices);
-            let problems = choose(&stored.job, &ledger, Some(&named), None).unwrap_err();
+            let problems = choose(&stored.job, &ledger, Some(&named)).unwrap_err();
             assert_eq!(problems.len(), refused, "{problems:?}");
             assert!(problems[0].contains("n2 succeeded"), "{problems:?}");
             assert!(problems[1].contains("n4 succeeded"), "{problems:?}");
@@ -234,10 +252,10 @@ mod tests {
             })
         };
         let job = ended();
-        assert_eq!(choose(&job.job, &ledger, None, None), new(&["n1", "n3"]));
+        assert_eq!(choose(&job.job, &ledger, None), new(&["n1", "n3"]));
         let never_started = names(&["n7"]);
         assert_eq!(
-            choose(&job.job, &ledger, Some(&never_started), None),
+            choose(&job.job, &ledger, Some(&never_started)),
             new(&["n7"])
         );
     }
@@ -246,9 +264,9 @@ mod tests {
     fn nothing_is_tried_again_while_a_job_is_failing_or_when_nothing_has_failed() {
         let slices = ledger();
         let failing = stored(&json!([condition("FailureTarget", "NodeFailed", "")]));
-        assert!(choose(&failing.job, &Ledger::read(&slices), None, None).is_err());
+        assert!(choose(&failing.job, &Ledger::read(&slices), None).is_err());
         let none = slice(vec![record("n1", 1, NodeState::Succeeded)]);
-        assert!(choose(&ended().job, &Ledger::read(&none), None, None).is_err());
+        assert!(choose(&ended().job, &Ledger::read(&none), None).is_err());
     }
 
     #[test]

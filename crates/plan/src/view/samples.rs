@@ -39,7 +39,7 @@ pub(crate) fn record(node: &str, attempt: u32, state: NodeState) -> Record {
         },
         started: Some(at(0)),
         finished: ended.then(|| at(10)),
-        message: "".into(),
+        ..Record::default()
     }
 }
 

@@ -172,8 +172,9 @@ fn explain_of_a_node_shows_every_check_and_what_to_write() {
 node-0006 in fix: Refused (NodeTaintNotTolerated)
 
 CHECK          RESULT   FOUND
+nodeNames      pass     the job is for all nodes
 deletion       pass     not being deleted
-nodeName       pass     no node is named
+nodeName       pass     the template names no node
 nodeSelector   pass     no label is asked for
 nodeAffinity   pass     nothing is required
 schedulable    pass     not cordoned

@@ -28,12 +28,29 @@ fn an_open_job_is_asked_to_try_its_failed_nodes_again() {
     );
     assert_eq!(annotation(), Value::Null, "all or nothing");
 
+    let failed = |node: &str, times: usize| {
+        bench.until(&format!("{node} has failed {times} times"), || {
+            let attempts = bench.attempts("fix", node);
+            let failed = attempts.iter().filter(|(_, state, _)| state == "Failed");
+            (failed.count() == times).then_some(())
+        });
+    };
     carillon(&bench, &["retry", "fix", "--node", "node-0003"]).ended_with(0);
+    failed("node-0003", 2);
+    bench.until("the failure is counted", || {
+        (bench.get("fix")["status"]["failed"] == 3).then_some(())
+    });
     let all = carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);
     assert_eq!(
         all.stdout,
         "broadcastjob.carillon.dev/fix tries again 3 nodes: node-0001, node-0003, node-0004\n"
     );
+    for (node, times) in [("node-0001", 2), ("node-0003", 3), ("node-0004", 2)] {
+        failed(node, times);
+    }
+    for node in ["node-0000", "node-0002", "node-0005"] {
+        assert_eq!(bench.attempts("fix", node).len(), 1, "{node}");
+    }
 }
 
 #[test]
