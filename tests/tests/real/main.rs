@@ -7,5 +7,6 @@ mod broadcast_job;
 mod chart;
 mod exactly_once;
 mod examples;
+mod policies;
 mod prometheus;
 mod stored_before_rules;
