@@ -8,6 +8,7 @@ mod chart;
 mod cli;
 mod exactly_once;
 mod examples;
+mod policies;
 mod prometheus;
 mod proof;
 mod stored_before_rules;
