@@ -48,7 +48,7 @@ struct Args {
     )]
     http_address: SocketAddr,
 
-    /// Address of /debug/store and /debug/queue; must be loopback, empty disables them.
+    /// Address of /debug/store, /debug/queue and /debug/flights; must be loopback, empty disables them.
     #[arg(
         long,
         env = "CARILLON_DEBUG_ADDRESS",

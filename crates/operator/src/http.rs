@@ -51,8 +51,8 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// A debug page: its JSON, made when asked for.
-pub type Page = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
+/// A debug page: its JSON, made when asked for, from the query.
+pub type Page = Box<dyn Fn(&str) -> serde_json::Value + Send + Sync>;
 
 /// `/metrics`, `/livez`, `/readyz`; the latter two with `?verbose`.
 pub fn public(metrics: Arc<Metrics>, live: Vec<Check>, ready: Vec<Check>) -> Router {
@@ -68,11 +68,13 @@ pub fn public(metrics: Arc<Metrics>, live: Vec<Check>, ready: Vec<Check>) -> Rou
         )
 }
 
-/// `/debug/store` and `/debug/queue`.
-pub fn debug(store: Page, queue: Page) -> Router {
+/// `/debug/store`, `/debug/queue` and `/debug/flights`.
+pub fn debug(store: Page, queue: Page, flights: Page) -> Router {
+    let page = |page: Page| get(serve_page).with_state(Arc::new(page));
     Router::new()
-        .route("/debug/store", get(serve_page).with_state(Arc::new(store)))
-        .route("/debug/queue", get(serve_page).with_state(Arc::new(queue)))
+        .route("/debug/store", page(store))
+        .route("/debug/queue", page(queue))
+        .route("/debug/flights", page(flights))
 }
 
 /// Binds `address`.
@@ -145,9 +147,10 @@ async fn serve_metrics(State(metrics): State<Arc<Metrics>>) -> Response {
     }
 }
 
-async fn serve_page(State(page): State<Arc<Page>>) -> Response {
+async fn serve_page(State(page): State<Arc<Page>>, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
     // A large store takes a while to print; the others of this runtime should not wait for it.
-    match tokio::task::spawn_blocking(move || page().to_string()).await {
+    match tokio::task::spawn_blocking(move || page(&query).to_string()).await {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
@@ -214,11 +217,16 @@ mod tests {
             StatusCode::NOT_FOUND
         );
         let debug = debug(
-            Box::new(|| serde_json::json!({"rows": 1})),
-            Box::new(|| serde_json::json!([])),
+            Box::new(|_| serde_json::json!({"rows": 1})),
+            Box::new(|_| serde_json::json!([])),
+            Box::new(|query| serde_json::json!(query)),
         );
         assert_eq!(fetch(&debug, "/debug/store").await.1, r#"{"rows":1}"#);
         assert_eq!(fetch(&debug, "/debug/queue").await.1, "[]");
+        assert_eq!(
+            fetch(&debug, "/debug/flights?name=a").await.1,
+            r#""name=a""#
+        );
     }
 
     #[tokio::test]

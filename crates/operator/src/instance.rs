@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Config, PodPlacement};
 use crate::controllers::broadcast_job::{self, BroadcastJobs, Rules};
 use crate::event;
+use crate::flight_recorder::FlightRecorder;
 use crate::gate::{Gate, Kind};
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -58,6 +59,8 @@ pub struct Instance {
     pub queue: WorkQueue<Uid>,
     /// The watches.
     pub watches: Vec<watch::Handle>,
+    /// The last decisions.
+    pub flights: Arc<FlightRecorder>,
     /// Every task that is not a worker.
     pub tasks: JoinSet<()>,
     /// Ends the tasks.
@@ -116,6 +119,7 @@ impl Instance {
             event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
         tasks.spawn_local(recorder.run(shutdown.clone()));
 
+        let flights = Arc::new(FlightRecorder::default());
         let controller = Arc::new(BroadcastJobs {
             store: store.clone(),
             queue: queue.clone(),
@@ -132,11 +136,13 @@ impl Instance {
             parallel: config.max_in_flight_writes,
             gate: Mutex::new(Gate::default()),
             memory: Mutex::default(),
+            flights: flights.clone(),
         });
         Self {
             store,
             queue,
             watches,
+            flights,
             tasks,
             shutdown,
             controller,

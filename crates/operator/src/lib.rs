@@ -10,6 +10,7 @@ pub mod clock;
 pub mod controllers;
 pub mod event;
 pub mod fence;
+pub mod flight_recorder;
 pub mod gate;
 pub mod http;
 pub mod instance;

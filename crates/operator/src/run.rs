@@ -95,9 +95,11 @@ async fn serve(
     if let Some(address) = config.debug_address {
         let listener = http::bind("--debug-address", address).await?;
         let (store, queue) = (instance.store.clone(), instance.queue.clone());
+        let flights = instance.flights.clone();
         let router = http::debug(
-            Box::new(move || broadcast_job::debug(&store)),
-            Box::new(move || serde_json::json!(queue.view())),
+            Box::new(move |_| broadcast_job::debug(&store)),
+            Box::new(move |_| serde_json::json!(queue.view())),
+            Box::new(move |query| flights.page(query)),
         );
         let server = http::serve(listener, router, instance.shutdown.clone());
         instance.tasks.spawn_local(log_end("debug", server));

@@ -7,6 +7,7 @@
 pub mod action;
 pub mod broadcast_job;
 pub mod condition;
+pub mod digest;
 pub mod eligibility;
 pub mod failure_rules;
 pub mod interlock;

@@ -1,16 +1,17 @@
 //! BroadcastJob: gate, snapshot, plan, apply for one job at a time.
 
+mod memory;
 mod observe;
+mod replay;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use carillon_plan::Uid;
 use carillon_plan::action::{Note, Plan};
-use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
+use carillon_plan::broadcast_job::{Job, Snapshot};
 use carillon_plan::interlock::{self, Trip};
-use carillon_plan::pod::Pods;
 use carillon_plan::pod_body::PodPlacement;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -18,14 +19,18 @@ use jiff::Timestamp;
 use crate::apply::{self, Answer, Applied, Means};
 use crate::clock;
 use crate::event::{Event, EventSink, Regarding, Severity};
-use crate::gate::{Gate, Passage};
+use crate::flight_recorder::{Decision, FlightRecorder, Inputs, Outcome, summary};
+use crate::gate::{Gate, Kind, Passage, Versions};
 use crate::metrics::Metrics;
 use crate::queue::{Claim, WorkQueue};
 use crate::request;
-use crate::store::{Ledger, Store, Tables};
+use crate::store::{Store, Tables};
 use crate::watch;
 
+pub use self::memory::Memory;
+use self::memory::{is_behind, snapshot};
 pub use self::observe::{debug, measure};
+pub use self::replay::{Irreproducible, replay};
 use crate::writes::{SendError, Writes};
 
 /// Name in logs, metrics and the work queue.
@@ -40,8 +45,6 @@ const CONFLICT_RETRY: Duration = Duration::from_millis(200);
 /// How soon a job whose results are not all in the cache is looked at again, and for how long.
 const BEHIND_RETRY: Duration = Duration::from_secs(1);
 const BEHIND_LIMIT: Duration = Duration::from_secs(30);
-const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more results than there \
-    are; what they held might run again, so delete the job and create a new one";
 
 /// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
 /// of the one, and nothing in that of the other.
@@ -89,16 +92,17 @@ pub struct BroadcastJobs {
     pub gate: Mutex<Gate>,
     /// What the API server answered, by job.
     pub memory: Mutex<HashMap<Uid, Memory>>,
+    /// The last decisions.
+    pub flights: Arc<FlightRecorder>,
 }
 
-/// Answers of the API server that a plan needs. Losing them costs a question, never a decision.
-#[derive(Clone, Debug, Default)]
-pub struct Memory {
-    template: Template,
-    gone: BTreeSet<Uid>,
-    conflicts: BTreeSet<Box<str>>,
-    creation_problem: Option<Refused>,
-    behind_since: Option<Instant>,
+/// A plan under the eyes of the interlock, and what it was made from.
+struct Planned {
+    job: Arc<Job>,
+    plan: Plan,
+    verdict: Result<(), Trip>,
+    seen: Versions,
+    inputs: Inputs,
 }
 
 /// What to do with a key after its sync.
@@ -114,17 +118,6 @@ enum Next {
     Forget,
     /// Something failed.
     Failed,
-}
-
-/// Whether results are missing that the status has counted.
-fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
-    let counted = job.status.succeeded + job.status.failed;
-    let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
-    let records = slices
-        .iter()
-        .map(|slice| slice.records.len())
-        .sum::<usize>();
-    records < usize::try_from(counted).unwrap_or(0)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -201,14 +194,12 @@ impl BroadcastJobs {
                 Some(job) if self.waits_for_results(&tables, job) => {
                     return Next::After(BEHIND_RETRY);
                 }
-                Some(job) if self.may_pass(&tables, job) => {
-                    Some((job.clone(), self.plan(&tables, job, now)))
-                }
+                Some(job) if self.may_pass(&tables, job) => Some(self.plan(&tables, job, now)),
                 Some(_) => return Next::Gated,
                 None => None,
             }
         };
-        let Some((job, plan)) = planned else {
+        let Some(planned) = planned else {
             return self.after_deletion(uid).await;
         };
         let took = begin.elapsed().as_secs_f64();
@@ -216,7 +207,8 @@ impl BroadcastJobs {
             .plan_duration
             .with_label_values(&[NAME])
             .observe(took);
-        self.carry_out(&job, plan, now).await
+        let (job, plan, sequence) = self.decide(planned, now);
+        self.carry_out(&job, plan, sequence, now).await
     }
 
     /// Whether the results in the cache are fewer than the status counts. After a fail-over the
@@ -270,36 +262,57 @@ impl BroadcastJobs {
         }
     }
 
-    fn plan(&self, tables: &Tables, job: &Arc<Job>, now: Timestamp) -> Plan {
+    fn plan(&self, tables: &Tables, job: &Arc<Job>, now: Timestamp) -> Planned {
         let uid = job.owner.uid;
         let memory = lock(&self.memory).get(&uid).cloned().unwrap_or_default();
-        let none = Pods::default();
-        let ledger = tables.ledger(uid);
-        let damaged;
-        let mut job: &Job = job;
-        let lost = || is_behind(job, ledger).then(|| RESULTS_LOST.to_owned());
-        if let Some(problem) = ledger.and_then(Ledger::problem).or_else(lost) {
-            let mut copy = job.clone();
-            copy.problems.push(problem);
-            damaged = copy;
-            job = &damaged;
-        }
-        let snapshot = Snapshot {
+        snapshot(tables, job, &memory, self.max_pod_changes, |snapshot| {
+            let plan = (self.rules.plan)(snapshot, now);
+            let verdict = (self.rules.verify)(snapshot, &plan, now);
+            Planned {
+                job: job.clone(),
+                plan,
+                verdict,
+                seen: tables.seen(&job.owner.namespace),
+                inputs: memory.inputs(snapshot),
+            }
+        })
+    }
+
+    /// Notes the decision, and puts what may be done in the place of what must not.
+    fn decide(&self, planned: Planned, now: Timestamp) -> (Arc<Job>, Plan, u64) {
+        let Planned {
             job,
-            nodes: tables.nodes(),
-            pods: tables.pods(uid).map_or(&none, |owned| &owned.pods),
-            slices: ledger.map_or(&[], |ledger| &ledger.slices),
-            template: &memory.template,
-            gone: &memory.gone,
-            conflicts: &memory.conflicts,
-            creation_problem: memory.creation_problem.as_ref(),
-            max_pod_changes: self.max_pod_changes,
+            plan,
+            verdict,
+            seen,
+            inputs,
+        } = planned;
+        let owner = &job.owner;
+        let steps = summary(&plan);
+        let decision = Decision {
+            now,
+            namespace: owner.namespace.clone(),
+            name: owner.name.clone(),
+            uid: owner.uid.to_string(),
+            generation: job.generation,
+            resource_version: job.rv,
+            seen: Kind::ALL
+                .map(|kind| (kind.word().to_owned(), seen.of(kind)))
+                .into(),
+            inputs,
+            digest: plan.digest(),
+            all_steps: (plan.steps.len() > steps.len()).then_some(plan.steps.len()),
+            steps,
+            wake: plan.wake,
+            refused: verdict.as_ref().err().map(Trip::to_string),
+            ..Decision::default()
         };
-        let plan = (self.rules.plan)(&snapshot, now);
-        match (self.rules.verify)(&snapshot, &plan, now) {
+        let sequence = self.flights.record(owner.uid, decision);
+        let plan = match verdict {
             Ok(()) => plan,
-            Err(trip) => self.refuse(job, &trip, now),
-        }
+            Err(trip) => self.refuse(&job, &trip, now),
+        };
+        (job, plan, sequence)
     }
 
     /// What is done instead of a plan that must not be carried out.
@@ -317,7 +330,7 @@ impl BroadcastJobs {
         interlock::refuse(job, trip, now)
     }
 
-    async fn carry_out(&self, job: &Job, mut plan: Plan, now: Timestamp) -> Next {
+    async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64, now: Timestamp) -> Next {
         let (wake, again) = (plan.wake, plan.again);
         let notes = std::mem::take(&mut plan.notes);
         for step in &plan.steps {
@@ -345,6 +358,8 @@ impl BroadcastJobs {
         }
         if !idle {
             log_summary(job, &applied, begin.elapsed());
+            let outcome = Outcome::of(&applied);
+            self.flights.add_outcome(uid, sequence, outcome);
         }
         self.publish(job, notes, &applied);
         let failed = applied.failed.is_some();

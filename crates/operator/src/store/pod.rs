@@ -7,6 +7,7 @@ use carillon_plan::Uid;
 use carillon_plan::pod::{PodRow, Pods};
 
 use super::{Row, Tables, Wake, in_scope};
+use crate::flight_recorder::Remembered;
 use crate::gate::Kind;
 use crate::slim::SlimPod;
 
@@ -108,6 +109,26 @@ impl Row for SlimPod {
             }
         }
         tables.pods.retain(|_, of_job| !of_job.pods.is_empty());
+    }
+}
+
+impl Tables {
+    /// Puts back what rows of `job` remembered of earlier states of their pods.
+    pub fn recall(&mut self, job: Uid, remembered: &[Remembered]) {
+        let Some(of_job) = self.pods.get_mut(&job) else {
+            return;
+        };
+        for entry in remembered {
+            let Some(row) = of_job.pods.get_mut(&*entry.pod) else {
+                continue;
+            };
+            row.interrupted |= entry.interrupted;
+            if let (Some(end), Some(words)) = (&mut row.end, &entry.end) {
+                end.exit_code = words.exit_code;
+                end.reason = words.reason.as_str().into();
+                end.message = words.message.as_str().into();
+            }
+        }
     }
 }
 

@@ -1,0 +1,187 @@
+//! What is kept between plans, how a snapshot is made with it, and how it is written down.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use carillon_api::condition::reasons;
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
+use carillon_plan::pod::{PodRow, Pods, is_kill};
+
+use crate::flight_recorder::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
+use crate::store::{Ledger, Tables};
+
+/// Entries of each kind that a record of inputs holds.
+const ENTRIES: usize = 64;
+const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more results than there \
+    are; what they held might run again, so delete the job and create a new one";
+
+/// Answers of the API server that a plan needs. Losing them costs a question, never a decision.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    pub(super) template: Template,
+    pub(super) gone: BTreeSet<Uid>,
+    pub(super) conflicts: BTreeSet<Box<str>>,
+    pub(super) creation_problem: Option<Refused>,
+    pub(super) behind_since: Option<Instant>,
+}
+
+/// Whether results are missing that the status has counted.
+pub(super) fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
+    let counted = job.status.succeeded + job.status.failed;
+    let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
+    let records = slices
+        .iter()
+        .map(|slice| slice.records.len())
+        .sum::<usize>();
+    records < usize::try_from(counted).unwrap_or(0)
+}
+
+/// The snapshot of a job, from the caches and what is remembered.
+pub(super) fn snapshot<T>(
+    tables: &Tables,
+    job: &Job,
+    memory: &Memory,
+    max_pod_changes: usize,
+    look: impl FnOnce(&Snapshot<'_>) -> T,
+) -> T {
+    let uid = job.owner.uid;
+    let none = Pods::default();
+    let ledger = tables.ledger(uid);
+    let damaged;
+    let mut job = job;
+    let lost = || is_behind(job, ledger).then(|| RESULTS_LOST.to_owned());
+    if let Some(problem) = ledger.and_then(Ledger::problem).or_else(lost) {
+        let mut copy = job.clone();
+        copy.problems.push(problem);
+        damaged = copy;
+        job = &damaged;
+    }
+    look(&Snapshot {
+        job,
+        nodes: tables.nodes(),
+        pods: tables.pods(uid).map_or(&none, |owned| &owned.pods),
+        slices: ledger.map_or(&[], |ledger| &ledger.slices),
+        template: &memory.template,
+        gone: &memory.gone,
+        conflicts: &memory.conflicts,
+        creation_problem: memory.creation_problem.as_ref(),
+        max_pod_changes,
+    })
+}
+
+impl Memory {
+    /// What goes into the flight recorder besides the versions of the objects.
+    pub(super) fn inputs(&self, snapshot: &Snapshot<'_>) -> Inputs {
+        let refusal = |refused: &Refused| Refusal {
+            reason: refused.reason.to_owned(),
+            message: refused.message.clone(),
+        };
+        let mut remembered = remembered(snapshot);
+        let mut incomplete = None;
+        for (count, what) in [
+            (self.gone.len(), "vanished pods"),
+            (self.conflicts.len(), "names in conflict"),
+            (remembered.len(), "earlier states of pods"),
+        ] {
+            if count > ENTRIES {
+                incomplete = Some(format!("{count} {what}, of which {ENTRIES} are recorded"));
+            }
+        }
+        remembered.truncate(ENTRIES);
+        Inputs {
+            template: match &self.template {
+                Template::Unknown => TemplateAnswer::Unknown,
+                Template::Accepted => TemplateAnswer::Accepted,
+                Template::Refused { problem, at } => TemplateAnswer::Refused {
+                    why: refusal(problem),
+                    at: *at,
+                },
+            },
+            gone: self.gone.iter().take(ENTRIES).map(Uid::to_string).collect(),
+            conflicts: self
+                .conflicts
+                .iter()
+                .take(ENTRIES)
+                .map(Box::to_string)
+                .collect(),
+            creation_problem: self.creation_problem.as_ref().map(refusal),
+            remembered,
+            max_pod_changes: snapshot.max_pod_changes,
+            incomplete,
+        }
+    }
+
+    /// The memory that was written down. The error names what cannot be read.
+    pub(super) fn recorded(inputs: &Inputs) -> Result<Self, String> {
+        let uid = |text: &String| text.parse::<Uid>().map_err(|error| error.to_string());
+        Ok(Self {
+            template: match &inputs.template {
+                TemplateAnswer::Unknown => Template::Unknown,
+                TemplateAnswer::Accepted => Template::Accepted,
+                TemplateAnswer::Refused { why, at } => Template::Refused {
+                    problem: refused(why)?,
+                    at: *at,
+                },
+            },
+            gone: inputs.gone.iter().map(uid).collect::<Result<_, _>>()?,
+            conflicts: inputs.conflicts.iter().map(|n| n.as_str().into()).collect(),
+            creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
+            behind_since: None,
+        })
+    }
+}
+
+fn refused(refusal: &Refusal) -> Result<Refused, String> {
+    let reason = [
+        reasons::INVALID_TEMPLATE,
+        reasons::POD_FORBIDDEN,
+        reasons::QUOTA_EXCEEDED,
+        reasons::POD_CREATION_FAILING,
+    ]
+    .into_iter()
+    .find(|known| *known == refusal.reason)
+    .ok_or_else(|| format!("unknown reason {:?}", refusal.reason))?;
+    Ok(Refused {
+        reason,
+        message: refusal.message.clone(),
+    })
+}
+
+/// What rows say that a pod read anew may not say, of pods that are still to be judged.
+fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
+    let mut found: Vec<Remembered> = snapshot
+        .pods
+        .iter()
+        .filter_map(|(name, row)| {
+            let entry = Remembered {
+                pod: name.to_string(),
+                interrupted: row.interrupted && (row.phase.has_ended() || row.deletion.is_none()),
+                end: earlier_end(row),
+            };
+            (entry.interrupted || entry.end.is_some()).then_some(entry)
+        })
+        .collect();
+    if !found.is_empty() {
+        let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+        let judged: BTreeSet<&str> = records
+            .filter(|record| record.is_final())
+            .map(|record| &*record.pod)
+            .collect();
+        found.retain(|entry| !judged.contains(entry.pod.as_str()));
+        found.sort_unstable_by(|one, other| one.pod.cmp(&other.pod));
+    }
+    found
+}
+
+/// An end that may be that of an earlier state; see [`PodRow::remember`].
+fn earlier_end(row: &PodRow) -> Option<LastWords> {
+    row.deletion?;
+    let end = row.end.as_deref()?;
+    end.exit_code.filter(|code| *code != 0 && !is_kill(*code))?;
+    Some(LastWords {
+        exit_code: end.exit_code,
+        reason: end.reason.to_string(),
+        message: end.message.to_string(),
+    })
+}

@@ -1,0 +1,386 @@
+//! The controller of BroadcastJobs against a scripted API server: what the interlock lets through,
+//! and whether what the flight recorder keeps is enough to make a decision again.
+
+// The functions that tests share are tests too.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use carillon_api::condition::{reasons, results};
+use carillon_api::node_result_slice::NodeResult;
+use carillon_api::{NodeState, names};
+use carillon_operator::clock::Clock;
+use carillon_operator::controllers::broadcast_job::{
+    BroadcastJobs, Irreproducible, NAME, Rules, replay,
+};
+use carillon_operator::event::{self, EventWriter};
+use carillon_operator::fence::RequestBody;
+use carillon_operator::flight_recorder::Decision;
+use carillon_operator::gate::Kind;
+use carillon_operator::lease::Leadership;
+use carillon_operator::metrics::Metrics;
+use carillon_operator::queue::{Backoff, WorkQueue};
+use carillon_operator::slim::{SlimJob, SlimNode, SlimPod, SlimSlice};
+use carillon_operator::store::{Row, Store, StoreSink};
+use carillon_operator::transport::Transport;
+use carillon_operator::watch::Sink;
+use carillon_operator::writes::Writes;
+use carillon_plan::action::{Action, Plan, SliceWrite, Step};
+use carillon_plan::broadcast_job::Snapshot;
+use carillon_plan::interlock::rules;
+use carillon_plan::pod_body::PodPlacement;
+use carillon_plan::{Uid, name};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+const NODE: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
+const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f02";
+const SLICE: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f03";
+/// The resourceVersion of everything that is written.
+const WRITTEN: u64 = 50;
+
+fn uid(text: &str) -> Uid {
+    text.parse().unwrap()
+}
+
+type Requests = Arc<Mutex<Vec<(Method, String, Value)>>>;
+
+struct Scene {
+    controller: Arc<BroadcastJobs>,
+    recorder: Option<EventWriter>,
+    requests: Requests,
+}
+
+impl Scene {
+    fn new(rules: Rules) -> Self {
+        let metrics = Metrics::new().unwrap();
+        let requests = Requests::default();
+        let sent = requests.clone();
+        let service = tower::service_fn(move |request: Request<RequestBody>| {
+            let sent = sent.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect().await?.to_bytes();
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let path = head.uri.path().to_owned();
+                sent.lock().unwrap().push((head.method, path, body));
+                let reply = json!({"metadata": {"resourceVersion": WRITTEN.to_string()}});
+                let reply = Full::new(Bytes::from(reply.to_string()));
+                Ok::<_, tower::BoxError>(Response::new(reply))
+            }
+        });
+        let transport = Transport::new(service, metrics.clone());
+        let leadership = Leadership::always(Clock::system());
+        let writes = Writes::new(transport, leadership.clone(), 8, None);
+        let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
+        let backoff = Backoff {
+            base: Duration::from_millis(10),
+            max: Duration::from_secs(1),
+        };
+        let controller = BroadcastJobs {
+            store: Store::new(),
+            queue: WorkQueue::new(NAME, backoff, &metrics),
+            writes,
+            events,
+            metrics,
+            watches: Vec::new(),
+            rules,
+            placement: PodPlacement::Scheduler,
+            max_pod_changes: 500,
+            parallel: 8,
+            gate: Mutex::default(),
+            memory: Mutex::default(),
+            flights: Arc::default(),
+        };
+        Self {
+            controller: Arc::new(controller),
+            recorder: Some(recorder),
+            requests,
+        }
+    }
+
+    /// The watch delivers an object.
+    fn see<K: Row + serde::de::DeserializeOwned>(&self, object: &Value) {
+        let (store, queue) = (&self.controller.store, &self.controller.queue);
+        let mut sink = StoreSink::<K>::new(store, queue, Duration::ZERO, None);
+        sink.applied(serde_json::from_value(object.clone()).unwrap());
+    }
+
+    fn see_all(&self, objects: &[(Kind, Value)]) {
+        for (kind, object) in objects {
+            match kind {
+                Kind::Node => self.see::<SlimNode>(object),
+                Kind::Pod => self.see::<SlimPod>(object),
+                Kind::Slice => self.see::<SlimSlice>(object),
+                Kind::Job => self.see::<SlimJob>(object),
+            }
+        }
+    }
+
+    /// Lets the controller work until `done`.
+    async fn work_until(&mut self, done: impl Fn(&Self) -> bool) {
+        let recorder = self.recorder.take();
+        let writes_events = async {
+            match recorder {
+                Some(recorder) => recorder.run(CancellationToken::new()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let finished = async {
+            while !done(self) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let limit = Duration::from_secs(30);
+        tokio::select! {
+            () = self.controller.clone().work() => panic!("the controller stopped"),
+            () = writes_events => panic!("the writer of events stopped"),
+            found = tokio::time::timeout(limit, finished) => {
+                found.unwrap_or_else(|_| panic!("not within {limit:?}: {:?}", self.requests));
+            }
+        }
+    }
+
+    /// Bodies of the requests with this method to paths that end so.
+    fn sent(&self, method: &Method, end: &str) -> Vec<Value> {
+        let requests = self.requests.lock().unwrap();
+        let of = requests
+            .iter()
+            .filter(|(m, path, _)| m == method && path.ends_with(end));
+        of.map(|(_, _, body)| body.clone()).collect()
+    }
+
+    fn trips(&self) -> u64 {
+        let labels = [NAME, rules::ONE_PER_NODE];
+        let trips = &self.controller.metrics.interlock_trips;
+        trips.with_label_values(&labels).get()
+    }
+}
+
+fn owned(name: &str, object: &str, rv: u64) -> Value {
+    json!({
+        "name": name, "namespace": "ops", "uid": object, "resourceVersion": rv.to_string(),
+        "labels": {
+            names::LABEL_BROADCAST_JOB_NAME: "fix", names::LABEL_BROADCAST_JOB_UID: JOB,
+            names::LABEL_SLICE_INDEX: "0",
+        },
+        "ownerReferences": [{"kind": "BroadcastJob", "uid": JOB, "controller": true}],
+        "finalizers": [names::FINALIZER_RESULT_TRACKING],
+    })
+}
+
+fn job(rv: u64, status: Value) -> (Kind, Value) {
+    let job = json!({
+        "metadata": {"name": "fix", "namespace": "ops", "uid": JOB,
+            "resourceVersion": rv.to_string(), "generation": 1},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+        "status": status,
+    });
+    (Kind::Job, job)
+}
+
+fn pod(rv: u64, deletion: Option<&str>, status: Value) -> (Kind, Value) {
+    let mut pod = json!({
+        "metadata": owned(&name::pod("fix", uid(JOB), "n1", 1), POD, rv),
+        "spec": {"nodeName": "n1"},
+        "status": status,
+    });
+    if let Some(due) = deletion {
+        pod["metadata"]["deletionTimestamp"] = json!(due);
+        pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    }
+    (Kind::Pod, pod)
+}
+
+/// A node on which the pod of the first attempt runs, which is recorded.
+fn objects() -> Vec<(Kind, Value)> {
+    let node = json!({"metadata": {"name": "n1", "uid": NODE, "resourceVersion": "10"}});
+    let slice = json!({
+        "metadata": owned("fix-results", SLICE, 11),
+        "results": [NodeResult {
+            node: "n1".to_owned(),
+            node_uid: NODE.to_owned(),
+            attempt: 1,
+            pod: name::pod("fix", uid(JOB), "n1", 1),
+            pod_uid: POD.to_owned(),
+            ..NodeResult::default()
+        }],
+    });
+    let running = pod(12, None, json!({"phase": "Running"}));
+    // Last, since its arrival makes a plan.
+    vec![
+        (Kind::Node, node),
+        (Kind::Slice, slice),
+        running,
+        job(13, Value::Null),
+    ]
+}
+
+/// A planner that makes a second pod on every node.
+fn second_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
+    let slice = &snapshot.slices[0];
+    let mut results: Vec<_> = slice.records.iter().map(|record| record.write()).collect();
+    let mut second = results[0].clone();
+    second.attempt = 2;
+    second.pod_uid.clear();
+    second.pod = name::pod("fix", uid(JOB), "n1", 2);
+    let create = Action::CreatePod {
+        pod: second.pod.as_str().into(),
+        node: "n1".into(),
+    };
+    results.push(second);
+    let write = SliceWrite {
+        index: 0,
+        rv: Some(slice.rv),
+        sealed: false,
+        results,
+    };
+    Plan {
+        steps: vec![
+            Step::needed(vec![Action::WriteSlice(write)]),
+            Step::slowly(vec![create]),
+        ],
+        ..Plan::default()
+    }
+}
+
+#[tokio::test]
+async fn a_plan_for_a_second_pod_on_a_node_is_refused_and_the_job_says_so() {
+    let mut scene = Scene::new(Rules {
+        plan: second_pod,
+        ..Rules::default()
+    });
+    scene.see_all(&objects());
+    let told = |scene: &Scene| {
+        !scene
+            .sent(&Method::PATCH, "/broadcastjobs/fix/status")
+            .is_empty()
+            && !scene.sent(&Method::POST, "/events").is_empty()
+    };
+    scene.work_until(told).await;
+
+    let status = &scene.sent(&Method::PATCH, "/status")[0]["status"];
+    let stalled = &status["conditions"][0];
+    assert_eq!(
+        [&stalled["type"], &stalled["status"], &stalled["reason"]],
+        ["Stalled", "True", reasons::INTERLOCK_TRIPPED]
+    );
+    let message = stalled["message"].as_str().unwrap();
+    assert!(message.contains("rule one_per_node: node n1"), "{message}");
+    let event = &scene.sent(&Method::POST, "/events")[0];
+    assert_eq!(
+        [&event["type"], &event["reason"]],
+        ["Warning", reasons::INTERLOCK_TRIPPED]
+    );
+    assert_eq!(
+        scene.requests.lock().unwrap().len(),
+        2,
+        "{:?}",
+        scene.requests
+    );
+    assert_eq!(scene.trips(), 1);
+    let decision = &scene.controller.flights.decisions(uid(JOB))[0];
+    assert!(decision.refused.as_ref().unwrap().contains("one_per_node"));
+
+    // The status comes back through the watch. The same plan is refused without a further write.
+    scene.see_all(&[job(WRITTEN, status.clone())]);
+    scene.work_until(|scene| scene.trips() == 2).await;
+    scene.controller.queue.add(uid(JOB));
+    scene.work_until(|scene| scene.trips() == 3).await;
+    assert_eq!(scene.sent(&Method::PATCH, "/status").len(), 1);
+    assert_eq!(
+        scene.requests.lock().unwrap().len(),
+        2,
+        "{:?}",
+        scene.requests
+    );
+}
+
+#[tokio::test]
+async fn with_the_interlock_out_of_the_way_the_second_pod_would_be_made() {
+    let mut scene = Scene::new(Rules {
+        plan: second_pod,
+        verify: |_, _, _| Ok(()),
+    });
+    scene.see_all(&objects());
+    let made = |scene: &Scene| !scene.sent(&Method::POST, "/pods").is_empty();
+    scene.work_until(made).await;
+    assert_eq!(scene.trips(), 0);
+}
+
+#[tokio::test]
+async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
+    let mut scene = Scene::new(Rules::default());
+    let mut objects = objects();
+    // Nothing else is to be done on the node.
+    objects[0].1["spec"] = json!({"unschedulable": true});
+    scene.see_all(&objects[..3]);
+    // It was seen deleted while it ran. Later its own words alone would make it a success.
+    let due = Some("2026-01-01T00:01:00Z");
+    scene.see_all(&[pod(20, due, json!({"phase": "Running"}))]);
+    let ended = json!({"exitCode": 0, "finishedAt": "2026-01-01T00:00:29Z"});
+    let ended = json!({"phase": "Succeeded",
+        "containerStatuses": [{"name": "c", "state": {"terminated": ended}}]});
+    objects[2] = pod(21, due, ended);
+    scene.see_all(&objects[2..]);
+    let finished = |scene: &Scene| {
+        let decisions = scene.controller.flights.decisions(uid(JOB));
+        decisions.iter().any(|decision| decision.outcome.is_some())
+    };
+    scene.work_until(finished).await;
+    let requests = scene.requests.lock().unwrap().clone();
+    let result = requests
+        .iter()
+        .find_map(|(_, _, body)| body["results"].get(0).cloned())
+        .unwrap();
+    assert_eq!(result["reason"], results::POD_DELETED);
+    assert_eq!(result["state"], json!(NodeState::Disrupted));
+
+    // As it is read on the debug port.
+    let page = scene.controller.flights.page("namespace=ops&name=fix");
+    let decision: Decision =
+        serde_json::from_value(page["objects"][0]["decisions"][0].clone()).unwrap();
+    assert_eq!(decision.steps[0].actions[0].action, "write_slice");
+    assert!(decision.outcome.as_ref().unwrap().writes > 0);
+    assert!(decision.inputs.remembered[0].interrupted);
+    let again =
+        |objects: &[(Kind, Value)], decision: &Decision| replay(objects.iter().cloned(), decision);
+    for turn in 0..objects.len() {
+        objects.rotate_left(turn);
+        assert_eq!(again(&objects, &decision).unwrap(), decision.digest);
+        objects.reverse();
+        assert_eq!(again(&objects, &decision).unwrap(), decision.digest);
+    }
+
+    let mut forgetful = decision.clone();
+    forgetful.inputs.remembered.clear();
+    assert_ne!(again(&objects, &forgetful).unwrap(), decision.digest);
+    let mut later = decision.clone();
+    later.now += Duration::from_secs(1);
+    assert_ne!(again(&objects, &later).unwrap(), decision.digest);
+    let mut partial = decision.clone();
+    partial.inputs.incomplete = Some("70 vanished pods".to_owned());
+    let refused = again(&objects, &partial);
+    assert!(
+        matches!(refused, Err(Irreproducible::Incomplete(_))),
+        "{refused:?}"
+    );
+    objects.retain(|(kind, _)| *kind != Kind::Job);
+    let refused = again(&objects, &decision);
+    assert!(
+        matches!(refused, Err(Irreproducible::OtherJob { .. })),
+        "{refused:?}"
+    );
+    let refused = again(&[job(99, Value::Null)], &decision);
+    assert!(
+        matches!(refused, Err(Irreproducible::Newer { found: 99, .. })),
+        "{refused:?}"
+    );
+}
