@@ -31,6 +31,7 @@ use carillon_plan::action::{Action, Plan, SliceWrite, Step};
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::interlock::rules;
 use carillon_plan::pod_body::PodPlacement;
+use carillon_plan::record::Record;
 use carillon_plan::{Uid, name};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -175,7 +176,7 @@ fn owned(name: &str, object: &str, rv: u64) -> Value {
     })
 }
 
-fn job(rv: u64, status: Value) -> (Kind, Value) {
+fn job(rv: u64, status: &Value) -> (Kind, Value) {
     let job = json!({
         "metadata": {"name": "fix", "namespace": "ops", "uid": JOB,
             "resourceVersion": rv.to_string(), "generation": 1},
@@ -186,7 +187,7 @@ fn job(rv: u64, status: Value) -> (Kind, Value) {
     (Kind::Job, job)
 }
 
-fn pod(rv: u64, deletion: Option<&str>, status: Value) -> (Kind, Value) {
+fn pod(rv: u64, deletion: Option<&str>, status: &Value) -> (Kind, Value) {
     let mut pod = json!({
         "metadata": owned(&name::pod("fix", uid(JOB), "n1", 1), POD, rv),
         "spec": {"nodeName": "n1"},
@@ -213,20 +214,24 @@ fn objects() -> Vec<(Kind, Value)> {
             ..NodeResult::default()
         }],
     });
-    let running = pod(12, None, json!({"phase": "Running"}));
+    let running = pod(12, None, &json!({"phase": "Running"}));
     // Last, since its arrival makes a plan.
     vec![
         (Kind::Node, node),
         (Kind::Slice, slice),
         running,
-        job(13, Value::Null),
+        job(13, &Value::Null),
     ]
 }
 
 /// A planner that makes a second pod on every node.
 fn second_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
     let slice = &snapshot.slices[0];
-    let mut results: Vec<_> = slice.records.iter().map(|record| record.write()).collect();
+    let mut results: Vec<_> = slice
+        .records
+        .iter()
+        .map(carillon_plan::record::Record::write)
+        .collect();
     let mut second = results[0].clone();
     second.attempt = 2;
     second.pod_uid.clear();
@@ -290,7 +295,7 @@ async fn a_plan_for_a_second_pod_on_a_node_is_refused_and_the_job_says_so() {
     assert!(decision.refused.as_ref().unwrap().contains("one_per_node"));
 
     // The status comes back through the watch. The same plan is refused without a further write.
-    scene.see_all(&[job(WRITTEN, status.clone())]);
+    scene.see_all(&[job(WRITTEN, status)]);
     scene.work_until(|scene| scene.trips() == 2).await;
     scene.controller.queue.add(uid(JOB));
     scene.work_until(|scene| scene.trips() == 3).await;
@@ -324,11 +329,11 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
     scene.see_all(&objects[..3]);
     // It was seen deleted while it ran. Later its own words alone would make it a success.
     let due = Some("2026-01-01T00:01:00Z");
-    scene.see_all(&[pod(20, due, json!({"phase": "Running"}))]);
+    scene.see_all(&[pod(20, due, &json!({"phase": "Running"}))]);
     let ended = json!({"exitCode": 0, "finishedAt": "2026-01-01T00:00:29Z"});
     let ended = json!({"phase": "Succeeded",
         "containerStatuses": [{"name": "c", "state": {"terminated": ended}}]});
-    objects[2] = pod(21, due, ended);
+    objects[2] = pod(21, due, &ended);
     scene.see_all(&objects[2..]);
     let finished = |scene: &Scene| {
         let decisions = scene.controller.flights.decisions(uid(JOB));
@@ -378,7 +383,7 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
         matches!(refused, Err(Irreproducible::OtherJob { .. })),
         "{refused:?}"
     );
-    let refused = again(&[job(99, Value::Null)], &decision);
+    let refused = again(&[job(99, &Value::Null)], &decision);
     assert!(
         matches!(refused, Err(Irreproducible::Newer { found: 99, .. })),
         "{refused:?}"

@@ -3,6 +3,7 @@
 //! WATCH holds what etcd answered to `POST /v3/watch` with [`etcd::WATCH`] as its body, AUDIT the API
 //! server's audit log. `over` says that the run has ended and nothing more happens.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::ExitCode;
@@ -35,6 +36,11 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         .filter_map(|line| audit::read(&line))
         .collect();
     println!("{:?}", audit::attribute(&mut history, &writes));
+    let mut unknown: BTreeMap<&str, u64> = BTreeMap::new();
+    for step in history.steps.iter().filter(|step| step.by.is_none()) {
+        *unknown.entry(&step.key.resource).or_default() += 1;
+    }
+    println!("not attributed: {unknown:?}");
     let assumptions = Assumptions {
         over: rest.iter().any(|arg| arg == "over"),
         lag: SignedDuration::from_secs(rest.iter().find_map(|arg| arg.parse().ok()).unwrap_or(0)),

@@ -48,7 +48,7 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 } else if !edited.contains(uid)
                     && let Some(job) = world.jobs.get(uid).filter(|job| job.gone.is_none())
                 {
-                    records_stay(&mut checked, job, &pods, assumptions, step)?;
+                    records_stay(&mut checked, job, &mut pods, assumptions, step)?;
                 }
             }
             (JOBS, Some(object)) if assumptions.others(step) => {
@@ -165,7 +165,7 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
     Ok(checked)
 }
 
-/// What pods were seen to do.
+/// What pods were seen to do, and what was recorded.
 #[derive(Default)]
 pub(crate) struct Outcomes<'h> {
     /// Uids of pods that had ended, or that somebody had deleted.
@@ -174,6 +174,8 @@ pub(crate) struct Outcomes<'h> {
     succeeded: HashSet<&'h str>,
     /// By job: name and uid of the pods that succeeded without being told to stop, as their first end.
     by_themselves: HashMap<&'h str, BTreeMap<&'h str, &'h str>>,
+    /// By job, name of the node and attempt: its record.
+    attempts: HashMap<(&'h str, &'h str, i64), Record<'h>>,
 }
 
 impl<'h> Outcomes<'h> {
@@ -198,12 +200,12 @@ impl<'h> Outcomes<'h> {
     }
 }
 
-fn records_stay(
+fn records_stay<'h>(
     checked: &mut Checked,
-    job: &Job<'_>,
-    pods: &Outcomes<'_>,
+    job: &Job<'h>,
+    pods: &mut Outcomes<'h>,
     assumptions: &Assumptions,
-    step: &Step,
+    step: &'h Step,
 ) -> Result<(), Box<Violation>> {
     for change in record_changes(step) {
         let bad = |what: String| Violation::at(S4, step, what);
@@ -218,10 +220,8 @@ fn records_stay(
         let Some(record) = change.new else { continue };
         if change.old.is_none() {
             let known = job.records.get(record.pod()).copied();
-            let same = |other: &&Record<'_>| {
-                (other.node(), other.attempt()) == (record.node(), record.attempt())
-            };
-            let twin = known.or_else(|| job.records.values().find(same).copied());
+            let attempt = (object::uid(job.last), record.node(), record.attempt());
+            let twin = known.or(pods.attempts.insert(attempt, record));
             checked.require(twin.is_none(), || {
                 let twin = twin.map_or(String::new(), |twin| twin.0.to_string());
                 bad(format!("attempt {} has another record: {twin}", record.0))
