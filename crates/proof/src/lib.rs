@@ -1,6 +1,9 @@
 //! The real operator in a simulated cluster, under every fault, judged by the oracle.
 
+pub mod campaign;
+pub mod case;
 pub mod connection;
+pub mod crash_anywhere;
 pub mod disturbance;
 pub mod process;
 pub mod scenario;

@@ -8,18 +8,19 @@ use std::time::Duration;
 
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::broadcast_job::{NAME, Planner};
+use carillon_operator::controllers::broadcast_job::{NAME, Rules};
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::Transport;
 use carillon_oracle::History;
+use carillon_plan::interlock;
 use carillon_sim::actors::{
     self, Component, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
 use carillon_sim::{Actor, Server};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -52,8 +53,8 @@ pub struct Run<'a> {
     pub seed: u64,
     /// What goes wrong.
     pub disturbance: Disturbance,
-    /// What decides.
-    pub planner: Planner,
+    /// What decides, and what may forbid it.
+    pub rules: Rules,
 }
 
 /// What came of a run.
@@ -69,6 +70,8 @@ pub struct Outcome {
     pub ended: bool,
     /// Panics of the operator.
     pub panics: u64,
+    /// Plans that the interlock refused.
+    pub trips: u64,
     /// From when on nothing was provoked any more.
     pub over_at: Timestamp,
     /// Why processes ended, in order.
@@ -107,7 +110,7 @@ struct Cluster {
     server: Server,
     line: Arc<Line>,
     config: Config,
-    planner: Planner,
+    rules: Rules,
     disturbance: Disturbance,
     metrics: RefCell<Vec<Arc<Metrics>>>,
     exits: RefCell<Vec<String>>,
@@ -153,7 +156,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         server: server.clone(),
         line: line.clone(),
         config: config()?,
-        planner: run.planner,
+        rules: run.rules,
         disturbance: run.disturbance.clone(),
         metrics: RefCell::default(),
         exits: RefCell::default(),
@@ -171,18 +174,29 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     line.continue_stopped();
     let over_at = settle(&server).await;
 
-    let panics = cluster
-        .metrics
-        .borrow()
+    let metrics = cluster.metrics.borrow();
+    let panics = metrics
         .iter()
         .map(|metrics| metrics.panics.with_label_values(&[NAME]).get())
         .sum();
+    let trips = |metrics: &Arc<Metrics>| -> u64 {
+        let of = |rule| {
+            metrics
+                .interlock_trips
+                .with_label_values(&[NAME, rule])
+                .get()
+        };
+        interlock::rules::ALL.into_iter().map(of).sum()
+    };
+    let trips = metrics.iter().map(trips).sum();
+    drop(metrics);
     let outcome = Outcome {
         history: server.history(),
         writes: line.writes(),
         end: end(&admin),
         ended,
         panics,
+        trips,
         over_at,
         exits: cluster.exits.take(),
     };
@@ -283,7 +297,7 @@ async fn operate(
             leadership,
             identity,
             metrics,
-            planner: cluster.planner,
+            rules: cluster.rules,
         },
     );
     instance.work(CancellationToken::new()).await;
@@ -362,9 +376,4 @@ fn end(admin: &Actor) -> End {
 /// Whether a value is one that the operator wrote.
 pub fn ours(request: &carillon_oracle::Request) -> bool {
     request.user == USER
-}
-
-/// An object for people.
-pub fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,40 +1,53 @@
-//! Every scenario, undisturbed.
+//! The scenarios, undisturbed and with a crash.
 
-use carillon_oracle::{Assumptions, check_all};
-use carillon_proof::disturbance::Disturbance;
-use carillon_proof::scenario;
-use carillon_proof::world::{Run, ours, run};
-use std::sync::Arc;
+use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_proof::campaign::{self, Job};
+use carillon_proof::{crash_anywhere, scenario};
 
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
+    let mut broken = 0;
     for scenario in scenario::all() {
         let begin = std::time::Instant::now();
-        let outcome = run(&Run {
-            scenario: &scenario,
-            seed: 1,
-            disturbance: Disturbance::none(1),
-            planner: carillon_plan::broadcast_job::plan,
-        })
-        .unwrap();
+        let case = crash_anywhere::clean(&scenario);
+        let outcome = case.run(&scenario).unwrap();
         println!(
-            "{}: {} writes, {} revisions, {:?}, ended {}, {:?} {:?}",
+            "{}: {} writes, {} revisions, {:?}",
             scenario.name,
             outcome.writes,
             outcome.history.steps.len(),
-            outcome.end,
-            outcome.ended,
-            outcome.exits,
             begin.elapsed(),
         );
-        let assumptions = Assumptions {
-            ours: Arc::new(ours),
-            lag: jiff::SignedDuration::from_secs(5),
-            ..Assumptions::default()
-        };
-        let report = check_all(&outcome.history, &assumptions);
-        for violation in report.violations() {
-            println!("{violation}");
+        if let Err(failure) = case.judge(&scenario, &outcome, None) {
+            println!("{failure}");
+            broken += 1;
         }
     }
+    assert_eq!(broken, 0);
+}
+
+#[test]
+fn a_crash_at_every_tenth_point_breaks_nothing() {
+    let (mut runs, mut failures) = (0, Vec::new());
+    for scenario in scenario::all() {
+        let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
+        let cases = crash_anywhere::cases(&scenario, clean.writes);
+        let jobs: Vec<Job<'_>> = cases
+            .iter()
+            .step_by(10)
+            .map(|case| Job {
+                case,
+                scenario: &scenario,
+                clean: Some(&clean.end),
+            })
+            .collect();
+        let found = campaign::run(&jobs, Rules::default(), 3).unwrap();
+        runs += found.counts.runs;
+        failures.extend(found.failures);
+    }
+    println!("{runs} runs");
+    for failure in failures.iter().take(5) {
+        println!("{failure}");
+    }
+    assert!(failures.is_empty(), "{}", failures.len());
 }

@@ -1,0 +1,187 @@
+//! One run as a file: scenario, seed, and what goes wrong; and the judgement of what came of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_oracle::{Assumptions, check_all};
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::disturbance::{Blow, Disturbance};
+use crate::scenario::{Same, Scenario};
+use crate::world::{self, End, Outcome, Run};
+
+/// A run that can be repeated.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Of everything that is left to chance.
+    pub seed: u64,
+    /// What goes wrong.
+    pub disturbance: Disturbance,
+}
+
+/// What was looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Runs.
+    pub runs: u64,
+    /// Revisions of all runs.
+    pub revisions: u64,
+    /// Evaluations of each invariant.
+    pub evaluations: BTreeMap<&'static str, u64>,
+}
+
+impl Counts {
+    /// Adds what another part has looked at.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.revisions += other.revisions;
+        for (invariant, evaluations) in &other.evaluations {
+            *self.evaluations.entry(invariant).or_default() += evaluations;
+        }
+    }
+
+    /// Evaluations of all invariants.
+    pub fn checks(&self) -> u64 {
+        self.evaluations.values().sum()
+    }
+}
+
+/// A case that broke something.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The case.
+    pub case: Case,
+    /// What is wrong, one entry for each invariant.
+    pub problems: Vec<String>,
+    /// Names of the invariants that do not hold.
+    pub broken: Vec<&'static str>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.problems {
+            writeln!(f, "{problem}")?;
+        }
+        let file = serde_json::to_string(&self.case).unwrap_or_default();
+        write!(f, "replay with this file:\n{file}")
+    }
+}
+
+impl Case {
+    /// Runs it with the real planner and interlock.
+    pub fn run(&self, scenario: &Scenario) -> anyhow::Result<Outcome> {
+        self.run_with(scenario, Rules::default())
+    }
+
+    /// Runs it with other rules.
+    pub fn run_with(&self, scenario: &Scenario, rules: Rules) -> anyhow::Result<Outcome> {
+        world::run(&Run {
+            scenario,
+            seed: self.seed,
+            disturbance: self.disturbance.clone(),
+            rules,
+        })
+    }
+
+    /// What may be presumed of such a run.
+    fn assumptions(&self, outcome: &Outcome) -> Assumptions {
+        let disturbance = &self.disturbance;
+        let mut assumptions = Assumptions {
+            ours: Arc::new(world::ours),
+            lag: SignedDuration::from_secs(5),
+            over: outcome.ended,
+            quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
+            ..Assumptions::default()
+        };
+        let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
+        let stale = disturbance.restart_at_revision.is_some();
+        if stops || stale || disturbance.without_lease || disturbance.weather.is_some() {
+            assumptions.lag = SignedDuration::from_mins(15);
+            assumptions.late_requests = true;
+        }
+        if *disturbance != Disturbance::none(disturbance.processes) {
+            assumptions.late_requests = true;
+            assumptions.writes_per_pod = 8;
+            assumptions.writes_per_job = (100, 40);
+        }
+        if disturbance.weather.is_some() {
+            assumptions.writes_per_pod = 50;
+            assumptions.writes_per_job = (1000, 200);
+        }
+        assumptions
+    }
+
+    /// Judges a run; `clean` is the end of the undisturbed one.
+    pub fn judge(
+        &self,
+        scenario: &Scenario,
+        outcome: &Outcome,
+        clean: Option<&End>,
+    ) -> Result<Counts, Box<Failure>> {
+        let report = check_all(&outcome.history, &self.assumptions(outcome));
+        let mut problems: Vec<String> = report.violations().map(ToString::to_string).collect();
+        let mut broken: Vec<&'static str> = report.violations().map(|v| v.invariant.id()).collect();
+        let mut problem = |invariant, what: String| {
+            problems.push(what);
+            broken.push(invariant);
+        };
+        if !outcome.ended {
+            let exits = outcome.exits.join(", ");
+            let end = &outcome.end;
+            problem(
+                "L1",
+                format!("the scenario never came to its end: {end:?} [{exits}]"),
+            );
+        }
+        if outcome.panics > 0 {
+            problem(
+                "S17",
+                format!("the operator panicked {} times", outcome.panics),
+            );
+        }
+        if outcome.trips > 0 {
+            problem(
+                "S17",
+                format!("the interlock refused {} plans", outcome.trips),
+            );
+        }
+        if let Some(clean) = clean.filter(|_| outcome.ended) {
+            let found = &outcome.end;
+            let same = match scenario.same {
+                Same::Everything => found == clean,
+                Same::Condition => found.condition == clean.condition && found.held == clean.held,
+            };
+            if !same {
+                problem(
+                    "L7",
+                    format!("another end: {found:?}\nundisturbed: {clean:?}"),
+                );
+            }
+        }
+        if !problems.is_empty() {
+            let case = self.clone();
+            return Err(Box::new(Failure {
+                case,
+                problems,
+                broken,
+            }));
+        }
+        let held = report.verdicts.iter();
+        Ok(Counts {
+            runs: 1,
+            revisions: outcome.history.steps.len() as u64,
+            evaluations: held
+                .filter_map(|(invariant, verdict)| {
+                    let checked = verdict.as_ref().ok()?;
+                    Some((invariant.id(), checked.evaluations))
+                })
+                .collect(),
+        })
+    }
+}
