@@ -93,12 +93,12 @@ pub struct Attribution {
     pub unknown: u64,
 }
 
-/// Tells each step the request that caused it, and when it was made: no later than it, or any step
-/// after it, was answered.
+/// Tells each step the request that caused it, and when it was made.
 ///
 /// A write whose answer has a resourceVersion caused the step of that revision, or the removal that
 /// followed it, or none: it changed nothing. The others are joined in order of time: same object, a verb that can have such an
-/// effect, and not at odds with the exact joins of that object.
+/// effect, answered after what was certainly asked for before, and asked for before what was certainly
+/// answered after.
 pub fn attribute(history: &mut History, writes: &[Write]) -> Attribution {
     let mut attribution = Attribution::default();
     let mut causes: Vec<Option<&Write>> = vec![None; history.steps.len()];
@@ -130,21 +130,61 @@ pub fn attribute(history: &mut History, writes: &[Write]) -> Attribution {
     for (at, step) in history.steps.iter().enumerate() {
         of_key.entry(&step.key).or_default().push(at);
     }
+    let between = Between::exact(&causes);
     for (key, steps) in of_key {
         let mut candidates = left.remove(key).unwrap_or_default();
         candidates.sort_by_key(|write| write.received);
         attribution.exact += join_deletes(&history.steps, &steps, &mut causes);
-        attribution.by_order += join_in_order(&history.steps, &steps, &mut causes, &candidates);
+        attribution.by_order +=
+            join_in_order(&history.steps, &steps, &mut causes, &candidates, &between);
     }
-    attribution.by_collection = join_collections(&history.steps, &mut causes, writes);
-    let mut latest = writes.iter().map(|write| write.answered).max();
-    for (step, cause) in history.steps.iter_mut().zip(&causes).rev() {
-        latest = latest.min(cause.map(|write| write.answered)).or(latest);
+    attribution.by_collection = join_collections(&history.steps, &mut causes, writes, &between);
+    let mut now = None;
+    for (at, (step, cause)) in history.steps.iter_mut().zip(&causes).enumerate() {
         step.by = cause.map(|write| write.request.clone());
-        step.at = latest.unwrap_or(step.at);
         attribution.unknown += u64::from(cause.is_none());
+        let upper = between.not_after[at];
+        let made =
+            cause.map(|write| upper.map_or(write.answered, |upper| upper.min(write.answered)));
+        now = now.max(made).max(between.not_before[at]);
+        step.at = now.or(upper).unwrap_or(step.at);
     }
     attribution
+}
+
+/// When each step can have been made, by the exact joins: after those before it were asked for, and
+/// before those after it were answered.
+struct Between {
+    not_before: Vec<Option<Timestamp>>,
+    not_after: Vec<Option<Timestamp>>,
+}
+
+impl Between {
+    fn exact(causes: &[Option<&Write>]) -> Self {
+        let mut not_before = Vec::with_capacity(causes.len());
+        let mut latest = None;
+        for cause in causes {
+            latest = latest.max(cause.map(|write| write.received));
+            not_before.push(latest);
+        }
+        let mut not_after = Vec::with_capacity(causes.len());
+        let mut earliest: Option<Timestamp> = None;
+        for cause in causes.iter().rev() {
+            let answered = cause.map(|write| write.answered);
+            earliest = earliest.into_iter().chain(answered).min();
+            not_after.push(earliest);
+        }
+        not_after.reverse();
+        Self {
+            not_before,
+            not_after,
+        }
+    }
+
+    fn allow(&self, at: usize, write: &Write) -> bool {
+        self.not_before[at].is_none_or(|time| write.answered >= time)
+            && self.not_after[at].is_none_or(|time| write.received <= time)
+    }
 }
 
 /// A delete without grace first marks the object and then removes it: two revisions, and the answer
@@ -168,22 +208,16 @@ fn join_in_order<'w>(
     steps: &[usize],
     causes: &mut [Option<&'w Write>],
     candidates: &[&'w Write],
+    between: &Between,
 ) -> u64 {
     let mut joined = 0;
     let mut next = 0;
-    let mut not_before = None;
-    for (place, &at) in steps.iter().enumerate() {
-        if let Some(known) = causes[at] {
-            not_before = Some(known.received).max(not_before);
+    for &at in steps {
+        if causes[at].is_some() {
             continue;
         }
-        let later = steps[place + 1..].iter().find_map(|&at| causes[at]);
-        let found = candidates[next..].iter().position(|write| {
-            may_cause(write, &history[at])
-                && not_before.is_none_or(|time| write.answered >= time)
-                && later.is_none_or(|later| write.received <= later.answered)
-        });
-        if let Some(found) = found {
+        let fits = |write: &&Write| may_cause(write, &history[at]) && between.allow(at, write);
+        if let Some(found) = candidates[next..].iter().position(fits) {
             causes[at] = Some(candidates[next + found]);
             next += found + 1;
             joined += 1;
@@ -196,23 +230,21 @@ fn join_collections<'w>(
     history: &[Step],
     causes: &mut [Option<&'w Write>],
     writes: &'w [Write],
+    between: &Between,
 ) -> u64 {
-    let collections: Vec<&Write> = writes
-        .iter()
-        .filter(|write| write.request.verb == "deletecollection")
-        .collect();
+    let verb = |write: &&Write| write.request.verb == "deletecollection";
+    let collections: Vec<&Write> = writes.iter().filter(verb).collect();
     let mut joined = 0;
-    for (cause, step) in causes
-        .iter_mut()
-        .zip(history)
-        .filter(|(cause, _)| cause.is_none())
-    {
+    for (at, step) in history.iter().enumerate() {
+        if causes[at].is_some() {
+            continue;
+        }
+        let of = |key: &Key| (key.resource.clone(), key.namespace.clone());
         let found = collections.iter().find(|write| {
-            (&write.key.resource, &write.key.namespace) == (&step.key.resource, &step.key.namespace)
-                && may_cause(write, step)
+            of(&write.key) == of(&step.key) && may_cause(write, step) && between.allow(at, write)
         });
-        *cause = found.copied();
-        joined += u64::from(cause.is_some());
+        causes[at] = found.copied();
+        joined += u64::from(found.is_some());
     }
     joined
 }
@@ -455,5 +487,31 @@ mod tests {
             ["create", "patch", "deletecollection", "patch"]
         );
         assert_eq!(attribution.by_collection, 1);
+    }
+
+    #[test]
+    fn a_write_that_changed_nothing_is_not_blamed_for_what_came_long_after() {
+        let mut history = history();
+        let name = history.steps[0].key.name.to_string();
+        let revs: Vec<u64> = history.steps.iter().map(|step| step.rev).collect();
+        // Another object's step, between the creation and what came of it, is known exactly.
+        let mut other = history.steps[0].clone();
+        other.key.name = "other".into();
+        other.rev = revs[0] + 100;
+        for step in &mut history.steps[1..] {
+            step.rev += 200;
+        }
+        history.steps.insert(1, other);
+        let writes = read_all(&[
+            line("create", &name, 3, Some(revs[0])),
+            line("patch", &name, 4, None),
+            line("create", "other", 60, Some(revs[0] + 100)),
+            line("patch", &name, 61, None),
+        ]);
+        let attribution = attribute(&mut history, &writes);
+        assert_eq!(verbs(&history), ["create", "create", "patch", "", ""]);
+        assert_eq!((attribution.exact, attribution.by_order), (2, 1));
+        assert_eq!(history.steps[2].at, writes[3].answered);
+        assert!(history.steps.is_sorted_by_key(|step| step.at));
     }
 }

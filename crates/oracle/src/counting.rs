@@ -221,7 +221,8 @@ fn records_stay<'h>(
         if change.old.is_none() {
             let known = job.records.get(record.pod()).copied();
             let attempt = (object::uid(job.last), record.node(), record.attempt());
-            let twin = known.or(pods.attempts.insert(attempt, record));
+            let before = pods.attempts.insert(attempt, record);
+            let twin = known.or(before);
             checked.require(twin.is_none(), || {
                 let twin = twin.map_or(String::new(), |twin| twin.0.to_string());
                 bad(format!("attempt {} has another record: {twin}", record.0))
