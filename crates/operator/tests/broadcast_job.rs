@@ -31,7 +31,6 @@ use carillon_plan::action::{Action, Plan, SliceWrite, Step};
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::interlock::rules;
 use carillon_plan::pod_body::PodPlacement;
-use carillon_plan::record::Record;
 use carillon_plan::{Uid, name};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
