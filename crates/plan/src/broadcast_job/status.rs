@@ -275,7 +275,7 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         let message = format!("{message}; {counts}");
         return (true, reasons::WAITING_FOR_LOST_NODES, message);
     }
-    if facts.job.never_ends && progress.running.is_empty() {
+    if facts.job.never_ends && progress.running.is_empty() && survey.held_up == 0 {
         return (false, reasons::WAITING_FOR_NODES, all());
     }
     (true, reasons::RUNNING, all())
