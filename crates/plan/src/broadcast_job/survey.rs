@@ -13,8 +13,8 @@ use super::standing::{Standing, standing};
 use crate::eligibility::{self, Refusal};
 use crate::uid::Uid;
 
-/// Names of refused nodes that status shows for each reason.
-const SAMPLE: usize = 3;
+/// Names of nodes that status shows for each reason.
+pub(super) const SAMPLE: usize = 3;
 
 /// The nodes by what can be done with them.
 #[derive(Debug, Default)]
