@@ -19,8 +19,10 @@ pub enum Standing {
     Failed,
     /// The job began to fail before anything was run.
     Skipped,
-    /// To be tried again, from this time on.
+    /// It was interrupted: to be tried again, from this time on.
     Again(Option<Timestamp>),
+    /// It failed: to be tried again, from this time on.
+    Retry(Option<Timestamp>),
     /// It was interrupted, and its node object has gone since: no longer to be served.
     Gone,
 }
@@ -32,7 +34,7 @@ pub(super) fn standing(policies: &Policies, name: &str, latest: &Latest, there: 
         .get(name)
         .is_some_and(|attempts| attempts.contains(&latest.attempt));
     let failed = if asked && there {
-        Standing::Again(None)
+        Standing::Retry(None)
     } else {
         Standing::Failed
     };
@@ -43,7 +45,7 @@ pub(super) fn standing(policies: &Policies, name: &str, latest: &Latest, there: 
         NodeState::Failed => {
             let left = latest.failures <= policies.backoff_limit && !latest.is_final();
             if left && there && !asked {
-                Standing::Again(after(latest, latest.failures))
+                Standing::Retry(after(latest, latest.failures))
             } else {
                 failed
             }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::decide::tolerated;
 use super::progress::Progress;
-use super::survey::Survey;
+use super::survey::{SAMPLE, Survey};
 use super::{Cause, Job, Refused};
 use crate::action::Note;
 use crate::condition::{self, whole_seconds};
@@ -140,8 +140,8 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     };
     let counts = format!(
         "{succeeded} of {desired} nodes succeeded, {failed} failed{}{}{}",
-        some(retrying, "wait for a retry"),
-        some(lost, "are lost"),
+        waiting_for_a_retry(retrying),
+        lost_nodes(&facts.progress.lost),
         left_out(survey)
     );
     let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
@@ -221,12 +221,23 @@ fn pause_message(reason: &str) -> &'static str {
     }
 }
 
-/// `, 2 wait for a retry`
-fn some(count: usize, what: &str) -> String {
+fn waiting_for_a_retry(count: usize) -> String {
     match count {
         0 => String::new(),
-        count => format!(", {count} {what}"),
+        count => format!(", {count} waiting for a retry"),
     }
+}
+
+/// `, 5 lost, among them node-a, node-b, node-c`
+fn lost_nodes(lost: &[&str]) -> String {
+    match lost.len() {
+        0 => String::new(),
+        count => format!(", {count} lost, among them {}", sample(lost)),
+    }
+}
+
+fn sample(nodes: &[&str]) -> String {
+    nodes[..nodes.len().min(SAMPLE)].join(", ")
 }
 
 fn no_eligible_nodes(survey: &Survey<'_>) -> String {
@@ -282,25 +293,24 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         );
         return (true, reason, message);
     }
-    if let Some(node) = progress.lost.first() {
-        let message = lost_message(facts, node);
-        let message = format!("{message}; {counts}");
+    if !progress.lost.is_empty() {
+        let message = format!("{}; {counts}", lost_message(facts));
         return (true, reasons::WAITING_FOR_LOST_NODES, message);
     }
-    if facts.job.never_ends && progress.running.is_empty() {
+    if facts.job.never_ends && progress.running.is_empty() && survey.held_up == 0 {
         return (false, reasons::WAITING_FOR_NODES, all());
     }
     (true, reasons::RUNNING, all())
 }
 
-fn lost_message(facts: &Facts<'_>, node: &str) -> String {
+fn lost_message(facts: &Facts<'_>) -> String {
     let (count, timeout) = (
         facts.progress.lost.len(),
         facts.job.policies.node_lost_timeout,
     );
     format!(
-        "{count} pods run on nodes that have been gone or not ready for {} s, among them {node}; \
-         their outcome is awaited, their places are free",
+        "{count} pods run on nodes that have been gone or not ready for {} s; their outcome is \
+         awaited, their places are free",
         timeout.as_secs()
     )
 }
@@ -352,15 +362,10 @@ fn notes(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
         facts.progress.lost.len(),
         facts.job.status.lost.max(0) as usize,
     );
-    if lost > before
-        && let Some(node) = facts.progress.lost.first()
-    {
-        note(
-            true,
-            results::NODE_LOST,
-            "Waiting",
-            &lost_message(facts, node),
-        );
+    if lost > before {
+        let names = sample(&facts.progress.lost);
+        let message = format!("{}; among them {names}", lost_message(facts));
+        note(true, results::NODE_LOST, "Waiting", &message);
     } else if lost < before {
         let message = format!("{lost} pods are still on lost nodes, {before} were before");
         note(false, "NodeLostEnded", "Waiting", &message);

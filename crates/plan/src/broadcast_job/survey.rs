@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use carillon_api::Refused;
 use carillon_api::condition::results;
-use carillon_api::{NodeState, Refused};
 use jiff::Timestamp;
 
 use super::Snapshot;
@@ -13,8 +13,8 @@ use super::standing::{Standing, standing};
 use crate::eligibility::{self, Refusal};
 use crate::uid::Uid;
 
-/// Names of refused nodes that status shows for each reason.
-const SAMPLE: usize = 3;
+/// Names of nodes that status shows for each reason.
+pub(super) const SAMPLE: usize = 3;
 
 /// The nodes by what can be done with them.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(super) struct Survey<'a> {
     pub(super) failed_sample: Option<(NodeId<'a>, Latest)>,
     /// The first of those for which a rule says that the job fails.
     pub(super) job_failed_by: Option<(NodeId<'a>, Latest)>,
-    /// Nodes whose last attempt failed and that are tried again.
+    /// Nodes that failed and are tried again.
     pub(super) retrying: usize,
     /// When the next back-off is over.
     pub(super) next_retry: Option<Timestamp>,
@@ -71,13 +71,15 @@ impl<'a> Survey<'a> {
         let mut again = BTreeMap::new();
         for (&(name, uid), latest) in &progress.nodes {
             let there = snapshot.nodes.get(name).is_some_and(|node| node.uid == uid);
-            let failed = latest.state == NodeState::Failed;
             match standing(&snapshot.job.policies, name, latest, there) {
                 Standing::Started | Standing::Skipped => {}
                 Standing::Succeeded => survey.succeeded += 1,
                 Standing::Failed => survey.has_failed((name, uid), latest),
                 Standing::Again(due) => {
-                    survey.retrying += usize::from(failed);
+                    again.insert((name, uid), due.filter(|due| *due > now));
+                }
+                Standing::Retry(due) => {
+                    survey.retrying += 1;
                     again.insert((name, uid), due.filter(|due| *due > now));
                 }
                 Standing::Gone => {

@@ -77,13 +77,11 @@ pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) 
         NodeStanding::Started if latest.pod_uid.is_some() => found(Place::Running, ""),
         NodeStanding::Started => found(Place::Starting, ""),
         NodeStanding::Gone => found(Place::Gone, results::NODE_GONE),
-        NodeStanding::Again(_) if ends && latest.state == NodeState::Failed => {
-            found(Place::Failed, &latest.reason)
-        }
+        NodeStanding::Retry(_) if ends => found(Place::Failed, &latest.reason),
         NodeStanding::Again(_) if ends => found(Place::Interrupted, &latest.reason),
-        NodeStanding::Again(due) => Found {
+        NodeStanding::Retry(due) | NodeStanding::Again(due) => Found {
             due,
-            place: if latest.state == NodeState::Failed {
+            place: if matches!(stands, NodeStanding::Retry(_)) {
                 Place::Retrying
             } else {
                 Place::Interrupted

@@ -223,6 +223,41 @@ fn a_retry_by_request_is_one_more_attempt_and_the_same_request_asks_for_no_secon
 }
 
 #[test]
+fn at_most_once_a_person_may_ask_for_an_interrupted_node() {
+    let mut world = World::new(
+        2,
+        at_most_once(json!({"completionPolicy": {"type": "Never"}})),
+    );
+    world.start();
+    world.evict("n0000");
+    world.settle();
+    assert_eq!(
+        (&world.status["failed"], world.created.len()),
+        (&json!(1), 2)
+    );
+    world.retry = Some("n0000/1".to_owned());
+    world.run_to_the_end();
+    assert_eq!(world.attempts("n0000")[1].0, Succeeded);
+    assert_eq!(world.status["failed"], 0);
+}
+
+#[test]
+fn a_raised_limit_gives_failed_nodes_their_retries() {
+    let never = json!({"type": "Never"});
+    let mut world = World::new(
+        1,
+        json!({"failurePolicy": {"type": "Continue"}, "completionPolicy": never}),
+    );
+    world.start();
+    world.end("n0000", 1);
+    world.settle();
+    world.spec["backoffLimitPerNode"] = json!(1);
+    world.pass(10);
+    world.run_to_the_end();
+    assert_eq!(world.status["succeeded"], 1);
+}
+
+#[test]
 fn a_retry_by_request_does_not_wait_and_needs_no_retries_left() {
     let mut world = World::new(1, json!({"backoffLimitPerNode": 1}));
     world.start();

@@ -65,7 +65,8 @@ fn a_job_that_has_nothing_else_left_waits_for_lost_nodes_and_says_so_once() {
     assert!(notes(&world).is_empty(), "one event for one change");
     let waiting = Some((true, reasons::WAITING_FOR_LOST_NODES.to_owned()));
     assert_eq!(world.condition(types::RECONCILING), waiting);
-    assert!(world.message(types::RECONCILING).contains("n0000"));
+    let message = world.message(types::RECONCILING);
+    assert!(message.contains("1 lost, among them n0000"), "{message}");
     world.pass(900);
     world.settle();
     assert!(world.is(types::FAILURE_TARGET), "until its deadline");
