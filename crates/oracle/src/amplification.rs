@@ -8,7 +8,7 @@ use crate::desired::Desired;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, JOBS, NODES, PODS, SLICES, at, number};
+use crate::object::{self, JOBS, NODES, PODS, SLICES, at, number, text};
 use crate::world::{World, record_changes};
 
 /// S12. For every job:
@@ -16,7 +16,8 @@ use crate::world::{World, record_changes};
 /// - the pods created for a node (by uid) are at most one, plus those interrupted (deleted, evicted
 ///   or robbed of their finalizer by others before they ended, or withdrawn by us before they were
 ///   bound), plus `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call
-///   an end an interruption: plus the records that say so;
+///   an end an interruption: plus the records that say so. And plus what the annotation
+///   `carillon.dev/retry` asked for;
 /// - a pod is written at most `writes_per_pod` times by us;
 /// - our writes of job, slices and pods are at most a base, plus so many for each record, and for
 ///   each change of the job or of a node by others.
@@ -43,8 +44,13 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
             cost.desired.follow(&world, uid, step);
             cost.provoked +=
                 u64::from(!assumptions.ours(step) && [JOBS, NODES].contains(&&*step.key.resource));
-            if &*step.key.resource == SLICES {
-                cost.note_records(step);
+            match (&*step.key.resource, step.new.as_deref()) {
+                (SLICES, _) => cost.note_records(step),
+                (JOBS, Some(job)) => {
+                    let retry = text(job, &["metadata", "annotations", "carillon.dev/retry"]);
+                    cost.asked.extend(retry.split(',').map(str::trim));
+                }
+                _ => {}
             }
         }
         let written = step.new.as_deref().or(step.old.as_deref());
@@ -98,6 +104,8 @@ struct Cost<'h> {
     failed: BTreeSet<(&'h str, &'h str)>,
     recorded: BTreeSet<(&'h str, &'h str)>,
     records: HashSet<&'h str>,
+    /// All that the annotation for retries ever asked for.
+    asked: BTreeSet<&'h str>,
     writes: u64,
     provoked: u64,
 }
@@ -140,7 +148,7 @@ impl<'h> Cost<'h> {
         } else {
             seen
         };
-        let most = 1 + interruptions + limit.min(of_node(&self.failed));
+        let most = 1 + interruptions + limit.min(of_node(&self.failed)) + self.asked(pod);
         checked.require(created <= most, || {
             let what = format!(
                 "pod {} is number {created} for node {}; {interruptions} were interrupted",
@@ -149,6 +157,15 @@ impl<'h> Cost<'h> {
             );
             Violation::at(S12, step, what)
         })
+    }
+
+    /// Further attempts that a person has asked for.
+    fn asked(&self, pod: &Value) -> u64 {
+        let of_node = |entry: &&&str| {
+            let name = entry.split_once('/').map(|(name, _)| name);
+            name == Some(object::node_of(pod))
+        };
+        self.asked.iter().filter(of_node).count() as u64
     }
 
     fn note_records(&mut self, step: &'h Step) {
@@ -299,5 +316,18 @@ mod tests {
         holds(S12, &stormy(3), &tight);
         let beyond = stormy(3).counts(0, 0);
         breaks(S12, &beyond, &tight, "9 writes for job");
+    }
+
+    #[test]
+    fn a_person_may_ask_for_one_more() {
+        let asked = |entry: &str| {
+            let scene = ran(json!({})).phase("n1", 1, "Failed");
+            let scene = scene.ended("n1", 1, "Failed", "NonZeroExitCode");
+            again(scene.edit("kubectl", (JOBS, "fix"), |job| {
+                job["metadata"]["annotations"] = json!({"carillon.dev/retry": entry});
+            }))
+        };
+        holds(S12, &asked("n1/1"), &strict());
+        breaks(S12, &asked("n2/1"), &strict(), "number 2");
     }
 }

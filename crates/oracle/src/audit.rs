@@ -96,8 +96,8 @@ pub struct Attribution {
 /// Tells each step the request that caused it, and when it was made: no later than it, or any step
 /// after it, was answered.
 ///
-/// A write whose answer has a resourceVersion caused the step of that revision, or none (it changed
-/// nothing). The others are joined in order of time: same object, a verb that can have such an
+/// A write whose answer has a resourceVersion caused the step of that revision, or the removal that
+/// followed it, or none: it changed nothing. The others are joined in order of time: same object, a verb that can have such an
 /// effect, and not at odds with the exact joins of that object.
 pub fn attribute(history: &mut History, writes: &[Write]) -> Attribution {
     let mut attribution = Attribution::default();
@@ -120,19 +120,9 @@ pub fn attribute(history: &mut History, writes: &[Write]) -> Attribution {
         .flatten()
         .map(|write| std::ptr::from_ref(*write))
         .collect();
-    let revisions: HashSet<(&Key, u64)> = history
-        .steps
-        .iter()
-        .map(|step| (&step.key, step.rev))
-        .collect();
     let mut left: HashMap<&Key, Vec<&Write>> = HashMap::new();
     for write in writes {
-        let known = write
-            .rev
-            .is_some_and(|rev| revisions.contains(&(&write.key, rev)));
-        // A removal may be answered with the object as it last was.
-        let open = !known || write.request.verb == "delete";
-        if open && !used.contains(&std::ptr::from_ref(write)) {
+        if !used.contains(&std::ptr::from_ref(write)) {
             left.entry(&write.key).or_default().push(write);
         }
     }
@@ -143,6 +133,7 @@ pub fn attribute(history: &mut History, writes: &[Write]) -> Attribution {
     for (key, steps) in of_key {
         let mut candidates = left.remove(key).unwrap_or_default();
         candidates.sort_by_key(|write| write.received);
+        attribution.exact += join_deletes(&history.steps, &steps, &mut causes);
         attribution.by_order += join_in_order(&history.steps, &steps, &mut causes, &candidates);
     }
     attribution.by_collection = join_collections(&history.steps, &mut causes, writes);
@@ -154,6 +145,22 @@ pub fn attribute(history: &mut History, writes: &[Write]) -> Attribution {
         attribution.unknown += u64::from(cause.is_none());
     }
     attribution
+}
+
+/// A delete without grace first marks the object and then removes it: two revisions, and the answer
+/// has the second.
+fn join_deletes(history: &[Step], steps: &[usize], causes: &mut [Option<&Write>]) -> u64 {
+    let mut joined = 0;
+    for pair in steps.windows(2) {
+        let (marks, removes) = (&history[pair[0]], &history[pair[1]]);
+        let deleting = marks.new.as_deref().is_some_and(object::is_deleting);
+        let cause = causes[pair[1]].filter(|write| write.request.verb == "delete");
+        if causes[pair[0]].is_none() && deleting && removes.new.is_none() && cause.is_some() {
+            causes[pair[0]] = cause;
+            joined += 1;
+        }
+    }
+    joined
 }
 
 fn join_in_order<'w>(
@@ -210,12 +217,21 @@ fn join_collections<'w>(
     joined
 }
 
-/// Whether a request with this verb can have had such an effect.
+/// Whether a request can have had such an effect: by its verb, and by the revision in its answer.
 fn may_cause(write: &Write, step: &Step) -> bool {
     let verb = &*write.request.verb;
     let path = write.request.uri.split('?').next().unwrap_or_default();
     let deletes = |object: &Option<Arc<Value>>| object.as_deref().is_some_and(object::is_deleting);
     let starts_deletion = deletes(&step.new) && !deletes(&step.old);
+    let answered = |rev: u64| {
+        let before = step.old.as_deref();
+        let last = before.map_or("", |old| text(old, &["metadata", "resourceVersion"]));
+        // Whoever takes the last finalizer off is answered with the object as it last was.
+        rev == step.rev || step.new.is_none() && last.parse() == Ok(rev)
+    };
+    if verb != "deletecollection" && !write.rev.is_none_or(answered) {
+        return false;
+    }
     match (&step.old, &step.new) {
         (None, _) => matches!(verb, "create" | "patch" | "update"),
         (Some(_), None) => matches!(verb, "delete" | "deletecollection" | "patch" | "update"),
@@ -279,10 +295,33 @@ mod tests {
             .release("n1", 1);
         let mut history = scene.history();
         history.steps.retain(|step| &*step.key.resource == PODS);
+        let mut last = None;
         for step in &mut history.steps {
             step.by = None;
+            step.old = last.clone();
+            if let Some(object) = &mut step.new {
+                let mut stored = (**object).clone();
+                stored["metadata"]["resourceVersion"] = json!(step.rev.to_string());
+                *object = stored.into();
+            }
+            last.clone_from(&step.new);
         }
         history
+    }
+
+    #[test]
+    fn a_delete_without_grace_makes_two_revisions() {
+        let mut history = history();
+        let name = history.steps[0].key.name.to_string();
+        let revs: Vec<u64> = history.steps.iter().map(|step| step.rev).collect();
+        let writes = read_all(&[
+            line("create", &name, 3, Some(revs[0])),
+            line("patch", &name, 4, Some(revs[1])),
+            line("delete", &name, 5, Some(revs[3])),
+        ]);
+        let attribution = attribute(&mut history, &writes);
+        assert_eq!(verbs(&history), ["create", "patch", "delete", "delete"]);
+        assert_eq!((attribution.exact, attribution.unknown), (4, 0));
     }
 
     fn verbs(history: &History) -> Vec<&str> {
@@ -352,7 +391,7 @@ mod tests {
             line("patch", &name, 5, Some(revs[1])),
             line("delete", &name, 6, Some(revs[2])),
             // The answer to a removal has the revision of the last state.
-            line("patch", &name, 7, None),
+            line("patch", &name, 7, Some(revs[2])),
         ]);
         let attribution = attribute(&mut history, &writes);
         assert_eq!(

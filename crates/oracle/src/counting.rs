@@ -8,7 +8,9 @@ use crate::desired::Desired;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{L4, S4};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, JOBS, PODS, Record, SLICES, number};
+use crate::object::{self, JOBS, PODS, Record, SLICES, at, number, text};
+use crate::standing::{self, Standing, standings};
+use crate::stopping::starts_too_late;
 use crate::world::{Job, World, record_changes};
 
 /// S4. For every job:
@@ -16,10 +18,13 @@ use crate::world::{Job, World, record_changes};
 ///   edits the slice;
 /// - an attempt has one record: one for each pod name, and one for each (node name, attempt);
 /// - a Succeeded record names the uid of a pod that was Succeeded at some revision before; a Failed
-///   one with a uid that of a pod that had ended, or that somebody had deleted;
+///   one with a uid that of a pod that had ended, or that somebody had deleted, or that is older than
+///   `podStartDeadlineSeconds` and Pending;
 /// - a status never says more than the records: `succeeded` is at most the number of nodes whose
-///   last record is Succeeded, `failed` at most the number of nodes with a Failed record;
-/// - `succeeded` and `disrupted` never fall, nor does `failed` where `backoffLimitPerNode` is 0;
+///   last record is Succeeded, `failed` at most the number of nodes with a Failed record, or with
+///   AtMostOnce an interrupted one;
+/// - `succeeded` and `disrupted` never fall, nor does `failed` where `backoffLimitPerNode` is 0 and
+///   the annotation `carillon.dev/retry` is absent;
 /// - a status that says Complete or Failed says exactly what the records say, none of which is still
 ///   Started, and each pod that succeeded of its own accord has a Succeeded record.
 ///
@@ -43,7 +48,7 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 } else if !edited.contains(uid)
                     && let Some(job) = world.jobs.get(uid).filter(|job| job.gone.is_none())
                 {
-                    records_stay(&mut checked, job, &pods, step)?;
+                    records_stay(&mut checked, job, &mut pods, assumptions, step)?;
                 }
             }
             (JOBS, Some(object)) if assumptions.others(step) => {
@@ -75,7 +80,8 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
 
 /// L4, for a run that is `over`. The last status of each job that is left, and that nobody has
 /// deleted, is what a recount gives:
-/// - `succeeded`, `failed` and `disrupted` are what the records add up to;
+/// - `succeeded`, `failed`, `retrying` and `disrupted` are what the records add up to: a node has
+///   failed when it is not tried again;
 /// - `succeeded` is not less than the nodes on which a pod succeeded of its own accord, as the
 ///   records assign pods to nodes;
 /// - `active` is the number of its pods that are recorded as Started and have not ended;
@@ -110,9 +116,21 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
             let pod = job.pods.get(record.pod());
             !record.is_final() && pod.is_some_and(|pod| !object::has_ended(pod))
         });
+        let failing = object::is_terminal(job.last) || object::is_true(job.last, "FailureTarget");
+        let stand = standings(&world, job);
+        let (failed, retrying) = if failing {
+            (tally.failed, 0)
+        } else {
+            let failed = stand.iter().filter(|(.., s)| *s == Standing::Failed);
+            let again = stand
+                .iter()
+                .filter(|(_, tried, s)| *s == Standing::Again && tried.latest.state() == "Failed");
+            (failed.count() as i64, again.count() as i64)
+        };
         let mut expected = vec![
             ("succeeded", tally.succeeded),
-            ("failed", tally.failed),
+            ("failed", failed),
+            ("retrying", retrying),
             ("disrupted", tally.interrupted),
             ("active", active.count() as i64),
             (
@@ -147,7 +165,7 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
     Ok(checked)
 }
 
-/// What pods were seen to do.
+/// What pods were seen to do, and what was recorded.
 #[derive(Default)]
 pub(crate) struct Outcomes<'h> {
     /// Uids of pods that had ended, or that somebody had deleted.
@@ -156,6 +174,8 @@ pub(crate) struct Outcomes<'h> {
     succeeded: HashSet<&'h str>,
     /// By job: name and uid of the pods that succeeded without being told to stop, as their first end.
     by_themselves: HashMap<&'h str, BTreeMap<&'h str, &'h str>>,
+    /// By job, name of the node and attempt: its record.
+    attempts: HashMap<(&'h str, &'h str, i64), Record<'h>>,
 }
 
 impl<'h> Outcomes<'h> {
@@ -180,11 +200,12 @@ impl<'h> Outcomes<'h> {
     }
 }
 
-fn records_stay(
+fn records_stay<'h>(
     checked: &mut Checked,
-    job: &Job<'_>,
-    pods: &Outcomes<'_>,
-    step: &Step,
+    job: &Job<'h>,
+    pods: &mut Outcomes<'h>,
+    assumptions: &Assumptions,
+    step: &'h Step,
 ) -> Result<(), Box<Violation>> {
     for change in record_changes(step) {
         let bad = |what: String| Violation::at(S4, step, what);
@@ -199,10 +220,8 @@ fn records_stay(
         let Some(record) = change.new else { continue };
         if change.old.is_none() {
             let known = job.records.get(record.pod()).copied();
-            let same = |other: &&Record<'_>| {
-                (other.node(), other.attempt()) == (record.node(), record.attempt())
-            };
-            let twin = known.or_else(|| job.records.values().find(same).copied());
+            let attempt = (object::uid(job.last), record.node(), record.attempt());
+            let twin = known.or(pods.attempts.insert(attempt, record));
             checked.require(twin.is_none(), || {
                 let twin = twin.map_or(String::new(), |twin| twin.0.to_string());
                 bad(format!("attempt {} has another record: {twin}", record.0))
@@ -211,7 +230,15 @@ fn records_stay(
         let (state, uid) = (record.state(), record.pod_uid());
         let backed = match state {
             "Succeeded" => pods.succeeded.contains(uid),
-            "Failed" => uid.is_empty() || pods.over.contains(uid),
+            "Failed" => {
+                let late = || {
+                    let pod = job.pods.get(record.pod());
+                    pod.is_some_and(|pod| {
+                        starts_too_late(assumptions, step, pod, &job.last["spec"])
+                    })
+                };
+                uid.is_empty() || pods.over.contains(uid) || late()
+            }
             _ => true,
         };
         checked.require(backed, || {
@@ -229,9 +256,10 @@ fn records_stay(
 pub(crate) struct Tally {
     /// Nodes whose last record is Succeeded.
     pub(crate) succeeded: i64,
-    /// Nodes whose last record is Failed.
+    /// Nodes whose last record is Failed or, with AtMostOnce, interrupted after something may have
+    /// run: the failed ones once nothing is tried again.
     pub(crate) failed: i64,
-    /// Nodes with a Failed record.
+    /// These, and the nodes with any Failed record.
     pub(crate) ever_failed: i64,
     /// Records that are Disrupted or Unknown.
     pub(crate) interrupted: i64,
@@ -240,23 +268,22 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn of(job: &Job<'_>) -> Self {
         let mut tally = Self::default();
-        let mut latest: HashMap<(&str, &str), Record<'_>> = HashMap::new();
-        let mut failed = BTreeSet::new();
-        for record in job.records.values().copied() {
-            let node = (record.node(), record.node_uid());
-            tally.interrupted += i64::from(record.is_interrupted());
-            if record.state() == "Failed" {
-                failed.insert(node);
-            }
-            let last = latest.entry(node).or_insert(record);
-            if last.attempt() <= record.attempt() {
-                *last = record;
-            }
+        let once = text(job.last, &["spec", "execution"]) == "AtMostOnce";
+        for node in standing::tried(job).values() {
+            let latest = node.latest;
+            let failed = match latest.state() {
+                "Failed" => true,
+                _ => once && latest.is_interrupted() && standing::may_have_run(latest),
+            };
+            tally.succeeded += i64::from(latest.state() == "Succeeded");
+            tally.failed += i64::from(failed);
+            tally.ever_failed += i64::from(failed || node.failures > 0);
         }
-        let in_state = |state| latest.values().filter(|r| r.state() == state).count() as i64;
-        tally.succeeded = in_state("Succeeded");
-        tally.failed = in_state("Failed");
-        tally.ever_failed = failed.len() as i64;
+        let interrupted = job
+            .records
+            .values()
+            .filter(|record| record.is_interrupted());
+        tally.interrupted = interrupted.count() as i64;
         tally
     }
 }
@@ -281,8 +308,10 @@ fn status_says_what_is_recorded(
             "the status says {succeeded} succeeded and {failed} failed, the records {tally:?}"
         ))
     })?;
+    let retries = number(object, &["spec", "backoffLimitPerNode"]) > 0;
+    let asked = at(object, &["metadata", "annotations", "carillon.dev/retry"]).is_some();
     for field in ["succeeded", "failed", "disrupted"] {
-        let may_fall = field == "failed" && number(object, &["spec", "backoffLimitPerNode"]) > 0;
+        let may_fall = field == "failed" && (retries || asked);
         let before = step.old.as_deref().map_or(0, |old| says(old, field));
         checked.require(may_fall || before <= says(object, field), || {
             bad(format!(
@@ -492,5 +521,45 @@ mod tests {
             *status = json!({"observedGeneration": 1, "disrupted": 1, "desired": 2});
         });
         breaks(L4, &forgotten, &over, "pods succeeded on");
+    }
+
+    #[test]
+    fn a_pod_that_did_not_start_in_time_has_failed_before_it_ended() {
+        let pending = |seconds| {
+            let spec = json!({"podStartDeadlineSeconds": 60});
+            let scene = ran("Pending", spec).later(seconds);
+            scene.ended("n1", 1, "Failed", "ImagePullBackOff")
+        };
+        holds(S4, &pending(60), &strict());
+        breaks(S4, &pending(10), &strict(), "no pod with uid");
+    }
+
+    #[test]
+    fn a_node_has_failed_when_it_is_not_tried_again() {
+        let over = Assumptions {
+            over: true,
+            ..strict()
+        };
+        let once = |failed| {
+            let scene = ran("Running", json!({"execution": "AtMostOnce"})).bind("n1", 1);
+            let scene =
+                scene
+                    .delete_pod("kubectl", "n1", 1)
+                    .ended("n1", 1, "Disrupted", "PodDeleted");
+            scene.status(|status| {
+                *status = json!({"observedGeneration": 1, "disrupted": 1, "desired": 2, "failed": failed});
+            })
+        };
+        holds(L4, &once(1), &over);
+        breaks(L4, &once(0), &over, "failed of");
+        let retrying = |failed, retrying| {
+            let scene = ran("Failed", json!({"backoffLimitPerNode": 1}));
+            scene.ended("n1", 1, "Failed", "X").status(|status| {
+                *status = json!({"observedGeneration": 1, "desired": 2, "failed": failed, "retrying": retrying});
+            })
+        };
+        holds(L4, &retrying(0, 1), &over);
+        breaks(L4, &retrying(1, 0), &over, "failed of");
+        breaks(L4, &retrying(0, 0), &over, "retrying of");
     }
 }

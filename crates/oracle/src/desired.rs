@@ -1,12 +1,13 @@
 //! How many nodes a job is for, kept up to date step by step.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
 use crate::eligible;
 use crate::history::Step;
-use crate::object::{self, JOBS, NODES, Record, SLICES};
+use crate::object::{self, JOBS, NODES, Record, SLICES, text};
+use crate::standing::may_have_run;
 use crate::world::{World, record_changes};
 
 /// The nodes of one job. A node is known by name and uid.
@@ -16,7 +17,7 @@ pub(crate) struct Desired<'h> {
     eligible: HashMap<&'h str, &'h str>,
     /// The last record of a node.
     latest: HashMap<(&'h str, &'h str), Record<'h>>,
-    counted: HashSet<(&'h str, &'h str)>,
+    counted: BTreeSet<(&'h str, &'h str)>,
     /// Every node that was eligible once, by uid.
     pub(crate) ever_eligible: BTreeSet<&'h str>,
 }
@@ -33,7 +34,7 @@ impl<'h> Desired<'h> {
         match &*step.key.resource {
             NODES => self.look_at(world, uid, &step.key.name),
             JOBS if step.new.is_some() => {
-                let of = |object: Option<&'h Value>| object.map(|job| &job["spec"]["template"]);
+                let of = |object: Option<&'h Value>| object.map(|job| &job["spec"]);
                 if of(step.old.as_deref()) != of(step.new.as_deref()) {
                     for name in world.nodes.keys().copied() {
                         self.look_at(world, uid, name);
@@ -41,13 +42,16 @@ impl<'h> Desired<'h> {
                 }
             }
             SLICES => {
+                let Some(spec) = world.jobs.get(uid).map(|job| &job.last["spec"]) else {
+                    return;
+                };
                 for record in record_changes(step).iter().filter_map(|change| change.new) {
                     let node = (record.node(), record.node_uid());
                     let latest = self.latest.entry(node).or_insert(record);
                     if latest.attempt() <= record.attempt() {
                         *latest = record;
                     }
-                    self.count_again(world, node);
+                    self.count_again(world, spec, node);
                 }
             }
             _ => {}
@@ -58,28 +62,32 @@ impl<'h> Desired<'h> {
         let Some(job) = world.jobs.get(uid) else {
             return;
         };
+        let spec = &job.last["spec"];
         let was = self.eligible.remove(name);
         let node = world.node(name);
-        let template = &job.last["spec"]["template"]["spec"];
-        if let Some(node) = node.filter(|node| eligible::refusal(template, node).is_none()) {
+        if let Some(node) = node.filter(|node| eligible::refusal(spec, node).is_none()) {
             self.eligible.insert(name, object::uid(node));
             self.ever_eligible.insert(object::uid(node));
         }
         for uid in was.into_iter().chain(node.map(object::uid)) {
-            self.count_again(world, (name, uid));
+            self.count_again(world, spec, (name, uid));
         }
         // A machine that was replaced is gone, as the one it was.
-        let of_name = self.counted.iter().filter(|(of, _)| *of == name);
+        let from_name = self.counted.range((name, "")..);
+        let of_name = from_name.take_while(|(of, _)| *of == name);
         let of_name: Vec<_> = of_name.copied().collect();
         for node in of_name {
-            self.count_again(world, node);
+            self.count_again(world, spec, node);
         }
     }
 
-    fn count_again(&mut self, world: &World<'h>, node: (&'h str, &'h str)) {
+    fn count_again(&mut self, world: &World<'h>, spec: &Value, node: (&'h str, &'h str)) {
         let there = world.node(node.0).is_some_and(|n| object::uid(n) == node.1);
         let counts = match self.latest.get(&node) {
-            Some(record) => there || !record.is_interrupted(),
+            Some(record) => {
+                let once = text(spec, &["execution"]) == "AtMostOnce" && may_have_run(*record);
+                there || once || !record.is_interrupted()
+            }
             None => self.eligible.get(node.0) == Some(&node.1),
         };
         if counts {

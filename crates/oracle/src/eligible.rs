@@ -4,8 +4,16 @@ use serde_json::{Map, Value};
 
 use crate::object::{at, is_deleting, list, name, text};
 
-/// Why a pod of this template spec may not run on the node; `None`: it may.
-pub(crate) fn refusal(spec: &Value, node: &Value) -> Option<&'static str> {
+/// Why a job with this spec may not run a pod on the node; `None`: it may.
+pub(crate) fn refusal(job: &Value, node: &Value) -> Option<&'static str> {
+    let listed = job["nodeNames"].as_array();
+    if listed.is_some_and(|names| !names.iter().any(|listed| listed == name(node))) {
+        return Some("nodeNames does not have it");
+    }
+    refused_by_template(&job["template"]["spec"], node)
+}
+
+fn refused_by_template(spec: &Value, node: &Value) -> Option<&'static str> {
     let wanted = text(spec, &["nodeName"]);
     let empty = Map::new();
     let labels = at(node, &["metadata", "labels"])
@@ -232,16 +240,27 @@ mod tests {
             (cpu("1500m"), true),
             (cpu("2001m"), false),
         ] {
-            assert_eq!(refusal(&spec, &node).is_none(), fits, "{spec}");
+            assert_eq!(refused_by_template(&spec, &node).is_none(), fits, "{spec}");
         }
         let mut cordoned = node.clone();
         cordoned["spec"]["unschedulable"] = json!(true);
         assert_eq!(
-            refusal(&with("x", json!(0)), &cordoned),
+            refused_by_template(&with("x", json!(0)), &cordoned),
             Some("the node is cordoned")
         );
         let all = json!({"tolerations": [{"operator": "Exists"}]});
-        assert_eq!(refusal(&all, &cordoned), None);
+        assert_eq!(refused_by_template(&all, &cordoned), None);
+    }
+
+    #[test]
+    fn a_job_for_named_nodes_is_for_no_other() {
+        let node = json!({"metadata": {"name": "n1"}});
+        let named = |name: &str| json!({"nodeNames": [name], "template": {"spec": {}}});
+        assert_eq!(refusal(&named("n1"), &node), None);
+        assert_eq!(
+            refusal(&named("n2"), &node),
+            Some("nodeNames does not have it")
+        );
     }
 
     #[test]

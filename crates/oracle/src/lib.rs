@@ -27,6 +27,7 @@ pub mod same_end;
 #[cfg(test)]
 mod scene;
 pub mod silence;
+mod standing;
 pub mod stopping;
 pub mod terminal;
 mod world;

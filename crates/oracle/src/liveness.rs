@@ -1,29 +1,33 @@
 //! L1, L2 and L6: what is wanted comes to pass.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::counting::Tally;
 use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, Record, at, is_true, number, text};
+use crate::standing::{Node, Standing, standing, standings, tried};
 use crate::world::{Job, World};
 
 /// L1, for a run that is `over`.
 ///
 /// Every job that is left, and that nobody has deleted, has come to where its spec says:
-/// - Failed: no pod of it is left that has not ended; for `NodeFailed` a record is Failed, for
-///   `DeadlineExceeded` there is a deadline;
+/// - Failed: no pod of it is left that has not ended; for `NodeFailed` a node failed, for
+///   `DeadlineExceeded` there is a deadline, and so on;
 /// - Complete: its type is Always, and no pod of it is left that has not ended;
 /// - paused, by `spec.paused` or because a node failed and the policy is Pause;
 /// - with `may_stall`: Stalled;
-/// - open: every eligible node has an outcome (its last record is Succeeded, or Failed with no retry
-///   left; with `AtMostOnce` any final one), no attempt is under way, and the job has a reason to be
-///   open: type Never; no node at all and `noEligibleNodes: Wait`; or a node that exists, was
-///   interrupted and is not eligible.
+/// - open: every eligible node has an outcome (it succeeded, or failed and is not tried again: see
+///   `backoffLimitPerNode`, `podFailurePolicy`, `execution` and the annotation `carillon.dev/retry`),
+///   no attempt is under way on a node that answers, no more nodes have failed than FailFast lets
+///   pass, and the job has a reason to be open: type Never; no node at all and
+///   `noEligibleNodes: Wait`; a node that is to be tried again and is not eligible; or one that does
+///   not answer.
 ///
 /// And when a job became Complete, each node that everybody saw as eligible had an outcome, and no
 /// more nodes had failed than its policy accepts.
@@ -118,66 +122,50 @@ fn each_is_done(
 
 fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option<String> {
     let job = world.jobs.get(object::uid(object))?;
-    let latest = latest_records(job);
-    let template = &object["spec"]["template"]["spec"];
+    let tried = tried(job);
     let open = world.nodes.keys().find(|name| {
         let mut versions = world.node_versions(name, step);
         versions.all(|node| {
             node.is_some_and(|node| {
-                let known = latest.get(&(**name, object::uid(node)));
-                let done = known.is_some_and(|record| has_outcome(job, *record));
-                !done && eligible::refusal(template, node).is_none()
+                let known = tried.get(&(**name, object::uid(node)));
+                let standing = known.map(|tried| standing(object, tried, true));
+                !matches!(standing, Some(Standing::Succeeded | Standing::Failed))
+                    && eligible::refusal(&object["spec"], node).is_none()
             })
         })
     });
     if let Some(node) = open {
         return Some(format!("node {node} is eligible and has no outcome"));
     }
-    too_many_failures(job)
+    too_many_failures(world, job)
 }
 
 /// Failures that the policy does not let pass.
-fn too_many_failures(job: &Job<'_>) -> Option<String> {
+fn too_many_failures(world: &World<'_>, job: &Job<'_>) -> Option<String> {
     let policy = &job.last["spec"]["failurePolicy"];
+    let standings = standings(world, job);
+    let by_rule = standings.iter().find(|(_, tried, standing)| {
+        *standing == Standing::Failed && tried.latest.reason() == "JobFailedByPodFailurePolicy"
+    });
+    if let Some(((node, _), ..)) = by_rule {
+        return Some(format!("a rule says that the job fails with node {node}"));
+    }
+    let failed = standings
+        .iter()
+        .filter(|(.., standing)| *standing == Standing::Failed);
+    let failed = failed.count() as i64;
+    let desired = number(job.last, &["status", "desired"]);
+    let tolerated = match &policy["maxFailed"] {
+        Value::String(percent) => {
+            let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(0);
+            desired * percent / 100
+        }
+        count => count.as_i64().unwrap_or(0),
+    };
+    let tolerated = tolerated.max(number(job.last, &["status", "acknowledgedFailures"]));
     let fails_fast = matches!(text(policy, &["type"]), "" | "FailFast");
-    let latest = latest_records(job);
-    let failed = latest
-        .values()
-        .filter(|r| r.state() == "Failed" && has_outcome(job, **r))
-        .count() as i64;
-    let accepted = number(job.last, &["status", "acknowledgedFailures"]);
-    let unbounded = at(policy, &["maxFailed"]).is_none();
-    (fails_fast && unbounded && failed > accepted)
-        .then(|| format!("{failed} nodes failed, and the policy is FailFast"))
-}
-
-fn latest_records<'h>(job: &Job<'h>) -> HashMap<(&'h str, &'h str), Record<'h>> {
-    let mut latest: HashMap<_, Record<'_>> = HashMap::new();
-    for record in job.records.values().copied() {
-        let last = latest
-            .entry((record.node(), record.node_uid()))
-            .or_insert(record);
-        if last.attempt() <= record.attempt() {
-            *last = record;
-        }
-    }
-    latest
-}
-
-/// Whether nothing more is to be done on the node of this record, its last one.
-fn has_outcome(job: &Job<'_>, record: Record<'_>) -> bool {
-    let spec = &job.last["spec"];
-    match record.state() {
-        "Succeeded" => true,
-        "Failed" => {
-            let of_node = |other: &&Record<'_>| {
-                other.node_uid() == record.node_uid() && other.state() == "Failed"
-            };
-            let failed = job.records.values().filter(of_node).count() as i64;
-            failed > number(spec, &["backoffLimitPerNode"])
-        }
-        _ => record.is_final() && text(spec, &["execution"]) == "AtMostOnce",
-    }
+    (fails_fast && failed > tolerated)
+        .then(|| format!("{failed} nodes failed, {tolerated} may, and the policy is FailFast"))
 }
 
 /// What is left to be done, or should not be.
@@ -190,15 +178,19 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
     };
     if is_true(object, "Failed") {
         let reason = object::condition(object, "Failed").map_or("", |c| text(c, &["reason"]));
+        let failed = || Tally::of(job).failed > 0;
         let cause = match reason {
-            "NodeFailed" => job
-                .records
-                .values()
-                .any(|record| record.state() == "Failed"),
+            "NodeFailed" => failed(),
             "DeadlineExceeded" => {
                 at(spec, &["completionPolicy", "activeDeadlineSeconds"]).is_some()
             }
-            _ => !reason.is_empty(),
+            "NoEligibleNodes" => text(spec, &["noEligibleNodes"]) == "Fail",
+            "PodFailurePolicy" => {
+                let decided =
+                    |record: &Record<'_>| record.reason() == "JobFailedByPodFailurePolicy";
+                job.records.values().any(decided)
+            }
+            _ => false,
         };
         return left().or_else(|| {
             (!cause)
@@ -211,10 +203,7 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
     if is_true(object, "FailureTarget") {
         return Some("it is going to fail and has not".to_owned());
     }
-    let failed = job
-        .records
-        .values()
-        .any(|record| record.state() == "Failed");
+    let failed = Tally::of(job).ever_failed > 0;
     let paused = is_true(object, "Paused");
     let by_policy = text(spec, &["failurePolicy", "type"]) == "Pause" && failed;
     if spec["paused"] == true || by_policy && paused {
@@ -237,39 +226,54 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
 
 fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<String> {
     let spec = &job.last["spec"];
-    let latest = latest_records(job);
-    let template = &spec["template"]["spec"];
+    let standings = standings(world, job);
+    // A node that is gone or does not answer may come back with the outcome of its pod.
+    let answers = |(name, uid): Node<'_>| {
+        let node = world.node(name).filter(|node| object::uid(node) == uid);
+        node.is_some_and(is_ready)
+    };
     let mut waits = false;
-    for (name, node) in world
+    for (id, tried, standing) in &standings {
+        let node = world.node(id.0).filter(|node| object::uid(node) == id.1);
+        let eligible = node.is_some_and(|node| eligible::refusal(spec, node).is_none());
+        match standing {
+            Standing::UnderWay if tried.latest.is_reservation() || answers(*id) => {
+                return Some(format!("an attempt is under way: {}", tried.latest.0));
+            }
+            Standing::Again if eligible => {
+                let found = tried.latest.0;
+                return Some(format!(
+                    "node {} is eligible and has no outcome, but {found}",
+                    id.0
+                ));
+            }
+            Standing::UnderWay | Standing::Again => waits = true,
+            Standing::Succeeded | Standing::Failed | Standing::Skipped | Standing::Gone => {}
+        }
+    }
+    let known: HashSet<Node<'_>> = standings.iter().map(|(id, ..)| *id).collect();
+    let nodes = world
         .nodes
         .keys()
-        .filter_map(|name| Some((name, world.node(name)?)))
-    {
-        let record = latest.get(&(*name, object::uid(node)));
-        if record.is_some_and(|record| has_outcome(job, *record)) {
-            continue;
-        }
-        if eligible::refusal(template, node).is_none() {
-            let found =
-                record.map_or_else(|| "no record".to_owned(), |record| record.0.to_string());
-            return Some(format!(
-                "node {name} is eligible and has no outcome, but {found}"
-            ));
-        }
-        waits |= record.is_some_and(|record| record.is_interrupted());
+        .filter_map(|name| Some((*name, world.node(name)?)));
+    let mut untouched = nodes.filter(|(name, node)| !known.contains(&(*name, object::uid(node))));
+    if let Some((name, _)) = untouched.find(|(_, node)| eligible::refusal(spec, node).is_none()) {
+        return Some(format!("node {name} is eligible and has no outcome"));
     }
-    if let Some(record) = job.records.values().find(|record| !record.is_final()) {
-        return Some(format!("an attempt is under way: {}", record.0));
-    }
-    if let Some(failures) = too_many_failures(job) {
+    if let Some(failures) = too_many_failures(world, job) {
         return Some(format!("it is open: {failures}"));
     }
-    let served = latest.values().any(|record| has_outcome(job, *record));
+    let served = standings.iter().any(|(.., s)| *s != Standing::Gone);
     let may_wait = match text(spec, &["noEligibleNodes"]) {
         "" | "Wait" => !served,
-        _ => false,
+        _ => !standings.is_empty() && !served,
     };
     (!never && !waits && !may_wait).then(|| "every node is done and it is still open".to_owned())
+}
+
+/// Whether a node answers; one without the condition was never heard of.
+fn is_ready(node: &Value) -> bool {
+    object::condition(node, "Ready").is_none_or(|ready| ready["status"] == "True")
 }
 
 #[cfg(test)]
@@ -374,7 +378,7 @@ mod tests {
         let gone = interrupted(json!({})).remove("kubectl", (NODES, "n1"));
         breaks(L1, &gone, &over(), "still open");
         let once = interrupted(json!({"execution": "AtMostOnce"}));
-        breaks(L1, &once, &over(), "still open");
+        breaks(L1, &once, &over(), "the policy is FailFast");
         let back = interrupted(json!({})).cordon("n1", false);
         breaks(L1, &back, &over(), "node n1 is eligible and has no outcome");
     }
@@ -477,5 +481,102 @@ mod tests {
         breaks(L6, &start(json!({})), &pressed, "has no outcome");
         let unpressed = all_is_done_under_pressure(&start(json!({})).history(), &over());
         assert_eq!(unpressed.unwrap().evaluations, 0);
+    }
+
+    #[test]
+    fn a_job_waits_for_a_pod_on_a_node_that_does_not_answer() {
+        let running = |ready: &str| {
+            let scene = start(json!({}))
+                .reserve("n1", 1)
+                .create("n1", 1)
+                .bind("n1", 1);
+            scene
+                .phase("n1", 1, "Running")
+                .edit("kubelet", (NODES, "n1"), |node| {
+                    node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+                })
+        };
+        let seen = |scene: Scene| scene.record("n1", 1, |r| r["podUID"] = json!("pod-n1-1"));
+        breaks(
+            L1,
+            &seen(running("True")),
+            &over(),
+            "an attempt is under way",
+        );
+        holds(L1, &seen(running("Unknown")), &over());
+        breaks(L1, &running("Unknown"), &over(), "an attempt is under way");
+        holds(
+            L1,
+            &seen(running("True")).remove("kubectl", (NODES, "n1")),
+            &over(),
+        );
+    }
+
+    #[test]
+    fn failures_are_judged_by_the_policies() {
+        let complete = |scene: Scene| scene.seal().end("Complete", "AllNodesDone", 0, 1);
+        let tolerant = |max: Value| failed(json!({"failurePolicy": {"maxFailed": max}}));
+        holds(L1, &complete(tolerant(json!(1))), &over());
+        breaks(
+            L1,
+            &complete(tolerant(json!(0))),
+            &over(),
+            "1 nodes failed, 0 may",
+        );
+        let percent = tolerant(json!("50%")).status(|status| status["desired"] = json!(2));
+        holds(L1, &complete(percent), &over());
+        let percent = tolerant(json!("50%")).status(|status| status["desired"] = json!(1));
+        breaks(L1, &complete(percent), &over(), "1 nodes failed, 0 may");
+
+        let asked = failed(json!({})).edit("kubectl", (JOBS, "fix"), |job| {
+            job["metadata"]["annotations"] = json!({"carillon.dev/retry": "n1/1"});
+        });
+        breaks(
+            L1,
+            &asked,
+            &over(),
+            "node n1 is eligible and has no outcome",
+        );
+
+        let by_rule = |policy| {
+            let scene =
+                failed(json!({"failurePolicy": {"type": "Continue"}, "backoffLimitPerNode": 3}));
+            scene.node("n2").cordon("n2", true).slice(|slice| {
+                slice["results"][0]["reason"] = json!(policy);
+            })
+        };
+        holds(
+            L1,
+            &complete(by_rule("NodeFailedByPodFailurePolicy")),
+            &over(),
+        );
+        let job_fails = by_rule("JobFailedByPodFailurePolicy");
+        breaks(
+            L1,
+            &complete(job_fails.clone()),
+            &over(),
+            "a rule says that the job fails",
+        );
+        holds(
+            L1,
+            &job_fails.seal().end("Failed", "PodFailurePolicy", 0, 1),
+            &over(),
+        );
+        let no_rule = failed(json!({}))
+            .seal()
+            .end("Failed", "PodFailurePolicy", 0, 1);
+        breaks(L1, &no_rule, &over(), "there is no cause");
+    }
+
+    #[test]
+    fn a_job_without_nodes_ends_as_it_was_told() {
+        let fails = |policy| {
+            let job = Scene::new().job(json!({"noEligibleNodes": policy}));
+            job.seal().end("Failed", "NoEligibleNodes", 0, 0)
+        };
+        holds(L1, &fails("Fail"), &over());
+        breaks(L1, &fails("Wait"), &over(), "there is no cause");
+        let named = Scene::new().node("n1").job(json!({"nodeNames": ["n2"]}));
+        holds(L1, &named, &over());
     }
 }

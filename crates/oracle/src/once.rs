@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, PODS, number, text};
+use crate::object::{self, PODS, Record, number, text};
+use crate::standing::is_decided;
 use crate::world::World;
 
 /// S1. At every revision, for each job (by uid) and each node (by name): at most one pod that the
@@ -54,7 +55,10 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
 ///   somebody else took our finalizer from the earlier one;
 /// - with `execution: AtMostOnce`: no earlier pod of the job was bound to that node, since it may
 ///   have run;
-/// - no more records of that node are Failed than `backoffLimitPerNode` (default 0).
+/// - no more records of that node are Failed than `backoffLimitPerNode` (default 0), and the last
+///   was not final by a rule of `podFailurePolicy`.
+///
+/// The last two do not hold where the annotation `carillon.dev/retry` asked for one more attempt.
 pub fn run_once(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -84,6 +88,10 @@ struct Past<'h> {
     node: HashMap<&'h str, &'h str>,
     /// Pods from which somebody else took the finalizer.
     stripped: HashSet<&'h str>,
+    /// By job and uid of the node: the last record.
+    latest: HashMap<(&'h str, &'h str), Record<'h>>,
+    /// By job: all that the annotation for retries ever asked for.
+    asked: HashMap<&'h str, BTreeSet<&'h str>>,
 }
 
 impl<'h> Past<'h> {
@@ -116,7 +124,8 @@ impl<'h> Past<'h> {
                 done.unwrap_or(&""),
             ))
         })?;
-        if text(spec, &["execution"]) == "AtMostOnce" {
+        let asked = self.is_asked_again(job, node);
+        if text(spec, &["execution"]) == "AtMostOnce" && !asked {
             let ran = self.ran.get(&(job, node));
             checked.require(ran.is_none(), || {
                 bad(format!(
@@ -128,17 +137,42 @@ impl<'h> Past<'h> {
         }
         let failed = self.failed.get(&(job, node)).map_or(0, BTreeSet::len);
         let most = number(spec, &["backoffLimitPerNode"]).max(0) as usize;
-        checked.require(failed <= most, || {
+        let latest = self.latest.get(&(job, node));
+        let decided = latest.is_some_and(|record| is_decided(*record));
+        checked.require(asked || failed <= most && !decided, || {
             bad(format!(
-                "pod {name} is for node {} ({node}), which has failed {failed} times; it may be tried again {most} times",
+                "pod {name} is for node {} ({node}), which has failed {failed} times{}; it may be tried again {most} times",
                 object::node_of(pod),
+                if decided { " and for good" } else { "" },
             ))
         })
+    }
+
+    /// Whether a person has asked for one more attempt after the last one.
+    fn is_asked_again(&self, job: &str, node: &str) -> bool {
+        let Some(latest) = self.latest.get(&(job, node)) else {
+            return false;
+        };
+        let entry = format!("{}/{}", latest.node(), latest.attempt());
+        self.asked
+            .get(job)
+            .is_some_and(|asked| asked.contains(&*entry))
     }
 
     fn remember(&mut self, world: &World<'h>, assumptions: &Assumptions, step: &'h Step) {
         match &*step.key.resource {
             PODS => self.remember_pod(assumptions, step),
+            object::JOBS => {
+                let Some(job) = step.new.as_deref() else {
+                    return;
+                };
+                let retry = text(job, &["metadata", "annotations", "carillon.dev/retry"]);
+                let entries = retry.split(',').map(str::trim);
+                self.asked
+                    .entry(object::uid(job))
+                    .or_default()
+                    .extend(entries);
+            }
             object::SLICES => {
                 let Some(job) = step.new.as_deref().and_then(object::job_of) else {
                     return;
@@ -149,6 +183,10 @@ impl<'h> Past<'h> {
                 let changes = crate::world::record_changes(step);
                 for record in changes.iter().filter_map(|change| change.new) {
                     let node = (job, record.node_uid());
+                    let latest = self.latest.entry(node).or_insert(record);
+                    if latest.attempt() <= record.attempt() && record.is_final() {
+                        *latest = record;
+                    }
                     match record.state() {
                         "Succeeded" => {
                             self.done.insert(node, record.pod());
@@ -355,5 +393,60 @@ mod tests {
         };
         holds(S2, &failed_twice(2), &strict());
         breaks(S2, &failed_twice(1), &strict(), "has failed 2 times");
+    }
+
+    #[test]
+    fn a_person_may_ask_for_one_more_attempt() {
+        let asked = |scene: Scene, entry: &str| {
+            let scene = scene.edit("kubectl", (object::JOBS, "fix"), |job| {
+                job["metadata"]["annotations"] = json!({"carillon.dev/retry": entry});
+            });
+            scene.reserve("n1", 2).create("n1", 2)
+        };
+        let failed = || {
+            let scene = start()
+                .reserve("n1", 1)
+                .create("n1", 1)
+                .phase("n1", 1, "Failed");
+            scene.ended("n1", 1, "Failed", "NonZeroExitCode")
+        };
+        holds(S2, &asked(failed(), "n2/1, n1/1"), &strict());
+        breaks(
+            S2,
+            &asked(failed(), "n1/2"),
+            &strict(),
+            "has failed 1 times",
+        );
+        let once = Scene::new()
+            .node("n1")
+            .job(json!({"execution": "AtMostOnce"}));
+        let once = once.reserve("n1", 1).create("n1", 1).bind("n1", 1);
+        let once = once.ended("n1", 1, "Unknown", "NodeLost");
+        holds(S2, &asked(once.clone(), "n1/1"), &strict());
+        breaks(S2, &asked(once, "n2/1"), &strict(), "may have run");
+    }
+
+    #[test]
+    fn a_failure_that_a_rule_made_final_is_not_tried_again() {
+        let failed = |reason: &str| {
+            let scene = Scene::new()
+                .node("n1")
+                .job(json!({"backoffLimitPerNode": 5}));
+            let scene = scene
+                .reserve("n1", 1)
+                .create("n1", 1)
+                .phase("n1", 1, "Failed");
+            scene
+                .ended("n1", 1, "Failed", reason)
+                .reserve("n1", 2)
+                .create("n1", 2)
+        };
+        holds(S2, &failed("NonZeroExitCode"), &strict());
+        breaks(
+            S2,
+            &failed("NodeFailedByPodFailurePolicy"),
+            &strict(),
+            "for good",
+        );
     }
 }

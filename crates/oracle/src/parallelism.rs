@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::desired::Desired;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S3;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, SLICES};
-use crate::world::{World, record_changes};
+use crate::object::{self, SLICES, at, time};
+use crate::world::{Job, World, record_changes};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
 /// being deleted still does), and the reservations whose pod does not exist yet. Exempt: pods whose
-/// attempt is recorded as NodeLost.
+/// attempt is recorded as NodeLost, and pods whose node is gone or not ready, or that should be dead,
+/// for `nodeLostTimeoutSeconds`, if that is set.
 /// - At every reservation that is appended: no more take a place than `spec.parallelism` allows.
 /// - At every creation of a pod: the pod was reserved before, and no more take a place than
 ///   `spec.parallelism` allowed at some time since its reservation. A promise is kept after
@@ -41,7 +42,14 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
                 Violation::at(S3, step, what)
             })?;
             let most = |bounds: &Bounds<'_>| bounds.most(assumptions, step, since);
-            room(&world, &mut checked, step, job, bounds.get(job).map(most))?;
+            room(
+                &world,
+                assumptions,
+                &mut checked,
+                step,
+                job,
+                bounds.get(job).map(most),
+            )?;
         }
         if &*step.key.resource != SLICES || assumptions.others(step) {
             continue;
@@ -58,7 +66,14 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
         }
         if appended {
             let most = |bounds: &Bounds<'_>| bounds.most(assumptions, step, None);
-            room(&world, &mut checked, step, job, bounds.get(job).map(most))?;
+            room(
+                &world,
+                assumptions,
+                &mut checked,
+                step,
+                job,
+                bounds.get(job).map(most),
+            )?;
         }
     }
     Ok(checked)
@@ -66,6 +81,7 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
 
 fn room(
     world: &World<'_>,
+    assumptions: &Assumptions,
     checked: &mut Checked,
     step: &Step,
     uid: &str,
@@ -74,15 +90,58 @@ fn room(
     let (Some(job), Some(most)) = (world.jobs.get(uid), most) else {
         return Ok(());
     };
-    checked.require(job.taking.len() <= most, || {
+    let taken = if job.taking.len() <= most {
+        job.taking.len()
+    } else {
+        let lost = job
+            .taking
+            .iter()
+            .filter(|name| is_lost(world, assumptions, job, step, name));
+        job.taking.len() - lost.count()
+    };
+    checked.require(taken <= most, || {
         let what = format!(
-            "{} pods of job {} run or are promised, {most} may: {:?}",
-            job.taking.len(),
-            job.key,
-            job.taking
+            "{taken} pods of job {} run or are promised, {most} may: {:?}",
+            job.key, job.taking
         );
         Violation::at(S3, step, what)
     })
+}
+
+/// Whether the node of a pod has not answered for `nodeLostTimeoutSeconds`.
+fn is_lost(
+    world: &World<'_>,
+    assumptions: &Assumptions,
+    job: &Job<'_>,
+    now: &Step,
+    name: &str,
+) -> bool {
+    let (Some(pod), Some(record)) = (job.pods.get(name), job.records.get(name)) else {
+        return false;
+    };
+    if !object::is_bound(pod) {
+        return false;
+    }
+    let timeout = at(job.last, &["spec", "nodeLostTimeoutSeconds"]).and_then(Value::as_i64);
+    let Some(timeout) = timeout else {
+        return false;
+    };
+    let killed = time(pod, &["metadata", "deletionTimestamp"]);
+    let node = world
+        .node(record.node())
+        .filter(|node| object::uid(node) == record.node_uid());
+    let silent = match node {
+        None => world.nodes.get(record.node()).and_then(|versions| {
+            let gone = versions.iter().rfind(|version| version.node.is_none());
+            gone.map(|version| version.since.1)
+        }),
+        Some(node) => object::condition(node, "Ready")
+            .filter(|ready| ready["status"] != "True")
+            .and_then(|ready| time(ready, &["lastTransitionTime"])),
+    };
+    let limit = SignedDuration::from_secs(timeout) - assumptions.clock_skew;
+    let long_ago = |since: Timestamp| now.at.duration_since(since) >= limit;
+    killed.is_some_and(long_ago) || silent.is_some_and(long_ago)
 }
 
 /// How many pods a job was allowed, over time.
@@ -137,7 +196,6 @@ mod tests {
     use super::*;
     use crate::object::{JOBS, NODES};
     use crate::scene::{Scene, breaks, holds};
-    use jiff::SignedDuration;
     use serde_json::json;
 
     fn strict() -> Assumptions {
@@ -245,5 +303,41 @@ mod tests {
             .reserve("n1", 1)
             .reserve("n2", 1);
         holds(S3, &replaced, &strict());
+    }
+
+    #[test]
+    fn a_pod_whose_node_does_not_answer_holds_up_nobody() {
+        let silent = |timeout: i64| {
+            let scene = Scene::new().node("n1").node("n2");
+            let scene = scene.job(json!({"parallelism": 1, "nodeLostTimeoutSeconds": timeout}));
+            let scene = scene.reserve("n1", 1).create("n1", 1).bind("n1", 1);
+            let since = scene.now().to_string();
+            scene.edit("kubelet", (NODES, "n1"), |node| {
+                node["status"]["conditions"] = json!([
+                    {"type": "Ready", "status": "Unknown", "lastTransitionTime": since}]);
+            })
+        };
+        holds(
+            S3,
+            &silent(60).later(60).reserve("n2", 1).create("n2", 1),
+            &strict(),
+        );
+        breaks(
+            S3,
+            &silent(60).later(10).reserve("n2", 1),
+            &strict(),
+            "2 pods of job",
+        );
+        let gone = |seconds| silent(60).remove("kubectl", (NODES, "n1")).later(seconds);
+        holds(S3, &gone(60).reserve("n2", 1), &strict());
+        breaks(S3, &gone(10).reserve("n2", 1), &strict(), "2 pods of job");
+        let killed = |seconds| {
+            let scene = silent(3600).delete_pod("kubectl", "n1", 1).later(seconds);
+            scene.edit("kubectl", (JOBS, "fix"), |job| {
+                job["spec"]["nodeLostTimeoutSeconds"] = json!(60);
+            })
+        };
+        holds(S3, &killed(60).reserve("n2", 1), &strict());
+        breaks(S3, &killed(10).reserve("n2", 1), &strict(), "2 pods of job");
     }
 }

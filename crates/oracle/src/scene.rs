@@ -368,6 +368,7 @@ impl Scene {
     /// An event of the operator.
     pub(crate) fn event(self, note: &str) -> Self {
         let event = json!({"metadata": {"name": "e", "uid": "e-uid"}, "note": note,
+            "reportingController": "carillon.dev/broadcastjob-controller",
             "regarding": {"kind": "BroadcastJob", "name": "fix", "uid": JOB}});
         self.step("carillon", "create", (EVENTS[0], "e"), Some(event), None)
     }

@@ -16,7 +16,8 @@ use crate::world::World;
 /// - `restartPolicy` is OnFailure and the pod has more restarts than `failurePolicy.restartLimit`;
 /// - the pod is not bound, and its node is gone, was replaced, or is not eligible;
 /// - the pod is Pending and older than `podStartDeadlineSeconds`;
-/// - the pod came late: its record is final and has no uid, or there is none and the log is sealed.
+/// - the attempt is over before its pod: its record is Failed (it did not start in time), or is final
+///   and has no uid (the pod came late), or there is none and the log is sealed.
 ///
 /// A request of ours that deletes a job finds it Complete or Failed, and `ttlSecondsAfterFinished`
 /// over. Nothing else is ever deleted.
@@ -61,11 +62,11 @@ fn why_not(
         return None;
     }
     let record = job.records.get(object::name(pod));
-    let late = record.map_or_else(
+    let over = record.map_or_else(
         || job.is_sealed(),
-        |record| record.is_final() && record.pod_uid().is_empty(),
+        |record| record.is_final() && (record.pod_uid().is_empty() || record.state() == "Failed"),
     );
-    if late {
+    if over {
         return None;
     }
     let restarts = object::restarts(pod);
@@ -79,10 +80,10 @@ fn why_not(
         return None;
     }
     let (node, node_uid) = (object::node_of(pod), world.node_uid(uid, pod));
-    let template = &job.last["spec"]["template"]["spec"];
+    let spec = &job.last["spec"];
     let lost_its_node = world.node_versions(node, step).any(|node| {
         node.is_none_or(|node| {
-            object::uid(node) != node_uid || eligible::refusal(template, node).is_some()
+            object::uid(node) != node_uid || eligible::refusal(spec, node).is_some()
         })
     });
     if !object::is_bound(pod) && lost_its_node {
@@ -99,7 +100,13 @@ fn why_not(
     ))
 }
 
-fn starts_too_late(assumptions: &Assumptions, step: &Step, pod: &Value, spec: &Value) -> bool {
+/// Whether a pod is Pending though its time to start is over.
+pub(crate) fn starts_too_late(
+    assumptions: &Assumptions,
+    step: &Step,
+    pod: &Value,
+    spec: &Value,
+) -> bool {
     let Some(seconds) = at(spec, &["podStartDeadlineSeconds"]).and_then(Value::as_i64) else {
         return false;
     };
@@ -232,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_came_late_is_stopped() {
+    fn a_pod_whose_attempt_is_over_is_stopped() {
         let late = created(json!({})).bind("n1", 1);
         let late = late.record("n1", 1, |record| record["state"] = json!("Skipped"));
         holds(S9, &late.delete_pod("carillon", "n1", 1), &strict());
@@ -244,6 +251,19 @@ mod tests {
         let unsealed = stray.clone().delete_pod("carillon", "n1", 1);
         breaks(S9, &unsealed, &strict(), "the job is not failing");
         holds(S9, &stray.seal().delete_pod("carillon", "n1", 1), &strict());
+        let given_up = |state| {
+            let scene = created(json!({})).bind("n1", 1);
+            scene
+                .ended("n1", 1, state, "ImagePullBackOff")
+                .delete_pod("carillon", "n1", 1)
+        };
+        holds(S9, &given_up("Failed"), &strict());
+        breaks(
+            S9,
+            &given_up("Started"),
+            &strict(),
+            "the job is not failing",
+        );
     }
 
     #[test]
