@@ -11,6 +11,7 @@
 //! | `restart-delay` | time in CrashLoopBackOff | `1s` |
 //! | `fate` | `never-starts` or `hang` (runs for ever) | none |
 //! | `waiting-reason` | of a pod that never starts: `ImagePullBackOff`, … | `ContainerCreating` |
+//! | `waiting-message` | in the kubelet's words | none |
 //! | `termination-time` | how long they run on after a deletion, at most the grace period; `never` | `0s` |
 //! | `termination-exit-code` | how they end after a deletion | 143; 137 when the grace ran out |
 //! | `fates` | a JSON object: node or pod name → the keys above | none |

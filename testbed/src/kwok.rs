@@ -200,7 +200,8 @@ fn status(template: &str) -> Value {
 }
 
 fn pod_accept() -> Value {
-    let waiting = "    state:\n      waiting:\n        reason: {{ $waiting | Quote }}\n";
+    let waiting = "    state:\n      waiting:\n        reason: {{ $waiting | Quote }}\n        \
+                   message: {{ toString $message | Quote }}\n";
     let body = "status:\n  phase: Pending\n  startTime: {{ $now | Quote }}\n".to_owned()
         + "  hostIP: {{ NodeIPWith .spec.nodeName | Quote }}\n"
         + "  hostIPs:\n  - ip: {{ NodeIPWith .spec.nodeName | Quote }}\n"
@@ -216,7 +217,10 @@ fn pod_accept() -> Value {
         ],
         None,
         &status(&template(
-            &[("waiting", "waiting-reason", "`ContainerCreating`")],
+            &[
+                ("waiting", "waiting-reason", "`ContainerCreating`"),
+                ("message", "waiting-message", "``"),
+            ],
             &body,
         )),
     )

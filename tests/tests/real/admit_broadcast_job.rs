@@ -132,7 +132,7 @@ fn each_accepted_manifest_is_accepted_and_stays_the_same_when_applied_again() {
 }
 
 #[test]
-fn defaults_are_stored_as_openkruise_stores_them() {
+fn defaults_are_stored_and_those_openkruise_has_are_the_same() {
     let mut job = job("defaults");
     job["spec"]["paused"].take();
     let stored = kubectl_on(
@@ -148,7 +148,11 @@ fn defaults_are_stored_as_openkruise_stores_them() {
             "parallelism": 2_147_483_647,
             "paused": false,
             "completionPolicy": {"type": "Always"},
-            "failurePolicy": {"type": "FailFast", "restartLimit": 0},
+            "failurePolicy": {"type": "FailFast", "restartLimit": 0, "maxFailed": 0},
+            "execution": "AtLeastOnce",
+            "backoffLimitPerNode": 0,
+            "nodeLostTimeoutSeconds": 300,
+            "noEligibleNodes": "Wait",
         })
     );
 }
@@ -236,11 +240,54 @@ fn the_completion_type_cannot_change_and_the_other_settings_can() {
         ("/spec/failurePolicy/restartLimit", json!(2)),
         ("/spec/completionPolicy/activeDeadlineSeconds", json!(60)),
         ("/spec/completionPolicy/ttlSecondsAfterFinished", json!(60)),
+        ("/spec/failurePolicy/maxFailed", json!("5%")),
+        ("/spec/backoffLimitPerNode", json!(2)),
+        ("/spec/podStartDeadlineSeconds", json!(60)),
+        ("/spec/nodeLostTimeoutSeconds", json!(60)),
+        ("/spec/noEligibleNodes", json!("Fail")),
         // Absent means the default, which is what is stored.
         ("/spec/completionPolicy", json!(null)),
     ] {
         let change = json!([{"op": "add", "path": path, "value": value}]);
         try_patch("bcj", "settings", &namespace, &change).succeeded();
+    }
+}
+
+#[test]
+fn which_nodes_are_served_and_how_often_cannot_change() {
+    let namespace = namespace("admit-fixed");
+    let mut listed = job("listed");
+    listed["spec"]["nodeNames"] = json!(["node-a", "node-b"]);
+    for job in [job("all"), listed] {
+        kubectl_on(&["create", "-n", &namespace, "-f", "-"], &job).succeeded();
+    }
+    let set = |path: &str, value: Value| json!([{"op": "add", "path": path, "value": value}]);
+    for (name, change, field) in [
+        (
+            "all",
+            set("/spec/execution", json!("AtMostOnce")),
+            "spec.execution",
+        ),
+        (
+            "all",
+            set("/spec/nodeNames", json!(["node-a"])),
+            "spec.nodeNames",
+        ),
+        (
+            "listed",
+            set("/spec/nodeNames/-", json!("node-c")),
+            "spec.nodeNames",
+        ),
+        (
+            "listed",
+            json!([{"op": "remove", "path": "/spec/nodeNames"}]),
+            "spec.nodeNames",
+        ),
+    ] {
+        let answer = try_patch("bcj", name, &namespace, &change);
+        let expected = format!("{field}: Invalid value: is immutable: create a new BroadcastJob");
+        let text = answer.stderr.replace("\"object\": ", "");
+        assert!(!answer.ok && text.contains(&expected), "{}", answer.text());
     }
 }
 

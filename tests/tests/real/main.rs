@@ -8,5 +8,6 @@ mod chart;
 mod cli;
 mod exactly_once;
 mod examples;
+mod policies;
 mod prometheus;
 mod stored_before_rules;

@@ -29,7 +29,7 @@ fn permissive(crd: &str) -> Value {
 }
 
 /// Jobs with one value each that today's rules refuse, and what their condition has to name.
-const VALUES: [(&str, &str, &str, &str); 12] = [
+const VALUES: [(&str, &str, &str, &str); 15] = [
     ("negative", "/parallelism", "-1", "spec.parallelism"),
     ("percent", "/parallelism", "\"50%%\"", "spec.parallelism"),
     (
@@ -55,6 +55,19 @@ const VALUES: [(&str, &str, &str, &str); 12] = [
         "/completionPolicy/activeDeadlineSeconds",
         "-5",
         "activeDeadlineSeconds",
+    ),
+    ("execution", "/execution", "\"Once\"", "spec.execution"),
+    (
+        "budget",
+        "/failurePolicy/maxFailed",
+        "-1",
+        "spec.failurePolicy.maxFailed",
+    ),
+    (
+        "rules",
+        "/podFailurePolicy",
+        r#"{"rules": [{"action": "Count"}]}"#,
+        "spec.podFailurePolicy.rules[0]",
     ),
     ("float", "/parallelism", "1.5", UNWRITABLE),
     ("number", "/completionPolicy/type", "7", UNWRITABLE),
