@@ -5,6 +5,7 @@
 mod admit_broadcast_job;
 mod broadcast_job;
 mod chart;
+mod conformance;
 mod exactly_once;
 mod examples;
 mod prometheus;

@@ -98,7 +98,10 @@ impl State {
                 _ => {}
             }
         }
-        let items: Vec<Value> = objects.values().map(|object| (**object).clone()).collect();
+        let items: Vec<Value> = objects
+            .values()
+            .map(|object| super::list::item(kind, object))
+            .collect();
         let list = json!({
             "apiVersion": kind.api_version(),
             "kind": format!("{}List", kind.kind),
@@ -131,8 +134,7 @@ impl State {
                 } else {
                     object.into()
                 };
-                let accepted = options.policy.as_deref() == Some("Foreground");
-                return Ok(Answer::Object(if accepted { 202 } else { 200 }, object));
+                return Ok(Answer::Object(200, object));
             }
             Fate::Gone(marked) => marked,
         };
