@@ -203,9 +203,11 @@ impl Call {
 
     /// Whether it only asks what would happen.
     pub fn dry_run(&self) -> bool {
-        let body = self.body.as_ref().map(|body| &body["dryRun"]);
-        self.query.get("dryRun").is_some_and(|value| value == "All")
-            || (self.method == Method::DELETE && body.is_some_and(|list| list == &json!(["All"])))
+        match &self.body {
+            // The options of a delete are its body; parameters only count when there is none.
+            Some(options) if self.method == Method::DELETE => options["dryRun"] == json!(["All"]),
+            _ => self.parameter("dryRun") == "All",
+        }
     }
 
     /// The value of a query parameter; empty when it is absent.

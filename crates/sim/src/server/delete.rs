@@ -30,7 +30,10 @@ impl Options {
     fn read(call: &Call) -> Result<Self, Status> {
         let empty = json!({});
         let body = call.body.as_ref().unwrap_or(&empty);
-        let parameter = |name: &str| Some(call.parameter(name)).filter(|value| !value.is_empty());
+        let parameter = |name: &str| {
+            let value = Some(call.parameter(name)).filter(|_| call.body.is_none());
+            value.filter(|value| !value.is_empty())
+        };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let grace = match (&body["gracePeriodSeconds"], parameter("gracePeriodSeconds")) {
             (Value::Null, None) => None,

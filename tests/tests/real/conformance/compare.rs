@@ -107,11 +107,21 @@ impl Twins {
                 .map(|event| format!("{} {}", event["type"], name(event)))
                 .collect()
         };
-        if kinds(real) != kinds(simulated) {
+        let (all, ours) = (kinds(real), kinds(simulated));
+        if let Some(at) = (0..all.len().max(ours.len())).find(|at| all.get(*at) != ours.get(*at)) {
+            let around = |events: &[String]| {
+                let (from, to) = (
+                    at.saturating_sub(3).min(events.len()),
+                    (at + 4).min(events.len()),
+                );
+                events[from..to].join(", ")
+            };
             return Err(format!(
-                "events differ:\n  real:      {:?}\n  simulated: {:?}",
-                kinds(real),
-                kinds(simulated)
+                "of {} and {} events number {at} differs:\n  real:      {}\n  simulated: {}",
+                all.len(),
+                ours.len(),
+                around(&all),
+                around(&ours)
             ));
         }
         for (real, simulated) in real.iter().zip(simulated) {

@@ -157,7 +157,10 @@ impl Kind {
 }
 
 fn results(rng: &mut Rng) -> Value {
-    let size = pick(&[0, 1, 1, 2, 3, 250, 251], rng);
+    let size = match rng.u8(0..20) {
+        0 => pick(&[250, 251], rng),
+        _ => rng.u8(0..4),
+    };
     (0..size)
         .map(|n| {
             let mut result = json!({
@@ -374,9 +377,12 @@ impl Probe {
         let preconditions = Self::preconditions(rng, ignored);
         let mut edit = json!({"status": kind.status(rng), "metadata": preconditions});
         if ignored {
-            // A pod has the one, a job the other.
-            let change = json!({"message": step.to_string(), "resumedBy": step.to_string()});
-            merge(&mut edit, &json!({"status": change}));
+            let text = if kind == Kind::Pod {
+                "message"
+            } else {
+                "resumedBy"
+            };
+            merge(&mut edit, &json!({"status": {text: step.to_string()}}));
             merge(
                 &mut edit,
                 &json!({"spec": {"paused": true}, "sealed": true}),

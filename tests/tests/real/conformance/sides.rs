@@ -77,16 +77,16 @@ impl Sides {
         )
     }
 
-    /// The events of a kind since `begin`, of the objects of this sequence.
+    /// The events of a kind since `begin`, through a selector.
     pub(super) async fn watch(
         &self,
         collection: &str,
         begin: &(String, String),
-        seed: u64,
+        selector: &str,
     ) -> (Vec<Value>, Vec<Value>) {
         let get = |version: &str| {
             let query = format!("watch=true&timeoutSeconds=1&resourceVersion={version}");
-            let path = format!("{collection}?{query}&labelSelector=seed%3Ds{seed}");
+            let path = format!("{collection}?{query}&labelSelector={selector}");
             Request::get(path).body(Vec::new()).unwrap()
         };
         let real = self.real.send(get(&begin.0));
