@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use carillon_oracle::{Key, Request};
 use http::{HeaderMap, Method, Uri, header};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kind::Kind;
+use crate::status::Status;
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -36,8 +37,52 @@ pub struct Call {
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) content_type: String,
     /// Whether the reply is to hold metadata only.
-    pub(crate) partial: bool,
+    pub(crate) partial: Partial,
     pub(crate) malformed: bool,
+}
+
+/// As what a reply is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Partial {
+    /// As it is.
+    No,
+    /// `PartialObjectMetadata`, of which there is no list.
+    Object,
+    /// `PartialObjectMetadataList`.
+    List,
+}
+
+impl Partial {
+    fn read(accept: &str) -> Self {
+        if accept.contains("as=PartialObjectMetadataList") {
+            Self::List
+        } else if accept.contains("as=PartialObjectMetadata") {
+            Self::Object
+        } else {
+            Self::No
+        }
+    }
+
+    /// The reply as it was asked for.
+    pub(crate) fn view(self, object: &Value) -> Result<Value, Status> {
+        if self == Self::No || object["kind"] == "Status" {
+            return Ok(object.clone());
+        }
+        let meta = "meta.k8s.io/v1";
+        let bare = |object: &Value| json!({"kind": "PartialObjectMetadata", "apiVersion": meta, "metadata": object["metadata"]});
+        match (self, object["items"].as_array()) {
+            (Self::List, Some(items)) => Ok(json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": meta,
+                "metadata": object["metadata"],
+                "items": items.iter().map(bare).collect::<Vec<_>>(),
+            })),
+            (Self::Object, None) => Ok(bare(object)),
+            _ => {
+                let message = "you requested metadata in a form that the reply does not have";
+                Err(Status::new(406, "NotAcceptable", message))
+            }
+        }
+    }
 }
 
 impl Call {
@@ -69,7 +114,7 @@ impl Call {
             body: None,
             query: uri.query().map(query).unwrap_or_default(),
             content_type: header(header::CONTENT_TYPE),
-            partial: header(header::ACCEPT).contains("as=PartialObjectMetadata"),
+            partial: Partial::read(&header(header::ACCEPT)),
             malformed: false,
         };
         call.route(uri.path());
@@ -158,10 +203,11 @@ impl Call {
 
     /// Whether it only asks what would happen.
     pub fn dry_run(&self) -> bool {
-        let body = self.body.as_ref().map(|body| &body["dryRun"]);
-        self.query.get("dryRun").is_some_and(|value| value == "All")
-            || (self.method == Method::DELETE
-                && body.is_some_and(|list| list == &serde_json::json!(["All"])))
+        match &self.body {
+            // The options of a delete are its body; parameters only count when there is none.
+            Some(options) if self.method == Method::DELETE => options["dryRun"] == json!(["All"]),
+            _ => self.parameter("dryRun") == "All",
+        }
     }
 
     /// The value of a query parameter; empty when it is absent.

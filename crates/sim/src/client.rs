@@ -23,7 +23,7 @@ pub use self::gate::Gate;
 
 use self::faults::{Applied, Connect, Fate, Faults, Leg, Reply};
 use crate::call::Call;
-use crate::server::watch::{Stream, partial};
+use crate::server::watch::Stream;
 use crate::server::{Answer, Server};
 use crate::status::Status;
 
@@ -127,14 +127,10 @@ impl Client {
     fn respond(&self, call: &Call, answer: Result<Answer, Status>) -> Response<ResponseBody> {
         match answer {
             Err(status) => refusal(&status),
-            Ok(Answer::Object(code, object)) => {
-                let text = if call.partial {
-                    partial(&object).to_string()
-                } else {
-                    object.to_string()
-                };
-                response(code, None, full(text.into()))
-            }
+            Ok(Answer::Object(code, object)) => match call.partial.view(&object) {
+                Ok(object) => response(code, None, full(object.to_string().into())),
+                Err(status) => refusal(&status),
+            },
             Ok(Answer::Watch(watch)) => {
                 let stream = watch.stream(self.faults.clone());
                 let frames = stream::unfold(stream, async |mut stream: Stream| {

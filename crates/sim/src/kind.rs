@@ -30,6 +30,8 @@ pub struct Kind {
     pub kind: &'static str,
     /// Whether its objects lie in namespaces.
     pub namespaced: bool,
+    /// Fields besides `apiVersion`, `kind` and `metadata` of a built-in kind.
+    pub(crate) fields: &'static [&'static str],
     /// Whether there is a status that only `/status` writes.
     pub(crate) status: bool,
     /// `openAPIV3Schema` of a custom resource.
@@ -61,6 +63,7 @@ const PLAIN: Kind = Kind {
     plural: "",
     kind: "",
     namespaced: true,
+    fields: &["spec", "status"],
     status: false,
     schema: None,
     generation: false,
@@ -97,8 +100,8 @@ pub(crate) static KINDS: [Kind; 7] = [
     },
     Kind { plural: "broadcastjobs", kind: "BroadcastJob", status: true, schema: Some(broadcast_job::schema), check: broadcast_job::check, ..OURS },
     Kind { plural: "noderesultslices", kind: "NodeResultSlice", schema: Some(node_result_slice::schema), check: node_result_slice::check, ..OURS },
-    Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", create_on_update: true, fill: lease::fill, check: lease::check, ..PLAIN },
-    Kind { group: "events.k8s.io", plural: "events", kind: "Event", create_on_update: true, check: event::check, ..PLAIN },
+    Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", fields: &["spec"], unconditional_update: false, create_on_update: true, fill: lease::fill, check: lease::check, ..PLAIN },
+    Kind { group: "events.k8s.io", plural: "events", kind: "Event", fields: &event::FIELDS, create_on_update: true, check: event::check, ..PLAIN },
 ];
 
 impl Kind {
@@ -164,7 +167,21 @@ impl Kind {
                 schema::prune(object, schema());
                 schema::fill(object, schema());
             }
-            None => drop_nulls(object),
+            None => {
+                if let Some(root) = object.as_object_mut() {
+                    let meta = ["apiVersion", "kind", "metadata"];
+                    root.retain(|key, _| meta.iter().chain(self.fields).any(|known| known == key));
+                }
+                drop_nulls(object);
+                for part in ["spec", "status"] {
+                    if object.get(part).is_some_and(|part| !part.is_object()) {
+                        return Err(Status::bad_request(format!(
+                            "{} in version {:?} cannot be handled: json: cannot unmarshal into field {part}",
+                            self.kind, self.version
+                        )));
+                    }
+                }
+            }
         }
         (self.fill)(object);
         Ok(())

@@ -21,7 +21,7 @@ use crate::client::Client;
 use crate::client::faults::{Faults, NoFaults};
 use crate::clock::Clock;
 use crate::kind::Kind;
-use crate::status::Status;
+use crate::status::{Cause, Status};
 use crate::store::{Objects, Store};
 
 /// Judges (and may change) what is to be created, also by a dry run.
@@ -190,6 +190,9 @@ impl Server {
         if call.malformed {
             return Err(Status::bad_request("invalid character in the body"));
         }
+        if kind.schema.is_some() && call.verb == "other" && call.method != http::Method::POST {
+            return Err(Status::bad_request("name must be provided"));
+        }
         match (call.verb, &*call.subresource) {
             ("create", "") if call.method == http::Method::POST => state.create(call, kind),
             ("create", "binding") if kind.plural == "pods" => state.bind(call),
@@ -205,6 +208,8 @@ impl Server {
             ("delete", "") => state.delete(call, kind),
             ("deletecollection", "") => state.delete_collection(call, kind),
             (_, "") => Err(Status::method_not_allowed()),
+            // A custom resource has no subresource of which more is known than that it is not there.
+            _ if kind.schema.is_some() => Err(Status::not_found(&call.resource(), &call.name)),
             _ => Err(Status::no_such_path()),
         }
     }
@@ -244,6 +249,12 @@ fn object_of(call: &Call, kind: &Kind, body: &Value) -> Result<Value, Status> {
         let found = object[field].as_str().unwrap_or_default();
         // What is left out is what the path says, but for custom resources.
         if found != expected && !(found.is_empty() && kind.schema.is_none()) {
+            if field == "kind" && kind.schema.is_some() && !found.is_empty() {
+                let why = format!("must be {expected}");
+                let cause = Cause::invalid("kind", &json!(found), &why);
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                return Err(Status::invalid(kind.group, found, name, &[cause]));
+            }
             return Err(Status::bad_request(format!(
                 "the {field} in the data ({found}) does not match the expected ({expected})"
             )));

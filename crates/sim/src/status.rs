@@ -143,7 +143,6 @@ impl Status {
         let message = format!("{resource} \"{name}\" is invalid: {list}");
         let mut status = Self::new(422, "Invalid", message);
         status.details = json!({
-            "name": name,
             "kind": kind,
             "causes": causes.iter().map(|cause| json!({
                 "reason": cause.reason,
@@ -151,8 +150,10 @@ impl Status {
                 "field": cause.field,
             })).collect::<Vec<_>>(),
         });
-        if !group.is_empty() {
-            status.details["group"] = json!(group);
+        for (field, value) in [("group", group), ("name", name)] {
+            if !value.is_empty() {
+                status.details[field] = json!(value);
+            }
         }
         status
     }
@@ -175,9 +176,11 @@ impl Status {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            body["reason"] = json!(self.reason);
+        }
         if !self.details.is_null() {
             body["details"] = self.details.clone();
         }

@@ -6,6 +6,7 @@ mod admit_broadcast_job;
 mod broadcast_job;
 mod chart;
 mod cli;
+mod conformance;
 mod exactly_once;
 mod examples;
 mod policies;

@@ -4,6 +4,23 @@ use serde_json::Value;
 
 use crate::status::Cause;
 
+pub(super) const FIELDS: [&str; 14] = [
+    "action",
+    "deprecatedCount",
+    "deprecatedFirstTimestamp",
+    "deprecatedLastTimestamp",
+    "deprecatedSource",
+    "eventTime",
+    "note",
+    "reason",
+    "regarding",
+    "related",
+    "reportingController",
+    "reportingInstance",
+    "series",
+    "type",
+];
+
 pub(super) fn check(event: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let text = |field: &str| event[field].as_str().unwrap_or_default();

@@ -4,9 +4,22 @@ use serde_json::{Value, json};
 
 use crate::status::Cause;
 
+const FIELDS: [&str; 7] = [
+    "acquireTime",
+    "holderIdentity",
+    "leaseDurationSeconds",
+    "leaseTransitions",
+    "preferredHolder",
+    "renewTime",
+    "strategy",
+];
+
 pub(super) fn fill(lease: &mut Value) {
     if !lease["spec"].is_object() {
         lease["spec"] = json!({});
+    }
+    if let Some(spec) = lease["spec"].as_object_mut() {
+        spec.retain(|key, _| FIELDS.contains(&key.as_str()));
     }
 }
 

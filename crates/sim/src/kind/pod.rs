@@ -77,12 +77,11 @@ pub(super) fn keep(new: &mut Value, old: &Value, status: bool) {
     }
     new["spec"] = old["spec"].clone();
     // Old kubelets did not send them back as they were.
-    match old["metadata"].get("ownerReferences") {
-        Some(owners) => new["metadata"]["ownerReferences"] = owners.clone(),
-        None => {
-            if let Some(meta) = new["metadata"].as_object_mut() {
-                meta.remove("ownerReferences");
-            }
+    for field in ["ownerReferences", "deletionTimestamp"] {
+        let value = old["metadata"].get(field).cloned();
+        if let Some(meta) = new["metadata"].as_object_mut() {
+            meta.remove(field);
+            meta.extend(value.map(|value| (field.to_owned(), value)));
         }
     }
 }

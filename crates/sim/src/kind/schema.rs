@@ -49,24 +49,21 @@ fn known<'a>(properties: Option<&'a Map<String, Value>>, key: &str) -> Option<&'
     properties.and_then(|properties| properties.get(key))
 }
 
-/// Fills in defaults; a null that may not be one gives way to them.
+/// Fills in defaults; a null that may not be one goes, or gives way to them.
 pub(super) fn fill(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(map) => {
             let properties = schema["properties"].as_object();
+            let others = schema.get("additionalProperties");
+            map.retain(|key, value| {
+                let schema = known(properties, key).or(others);
+                !value.is_null() || schema.is_none_or(|schema| schema["nullable"] == true)
+            });
             for (key, schema) in properties.into_iter().flatten() {
-                let Some(default) = schema.get("default") else {
-                    continue;
-                };
-                let nullable = schema["nullable"] == true;
-                if map
-                    .get(key)
-                    .is_none_or(|value| value.is_null() && !nullable)
-                {
-                    map.insert(key.clone(), default.clone());
+                if let Some(default) = schema.get("default") {
+                    map.entry(key).or_insert_with(|| default.clone());
                 }
             }
-            let others = schema.get("additionalProperties");
             for (key, value) in map {
                 if let Some(schema) = known(properties, key).or(others) {
                     fill(value, schema);

@@ -45,18 +45,19 @@ impl State {
         if !problems.is_empty() {
             return Err(Status::invalid(kind.group, kind.kind, &name, &problems));
         }
-        if !["", "0"].contains(&written.as_str().unwrap_or_default()) {
-            return Err(Status::new(
-                500,
-                "",
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         let key = call.key(&name);
+        let versioned = !["", "0"].contains(&written.as_str().unwrap_or_default());
+        if versioned && !call.dry_run() {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::new(500, "", message));
+        }
         if self.store.get(&key).is_some() {
             return Err(Status::already_exists(&key.resource, &name));
         }
         if call.dry_run() {
+            if versioned {
+                object["metadata"]["resourceVersion"] = written;
+            }
             return Ok(Answer::Object(201, object.into()));
         }
         let object = self.store.put(self.now, &key, object, &call.request());
@@ -79,7 +80,6 @@ impl State {
         if let Some(meta) = meta.as_object_mut() {
             for field in [
                 "resourceVersion",
-                "generation",
                 "deletionTimestamp",
                 "deletionGracePeriodSeconds",
                 "selfLink",

@@ -30,7 +30,10 @@ impl Options {
     fn read(call: &Call) -> Result<Self, Status> {
         let empty = json!({});
         let body = call.body.as_ref().unwrap_or(&empty);
-        let parameter = |name: &str| Some(call.parameter(name)).filter(|value| !value.is_empty());
+        let parameter = |name: &str| {
+            let value = Some(call.parameter(name)).filter(|_| call.body.is_none());
+            value.filter(|value| !value.is_empty())
+        };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let grace = match (&body["gracePeriodSeconds"], parameter("gracePeriodSeconds")) {
             (Value::Null, None) => None,
@@ -98,7 +101,10 @@ impl State {
                 _ => {}
             }
         }
-        let items: Vec<Value> = objects.values().map(|object| (**object).clone()).collect();
+        let items: Vec<Value> = objects
+            .values()
+            .map(|object| super::list::item(kind, object))
+            .collect();
         let list = json!({
             "apiVersion": kind.api_version(),
             "kind": format!("{}List", kind.kind),
@@ -131,8 +137,7 @@ impl State {
                 } else {
                     object.into()
                 };
-                let accepted = options.policy.as_deref() == Some("Foreground");
-                return Ok(Answer::Object(if accepted { 202 } else { 200 }, object));
+                return Ok(Answer::Object(200, object));
             }
             Fate::Gone(marked) => marked,
         };

@@ -64,28 +64,25 @@ impl State {
             ));
         }
         let resource = call.resource();
-        let mut objects = self.store.range_at(&resource, &call.namespace, revision);
-        objects.retain(|_, object| selector.matches(object));
+        let objects = self.store.range_at(&resource, &call.namespace, revision);
         let after = token.map(|token| {
             let mut key = call.key(&token.name);
             key.namespace = token.namespace.into();
             key
         });
         let first = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = objects.range((first, Bound::Unbounded)).peekable();
+        let mut rest = objects.range((first, Bound::Unbounded));
         let (mut items, mut end) = (Vec::new(), None);
-        while let Some((key, object)) = rest.next_if(|_| limit == 0 || items.len() < limit) {
-            let mut item = (**object).clone();
-            // Items of typed lists do not repeat what the list says.
-            if kind.schema.is_none()
-                && let Some(item) = item.as_object_mut()
-            {
-                item.remove("apiVersion");
-                item.remove("kind");
+        while limit == 0 || items.len() < limit {
+            let Some((key, object)) = rest.next() else {
+                break;
+            };
+            if selector.matches(object) {
+                items.push(item(kind, object));
             }
-            items.push(item);
             end = Some(key);
         }
+        // What is left may hold nothing that is selected; that is seen on the next page.
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         let left = rest.count();
         if let Some(last) = end.filter(|_| left > 0) {
@@ -123,4 +120,16 @@ impl State {
         }
         Ok((call.parameter("resourceVersionMatch") == "Exact").then_some(asked))
     }
+}
+
+/// An object as a part of a list: of typed lists the items do not repeat what the list says.
+pub(super) fn item(kind: &Kind, object: &Value) -> Value {
+    let mut item = object.clone();
+    if kind.schema.is_none()
+        && let Some(item) = item.as_object_mut()
+    {
+        item.remove("apiVersion");
+        item.remove("kind");
+    }
+    item
 }

@@ -13,7 +13,7 @@ impl State {
         let body = call.body.as_ref();
         let node = body.and_then(|body| body["target"]["name"].as_str());
         let node = node.filter(|node| !node.is_empty());
-        let node = node.ok_or_else(|| Status::bad_request("the binding has no target"))?;
+        let node = node.ok_or_else(|| Status::new(500, "", "target.name: Required value"))?;
         let key = call.key(&call.name);
         let old = self.store.get(&key).cloned();
         let old = old.ok_or_else(|| Status::not_found("pods", &key.name))?;

@@ -15,10 +15,16 @@ impl State {
     pub(super) fn replace(&mut self, call: &Call, kind: &Kind) -> Result<Answer, Status> {
         let body = call.body.as_ref();
         let body = body.ok_or_else(|| Status::bad_request("the request has no body"))?;
-        let object = object_of(call, kind, body)?;
+        let mut object = object_of(call, kind, body)?;
         let key = call.key(&call.name);
         let Some(old) = self.store.get(&key).cloned() else {
             if kind.create_on_update && call.subresource.is_empty() {
+                if let Some(uid) = object["metadata"]["uid"].as_str() {
+                    return Err(wrong_uid(&key.resource, &key.name, uid, &Value::Null));
+                }
+                if let Some(meta) = object["metadata"].as_object_mut() {
+                    meta.remove("resourceVersion");
+                }
                 return self.create_object(call, kind, object);
             }
             return Err(Status::not_found(&key.resource, &key.name));
@@ -27,19 +33,6 @@ impl State {
             && old["metadata"]["uid"] != uid
         {
             return Err(wrong_uid(&key.resource, &key.name, uid, &old));
-        }
-        if object["metadata"]["resourceVersion"].is_null() && !kind.unconditional_update {
-            let cause = crate::status::Cause::invalid(
-                "metadata.resourceVersion",
-                &json!(0),
-                "must be specified for an update",
-            );
-            return Err(Status::invalid(
-                kind.group,
-                kind.plural,
-                &key.name,
-                &[cause],
-            ));
         }
         self.update(call, kind, &old, object)
     }
@@ -77,11 +70,6 @@ impl State {
         }
         crate::kind::normalize_meta(&mut object)?;
         check_place(call, &object, false)?;
-        if let Some(uid) = object["metadata"]["uid"].as_str()
-            && old["metadata"]["uid"] != uid
-        {
-            return Err(wrong_uid(&key.resource, &key.name, uid, &old));
-        }
         self.update(call, kind, &old, object)
     }
 
@@ -95,6 +83,19 @@ impl State {
     ) -> Result<Answer, Status> {
         let key = call.key(&call.name);
         let version = &new["metadata"]["resourceVersion"];
+        if version.is_null() && !kind.unconditional_update {
+            let cause = crate::status::Cause::invalid(
+                "metadata.resourceVersion",
+                &json!(0),
+                "must be specified for an update",
+            );
+            return Err(Status::invalid(
+                kind.group,
+                kind.plural,
+                &key.name,
+                &[cause],
+            ));
+        }
         if !version.is_null() && *version != old["metadata"]["resourceVersion"] {
             return Err(Status::conflict(&key.resource, &key.name, MODIFIED));
         }

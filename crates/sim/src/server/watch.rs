@@ -84,11 +84,8 @@ impl Watch {
     }
 
     fn line(&self, kind: &str, object: &Value) -> Value {
-        let object = if self.call.partial {
-            partial(object)
-        } else {
-            object.clone()
-        };
+        // Each event is of one object, so a list is never asked for.
+        let object = self.call.partial.view(object).unwrap_or_default();
         json!({"type": kind, "object": object})
     }
 
@@ -133,15 +130,12 @@ impl Watch {
     }
 
     fn bookmark(&self) -> Value {
-        let mut object = json!({
+        let object = json!({
             "kind": self.kind.kind,
             "apiVersion": self.kind.api_version(),
             "metadata": {"resourceVersion": self.position.to_string()},
         });
-        if self.call.partial {
-            object = partial(&object);
-        }
-        json!({"type": "BOOKMARK", "object": object})
+        self.line("BOOKMARK", &object)
     }
 
     /// The stream of a client whose connection has `faults`.
@@ -257,20 +251,4 @@ fn write_line(line: &Value) -> String {
         "{{\"type\":{},\"object\":{}}}",
         line["type"], line["object"]
     )
-}
-
-/// An object, a list or a status as a client sees it who asked for metadata only.
-pub(crate) fn partial(object: &Value) -> Value {
-    let meta = "meta.k8s.io/v1";
-    if object["kind"] == "Status" {
-        return object.clone();
-    }
-    if let Some(items) = object["items"].as_array() {
-        return json!({
-            "kind": "PartialObjectMetadataList", "apiVersion": meta,
-            "metadata": object["metadata"],
-            "items": items.iter().map(partial).collect::<Vec<_>>(),
-        });
-    }
-    json!({"kind": "PartialObjectMetadata", "apiVersion": meta, "metadata": object["metadata"]})
 }
