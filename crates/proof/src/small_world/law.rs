@@ -84,7 +84,6 @@ impl Model {
         after: Store,
     ) -> Result<(), Violation> {
         match *request {
-            Request::ConfirmGone { .. } => Ok(()),
             Request::Slice { index, to, .. } => {
                 let old = self.slices.at(before.slices).get(usize::from(index));
                 let old = old.map(|number| self.contents.at(*number));

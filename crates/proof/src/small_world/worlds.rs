@@ -19,8 +19,6 @@ const PLAIN: World = World {
     scheduler: false,
     filled: 0,
     budget: Budget {
-        crashes: 0,
-        stale_restarts: 0,
         late_requests: 0,
         failures: 0,
         deletions: 0,
@@ -28,7 +26,7 @@ const PLAIN: World = World {
         replacements: 0,
         hours: 0,
     },
-    ages_differ: true,
+    lookback: None,
     strict: true,
     same_plan: true,
     planner: super::known::missing_pods_take_their_place,
@@ -41,10 +39,9 @@ const PLAIN: World = World {
 
 /// Two nodes one after the other: two leaders, a crash with a late request, a stale restart.
 pub const TWO_NODES: World = World {
-    name: "2 nodes, parallelism 1, a crash, a stale restart",
+    name: "2 nodes, parallelism 1",
     budget: Budget {
-        crashes: 1,
-        stale_restarts: 1,
+        late_requests: 1,
         ..PLAIN.budget
     },
     ..PLAIN
@@ -52,12 +49,11 @@ pub const TWO_NODES: World = World {
 
 /// Three nodes, two at a time: two leaders, a crash, a stale restart.
 pub const THREE_NODES: World = World {
-    name: "3 nodes, parallelism 2, a crash, a stale restart",
+    name: "3 nodes, parallelism 2",
     nodes: 3,
     parallelism: 2,
     budget: Budget {
-        crashes: 1,
-        stale_restarts: 1,
+        late_requests: 1,
         ..PLAIN.budget
     },
     ..PLAIN
