@@ -49,7 +49,7 @@ impl Model {
     fn is_over(&self, store: Store) -> bool {
         let pods = self.pods.at(store.pods);
         let ended = Verdict::read(store.status).ended();
-        ended && pods.iter().all(|pod| !pod.tracked && !pod.occupies())
+        ended && pods.iter().all(|pod| !pod.tracked && (pod.gone || pod.phase != Phase::Active))
     }
 
     fn apply(&mut self, mut store: Store, mut plan: u32) -> Result<Store, Violation> {

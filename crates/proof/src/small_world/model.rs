@@ -46,7 +46,7 @@ impl Model {
     pub(super) fn new(world: &World) -> Self {
         Self {
             world: *world,
-            names: PodNames::default(),
+            names: PodNames::of(world.nodes),
             contents: Interner::new(),
             slices: Interner::new(),
             pods: Interner::new(),

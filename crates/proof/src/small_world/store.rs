@@ -116,8 +116,10 @@ impl Pod {
         }
     }
 
+    /// It may run, now or later. One that was deleted before it was bound never will.
     pub(super) fn occupies(&self) -> bool {
-        !self.gone && self.phase == Phase::Active
+        let withdrawn = self.deleted.is_some() && !self.bound;
+        !self.gone && self.phase == Phase::Active && !withdrawn
     }
 
     /// Its resourceVersion, which tells all of its content.
