@@ -4,18 +4,18 @@
 //! and kubelets, a user, and two leaders that both believe to lead, always. Neither the gate nor
 //! the lease nor the life of a plan is modelled: safety must not rest on them.
 //!
-//! What a leader sees of each kind (job, slices, pods, nodes) is any revision from the one it saw
-//! last up to the newest; after a stale restart, of each kind any revision there ever was. A plan
-//! in flight may rest for as long as it likes between any two of its requests. So the search
-//! covers every interleaving, but it need not try every moment of looking: what a leader saw is
-//! decided at the two moments when it makes a difference, just before an object changes and just
-//! before it plans.
+//! Each plan is made from any mixture of versions: of each kind (job, slices, pods, nodes) one of
+//! those that there were, whatever the leader saw before. So every plan is one after a stale
+//! restart. A plan may rest for as long as it likes between two of its requests, and be dropped
+//! at any of them. That a plan rests before its first request need not be tried: made later
+//! from the same old versions it is the same plan.
 //!
 //! A state is a handful of numbers: whatever is larger (a slice, the set of pods, the rest of a
 //! plan) is kept once and called by its number. The search is breadth-first, so that the first
 //! violation found has a shortest path.
 
 mod api_server;
+mod digest;
 mod explore;
 mod finish;
 mod intern;
@@ -39,7 +39,6 @@ use jiff::Timestamp;
 
 pub use self::explore::explore;
 pub use self::path::{PathStep, replay};
-pub use self::turn::Turn;
 
 /// What decides: which of the two leaders asks, what it sees, what time it is. The product's
 /// planner does not look at the first; a mutant may.
@@ -62,8 +61,8 @@ pub struct World {
     pub filled: u16,
     /// What may happen, and how often.
     pub budget: Budget,
-    /// After a stale restart each kind may be of another age.
-    pub ages_differ: bool,
+    /// How many earlier versions of each kind a leader may still see; `None`: all there ever were.
+    pub lookback: Option<u8>,
     /// Pods of attempts that were given up before anybody saw them count like others.
     pub strict: bool,
     /// The same view must give the same plan, whoever asks.
@@ -77,10 +76,6 @@ pub struct World {
 /// How often things that need not happen may happen.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Budget {
-    /// A leader stops in the middle of a plan and starts again.
-    pub crashes: u8,
-    /// A leader does, and then sees old states.
-    pub stale_restarts: u8,
     /// A request of a leader that crashed arrives later.
     pub late_requests: u8,
     /// A pod fails by its own doing.

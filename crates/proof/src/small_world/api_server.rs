@@ -14,7 +14,6 @@ impl Model {
     ) -> Result<Store, Violation> {
         let mut after = store;
         match *request {
-            Request::ConfirmGone { .. } => return Ok(store),
             Request::Slice { index, to, .. } => {
                 if self.is_refused(store, request) {
                     return Ok(store);
@@ -77,7 +76,8 @@ impl Model {
                     return found.is_some() != from.is_some();
                 };
                 let (old, new) = (self.contents.at(found), self.contents.at(to));
-                let fenced = old.sealed && (!new.sealed || new.entries.len() > old.entries.len());
+                let fenced = old.sealed
+                    && (!new.sealed || new.entries.len() > old.entries.len());
                 fenced || self.world.server.slice_version && found != from
             }
             Request::Status { from, .. } => {
@@ -115,17 +115,20 @@ impl Model {
         &mut self,
         store: Store,
         mut plan: u32,
-        gone: u32,
     ) -> Result<u32, Violation> {
         while plan != 0 {
             let rest = self.plans.get(plan);
             if rest.requests.is_empty() {
-                plan = if rest.failed && rest.stop {
-                    0
-                } else {
-                    rest.next
-                };
+                plan = if rest.failed && rest.stop { 0 } else { rest.next };
                 continue;
+            }
+            let words =
+                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            let settled = |r: &Request| {
+                !words(r) && !self.is_pointless(store, r) && !self.is_refused(store, r)
+            };
+            if rest.requests.iter().all(settled) {
+                break;
             }
             let mut left = Rest {
                 requests: Vec::new(),
@@ -133,7 +136,6 @@ impl Model {
             };
             for request in &rest.requests {
                 match *request {
-                    Request::ConfirmGone { pod, .. } if gone >> pod & 1 == 1 => {}
                     Request::Status {
                         from,
                         to,
@@ -145,9 +147,6 @@ impl Model {
                     _ if self.is_refused(store, request) => left.failed = true,
                     _ => left.requests.push(*request),
                 }
-            }
-            if left == *rest {
-                break;
             }
             plan = self.plans.number(left);
         }

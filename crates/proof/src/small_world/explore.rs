@@ -1,13 +1,14 @@
 //! Breadth first through all states.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::BuildHasherDefault;
 use std::time::Instant;
 
+use super::digest::{Already, FastSet, digest};
 use super::model::Model;
 use super::path;
 use super::store::{State, Store};
-use super::turn::{Broken, Turn, canonical};
+use super::turn::{Broken, Turn};
 use super::{Finding, Limits, Outcome, Violation, World};
 
 /// Visits every state of `world`, or stops at the first violation or at the limit.
@@ -38,7 +39,7 @@ pub fn explore(world: &World, limits: Limits) -> Outcome {
 struct Search {
     model: Model,
     visited: HashSet<u128, BuildHasherDefault<Already>>,
-    stores: HashSet<Store>,
+    stores: FastSet<Store>,
     /// From which state each was first reached, and by which of that one's turns.
     links: Vec<(u32, u16)>,
     transitions: u64,
@@ -57,7 +58,7 @@ impl Search {
         Self {
             model: Model::new(world),
             visited: HashSet::default(),
-            stores: HashSet::new(),
+            stores: FastSet::default(),
             links: Vec::new(),
             transitions: 0,
             depth: 0,
@@ -83,7 +84,8 @@ impl Search {
                 self.model.turns(&state, &mut turns).map_err(at)?;
                 self.transitions += turns.len() as u64;
                 for (ordinal, (_, next)) in turns.iter().enumerate() {
-                    let next = self.canonical(*next);
+                    let mut next = *next;
+                    self.model.put_in_order(&mut next);
                     if !self.visited.insert(digest(&next)) {
                         continue;
                     }
@@ -100,25 +102,15 @@ impl Search {
         Ok(true)
     }
 
-    fn canonical(&self, state: State) -> State {
-        if self.model.world.same_plan {
-            canonical(state).0
-        } else {
-            state
-        }
-    }
-
     fn check_end(&mut self, state: &State, number: u32) -> Result<(), Place> {
         if !self.stores.insert(state.store) {
             return Ok(());
         }
-        self.model
-            .ends_well(state.store)
-            .map_err(|violation| Place {
-                state: number,
-                turn: None,
-                violation,
-            })
+        self.model.ends_well(state.store).map_err(|violation| Place {
+            state: number,
+            turn: None,
+            violation,
+        })
     }
 
     fn finding(&mut self, place: Place) -> Finding {
@@ -134,85 +126,5 @@ impl Search {
             path: path::read(&mut self.model, &ordinals, place.turn),
             violation: place.violation,
         }
-    }
-}
-
-/// 128 bits of a state.
-fn digest(state: &State) -> u128 {
-    let mut hasher = Mixer::default();
-    state.hash(&mut hasher);
-    u128::from(hasher.one) << 64 | u128::from(hasher.two)
-}
-
-/// Two lanes of multiply and fold. States are made by us, so that nobody looks for collisions.
-#[derive(Default)]
-struct Mixer {
-    one: u64,
-    two: u64,
-}
-
-impl Mixer {
-    fn mix(&mut self, word: u64) {
-        let fold = |a: u64, b: u64| {
-            let product = u128::from(a) * u128::from(b);
-            (product >> 64) as u64 ^ product as u64
-        };
-        self.one = fold(
-            self.one ^ word ^ 0x2d35_8dcc_aa6c_78a5,
-            0x9e37_79b9_7f4a_7c15,
-        ) ^ self.two.rotate_left(23);
-        self.two = fold(
-            self.two ^ word ^ 0x8bb8_4b93_962e_acc9,
-            0xd6e8_feb8_6659_fd93,
-        )
-        .wrapping_add(self.one);
-    }
-}
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.one
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.mix(u64::from(*byte));
-        }
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.mix(word.into());
-    }
-
-    fn write_u16(&mut self, word: u16) {
-        self.mix(word.into());
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.mix(word.into());
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.mix(word as u64);
-    }
-}
-
-/// What is kept is a digest already.
-#[derive(Default)]
-struct Already(u64);
-
-impl Hasher for Already {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, word: u128) {
-        self.0 = word as u64;
     }
 }

@@ -1,20 +1,21 @@
 //! Large values, each kept once and called by a number.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
+
+use super::digest::FastMap;
 
 /// The values, numbered in the order they came; the first is the default and number 0.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
-    numbers: HashMap<Rc<T>, u32>,
+    numbers: FastMap<Rc<T>, u32>,
     values: Vec<Rc<T>>,
 }
 
 impl<T: Default + Eq + Hash> Interner<T> {
     pub(super) fn new() -> Self {
         let mut new = Self {
-            numbers: HashMap::new(),
+            numbers: FastMap::default(),
             values: Vec::new(),
         };
         new.number(T::default());

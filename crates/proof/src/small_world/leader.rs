@@ -209,7 +209,6 @@ fn pod_row(pod: &Pod) -> PodRow {
             due: asked + SignedDuration::from_secs(GRACE),
             grace_seconds: GRACE,
         }),
-        interrupted: pod.interrupted,
         end: ended.then(|| Box::new(end())),
         ..PodRow::default()
     }

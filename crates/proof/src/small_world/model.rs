@@ -1,6 +1,5 @@
 //! The explored world with all that is kept of it once.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use carillon_plan::broadcast_job::{Job, JobMeta};
@@ -8,21 +7,13 @@ use carillon_plan::node;
 use carillon_plan::record::Slice;
 use serde_json::{Value, json};
 
+use super::digest::{FastMap, FastSet};
 use super::intern::Interner;
 use super::leader::Question;
 use super::names::{self, PodNames};
 use super::requests::{Rest, Verdict};
-use super::store::{Content, Nodes, Phase, Pod, State, Store, View};
+use super::store::{Content, Nodes, Past, Pod, State, Store, View};
 use super::{Violation, World};
-
-/// Bits of the kinds of objects that are watched.
-pub(super) mod kind {
-    pub(in super::super) const JOB: u8 = 1;
-    pub(in super::super) const SLICES: u8 = 2;
-    pub(in super::super) const PODS: u8 = 4;
-    pub(in super::super) const NODES: u8 = 8;
-    pub(in super::super) const ALL: u8 = 15;
-}
 
 /// The world, and numbers for what is too large to be kept in each state.
 #[derive(Debug)]
@@ -36,36 +27,39 @@ pub(super) struct Model {
     /// All pods of one moment, by name.
     pub(super) pods: Interner<Vec<Pod>>,
     pub(super) plans: Interner<Rest>,
-    pub(super) planned: HashMap<Question, u32>,
+    pub(super) planned: FastMap<Question, u32>,
     pub(super) blank: Job,
-    pub(super) jobs: HashMap<u8, Rc<Job>>,
-    pub(super) node_rows: HashMap<Nodes, Rc<node::Nodes>>,
-    pub(super) slice_rows: HashMap<u32, Rc<Vec<Slice>>>,
-    /// What a view of pods becomes.
-    seen: HashMap<(u32, u32), u32>,
+    pub(super) jobs: FastMap<u8, Rc<Job>>,
+    pub(super) node_rows: FastMap<Nodes, Rc<node::Nodes>>,
+    pub(super) slice_rows: FastMap<u32, Rc<Vec<Slice>>>,
+    /// Earlier contents of a kind.
+    pub(super) pasts: Interner<Vec<u32>>,
+    /// Pods as a leader sees them: without the memory of those that are gone.
+    visible: FastMap<u32, u32>,
     /// Stores that were judged.
-    pub(super) judged: HashMap<(u32, u32, u8), Option<Violation>>,
+    pub(super) judged: FastMap<(u32, u32, u8), Option<Violation>>,
     /// Stores from which a leader alone comes to the end.
-    pub(super) ends_well: HashSet<(Store, u32, u32)>,
+    pub(super) ends_well: FastSet<Store>,
 }
 
 impl Model {
     pub(super) fn new(world: &World) -> Self {
         Self {
             world: *world,
-            names: PodNames::default(),
+            names: PodNames::of(world.nodes),
             contents: Interner::new(),
             slices: Interner::new(),
             pods: Interner::new(),
             plans: Interner::new(),
-            planned: HashMap::new(),
+            planned: FastMap::default(),
             blank: blank_job(world),
-            jobs: HashMap::new(),
-            node_rows: HashMap::new(),
-            slice_rows: HashMap::new(),
-            seen: HashMap::new(),
-            judged: HashMap::new(),
-            ends_well: HashSet::new(),
+            jobs: FastMap::default(),
+            node_rows: FastMap::default(),
+            slice_rows: FastMap::default(),
+            pasts: Interner::new(),
+            visible: FastMap::default(),
+            judged: FastMap::default(),
+            ends_well: FastSet::default(),
         }
     }
 
@@ -84,56 +78,100 @@ impl Model {
             };
             store.status = begun.number();
         }
-        let view = self.look(View::default(), store, kind::ALL);
-        let mut state = State {
+        State {
             store,
             left: self.world.budget,
             ..State::default()
-        };
-        for leader in &mut state.leaders {
-            leader.view = view;
         }
-        if state.left.stale_restarts > 0 {
-            state.old = view;
-        }
-        state
     }
 
-    /// The view after these kinds were seen as they are.
-    pub(super) fn look(&mut self, mut view: View, store: Store, kinds: u8) -> View {
-        if kinds & kind::JOB != 0 {
-            view.status = store.status;
+    /// What a leader sees that sees everything as it is.
+    pub(super) fn view(&mut self, store: Store) -> View {
+        View {
+            nodes: store.nodes,
+            status: store.status,
+            slices: store.slices,
+            pods: self.visible(store.pods),
         }
-        if kinds & kind::SLICES != 0 {
-            view.slices = store.slices;
-        }
-        if kinds & kind::PODS != 0 {
-            view.pods = self.look_at_pods(view.pods, store.pods);
-        }
-        if kinds & kind::NODES != 0 {
-            view.nodes = store.nodes;
-        }
-        view
     }
 
-    /// A view of pods keeps that it has seen a pod deleted before it ended.
-    fn look_at_pods(&mut self, view: u32, store: u32) -> u32 {
-        if let Some(number) = self.seen.get(&(view, store)) {
+    fn visible(&mut self, pods: u32) -> u32 {
+        if let Some(number) = self.visible.get(&pods) {
             return *number;
         }
-        let earlier = self.pods.get(view);
-        let mut table: Vec<Pod> = self.pods.at(store).clone();
+        let mut table: Vec<Pod> = self.pods.at(pods).clone();
         table.retain(|pod| !pod.gone);
-        for pod in &mut table {
-            let known = earlier
-                .iter()
-                .find(|row| (row.name, row.incarnation) == (pod.name, pod.incarnation));
-            pod.interrupted = pod.deleted.is_some() && pod.phase == Phase::Active
-                || known.is_some_and(|row| row.interrupted);
-        }
         let number = self.pods.number(table);
-        self.seen.insert((view, store), number);
+        self.visible.insert(pods, number);
         number
+    }
+
+    /// Names of the pods that are gone, one bit each.
+    pub(super) fn gone(&self, pods: u32) -> u32 {
+        let gone = self.pods.at(pods).iter().filter(|pod| pod.gone);
+        gone.fold(0, |bits, pod| bits | 1 << pod.name)
+    }
+
+    /// The past after `before` became `after`.
+    pub(super) fn remember(&mut self, past: Past, before: Store, after: Store) -> Past {
+        let (old, new) = (self.view(before), self.view(after));
+        let mut add = |list: u32, old: u32, new: u32| {
+            if old == new {
+                return list;
+            }
+            let mut versions = self.pasts.at(list).clone();
+            match self.world.lookback {
+                None => {
+                    if let Err(at) = versions.binary_search(&old) {
+                        versions.insert(at, old);
+                    }
+                }
+                Some(most) => {
+                    versions.push(old);
+                    let surplus = versions.len().saturating_sub(usize::from(most));
+                    versions.drain(..surplus);
+                }
+            }
+            self.pasts.number(versions)
+        };
+        Past {
+            nodes: add(past.nodes, old.nodes.0.into(), new.nodes.0.into()),
+            status: add(past.status, old.status.into(), new.status.into()),
+            slices: add(past.slices, old.slices, new.slices),
+            pods: add(past.pods, old.pods, new.pods),
+        }
+    }
+
+    /// Every view a leader may have, the newest first.
+    pub(super) fn views(&mut self, state: &State) -> Vec<View> {
+        let newest = self.view(state.store);
+        let with = |list: u32, now: u32| {
+            let mut versions = vec![now];
+            versions.extend(self.pasts.at(list).iter().rev().filter(|old| **old != now));
+            versions
+        };
+        let (nodes, statuses) = (
+            with(state.past.nodes, newest.nodes.0.into()),
+            with(state.past.status, newest.status.into()),
+        );
+        let (slices, pods) = (
+            with(state.past.slices, newest.slices),
+            with(state.past.pods, newest.pods),
+        );
+        let mut views = Vec::new();
+        for nodes in &nodes {
+            for status in &statuses {
+                for slices in &slices {
+                    views.extend(pods.iter().map(|pods| View {
+                        nodes: Nodes(*nodes as u16),
+                        status: *status as u8,
+                        slices: *slices,
+                        pods: *pods,
+                    }));
+                }
+            }
+        }
+        views
     }
 
     /// A pod of the store, or the memory of it.

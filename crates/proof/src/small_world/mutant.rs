@@ -1,1 +1,206 @@
-//! Planners with a mistake in them, to show that the search finds it.
+//! Mistakes, to show that the search would find them: each breaks one rule that the argument for
+//! two leaders rests on.
+
+use std::collections::BTreeSet;
+
+use carillon_api::NodeState;
+use carillon_plan::action::{Action, Plan, Step};
+use carillon_plan::broadcast_job::Snapshot;
+use carillon_plan::{Uid, name};
+use jiff::Timestamp;
+
+use super::known::mended;
+use super::worlds::{CORDON, DELETION, FAIL_FAST, REPLACEMENT, TWO_NODES};
+use super::{Server, World};
+
+/// The mistakes, each in a world that is large enough for it, with the law it breaks first.
+pub const MUTANTS: [(World, &str); 10] = [
+    (
+        World {
+            name: "pod names depend on the leader",
+            planner: names_by_leader,
+            same_plan: false,
+            ..TWO_NODES
+        },
+        "no pod is created that was not reserved",
+    ),
+    (
+        World {
+            name: "slices are written without resourceVersion",
+            server: Server {
+                slice_version: false,
+                ..TWO_NODES.server
+            },
+            ..TWO_NODES
+        },
+        "records are only added, and never change once they are final",
+    ),
+    (
+        World {
+            name: "pods are created before they are reserved",
+            planner: creates_first,
+            ..TWO_NODES
+        },
+        "no pod is created that was not reserved",
+    ),
+    (
+        World {
+            name: "pods are deleted without preconditions",
+            server: Server {
+                delete_preconditions: false,
+                ..CORDON.server
+            },
+            ..CORDON
+        },
+        "a pod that runs is stopped only when its job is failing or its attempt is over",
+    ),
+    (
+        World {
+            name: "pods are released before their outcome is stored",
+            planner: releases_first,
+            ..TWO_NODES
+        },
+        "a pod is let go only after its outcome is stored",
+    ),
+    (
+        World {
+            name: "jobs end without a seal",
+            planner: never_seals,
+            ..REPLACEMENT
+        },
+        "nothing is reserved after the seal or the end",
+    ),
+    (
+        World {
+            name: "leaders take nodes in different orders",
+            planner: orders_by_leader,
+            ..TWO_NODES
+        },
+        "the same view gives the same plan, whoever leads",
+    ),
+    (
+        World {
+            name: "the attempt is no part of the pod's name",
+            planner: first_attempts_only,
+            ..DELETION
+        },
+        "a pod name is used once",
+    ),
+    (
+        World {
+            name: "status is written without resourceVersion",
+            server: Server {
+                status_version: false,
+                ..FAIL_FAST.server
+            },
+            ..FAIL_FAST
+        },
+        "an end is an end",
+    ),
+    (
+        World {
+            name: "a pod that is not in the view is taken to be gone",
+            planner: never_asks,
+            ..TWO_NODES
+        },
+        "at most one pod that has not ended on each node",
+    ),
+];
+
+/// With every write of a slice checked, in which order leaders take nodes is a matter of taste.
+pub const HARMLESS: World = World {
+    name: "leaders take nodes in different orders, which nobody forbids",
+    planner: orders_by_leader,
+    same_plan: false,
+    ..TWO_NODES
+};
+
+fn names_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = mended(leader, snapshot, now);
+    for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
+        if let Action::CreatePod { pod, .. } = action {
+            *pod = format!("{pod}-{leader}").into();
+        }
+    }
+    plan
+}
+
+fn creates_first(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    put_first(mended(leader, snapshot, now), |action| {
+        matches!(action, Action::CreatePod { .. })
+    })
+}
+
+fn releases_first(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    put_first(mended(leader, snapshot, now), |action| {
+        matches!(action, Action::ReleasePod { .. })
+    })
+}
+
+fn put_first(mut plan: Plan, which: fn(&Action) -> bool) -> Plan {
+    let (first, then): (Vec<Step>, Vec<Step>) = plan
+        .steps
+        .into_iter()
+        .partition(|step| step.actions.iter().all(which));
+    plan.steps = first.into_iter().chain(then).collect();
+    plan
+}
+
+fn never_seals(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = mended(leader, snapshot, now);
+    for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
+        if let Action::WriteSlice(write) = action {
+            write.sealed = false;
+        }
+    }
+    plan
+}
+
+/// The second leader starts with the last node.
+fn orders_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut nodes = snapshot.nodes.clone();
+    if leader == 1 {
+        let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+        let known: BTreeSet<&str> = records.map(|record| &*record.node).collect();
+        let last = nodes
+            .keys()
+            .rev()
+            .find(|name| !known.contains(&***name))
+            .cloned();
+        nodes.retain(|name, _| known.contains(&**name) || Some(name) == last.as_ref());
+    }
+    let snapshot = Snapshot {
+        nodes: &nodes,
+        ..*snapshot
+    };
+    mended(leader, &snapshot, now)
+}
+
+fn first_attempts_only(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = mended(leader, snapshot, now);
+    let owner = &snapshot.job.owner;
+    let first = |node: &str| name::pod(&owner.name, owner.uid, node, 1);
+    for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
+        match action {
+            Action::CreatePod { pod, node } => *pod = first(node).into(),
+            Action::WriteSlice(write) => {
+                let new = |state| state == NodeState::Started;
+                for result in write.results.iter_mut().filter(|r| new(r.state)) {
+                    result.pod = first(&result.node);
+                }
+            }
+            _ => {}
+        }
+    }
+    plan
+}
+
+fn never_asks(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+    let gone: BTreeSet<Uid> = records.filter_map(|record| record.pod_uid).collect();
+    let snapshot = Snapshot {
+        gone: &gone,
+        ..*snapshot
+    };
+    mended(leader, &snapshot, now)
+}

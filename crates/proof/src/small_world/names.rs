@@ -73,6 +73,16 @@ pub(super) struct PodNames {
 }
 
 impl PodNames {
+    /// The names of the first attempts on each node come first, in any world of so many nodes.
+    pub(super) fn of(nodes: u8) -> Self {
+        let mut names = Self::default();
+        let owner = owner();
+        for number in 0..nodes {
+            names.number(&carillon_plan::name::pod(&owner.name, owner.uid, &node(number), 1));
+        }
+        names
+    }
+
     pub(super) fn number(&mut self, name: &str) -> u8 {
         if let Some(number) = self.numbers.get(name) {
             return *number;

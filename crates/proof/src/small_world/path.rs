@@ -4,24 +4,19 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Model, kind};
+use super::model::Model;
 use super::requests::{Request, Verdict};
-use super::store::State;
+use super::store::{Nodes, Phase, State, View};
 use super::turn::{Turn, canonical};
 use super::{Violation, World};
 
-/// One step of a path.
+/// One step of a path, in words that tell it from every other that could be taken there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct PathStep {
-    /// What happens, for [`replay`].
-    pub turn: Turn,
-    /// What happens, for people.
-    pub what: String,
-}
+pub struct PathStep(pub String);
 
 impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
+        f.write_str(&self.0)
     }
 }
 
@@ -31,14 +26,18 @@ pub fn replay(world: &World, path: &[PathStep]) -> Result<Option<Violation>, usi
     let mut model = Model::new(world);
     let mut state = model.start();
     let mut turns = Vec::new();
+    let mut exchanged = false;
     for (at, step) in path.iter().enumerate() {
         if let Err(broken) = model.turns(&state, &mut turns)
-            && broken.turn == step.turn
+            && model.tell(&state, broken.turn, exchanged) == step.0
         {
             return Ok(Some(broken.violation));
         }
-        let next = turns.iter().find(|(turn, _)| *turn == step.turn);
+        let next = turns
+            .iter()
+            .find(|(turn, _)| model.tell(&state, *turn, exchanged) == step.0);
         state = next.ok_or(at)?.1;
+        exchanged ^= model.put_in_order(&mut state);
     }
     Ok(model.ends_well(state.store).err())
 }
@@ -49,141 +48,153 @@ pub(super) fn read(model: &mut Model, ordinals: &[u16], last: Option<Turn>) -> V
     let mut exchanged = false;
     let mut path = Vec::new();
     let mut turns = Vec::new();
-    let step = |model: &Model, state: &State, turn: Turn, exchanged: bool| PathStep {
-        what: model.tell(state, turn, exchanged),
-        turn: if exchanged { turn.exchanged() } else { turn },
-    };
     for ordinal in ordinals {
         // Nothing was wrong on the way here when these were taken before.
         let _ = model.turns(&state, &mut turns);
         let Some((turn, next)) = turns.get(usize::from(*ordinal)).copied() else {
             return path;
         };
-        path.push(step(model, &state, turn, exchanged));
+        path.push(PathStep(model.tell(&state, turn, exchanged)));
         state = next;
-        if model.world.same_plan {
-            let swapped;
-            (state, swapped) = canonical(next);
-            exchanged ^= swapped;
-        }
+        exchanged ^= model.put_in_order(&mut state);
     }
-    path.extend(last.map(|turn| step(model, &state, turn, exchanged)));
+    path.extend(last.map(|turn| PathStep(model.tell(&state, turn, exchanged))));
     path
 }
 
 impl Model {
-    fn tell(&self, state: &State, turn: Turn, exchanged: bool) -> String {
+    /// Puts the leaders in order where they are alike. Whether they changed places.
+    pub(super) fn put_in_order(&self, state: &mut State) -> bool {
+        let mut swapped = false;
+        if self.world.same_plan {
+            (*state, swapped) = canonical(*state);
+        }
+        swapped
+    }
+
+    fn tell(&mut self, state: &State, turn: Turn, exchanged: bool) -> String {
+        let newest = self.view(state.store);
         let who = |leader: usize| if (leader == 0) == exchanged { "B" } else { "A" };
         let pod = |number: u8| self.names.name(number);
-        let plan = |leader: usize| self.plans.at(state.leaders[leader].plan);
-        let (text, seen) = match turn {
-            Turn::Plan { leader, look } => {
-                let kinds: Vec<&str> = [
-                    (kind::JOB, "job"),
-                    (kind::SLICES, "slices"),
-                    (kind::PODS, "pods"),
-                    (kind::NODES, "nodes"),
-                ]
-                .into_iter()
-                .filter(|(bit, _)| look & bit != 0)
-                .map(|(_, name)| name)
-                .collect();
-                let looks = if kinds.is_empty() {
-                    "plans from what it saw before".to_owned()
-                } else {
-                    format!("looks at {} and plans", kinds.join(", "))
-                };
-                (format!("{} {looks}", who(leader)), 0)
-            }
-            Turn::Send {
+        match turn {
+            Turn::Act {
                 leader,
+                view,
+                gone,
                 request,
-                seen,
             } => {
-                let request = plan(leader).requests[request];
-                (
-                    format!("{} {}", who(leader), self.tell_request(&request)),
-                    seen,
-                )
+                let sees = self.tell_view(view, newest, gone);
+                format!("{}{sees} {}", who(leader), self.tell_request(&request))
             }
-            Turn::Conflict { leader } => (
-                format!("{}'s write of status meets another", who(leader)),
-                0,
-            ),
-            Turn::Crash { leader, under_way } => {
-                let late = under_way.map(|at| {
-                    let request = self.tell_request(&plan(leader).requests[at]);
-                    format!(", while this is under way: it {request}")
-                });
-                (
-                    format!("{} crashes{}", who(leader), late.unwrap_or_default()),
-                    0,
-                )
+            Turn::Send { leader, request } => {
+                format!("{} goes on and {}", who(leader), self.tell_request(&request))
             }
-            Turn::StaleRestart { leader } => {
-                (format!("{} restarts and sees old states", who(leader)), 0)
+            Turn::Crash { leader } => format!("{} drops its plan", who(leader)),
+            Turn::CrashLate { leader, request } => {
+                let request = self.tell_request(&request);
+                format!("{} crashes; still under way: {request}", who(leader))
             }
-            Turn::Arrive { seen } => {
-                let request = self.plans.at(state.under_way).requests.first();
-                let what = request.map(|request| self.tell_request(request));
-                (
-                    format!(
-                        "what was under way arrives: it {}",
-                        what.unwrap_or_default()
-                    ),
-                    seen,
-                )
+            Turn::Arrive { request } => {
+                format!("what was under way arrives: {}", self.tell_request(&request))
             }
-            Turn::Bind { pod: number, seen } => (format!("{} is bound", pod(number)), seen),
+            Turn::Bind { pod: number } => format!("{} is bound", pod(number)),
             Turn::End {
                 pod: number,
                 success,
-                seen,
             } => {
                 let how = if success { "succeeds" } else { "fails" };
-                (format!("{} {how}", pod(number)), seen)
+                format!("{} {how}", pod(number))
             }
-            Turn::Delete { pod: number, seen } => (format!("a user deletes {}", pod(number)), seen),
-            Turn::Cordon { node, seen } => (format!("a user cordons n{node}"), seen),
-            Turn::Uncordon { node, seen } => (format!("a user uncordons n{node}"), seen),
-            Turn::Replace { node, seen } => {
-                (format!("n{node} is replaced by another of that name"), seen)
-            }
-            Turn::Hour => ("an hour passes".to_owned(), 0),
-        };
-        let lookers: Vec<&str> = (0..2)
-            .filter(|leader| seen >> leader & 1 == 1)
-            .map(who)
-            .chain((seen >> 2 & 1 == 1).then_some("the old view"))
-            .collect();
-        if lookers.is_empty() {
-            text
-        } else {
-            format!("{text} (just before: {} looked)", lookers.join(", "))
+            Turn::Delete { pod: number } => format!("a user deletes {}", pod(number)),
+            Turn::Cordon { node } => format!("a user cordons n{node}"),
+            Turn::Uncordon { node } => format!("a user uncordons n{node}"),
+            Turn::Replace { node } => format!("n{node} is replaced by another of that name"),
+            Turn::Hour => "an hour passes".to_owned(),
         }
+    }
+
+    /// What is old in a view.
+    fn tell_view(&self, view: View, newest: View, gone: u32) -> String {
+        let mut old = Vec::new();
+        if view.status != newest.status {
+            old.push(format!("job {:?}", Verdict::read(view.status)));
+        }
+        if view.slices != newest.slices {
+            let slices: Vec<String> = self
+                .slices
+                .at(view.slices)
+                .iter()
+                .map(|number| self.tell_content(*number))
+                .collect();
+            old.push(format!("slices {}", slices.join(" ")));
+        }
+        if view.pods != newest.pods {
+            let pods: Vec<String> = self
+                .pods
+                .at(view.pods)
+                .iter()
+                .map(|pod| {
+                    let phase = match pod.phase {
+                        Phase::Active if pod.bound => "running",
+                        Phase::Active => "waiting",
+                        Phase::Succeeded => "succeeded",
+                        Phase::Failed => "failed",
+                    };
+                    let deleted = if pod.deleted.is_some() { " deleted" } else { "" };
+                    let free = if pod.tracked { "" } else { " released" };
+                    format!("{} {phase}{deleted}{free}", self.names.name(pod.name))
+                })
+                .collect();
+            old.push(format!("pods [{}]", pods.join(", ")));
+        }
+        if view.nodes != newest.nodes {
+            old.push(format!("nodes [{}]", self.tell_nodes(view.nodes)));
+        }
+        let asked = if gone == 0 {
+            ""
+        } else {
+            ", having asked which pods are gone,"
+        };
+        if old.is_empty() {
+            asked.to_owned()
+        } else {
+            format!(", still seeing {},{asked}", old.join(" and "))
+        }
+    }
+
+    fn tell_nodes(&self, nodes: Nodes) -> String {
+        let rows: Vec<String> = (0..self.world.nodes)
+            .map(|node| {
+                let cordoned = if nodes.cordoned(node) { " cordoned" } else { "" };
+                format!("n{node}.{}{cordoned}", nodes.generation(node))
+            })
+            .collect();
+        rows.join(", ")
+    }
+
+    /// Attempts as node.generation/attempt; a star is a pod not yet seen.
+    fn tell_content(&self, number: u32) -> String {
+        let content = self.contents.at(number);
+        let entries: Vec<String> = content
+            .entries
+            .iter()
+            .map(|entry| {
+                let seen = if entry.pod_uid.is_some() { "" } else { "*" };
+                format!(
+                    "n{}.{}/{} {:?}{seen}",
+                    entry.node, entry.generation, entry.attempt, entry.state
+                )
+            })
+            .collect();
+        let sealed = if content.sealed { " sealed" } else { "" };
+        format!("[{}]{sealed}", entries.join(", "))
     }
 
     fn tell_request(&self, request: &Request) -> String {
         match *request {
-            Request::ConfirmGone { pod, .. } => {
-                format!("asks whether {} is gone", self.names.name(pod))
-            }
             Request::Slice { index, from, to } => {
-                let content = self.contents.at(to);
-                let entries: Vec<String> = content
-                    .entries
-                    .iter()
-                    .map(|entry| {
-                        let seen = if entry.pod_uid.is_some() { "" } else { "*" };
-                        format!(
-                            "n{}.{}/{} {:?}{seen}",
-                            entry.node, entry.generation, entry.attempt, entry.state
-                        )
-                    })
-                    .collect();
                 let verb = if from.is_some() { "writes" } else { "creates" };
-                let sealed = if content.sealed { " sealed" } else { "" };
-                format!("{verb} slice {index}{sealed} [{}]", entries.join(", "))
+                format!("{verb} slice {index} {}", self.tell_content(to))
             }
             Request::Create { pod, node } => {
                 format!("creates {} for n{node}", self.names.name(pod))

@@ -16,10 +16,6 @@ pub(super) const FILLER: &str = "filler-";
 /// One request.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Request {
-    ConfirmGone {
-        pod: u8,
-        incarnation: u8,
-    },
     /// The version a slice is written from is the number of its content.
     Slice {
         index: u8,
@@ -58,9 +54,6 @@ pub(super) struct Rest {
     pub(super) stop: bool,
     /// There was one.
     pub(super) failed: bool,
-    /// A write of nothing but words came before. It may have met another such write, and then
-    /// the plan ended there.
-    pub(super) loose: bool,
     pub(super) next: u32,
 }
 
@@ -110,27 +103,23 @@ impl Model {
     /// The number of a plan made from `view`.
     pub(super) fn store_plan(&mut self, plan: &Plan, view: &View) -> u32 {
         let mut steps: Vec<Rest> = Vec::new();
-        let mut loose = false;
         for step in &plan.steps {
             let requests: Vec<Request> = step
                 .actions
                 .iter()
                 .filter_map(|action| self.read_action(action, view))
                 .collect();
-            let words = |request: &Request| matches!(request, Request::Status { from, to, .. } if from == to);
-            let only_words = requests.iter().all(words);
             steps.push(Rest {
                 requests,
                 stop: step.on_error == OnError::Stop,
                 failed: false,
-                loose,
                 next: 0,
             });
-            loose |= only_words;
         }
         // A plan of nothing but words changes nothing that counts.
         let idle = |step: &Rest| {
-            let words = |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            let words =
+                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
             step.requests.iter().all(words)
         };
         if steps.iter().all(idle) {
@@ -145,10 +134,6 @@ impl Model {
 
     fn read_action(&mut self, action: &Action, view: &View) -> Option<Request> {
         Some(match action {
-            Action::ConfirmGone { pod, uid } => Request::ConfirmGone {
-                pod: self.names.number(pod),
-                incarnation: self.names.read_uid(*uid).map_or(0, |(_, n)| n),
-            },
             Action::WriteSlice(write) => Request::Slice {
                 index: write.index as u8,
                 from: write.rv.map(|rv| rv as u32 - 1),
@@ -174,8 +159,11 @@ impl Model {
                 failed: status.failed as u16,
                 nodes: view.nodes,
             },
-            // The template is accepted and the job has no time to live.
-            Action::CheckTemplate { .. } | Action::DeleteJob => return None,
+            // What the answer may be is decided when a plan is made. The template is accepted, and
+            // the job has no time to live.
+            Action::ConfirmGone { .. } | Action::CheckTemplate { .. } | Action::DeleteJob => {
+                return None;
+            }
         })
     }
 
@@ -202,7 +190,10 @@ impl Model {
                 pod: self.names.number(&record.pod),
                 pod_uid: record.pod_uid.and_then(|uid| self.names.read_uid(uid)),
                 lost: &*record.reason == carillon_api::condition::results::NODE_LOST,
-                finished: record.finished.filter(|_| interrupted).map(names::seconds),
+                finished: record
+                    .finished
+                    .filter(|_| interrupted)
+                    .map(names::seconds),
             });
         }
         self.contents.number(content)

@@ -15,7 +15,7 @@ pub(super) struct Store {
     pub(super) pods: u32,
 }
 
-/// What is known of each kind. A version of an object is its content: no object of this world
+/// What a leader sees of each kind. A version of an object is its content: no object of this world
 /// returns to a content it had before.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct View {
@@ -27,7 +27,7 @@ pub(super) struct View {
 
 /// All nodes, four bits each: three for the generation, one for being cordoned.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) struct Nodes(u16);
+pub(super) struct Nodes(pub(super) u16);
 
 impl Nodes {
     pub(super) fn generation(self, node: u8) -> u8 {
@@ -89,8 +89,6 @@ pub(super) struct Pod {
     pub(super) deleted: Option<u8>,
     /// It ended after it had been deleted.
     pub(super) ended_late: bool,
-    /// Only in views: it was seen deleted before it had ended.
-    pub(super) interrupted: bool,
     /// Only in the store: it is gone, and only its incarnation is remembered.
     pub(super) gone: bool,
 }
@@ -114,13 +112,14 @@ impl Pod {
             tracked: true,
             deleted: None,
             ended_late: false,
-            interrupted: false,
             gone: false,
         }
     }
 
+    /// It may run, now or later. One that was deleted before it was bound never will.
     pub(super) fn occupies(&self) -> bool {
-        !self.gone && self.phase == Phase::Active
+        let withdrawn = self.deleted.is_some() && !self.bound;
+        !self.gone && self.phase == Phase::Active && !withdrawn
     }
 
     /// Its resourceVersion, which tells all of its content.
@@ -180,21 +179,19 @@ impl Pod {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct State {
     pub(super) store: Store,
+    pub(super) past: Past,
     pub(super) left: Budget,
-    pub(super) leaders: [Leader; 2],
-    /// What a leader will see after a stale restart. It moves forward at will, as the view of a
-    /// third leader would that does nothing, and so can be of any age when it is needed.
-    pub(super) old: View,
-    /// A request that is under way though its sender has crashed: a plan of one action.
+    /// What is left to do of the plans of the two leaders; 0 is nothing.
+    pub(super) plans: [u32; 2],
+    /// A request that is under way though its sender has crashed: a plan of one request.
     pub(super) under_way: u32,
 }
 
-/// One of the leaders.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) struct Leader {
-    pub(super) view: View,
-    /// Names of pods that the API server said are gone, one bit each.
-    pub(super) gone: u32,
-    /// What is left of its plan; 0 is nothing.
-    pub(super) plan: u32,
+/// Earlier contents of each kind: numbers of lists.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct Past {
+    pub(super) nodes: u32,
+    pub(super) status: u32,
+    pub(super) slices: u32,
+    pub(super) pods: u32,
 }

@@ -4,6 +4,7 @@ use carillon_plan::Plan;
 use carillon_plan::broadcast_job::{self, Snapshot};
 use jiff::Timestamp;
 
+use super::known::mended;
 use super::{Budget, Server, World};
 
 /// The product's planner, whoever leads.
@@ -19,8 +20,6 @@ const PLAIN: World = World {
     scheduler: false,
     filled: 0,
     budget: Budget {
-        crashes: 0,
-        stale_restarts: 0,
         late_requests: 0,
         failures: 0,
         deletions: 0,
@@ -28,10 +27,10 @@ const PLAIN: World = World {
         replacements: 0,
         hours: 0,
     },
-    ages_differ: true,
+    lookback: None,
     strict: true,
     same_plan: true,
-    planner: super::known::missing_pods_take_their_place,
+    planner: mended,
     server: Server {
         slice_version: true,
         status_version: true,
@@ -39,26 +38,97 @@ const PLAIN: World = World {
     },
 };
 
-/// Two nodes one after the other: two leaders, a crash with a late request, a stale restart.
+/// Two nodes, one after the other; a request may arrive after its sender has crashed.
 pub const TWO_NODES: World = World {
-    name: "2 nodes, parallelism 1, a crash, a stale restart",
+    name: "2 nodes, parallelism 1, a late request",
     budget: Budget {
-        crashes: 1,
-        stale_restarts: 1,
+        late_requests: 1,
         ..PLAIN.budget
     },
     ..PLAIN
 };
 
-/// Three nodes, two at a time: two leaders, a crash, a stale restart.
-pub const THREE_NODES: World = World {
-    name: "3 nodes, parallelism 2, a crash, a stale restart",
-    nodes: 3,
+/// Two nodes at a time, of which one may fail.
+pub const FAILURE: World = World {
+    name: "2 nodes, parallelism 2, a failure",
     parallelism: 2,
     budget: Budget {
-        crashes: 1,
-        stale_restarts: 1,
+        failures: 1,
         ..PLAIN.budget
     },
     ..PLAIN
 };
+
+/// Two nodes at a time, and the first failure ends the job.
+pub const FAIL_FAST: World = World {
+    name: "2 nodes, parallelism 2, a failure, FailFast",
+    fail_fast: true,
+    strict: false,
+    ..FAILURE
+};
+
+/// Reservations run over from the first slice into the second.
+pub const TWO_SLICES: World = World {
+    name: "2 nodes, parallelism 2, one result short of a full slice",
+    parallelism: 2,
+    filled: 249,
+    ..PLAIN
+};
+
+/// A user deletes a pod, running or not; time may pass.
+pub const DELETION: World = World {
+    name: "2 nodes, parallelism 1, a deletion, an hour",
+    strict: false,
+    budget: Budget {
+        deletions: 1,
+        hours: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
+/// A node is cordoned and may be opened again while pods wait for the scheduler.
+pub const CORDON: World = World {
+    name: "2 nodes, parallelism 1, a cordon, pods wait for the scheduler",
+    strict: false,
+    scheduler: true,
+    budget: Budget {
+        cordons: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
+/// A node is replaced by another of the same name.
+pub const REPLACEMENT: World = World {
+    name: "2 nodes, parallelism 1, a replacement",
+    strict: false,
+    budget: Budget {
+        replacements: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
+/// Three nodes, two at a time.
+pub const THREE_NODES: World = World {
+    name: "3 nodes, parallelism 2",
+    nodes: 3,
+    parallelism: 2,
+    ..PLAIN
+};
+
+/// Explored in seconds, unoptimized.
+pub const SMALL: [World; 5] = [TWO_NODES, TWO_SLICES, DELETION, CORDON, REPLACEMENT];
+
+/// All, for an optimized build.
+pub const ALL: [World; 8] = [
+    TWO_NODES,
+    FAILURE,
+    FAIL_FAST,
+    TWO_SLICES,
+    DELETION,
+    CORDON,
+    REPLACEMENT,
+    THREE_NODES,
+];
