@@ -1,6 +1,5 @@
 //! Where one node stands in a job: exactly one place for every node.
 
-use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -93,6 +92,8 @@ pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) 
 
 #[cfg(test)]
 mod tests {
+    use carillon_api::NodeState;
+
     use super::*;
     use crate::view::samples::{at, condition, job, record};
     use serde_json::json;
