@@ -14,6 +14,7 @@ mod interrupt;
 mod layout;
 mod metadata;
 mod test;
+mod transcripts;
 
 #[derive(Parser)]
 #[command(
@@ -38,6 +39,8 @@ enum Command {
     Demo(demo::Args),
     /// Everything a change must pass: formatting, lints, tests
     Test(test::Args),
+    /// Run the commands shown in docs/kubectl-carillon.md and write what they print, or with --check compare
+    Transcripts(transcripts::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Transcripts(args) => transcripts::run(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -276,6 +276,18 @@ NODES   PLACE     REASON                  AMONG THEM                           W
     assert_eq!(planned["items"][0]["served"].as_array().unwrap().len(), 8);
     assert_eq!(planned["items"][0]["problems"], json!([]));
 
+    let mut one = tolerant.clone();
+    one["spec"]["template"]["spec"]["nodeSelector"] =
+        json!({"kubernetes.io/hostname": "node-0006"});
+    let chosen = ask(&bench, &["plan", "-f", "-"], &one.to_string()).ended_with(0);
+    assert!(
+        chosen.stdout.contains("7       not chosen"),
+        "{}",
+        chosen.stdout
+    );
+    one["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "typo"});
+    ask(&bench, &["plan", "-f", "-"], &one.to_string()).ended_with(2);
+
     let stored = bench.kubectl(&["get", "bcj,pods", "-o", "name"]);
     assert_eq!(stored, "", "nothing is stored");
 }
