@@ -132,8 +132,8 @@ impl<'a> Chaos<'a> {
         self.started += 1;
         let options = Options::new(&format!("operator-{}", self.started))
             .arg("--lease-namespace=default")
-            .arg("--lease-duration=8s")
-            .arg("--lease-renew-deadline=6s")
+            .arg("--lease-duration=6s")
+            .arg("--lease-renew-deadline=5s")
             .arg("--lease-retry-period=500ms");
         Operator::launch(self.bench.cluster, &options).unwrap()
     }
