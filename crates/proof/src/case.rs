@@ -10,8 +10,13 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::{Blow, Disturbance};
+use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario};
 use crate::world::{self, End, Outcome, Run};
+
+/// How long a job may take once everything is mended. Its own deadline is an hour, and a back-off
+/// may have grown to ten minutes.
+const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
 
 /// A run that can be repeated.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -113,6 +118,8 @@ impl Case {
         if disturbance.weather.is_some() {
             assumptions.writes_per_pod = 50;
             assumptions.writes_per_job = (1000, 200);
+            assumptions.clock_skew = MOST_SKEW + MOST_SKEW;
+            assumptions.healed = Some((outcome.calm_at, DONE_WITHIN));
         }
         assumptions
     }

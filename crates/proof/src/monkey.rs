@@ -197,7 +197,8 @@ fn full_quota(actor: &Actor, full: bool) {
         if call.resource() != "pods" {
             return Ok(());
         }
-        let why = format!("exceeded quota: {JOB}, requested: pods=1, used: pods=1, limited: pods=1");
+        let why =
+            format!("exceeded quota: {JOB}, requested: pods=1, used: pods=1, limited: pods=1");
         Err(Status::forbidden("pods", &call.name, &why))
     });
 }

@@ -92,7 +92,11 @@ fn some_fail(node: &str, nth: usize) -> Fate {
 fn some_hang(node: &str, nth: usize) -> Fate {
     let hangs = node.ends_with('1') && nth == 0;
     Fate {
-        works: vec![if hangs { Work::Hangs } else { Work::Ends(SECOND, 0) }],
+        works: vec![if hangs {
+            Work::Hangs
+        } else {
+            Work::Ends(SECOND, 0)
+        }],
         obeys: if nth.is_multiple_of(2) { Some(0) } else { None },
         ..Fate::ends(SECOND, 0)
     }
@@ -104,7 +108,10 @@ fn any(node: &str, nth: usize) -> Fate {
         start: SignedDuration::from_millis((salt * 131 % 5000) as i64),
         waits: (salt.is_multiple_of(5)).then_some("ImagePullBackOff"),
         works: vec![
-            Work::Ends(SECOND * (1 + salt as i32 % 7), i32::from(salt.is_multiple_of(3))),
+            Work::Ends(
+                SECOND * (1 + salt as i32 % 7),
+                i32::from(salt.is_multiple_of(3)),
+            ),
             Work::Ends(SECOND, 0),
         ],
         obeys: [Some(0), Some(143), None][salt % 3],

@@ -19,7 +19,7 @@ use carillon_sim::actors::{
     self, Component, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
 use carillon_sim::{Actor, Server};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, Line};
 use crate::disturbance::{Disturbance, Then};
+use crate::monkey::{Machines, Monkey};
 use crate::process::{Process, State};
 use crate::scenario::{self, Ends, NAMESPACE, Scenario, User, View};
 use crate::tap::Tap;
@@ -41,7 +42,9 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 const STOPPED_FOR: Duration = Duration::from_mins(10);
 /// A run without a change for so long is over.
 const QUIET: Duration = Duration::from_secs(90);
-/// A run that takes longer hangs.
+/// A run in which nothing changes for so long hangs. Scripts pause for half an hour at most.
+const HANGS: SignedDuration = SignedDuration::from_mins(45);
+/// A run that takes longer goes round in circles.
 const HORIZON: Duration = Duration::from_hours(4);
 
 /// What is run.
@@ -72,6 +75,8 @@ pub struct Outcome {
     pub panics: u64,
     /// Plans that the interlock refused.
     pub trips: u64,
+    /// When the last fault by chance was over.
+    pub calm_at: Timestamp,
     /// From when on nothing was provoked any more.
     pub over_at: Timestamp,
     /// Why processes ended, in order.
@@ -114,6 +119,7 @@ struct Cluster {
     disturbance: Disturbance,
     metrics: RefCell<Vec<Arc<Metrics>>>,
     exits: RefCell<Vec<String>>,
+    machines: Rc<Machines>,
     /// The scenario has come to its end: a process that was given up stays so.
     over: Cell<bool>,
 }
@@ -139,12 +145,22 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let fates = run.scenario.fates;
     let script = User::new(server.actor("user"), run.scenario.script.clone());
     let script_done = script.done();
-    let components: Vec<Box<dyn Component>> = vec![
+    let machines = Rc::new(Machines::default());
+    let weather = run.disturbance.weather.clone().unwrap_or_default();
+    let calm_at = start + SignedDuration::from_mins(i64::from(weather.minutes));
+    let mut components: Vec<Box<dyn Component>> = vec![
         Box::new(Scheduler::new(&server)),
         Box::new(Kubelets::new(&server, Box::new(fates))),
         Box::new(NodeLifecycle::new(&server)),
         Box::new(script),
     ];
+    if weather.monkey {
+        let (nodes, machines) = (run.scenario.nodes, machines.clone());
+        let actor = server.actor("monkey");
+        components.push(Box::new(Monkey::new(
+            actor, machines, nodes, run.seed, calm_at,
+        )));
+    }
     spawn_local(actors::run(server.clone(), components));
     spawn_local(garbage_collector::run(
         server.clone(),
@@ -160,15 +176,26 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         disturbance: run.disturbance.clone(),
         metrics: RefCell::default(),
         exits: RefCell::default(),
+        machines,
         over: Cell::new(false),
     });
     for index in 0..run.disturbance.processes.max(1) {
         spawn_local(supervise(cluster.clone(), index));
     }
     spawn_local(go_on(cluster.clone()));
+    if weather.minutes > 0 {
+        let line = line.clone();
+        spawn_local(async move {
+            sleep(Duration::from_mins(u64::from(weather.minutes))).await;
+            line.calm();
+        });
+    }
 
     let is_over = || script_done.get() && is_over(&admin, run.scenario.ends);
-    let ended = timeout(HORIZON, until(&server, is_over)).await.is_ok();
+    let hangs = || server.now().duration_since(last_change(&server).1) > HANGS;
+    let stands_still = until(&server, || is_over() || hangs());
+    let _ = timeout(HORIZON, stands_still).await;
+    let ended = is_over();
     cluster.over.set(true);
     line.calm();
     line.continue_stopped();
@@ -197,6 +224,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         ended,
         panics,
         trips,
+        calm_at,
         over_at,
         exits: cluster.exits.take(),
     };
@@ -257,10 +285,12 @@ async fn operate(
     stale: Option<u64>,
 ) {
     let identity = format!("carillon/{index}.{incarnation}");
+    let clock = Clock::simulated(cluster.server.now());
     let Ok(metrics) = Metrics::new() else {
         return process.exit("no metrics");
     };
     cluster.metrics.borrow_mut().push(metrics.clone());
+    cluster.machines.put(index, &process, &clock);
     let connection = Connection::new(cluster.line.clone(), process.clone(), stale);
     let transport = || {
         let client = cluster
@@ -268,7 +298,6 @@ async fn operate(
             .client_with(USER, &identity, connection.clone());
         Transport::new(Tap::new(client, connection.clone()), metrics.clone())
     };
-    let clock = Clock::simulated(cluster.server.now());
     let leadership = match &cluster.config.lease {
         Some(lease) if !cluster.disturbance.without_lease => {
             let settings = lease::Settings::new(lease, "carillon");
@@ -314,24 +343,25 @@ async fn until(server: &Server, holds: impl Fn() -> bool) {
 
 /// Waits until nothing but leases has changed for a while; since when.
 async fn settle(server: &Server) -> Timestamp {
-    let last = || {
-        server.with_history(|history| {
-            let lease = |resource: &str| resource.starts_with("leases.");
-            let steps = history.steps.iter().rev();
-            steps
-                .map(|step| (&*step.key.resource, step.rev, step.at))
-                .find(|(resource, ..)| !lease(resource))
-                .map_or((0, server.now()), |(_, rev, at)| (rev, at))
-        })
-    };
     for _ in 0..100 {
-        let (rev, _) = last();
+        let (rev, _) = last_change(server);
         sleep(QUIET).await;
-        if last().0 == rev {
+        if last_change(server).0 == rev {
             break;
         }
     }
-    last().1
+    last_change(server).1
+}
+
+/// Revision and time of the last change, leases apart.
+fn last_change(server: &Server) -> (u64, Timestamp) {
+    server.with_history(|history| {
+        let lease = |resource: &str| resource.starts_with("leases.");
+        let mut steps = history.steps.iter().rev();
+        steps
+            .find(|step| !lease(&step.key.resource))
+            .map_or((0, server.now()), |step| (step.rev, step.at))
+    })
 }
 
 fn is_over(admin: &Actor, ends: Ends) -> bool {
