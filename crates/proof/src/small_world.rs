@@ -47,6 +47,10 @@ pub type Planner = fn(usize, &Snapshot<'_>, Timestamp) -> Plan;
 
 /// A world to explore.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties of one world"
+)]
 pub struct World {
     /// For people.
     pub name: &'static str,

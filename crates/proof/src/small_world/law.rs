@@ -5,7 +5,7 @@ use carillon_api::NodeState;
 use super::Violation;
 use super::model::Model;
 use super::requests::{Request, Verdict};
-use super::store::{Content, Entry, Nodes, Pod, Store};
+use super::store::{Content, Entry, Nodes, Phase, Pod, Store};
 
 fn broken(law: &'static str, detail: String) -> Result<(), Violation> {
     Err(Violation { law, detail })
@@ -230,7 +230,8 @@ impl Model {
         Ok(())
     }
 
-    /// Unless the job fails, it is sealed when each node it is to serve has an outcome.
+    /// Unless the job fails, it is sealed when each node it is to serve has an outcome: in a record,
+    /// or, since earlier slices are written side by side with the seal, in a pod that is held.
     fn judge_seal(&self, after: Store, nodes: Nodes) -> Result<(), Violation> {
         let failed = |entry: &Entry| entry.state == NodeState::Failed;
         if self.world.fail_fast && self.entries(after.slices).any(failed) {
@@ -238,9 +239,13 @@ impl Model {
         }
         for node in (0..self.world.nodes).filter(|node| !nodes.cordoned(*node)) {
             let identity = (node, nodes.generation(node));
-            let served = self
-                .entries(after.slices)
-                .any(|entry| (entry.node, entry.generation) == identity && has_outcome(entry));
+            let ended = |entry: &Entry| {
+                let pod = self.pod(after.pods, entry.pod);
+                !entry.is_final() && pod.is_some_and(|p| p.tracked && p.phase != Phase::Active)
+            };
+            let served = self.entries(after.slices).any(|entry| {
+                (entry.node, entry.generation) == identity && (has_outcome(entry) || ended(entry))
+            });
             if !served {
                 return broken(
                     "a job is sealed when each node it is to serve has an outcome",

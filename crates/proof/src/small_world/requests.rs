@@ -59,6 +59,10 @@ pub(super) struct Rest {
 
 /// The parts of a status that decide anything.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent conditions of one object"
+)]
 pub(super) struct Verdict {
     pub(super) started: bool,
     pub(super) failing: bool,

@@ -8,7 +8,9 @@ const LIMITS: Limits = Limits { states: 2_000_000 };
 fn tell(world: &World, outcome: &Outcome) -> String {
     let mut text = format!("{}: {outcome}\n", world.name);
     for step in outcome.violation.iter().flat_map(|finding| &finding.path) {
-        text += &format!("  {step}\n");
+        text.push_str("  ");
+        text.push_str(&step.0);
+        text.push('\n');
     }
     text
 }

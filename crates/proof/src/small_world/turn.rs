@@ -4,7 +4,7 @@ use super::Violation;
 use super::digest::FastSet;
 use super::model::Model;
 use super::requests::{Request, Rest};
-use super::store::{Phase, Pod, State, Store, View};
+use super::store::{Entry, Phase, Pod, State, Store, View};
 
 /// One thing that happens. Leaders, nodes and pod names are numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -199,7 +199,7 @@ impl Model {
         let there = self.pod(next.store.pods, pod).is_some_and(|pod| !pod.gone);
         let over = self
             .entry(next.store.slices, pod)
-            .is_some_and(|entry| entry.is_final());
+            .is_some_and(Entry::is_final);
         if self.world.strict || there || !over {
             return true;
         }
