@@ -84,7 +84,7 @@ pub const MUTANTS: [(World, &str); 10] = [
             planner: first_attempts_only,
             ..DELETION
         },
-        "a pod name is used once",
+        "a pod is let go only after its outcome is stored",
     ),
     (
         World {
@@ -103,7 +103,7 @@ pub const MUTANTS: [(World, &str); 10] = [
             planner: never_asks,
             ..TWO_NODES
         },
-        "at most one pod that has not ended on each node",
+        "pods and reservations are never more than parallelism",
     ),
 ];
 
