@@ -63,9 +63,10 @@ fn weather(rng: &mut Rng) -> Weather {
 }
 
 fn spec(rng: &mut Rng) -> Value {
+    let on_failure = ["FailFast", "Continue", "Pause"][rng.usize(0..3)];
     let mut spec = json!({
         "parallelism": rng.u32(1..=3),
-        "failurePolicy": {"type": ["FailFast", "Continue", "Pause"][rng.usize(0..3)]},
+        "failurePolicy": {"type": on_failure},
     });
     match rng.u32(0..6) {
         0 => spec["parallelism"] = json!("50%"),
