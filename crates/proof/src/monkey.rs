@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::process::Process;
-use crate::scenario::{JOB, View, ready_node};
+use crate::scenario::{JOB, View};
 
 /// Clocks are wrong by so much at most.
 pub const MOST_SKEW: SignedDuration = SignedDuration::from_mins(5);

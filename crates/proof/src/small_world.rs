@@ -19,7 +19,6 @@ mod digest;
 mod explore;
 mod finish;
 mod intern;
-pub mod known;
 mod law;
 mod leader;
 mod model;

@@ -1,4 +1,3 @@
-use super::known::KNOWN;
 use super::mutant::{HARMLESS, MUTANTS};
 use super::worlds::{FAIL_FAST, SMALL, TWO_NODES};
 use super::{Limits, Outcome, PathStep, World, explore, replay};
@@ -56,22 +55,8 @@ fn a_creation_that_arrives_after_its_reservation_was_given_up_is_a_weakness_that
 }
 
 #[test]
-fn what_the_planner_is_known_to_do_wrong_is_found() {
-    for (world, law) in KNOWN {
-        let outcome = explore(&world, LIMITS);
-        let found = outcome.violation.as_ref().map(|f| f.violation.law);
-        assert_eq!(
-            found,
-            Some(law),
-            "was it repaired? Then delete the entry and its mend. {}",
-            tell(&world, &outcome)
-        );
-    }
-}
-
-#[test]
-fn a_path_leads_to_its_violation_again_and_the_mended_planner_leaves_it() {
-    let (world, law) = KNOWN[0];
+fn a_path_leads_to_its_violation_again_and_the_planner_without_the_mistake_leaves_it() {
+    let (world, law) = MUTANTS[0];
     let finding = explore(&world, LIMITS).violation.unwrap();
     let file = serde_json::to_string(&finding.path).unwrap();
     let path: Vec<PathStep> = serde_json::from_str(&file).unwrap();

@@ -4,7 +4,6 @@ use carillon_plan::Plan;
 use carillon_plan::broadcast_job::{self, Snapshot};
 use jiff::Timestamp;
 
-use super::known::mended;
 use super::{Budget, Server, World};
 
 /// The product's planner, whoever leads.
@@ -31,7 +30,7 @@ const PLAIN: World = World {
     lookback: None,
     strict: true,
     same_plan: true,
-    planner: mended,
+    planner: product,
     server: Server {
         slice_version: true,
         status_version: true,
