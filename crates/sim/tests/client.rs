@@ -295,7 +295,7 @@ async fn watch(fate: EventFate) -> (Vec<String>, Duration) {
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap(),
-            Err(error) => text += &format!("\n{error}\n"),
+            Err(error) => text.extend(["\n", &error.to_string(), "\n"]),
         }
         arrived = begin.elapsed();
     }
