@@ -114,7 +114,7 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
     }
     if !matches!(one.place, Place::Succeeded | Place::Running) {
         for finding in one.checks.iter().flat_map(|check| &check.findings) {
-            print_finding(finding, screen)?;
+            print_finding(finding, "spec.template.spec of a new job", screen)?;
         }
     }
     if one.attempts.is_empty() {
@@ -143,14 +143,14 @@ fn checks(checks: &[CheckResult]) -> Table {
     table
 }
 
-/// What decides, and what to write to change it.
-pub(crate) fn print_finding(finding: &Finding, screen: &mut Screen) -> Result<()> {
+/// What decides, and what to write to change it: on the node, or in the `template`.
+pub(crate) fn print_finding(finding: &Finding, template: &str, screen: &mut Screen) -> Result<()> {
     screen.line(&format!("\n{}: {}", finding.reason, finding.text))?;
     for (number, remedy) in finding.remedies.iter().enumerate() {
         let or = if number == 0 { "" } else { "or " };
         let place = match remedy.on {
-            On::Node => "",
-            On::Template => ", in spec.template.spec of a new job",
+            On::Node => String::new(),
+            On::Template => format!(", in {template}"),
         };
         let colon = if remedy.write.is_empty() { "" } else { ":" };
         screen.line(&format!("  {or}{}{place}{colon}", remedy.what))?;

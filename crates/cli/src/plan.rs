@@ -267,7 +267,7 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
     }
     screen.table(&table, headers)?;
     for refused in preview.refused.iter().filter(|refused| refused.asked_for) {
-        print_finding(&refused.finding, screen)?;
+        print_finding(&refused.finding, "spec.template.spec", screen)?;
     }
     for problem in &preview.problems {
         let word = screen.paint(Tone::Bad, "error:");

@@ -29,6 +29,19 @@ impl Reply {
     }
 }
 
+impl Reply {
+    fn gist(&self) -> String {
+        let body = match &self.body {
+            Value::String(text) => text
+                .lines()
+                .map(|line| &line[..20.min(line.len())])
+                .collect(),
+            body => format!("{} {} {}", body["kind"], body["reason"], body["type"]),
+        };
+        format!("{} {body}", self.code)
+    }
+}
+
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut body = self.body.clone();
@@ -59,6 +72,14 @@ impl Sides {
             real,
             simulated: self.simulated.send(simulated).await,
         }
+    }
+
+    /// Code, and of what was answered kind, reason or types of events.
+    pub(super) async fn get(&self, path: &str) -> (String, String) {
+        let get = || Request::get(path).body(Vec::new()).unwrap();
+        let real = self.real.send(get()).await;
+        let simulated = self.simulated.send(get()).await;
+        (real.gist(), simulated.gist())
     }
 
     /// The revisions from which a watch tells all that is to come.
