@@ -287,9 +287,13 @@ impl<'a> Chaos<'a> {
             self.bench.name
         );
         let mut running = self.api.list(&pods);
+        let away = self.away.iter().map(|(_, node)| &node["metadata"]["name"]);
+        let away: Vec<&Value> = away.collect();
         running.retain(|pod| {
-            let node = |name: &String| pod["spec"]["nodeName"] == *name.as_str();
-            !self.stopped.iter().chain(&self.not_ready).any(node)
+            let node = &pod["spec"]["nodeName"];
+            let touched = self.stopped.iter().chain(&self.not_ready);
+            // A pod outlives its node for a while.
+            !touched.into_iter().any(|name| *node == *name.as_str()) && !away.contains(&node)
         });
         let picked = self.rng.usize(..running.len().max(1));
         running.into_iter().nth(picked)
