@@ -1,7 +1,7 @@
 //! `explain`: why a node is served or not, and where all nodes stand.
 
 use anyhow::Result;
-use carillon_plan::view::explain::{self, Group, JobExplanation, NodeExplanation};
+use carillon_plan::view::explain::{self, JobExplanation, NodeExplanation};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::node_checks::{CheckResult, Finding, On};
 use carillon_plan::view::outcomes::SAMPLE;
@@ -85,17 +85,18 @@ fn print_job(
             Cell::new(format!("{:?}", group.place), tone(group.place)),
             Cell::from(&group.reason),
             sample(&group.nodes, shown).into(),
-            example(group).into(),
+            example(&group.example, &group.nodes).into(),
         ]);
     }
     screen.table(&table, headers)?;
     screen.line(&format!("{:<7} in all", all.nodes))
 }
 
-fn example(group: &Group) -> String {
-    match (group.example.as_str(), group.nodes.first()) {
-        ("", _) | (_, None) => String::new(),
-        (example, Some(node)) => format!("{node}: {example}"),
+/// What decides, for the first of some nodes.
+pub(crate) fn example(text: &str, nodes: &[String]) -> String {
+    match nodes.first() {
+        Some(node) if !text.is_empty() => format!("{node}: {text}"),
+        _ => String::new(),
     }
 }
 

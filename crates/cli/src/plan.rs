@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Format, Output};
 use crate::client::{Api, code, name_of};
-use crate::explain::print_finding;
+use crate::explain::{example, print_finding};
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
 use crate::{DONE, NOT_ALL, problem};
 
@@ -242,7 +242,7 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
     } else {
         outcomes::SAMPLE
     };
-    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "WHAT DECIDES"]);
+    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
     if !preview.served.is_empty() {
         table.row([
             preview.served.len().to_string().into(),
@@ -262,7 +262,7 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
             },
             Cell::from(refused.finding.reason),
             sample(&refused.nodes, shown).into(),
-            Cell::from(&refused.finding.text),
+            example(&refused.finding.text, &refused.nodes).into(),
         ]);
     }
     screen.table(&table, headers)?;

@@ -47,7 +47,7 @@ impl Preview {
 pub struct RefusedNodes {
     /// False: the job itself chooses other nodes, by labels or affinity.
     pub asked_for: bool,
-    /// The cause, and what would change it for the first of them.
+    /// The cause, in the words that hold for the first of them, and what would change it there.
     #[serde(flatten)]
     pub finding: Finding,
     /// How many nodes.
@@ -62,14 +62,15 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
     let job = &stored.job;
     let mut served = Vec::new();
     let mut refused: BTreeMap<(&'static str, String), RefusedNodes> = BTreeMap::new();
-    let mut refuse = |finding: Finding, asked_for: bool, name: &str| {
-        let key = (finding.reason, finding.text.clone());
-        let entry = refused.entry(key).or_insert_with(|| RefusedNodes {
-            asked_for,
-            finding,
-            count: 0,
-            nodes: Vec::new(),
-        });
+    let mut refuse = |cause: String, finding: Finding, asked_for: bool, name: &str| {
+        let entry = refused
+            .entry((finding.reason, cause))
+            .or_insert_with(|| RefusedNodes {
+                asked_for,
+                finding,
+                count: 0,
+                nodes: Vec::new(),
+            });
         entry.count += 1;
         entry.nodes.push(name.to_owned());
     };
@@ -88,7 +89,7 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         );
         let checks = check_all(&job.placement, name, row).into_iter();
         if let Some(finding) = checks.flat_map(|check| check.findings).next() {
-            refuse(finding, chosen, name);
+            refuse(cause(&refusal), finding, chosen, name);
         }
     }
     let unknown = job.placement.only.iter().flatten();
@@ -98,7 +99,7 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
             text: "spec.nodeNames has it, and no node is called so".to_owned(),
             remedies: Vec::new(),
         };
-        refuse(finding, true, name);
+        refuse(String::new(), finding, true, name);
     }
     let mut refused: Vec<RefusedNodes> = refused.into_values().collect();
     refused.sort_by_key(|entry| std::cmp::Reverse(entry.count));
@@ -112,6 +113,17 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         served,
         refused,
         problems: job.problems.clone(),
+    }
+}
+
+/// What tells causes of one reason apart: nothing that may differ from node to node, such as the
+/// value of a label, or there would be a cause for each node.
+fn cause(refusal: &Refusal<'_>) -> String {
+    match refusal {
+        Refusal::Taint(taint) => format!("{}:{}", taint.key, taint.effect.as_str()),
+        Refusal::NodeSelector { key, .. } => (*key).to_owned(),
+        Refusal::Resource { resource, .. } => (*resource).to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -174,7 +186,7 @@ mod tests {
     #[test]
     fn a_node_that_the_job_does_not_choose_is_no_trouble_unless_none_is_left() {
         let mut nodes = cluster();
-        for (name, pool) in [("n0", "cpu"), ("n1", "cpu"), ("n8", "gpu")] {
+        for (name, pool) in [("n0", "cpu"), ("n1", "cpu"), ("n2", "arm"), ("n8", "gpu")] {
             let row = nodes.get_mut(name).unwrap();
             row.labels = [("pool".into(), pool.into())].into();
         }
@@ -185,11 +197,13 @@ mod tests {
                 "nodeSelector": {"pool": pool},
             }}});
             let found = preview(&job(&spec, &json!({})), &nodes);
-            (found.served.len(), found.all_placed())
+            // Whatever other pools there are, one cause.
+            let others: Vec<bool> = found.refused.iter().map(|entry| entry.asked_for).collect();
+            (found.served.len(), others, found.all_placed())
         };
-        assert_eq!(placed("cpu"), (2, true));
-        assert_eq!(placed("gpu"), (0, false), "tainted");
-        assert_eq!(placed("typo"), (0, false));
+        assert_eq!(placed("cpu"), (2, vec![false], true));
+        assert_eq!(placed("gpu"), (0, vec![false, true], false), "tainted");
+        assert_eq!(placed("typo"), (0, vec![false], false));
     }
 
     #[test]

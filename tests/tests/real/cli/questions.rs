@@ -257,10 +257,10 @@ fn plan_says_where_a_job_would_run_before_it_is_applied() {
     let golden = "\
 fix in namespace cli-plan: 6 of 8 nodes would be served, 4 at a time, 2 rounds
 
-NODES   PLACE     REASON                  AMONG THEM                           WHAT DECIDES
+NODES   PLACE     REASON                  AMONG THEM                           FOR EXAMPLE
 6       served                            node-0000, node-0001, node-0002, …
-1       refused   NodeTaintNotTolerated   node-0006                            taint example.com/pool=gpu:NoSchedule
-1       refused   NodeUnschedulable       node-0007                            the node is cordoned
+1       refused   NodeTaintNotTolerated   node-0006                            node-0006: taint example.com/pool=gpu:NoSchedule
+1       refused   NodeUnschedulable       node-0007                            node-0007: the node is cordoned
 ";
     assert!(some.stdout.starts_with(golden), "{}", some.stdout);
 
