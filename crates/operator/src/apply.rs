@@ -335,19 +335,24 @@ pub async fn found(
     }
 }
 
-/// A delete or release whose object is gone or has changed has nothing left to do.
+/// A delete or release whose object is gone, has changed or is another one has nothing left to do.
 pub fn settled<T>(result: Result<T, SendError>) -> Result<Option<T>, SendError> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error)
-            if error
-                .refused()
-                .is_some_and(|s| s.code == 404 || s.code == 409) =>
-        {
-            Ok(None)
-        }
+        Err(error) if error.refused().is_some_and(is_not_the_one) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// A patch that names another uid is answered as one that would change it, with 422.
+fn is_not_the_one(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let names_another = || {
+        causes
+            .into_iter()
+            .any(|cause| cause.field == "metadata.uid")
+    };
+    matches!(status.code, 404 | 409) || status.code == 422 && names_another()
 }
 
 /// The API has no code of its own for a full quota; its admission plugin says it in words.
@@ -407,6 +412,15 @@ mod tests {
         for code in [404, 409] {
             assert!(settled::<()>(Err(refused(code, ""))).unwrap().is_none());
         }
-        assert!(settled::<()>(Err(refused(403, ""))).is_err());
+        let another = serde_json::json!({
+            "code": 422, "reason": "Invalid",
+            "details": {"causes": [{"field": "metadata.uid", "reason": "FieldValueInvalid"}]},
+        });
+        let another: kube::core::Status = serde_json::from_value(another).unwrap();
+        let another = SendError::Refused(Box::new(another));
+        assert!(settled::<()>(Err(another)).unwrap().is_none());
+        for code in [403, 422] {
+            assert!(settled::<()>(Err(refused(code, ""))).is_err());
+        }
     }
 }

@@ -34,5 +34,5 @@ mod world;
 
 pub use history::{History, Key, Request, Step};
 pub use invariant::{Invariant, check, check_all};
-pub use judge::{Assumptions, Checked, Predicate, Report, Verdict, Violation};
+pub use judge::{Assumptions, Checked, Predicate, Report, StepPredicate, Verdict, Violation};
 pub use world::State;

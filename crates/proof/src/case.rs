@@ -18,6 +18,9 @@ use crate::world::{self, End, Outcome, Run};
 /// may have grown to ten minutes.
 const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
 
+/// How long a request may be on its way before it counts as late: a new leader may have gone on.
+const IN_FLIGHT: SignedDuration = SignedDuration::from_secs(5);
+
 /// A run that can be repeated.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -104,6 +107,14 @@ impl Case {
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };
+        let stopped = outcome.stopped.clone();
+        assumptions.late = Arc::new(move |step| {
+            let by = step.by.as_deref();
+            let mut of = stopped
+                .iter()
+                .filter(|(agent, _)| by.is_some_and(|by| by.agent == *agent));
+            of.any(|(_, since)| step.at > *since + IN_FLIGHT)
+        });
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
         if stops || stale || disturbance.without_lease || disturbance.weather.is_some() {

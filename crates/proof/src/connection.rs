@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_sim::faults::{Connect, Event, EventFate, Fate, Faults, Leg};
-use carillon_sim::{Call, Gate};
+use carillon_sim::{Call, Clock, Gate};
 use http::Method;
+use jiff::Timestamp;
 
 use crate::disturbance::{Blow, Disturbance, Point};
 use crate::process::{Process, State};
@@ -20,17 +21,22 @@ pub struct Line {
     disturbance: Disturbance,
     /// Requests that are held because their process was stopped.
     held: Mutex<Vec<(Process, Gate)>>,
+    /// Agents of processes that were stopped with a request on its way, and since when.
+    stopped: Mutex<Vec<(String, Timestamp)>>,
+    clock: Clock,
     storm: Mutex<Storm>,
 }
 
 impl Line {
     /// A line that suffers from `disturbance`; its latencies follow from `seed`.
-    pub fn new(disturbance: Disturbance, seed: u64) -> Arc<Self> {
+    pub fn new(disturbance: Disturbance, seed: u64, clock: Clock) -> Arc<Self> {
         let storm = Mutex::new(Storm::new(seed, disturbance.weather.clone()));
         Arc::new(Self {
             writes: AtomicUsize::new(0),
             disturbance,
             held: Mutex::default(),
+            stopped: Mutex::default(),
+            clock,
             storm,
         })
     }
@@ -52,6 +58,11 @@ impl Line {
             gate.open();
             process.cont();
         }
+    }
+
+    /// Agents of processes that were stopped with a request on its way, and since when.
+    pub fn stopped(&self) -> Vec<(String, Timestamp)> {
+        lock(&self.stopped).clone()
     }
 
     /// Whether a process is stopped.
@@ -105,7 +116,9 @@ impl Connection {
         }
     }
 
-    fn stop_here(&self) -> Fate {
+    fn stop_here(&self, call: &Call) -> Fate {
+        let since = (call.agent.clone(), self.line.clock.now());
+        lock(&self.line.stopped).push(since);
         let gate = Gate::new();
         let held = (self.process.clone(), gate.clone());
         lock(&self.line.held).push(held);
@@ -127,7 +140,7 @@ impl Connection {
                 *lock(&self.last) = Some((call.method.clone(), call.uri.clone()));
                 Fate::pass()
             }
-            Blow::Stop => self.stop_here(),
+            Blow::Stop => self.stop_here(call),
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct Outcome {
     pub over_at: Timestamp,
     /// Why processes ended, in order.
     pub exits: Vec<String>,
+    /// Agents of processes that were stopped with a request on its way, and since when.
+    pub stopped: Vec<(String, Timestamp)>,
 }
 
 /// The end of a run, as far as it must not depend on what went wrong.
@@ -167,7 +169,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         Duration::from_millis(20),
     ));
 
-    let line = Line::new(run.disturbance.clone(), run.seed);
+    let line = Line::new(run.disturbance.clone(), run.seed, server.clock());
     let cluster = Rc::new(Cluster {
         server: server.clone(),
         line: line.clone(),
@@ -227,6 +229,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         calm_at,
         over_at,
         exits: cluster.exits.take(),
+        stopped: line.stopped(),
     };
     Ok(outcome)
 }
