@@ -136,9 +136,11 @@ impl Real {
     pub(super) async fn connect(kubeconfig: &Path) -> Self {
         let file = Kubeconfig::read_from(kubeconfig).unwrap();
         let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(file, &options)
+        let mut config = kube::Config::from_custom_kubeconfig(file, &options)
             .await
             .unwrap();
+        // A refusal is what is looked for, not something to try again.
+        config.default_retry = false;
         Self(kube::Client::try_from(config).unwrap())
     }
 
