@@ -10,4 +10,6 @@ pub mod scenario;
 pub mod small_world;
 pub mod storm;
 pub mod tap;
+pub mod wire;
 pub mod world;
+pub mod zoo;
