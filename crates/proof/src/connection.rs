@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_sim::faults::{Connect, Event, EventFate, Fate, Faults, Leg};
-use carillon_sim::{Call, Clock, Gate};
+use carillon_sim::{Call, Clock, Gate, Status};
 use http::Method;
 use jiff::Timestamp;
 
 use crate::disturbance::{Blow, Disturbance, Point};
 use crate::process::{Process, State};
 use crate::storm::Storm;
+use crate::wire::Wire;
 
 /// What all connections of one run share.
 #[derive(Debug)]
@@ -84,6 +85,8 @@ pub struct Connection {
     stale: Mutex<Stale>,
     /// The request after whose reply the process is killed.
     last: Mutex<Option<(Method, String)>>,
+    /// What the process makes of its watches.
+    wire: Wire,
 }
 
 /// Lists that are answered as of an earlier revision, once for each resource.
@@ -97,7 +100,7 @@ pub struct Stale {
 
 impl Connection {
     /// A connection of `process`, whose first lists show the state at `revision`, if given.
-    pub fn new(line: Arc<Line>, process: Process, revision: Option<u64>) -> Arc<Self> {
+    pub fn new(line: Arc<Line>, process: Process, revision: Option<u64>, wire: Wire) -> Arc<Self> {
         Arc::new(Self {
             line,
             process,
@@ -106,6 +109,7 @@ impl Connection {
                 listed: Vec::new(),
             }),
             last: Mutex::default(),
+            wire,
         })
     }
 
@@ -141,6 +145,7 @@ impl Connection {
                 Fate::pass()
             }
             Blow::Stop => self.stop_here(call),
+            Blow::Refuse => Fate::refuse(Status::internal("out of order")),
         }
     }
 }
@@ -188,6 +193,13 @@ impl Faults for Connection {
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
+        if self
+            .wire
+            .overlooks
+            .is_some_and(|overlooks| overlooks(event))
+        {
+            return EventFate::Drop;
+        }
         self.line.storm().event(call, event)
     }
 }

@@ -12,4 +12,6 @@ pub mod small_world;
 pub mod storm;
 pub mod swarm;
 pub mod tap;
+pub mod wire;
 pub mod world;
+pub mod zoo;

@@ -31,6 +31,7 @@ use crate::monkey::{Machines, Monkey};
 use crate::process::{Process, State};
 use crate::scenario::{self, Ends, NAMESPACE, Scenario, User, View};
 use crate::tap::Tap;
+use crate::wire::Wire;
 
 /// The user that the operator's requests come from.
 pub const USER: &str = "system:serviceaccount:carillon:carillon";
@@ -58,6 +59,8 @@ pub struct Run<'a> {
     pub disturbance: Disturbance,
     /// What decides, and what may forbid it.
     pub rules: Rules,
+    /// How the operator speaks to the API server.
+    pub wire: Wire,
 }
 
 /// What came of a run.
@@ -118,6 +121,7 @@ struct Cluster {
     line: Arc<Line>,
     config: Config,
     rules: Rules,
+    wire: Wire,
     disturbance: Disturbance,
     metrics: RefCell<Vec<Arc<Metrics>>>,
     exits: RefCell<Vec<String>>,
@@ -175,6 +179,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         line: line.clone(),
         config: config()?,
         rules: run.rules,
+        wire: run.wire,
         disturbance: run.disturbance.clone(),
         metrics: RefCell::default(),
         exits: RefCell::default(),
@@ -294,12 +299,13 @@ async fn operate(
     };
     cluster.metrics.borrow_mut().push(metrics.clone());
     cluster.machines.put(index, &process, &clock);
-    let connection = Connection::new(cluster.line.clone(), process.clone(), stale);
+    let connection = Connection::new(cluster.line.clone(), process.clone(), stale, cluster.wire);
     let transport = || {
         let client = cluster
             .server
             .client_with(USER, &identity, connection.clone());
-        Transport::new(Tap::new(client, connection.clone()), metrics.clone())
+        let tap = Tap::new(client, connection.clone(), cluster.wire);
+        Transport::new(tap, metrics.clone())
     };
     let leadership = match &cluster.config.lease {
         Some(lease) if !cluster.disturbance.without_lease => {

@@ -1,5 +1,7 @@
 //! The scenarios.
 
+mod policies;
+
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
 use carillon_sim::{Delete, Propagation};
 use jiff::SignedDuration;
@@ -11,7 +13,7 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// Every scenario.
 pub fn all() -> Vec<Scenario> {
-    [running(), users(), nodes(), ends()].concat()
+    [running(), users(), pods(), nodes(), ends(), policies::all()].concat()
 }
 
 fn plain(name: &'static str) -> Scenario {
@@ -117,6 +119,11 @@ fn users() -> Vec<Scenario> {
             ],
             ..plain("parallelism is raised and lowered")
         },
+    ]
+}
+
+fn pods() -> Vec<Scenario> {
+    vec![
         Scenario {
             script: vec![step(
                 |view| view.pod_on("node-2", "Running").is_some(),
@@ -139,6 +146,28 @@ fn users() -> Vec<Scenario> {
             )],
             ..plain("a finished pod is deleted and its node stays done")
         },
+        Scenario {
+            script: vec![step(
+                |view| view.pod_on("node-2", "Running").is_some(),
+                |view| {
+                    if let Some(pod) = view.pod_on("node-2", "Running") {
+                        view.remove_pod(&pod);
+                    }
+                },
+            )],
+            ..plain("a running pod is taken out of the store by force")
+        },
+        Scenario {
+            script: vec![step(
+                |view| view.pod_on("node-1", "Succeeded").is_some() && view.count("succeeded") >= 2,
+                |view| {
+                    if let Some(pod) = view.pod_on("node-1", "Succeeded") {
+                        view.patch_pod_status(&pod, &json!({"phase": "Failed"}));
+                    }
+                },
+            )],
+            ..plain("a pod that succeeded says later that it failed")
+        },
     ]
 }
 
@@ -157,6 +186,19 @@ fn nodes() -> Vec<Scenario> {
                 cordon,
             )],
             ..plain("a node is cordoned while its pod runs")
+        },
+        Scenario {
+            script: vec![
+                step(
+                    |view| view.pod_on("node-1", "Succeeded").is_some(),
+                    |view| view.patch_node("node-1", &json!({"spec": {"unschedulable": true}})),
+                ),
+                step(
+                    |view| view.count("succeeded") >= 4,
+                    |view| view.patch_node("node-1", &json!({"spec": {"unschedulable": null}})),
+                ),
+            ],
+            ..plain("a node is cordoned after its pod succeeded and uncordoned later")
         },
         Scenario {
             script: vec![step(
@@ -287,6 +329,19 @@ fn ends() -> Vec<Scenario> {
                 act: |view| view.add_node("node-0"),
             }],
             ..plain("the first node comes after the job")
+        },
+        Scenario {
+            script: vec![step(
+                |view| view.is("Complete"),
+                |view| view.add_node("node-7"),
+            )],
+            ..plain("a node joins after the job has ended")
+        },
+        Scenario {
+            spec: json!({
+                "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 60},
+            }),
+            ..plain("every node succeeds long before the deadline")
         },
     ]
 }

@@ -1,0 +1,95 @@
+//! Bugs of the client: what is written without saying which version is meant, sent again, or
+//! believed.
+
+use serde_json::{Value, json};
+
+use super::{Mutant, at, calm};
+use crate::disturbance::{Blow, Point};
+use crate::wire::{Message, Wire};
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    let rewrites = |rewrites: fn(&mut Message)| Wire {
+        rewrites: Some(rewrites),
+        ..Wire::default()
+    };
+    vec![
+        Mutant::new(
+            "pods are deleted by name",
+            "Sieve (OSDI'22): delete without uid, e.g. cassandra-operator#402",
+            &["S11"],
+            vec![calm("a node fails and the job with it")],
+        )
+        .speaks(rewrites(|message| {
+            without(message, "DELETE", "pods", &["preconditions", "uid"]);
+        })),
+        Mutant::new(
+            "pods are deleted whatever has become of them",
+            "k/k#123232 class: delete without resourceVersion",
+            &["S11"],
+            vec![calm("a node fails and the job with it")],
+        )
+        .speaks(rewrites(|message| {
+            without(
+                message,
+                "DELETE",
+                "pods",
+                &["preconditions", "resourceVersion"],
+            );
+        })),
+        Mutant::new(
+            "slices are written over whatever is there",
+            "Sieve (OSDI'22): update without resourceVersion",
+            &["S11"],
+            vec![calm("every node succeeds")],
+        )
+        .speaks(rewrites(|message| {
+            let slices = "noderesultslices";
+            without(message, "PATCH", slices, &["metadata", "resourceVersion"]);
+        })),
+        Mutant::new(
+            "the status is written over whatever is there",
+            "kruise D11: status written from a cached object",
+            &["S11"],
+            vec![calm("every node succeeds")],
+        )
+        .speaks(rewrites(|message| {
+            without(message, "PATCH", "status", &["metadata", "resourceVersion"]);
+        })),
+        Mutant::new(
+            "a refused write of the status is taken for done",
+            "kruise D11",
+            &["L1"],
+            vec![at("every node succeeds", 32, Blow::Refuse)],
+        )
+        .speaks(Wire {
+            believes: Some(|message| message.is_for("status")),
+            ..Wire::default()
+        }),
+        Mutant::new(
+            "a creation without an answer is sent again under another name",
+            "kube-rs/client-go generateName with blind POST retry; kruise D7",
+            &["S1"],
+            vec![at("every node succeeds", 3, Blow::Kill(Point::ReplyLost))],
+        )
+        .speaks(Wire {
+            repeats: Some(again),
+            ..Wire::default()
+        }),
+    ]
+}
+
+fn without(message: &mut Message, method: &str, plural: &str, path: &[&str; 2]) {
+    if message.method == method
+        && message.is_for(plural)
+        && let Some(Value::Object(parent)) = message.body.get_mut(path[0])
+    {
+        parent.remove(path[1]);
+    }
+}
+
+fn again(message: &Message) -> Option<Message> {
+    let mut again = message.clone();
+    let name = message.body["metadata"]["name"].as_str()?;
+    again.body["metadata"]["name"] = json!(format!("{name}-{:04x}", fastrand::u16(..)));
+    (message.method == "POST" && message.is_for("pods")).then_some(again)
+}
