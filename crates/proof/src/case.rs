@@ -101,7 +101,9 @@ impl Case {
         };
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
-        if stops || stale || disturbance.without_lease || disturbance.weather.is_some() {
+        let deaf = !disturbance.deaf.is_empty();
+        let weather = disturbance.weather.is_some();
+        if stops || stale || deaf || disturbance.without_lease || weather {
             assumptions.lag = SignedDuration::from_mins(15);
             assumptions.late_requests = true;
         }
@@ -110,7 +112,7 @@ impl Case {
             assumptions.writes_per_pod = 8;
             assumptions.writes_per_job = (100, 40);
         }
-        if disturbance.weather.is_some() {
+        if weather {
             assumptions.writes_per_pod = 50;
             assumptions.writes_per_job = (1000, 200);
         }

@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use carillon_sim::faults::{Connect, Event, EventFate, Fate, Faults, Leg};
+use carillon_sim::faults::{Applied, Connect, Event, EventFate, Fate, Faults, Leg};
 use carillon_sim::{Call, Gate};
 use http::Method;
+use tokio::time::Instant;
 
 use crate::disturbance::{Blow, Disturbance, Point};
+use crate::fault::{self, Fault, What};
 use crate::process::{Process, State};
 use crate::storm::Storm;
 
@@ -21,15 +23,21 @@ pub struct Line {
     /// Requests that are held because their process was stopped.
     held: Mutex<Vec<(Process, Gate)>>,
     storm: Mutex<Storm>,
+    /// Those that are left.
+    faults: Mutex<Vec<Fault>>,
+    begin: Instant,
 }
 
 impl Line {
-    /// A line that suffers from `disturbance`; its latencies follow from `seed`.
+    /// A line that suffers from `disturbance`; its latencies follow from `seed`. The run begins now.
     pub fn new(disturbance: Disturbance, seed: u64) -> Arc<Self> {
         let storm = Mutex::new(Storm::new(seed, disturbance.weather.clone()));
+        let faults = Mutex::new(disturbance.faults.clone());
         Arc::new(Self {
             writes: AtomicUsize::new(0),
             disturbance,
+            faults,
+            begin: Instant::now(),
             held: Mutex::default(),
             storm,
         })
@@ -40,9 +48,19 @@ impl Line {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// The weather calms down for good.
+    /// Nothing goes wrong any more.
     pub fn calm(&self) {
         self.storm().calm();
+        lock(&self.faults).clear();
+    }
+
+    /// Whether this event is one that watches lose.
+    fn loses(&self, event: &Event) -> bool {
+        let now = self.begin.elapsed().as_secs();
+        self.disturbance.deaf.iter().any(|deaf| {
+            (deaf.during.from..deaf.during.to).contains(&now)
+                && *deaf.resource == *event.key.resource
+        })
     }
 
     /// Lets go of what a stopped process had on its way, and continues it.
@@ -171,10 +189,20 @@ impl Faults for Connection {
                 return self.strike(blow, call);
             }
         }
-        self.line.storm().fate(call, &self.process)
+        let what = fault::strike(&mut lock(&self.line.faults), call);
+        match what {
+            Some(What::Refused(code)) => fault::answered(call, code, Applied::Not),
+            Some(What::AppliedAndAnswered(code)) => fault::answered(call, code, Applied::Once),
+            Some(What::ReplyLost) => Fate::lose_reply(),
+            Some(What::Killed(point)) => self.strike(Blow::Kill(point), call),
+            None => self.line.storm().fate(call, &self.process),
+        }
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
+        if self.line.loses(event) {
+            return EventFate::Drop;
+        }
         self.line.storm().event(call, event)
     }
 }

@@ -121,14 +121,20 @@ impl Model {
             return Ok(());
         }
         if entry.is_final() {
-            return broken("no pod is created for an attempt that is over", name.to_owned());
+            return broken(
+                "no pod is created for an attempt that is over",
+                name.to_owned(),
+            );
         }
         let served = self.entries(before.slices).any(|other| {
             (other.node, other.generation) == (entry.node, entry.generation)
                 && other.state == NodeState::Succeeded
         });
         if served {
-            return broken("no node that has succeeded is served again", name.to_owned());
+            return broken(
+                "no node that has succeeded is served again",
+                name.to_owned(),
+            );
         }
         if self.pod(after.pods, pod).is_some_and(|p| p.incarnation > 0) {
             return broken("a pod name is used once", name.to_owned());
@@ -244,9 +250,7 @@ impl Model {
 
 /// A pod of an attempt that was given up before the pod was seen.
 fn disowned(pod: &Pod, entry: Option<&Entry>) -> bool {
-    entry.is_none_or(|entry| {
-        entry.is_final() && entry.pod_uid != Some((pod.name, pod.incarnation))
-    })
+    entry.is_none_or(|entry| entry.is_final() && entry.pod_uid != Some((pod.name, pod.incarnation)))
 }
 
 fn grows_only(old: &Content, new: &Content, ended: bool) -> Result<(), Violation> {

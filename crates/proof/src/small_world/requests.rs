@@ -118,8 +118,7 @@ impl Model {
         }
         // A plan of nothing but words changes nothing that counts.
         let idle = |step: &Rest| {
-            let words =
-                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            let words = |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
             step.requests.iter().all(words)
         };
         if steps.iter().all(idle) {
@@ -190,10 +189,7 @@ impl Model {
                 pod: self.names.number(&record.pod),
                 pod_uid: record.pod_uid.and_then(|uid| self.names.read_uid(uid)),
                 lost: &*record.reason == carillon_api::condition::results::NODE_LOST,
-                finished: record
-                    .finished
-                    .filter(|_| interrupted)
-                    .map(names::seconds),
+                finished: record.finished.filter(|_| interrupted).map(names::seconds),
             });
         }
         self.contents.number(content)

@@ -38,7 +38,10 @@ fn try_out() {
     w.fail_fast = n("FF", 0) == 1;
     w.scheduler = n("SCHED", 0) == 1;
     w.filled = n("FILLED", 0) as u16;
-    w.lookback = match n("BACK", 0) { 0 => None, b => Some(b as u8) };
+    w.lookback = match n("BACK", 0) {
+        0 => None,
+        b => Some(b as u8),
+    };
     w.budget.late_requests = n("LATE", 0) as u8;
     w.budget.failures = n("FAIL", 0) as u8;
     w.budget.deletions = n("DEL", 0) as u8;
