@@ -101,9 +101,9 @@ impl Case {
         };
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
-        let deaf = !disturbance.deaf.is_empty();
+        let silent = !disturbance.silent.is_empty();
         let weather = disturbance.weather.is_some();
-        if stops || stale || deaf || disturbance.without_lease || weather {
+        if stops || stale || silent || disturbance.without_lease || weather {
             assumptions.lag = SignedDuration::from_mins(15);
             assumptions.late_requests = true;
         }

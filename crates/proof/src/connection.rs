@@ -9,7 +9,7 @@ use carillon_sim::{Call, Gate};
 use http::Method;
 use tokio::time::Instant;
 
-use crate::disturbance::{Blow, Disturbance, Point};
+use crate::disturbance::{Blow, Disturbance, Point, Span};
 use crate::fault::{self, Fault, What};
 use crate::process::{Process, State};
 use crate::storm::Storm;
@@ -48,18 +48,24 @@ impl Line {
         self.writes.load(Ordering::Relaxed)
     }
 
+    /// How many requests were to meet a fault and did not come.
+    pub fn unmet(&self) -> usize {
+        lock(&self.faults).iter().map(|fault| fault.times).sum()
+    }
+
     /// Nothing goes wrong any more.
     pub fn calm(&self) {
         self.storm().calm();
         lock(&self.faults).clear();
     }
 
-    /// Whether this event is one that watches lose.
-    fn loses(&self, event: &Event) -> bool {
+    /// Whether the watch that is to bring this event hangs.
+    fn hangs(&self, event: &Event) -> bool {
         let now = self.begin.elapsed().as_secs();
-        self.disturbance.deaf.iter().any(|deaf| {
-            (deaf.during.from..deaf.during.to).contains(&now)
-                && *deaf.resource == *event.key.resource
+        let mut silences = self.disturbance.silent.iter();
+        silences.any(|silence| {
+            let Span { from, to } = silence.during;
+            (from..to).contains(&now) && *silence.resource == *event.key.resource
         })
     }
 
@@ -200,8 +206,8 @@ impl Faults for Connection {
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
-        if self.line.loses(event) {
-            return EventFate::Drop;
+        if self.line.hangs(event) {
+            return EventFate::Hold(Gate::new());
         }
         self.line.storm().event(call, event)
     }

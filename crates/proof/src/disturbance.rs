@@ -23,8 +23,8 @@ pub struct Disturbance {
     pub down: Vec<Span>,
     /// What happens to certain requests.
     pub faults: Vec<Fault>,
-    /// Events that watches lose.
-    pub deaf: Vec<Deaf>,
+    /// Watches that hang.
+    pub silent: Vec<Silence>,
     /// Faults by chance.
     pub weather: Option<Weather>,
 }
@@ -39,10 +39,11 @@ pub struct Span {
     pub to: u64,
 }
 
-/// No watch of a resource tells of anything that happens meanwhile, then or later.
+/// Watches of a resource hang: an event that is due meanwhile, and all that follows on its
+/// connection, never arrives.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Deaf {
+pub struct Silence {
     /// Plural and group.
     pub resource: String,
     /// When.

@@ -76,6 +76,8 @@ pub struct Outcome {
     pub over_at: Timestamp,
     /// Why processes ended, in order.
     pub exits: Vec<String>,
+    /// Requests that were to meet a fault and did not come.
+    pub unmet: usize,
 }
 
 /// The end of a run, as far as it must not depend on what went wrong.
@@ -177,6 +179,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let is_over = || script_done.get() && is_over(&admin, run.scenario.ends);
     let ended = timeout(HORIZON, until(&server, is_over)).await.is_ok();
     cluster.over.set(true);
+    let unmet = line.unmet();
     line.calm();
     line.continue_stopped();
     let over_at = settle(&server).await;
@@ -206,6 +209,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         trips,
         over_at,
         exits: cluster.exits.take(),
+        unmet,
     };
     Ok(outcome)
 }

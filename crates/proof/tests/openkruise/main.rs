@@ -1,6 +1,8 @@
 //! What OpenKruise's BroadcastJob does wrong, and every situation that a job has to get through: the
 //! real operator in the simulated cluster. `docs/defects.md` has the list.
 
+#![allow(clippy::unwrap_used)] // a test may panic
+
 mod api_server;
 mod failures;
 mod nodes;

@@ -44,6 +44,7 @@ fn an_operator_killed_around_a_creation_makes_no_second_pod() {
             };
             let played = play_with(&three_nodes(json!({"parallelism": 2})), disturbance);
             each_ran_once(&played);
+            assert_eq!(played.kills(), 1);
         }
     }
 }
@@ -82,7 +83,9 @@ fn a_leader_that_begins_with_a_cache_from_before_the_creations_makes_no_second_p
             restart_at_revision: Some(first - 1 - before),
             ..Disturbance::none(1)
         };
-        each_ran_once(&play_with(&scenario, disturbance));
+        let played = play_with(&scenario, disturbance);
+        each_ran_once(&played);
+        assert_eq!(played.kills(), 1);
     }
 }
 
@@ -108,6 +111,7 @@ fn a_deadline_survives_a_restart() {
     let scenario = with_deadline(60, |_, _| hangs());
     let undisturbed = play(&scenario);
     let disturbed = play_with(&scenario, down(10, 20));
+    assert_eq!((undisturbed.kills(), disturbed.kills()), (0, 1));
     for played in [undisturbed, disturbed] {
         assert_eq!(played.end(), ("Failed", "DeadlineExceeded"));
         let due = played.when("FailureTarget").unwrap();

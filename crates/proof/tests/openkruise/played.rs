@@ -6,7 +6,7 @@ use carillon_oracle::{Key, Step as Change};
 use carillon_proof::case::Case;
 use carillon_proof::crash_anywhere;
 use carillon_proof::disturbance::Disturbance;
-use carillon_proof::scenario::{Ends, JOB, NAMESPACE, Same, Scenario, Step, View};
+use carillon_proof::scenario::{Ends, Same, Scenario, Step, View};
 use carillon_proof::world::{Outcome, USER};
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
 use jiff::SignedDuration;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const JOBS: &str = "broadcastjobs.carillon.dev";
 
 /// A job on three nodes, each of which succeeds after two seconds.
-pub fn three_nodes(spec: Value) -> Scenario {
+pub(crate) fn three_nodes(spec: Value) -> Scenario {
     Scenario {
         name: "openkruise",
         nodes: 3,
@@ -28,17 +28,17 @@ pub fn three_nodes(spec: Value) -> Scenario {
 }
 
 /// Ends well after two seconds.
-pub fn succeeds() -> Fate {
+pub(crate) fn succeeds() -> Fate {
     Fate::ends(SignedDuration::from_secs(2), 0)
 }
 
 /// Ends with `code` after two seconds.
-pub fn exits(code: i32) -> Fate {
+pub(crate) fn exits(code: i32) -> Fate {
     Fate::ends(SignedDuration::from_secs(2), code)
 }
 
 /// Runs until it is stopped.
-pub fn hangs() -> Fate {
+pub(crate) fn hangs() -> Fate {
     Fate {
         works: vec![Work::Hangs],
         ..succeeds()
@@ -46,12 +46,12 @@ pub fn hangs() -> Fate {
 }
 
 /// Does `act` as soon as `when` holds.
-pub fn step(when: fn(&View<'_>) -> bool, act: fn(&View<'_>)) -> Step {
+pub(crate) fn step(when: fn(&View<'_>) -> bool, act: fn(&View<'_>)) -> Step {
     later(when, 0, act)
 }
 
 /// Does `act` so many seconds after `when` holds for the first time.
-pub fn later(when: fn(&View<'_>) -> bool, seconds: i64, act: fn(&View<'_>)) -> Step {
+pub(crate) fn later(when: fn(&View<'_>) -> bool, seconds: i64, act: fn(&View<'_>)) -> Step {
     Step {
         when,
         after: SignedDuration::from_secs(seconds),
@@ -60,27 +60,27 @@ pub fn later(when: fn(&View<'_>) -> bool, seconds: i64, act: fn(&View<'_>)) -> S
 }
 
 /// Cordons a node, or uncordons it.
-pub fn cordon(view: &View<'_>, node: &str, yes: bool) {
+pub(crate) fn cordon(view: &View<'_>, node: &str, yes: bool) {
     view.patch_node(node, &json!({"spec": {"unschedulable": yes}}));
 }
 
 /// Stops a node's kubelet, or starts it.
-pub fn silence(view: &View<'_>, node: &str, yes: bool) {
+pub(crate) fn silence(view: &View<'_>, node: &str, yes: bool) {
     let value = if yes { "true" } else { "false" };
     let patch = json!({"metadata": {"annotations": {KUBELET_STOPPED: value}}});
     view.patch_node(node, &patch);
 }
 
 /// What has been played, and that the oracle found nothing wrong with it.
-pub struct Played(Outcome);
+pub(crate) struct Played(Outcome);
 
 /// Plays it undisturbed.
-pub fn play(scenario: &Scenario) -> Played {
+pub(crate) fn play(scenario: &Scenario) -> Played {
     play_with(scenario, Disturbance::none(1))
 }
 
 /// Plays it while something goes wrong.
-pub fn play_with(scenario: &Scenario, disturbance: Disturbance) -> Played {
+pub(crate) fn play_with(scenario: &Scenario, disturbance: Disturbance) -> Played {
     let case = Case {
         scenario: scenario.name.to_owned(),
         seed: crash_anywhere::SEED,
@@ -90,18 +90,25 @@ pub fn play_with(scenario: &Scenario, disturbance: Disturbance) -> Played {
     if let Err(failure) = case.judge(scenario, &outcome, None) {
         panic!("{failure}\n{:#?}", outcome.end);
     }
+    assert_eq!(outcome.unmet, 0, "faults that met no request");
     Played(outcome)
 }
 
 impl Played {
     /// Every change of objects of this resource.
-    pub fn changes(&self, resource: &str) -> impl Iterator<Item = &Change> {
+    pub(crate) fn changes(&self, resource: &str) -> impl Iterator<Item = &Change> {
         let steps = self.0.history.steps.iter();
         steps.filter(move |step| &*step.key.resource == resource)
     }
 
+    /// How many processes of the operator were killed.
+    pub(crate) fn kills(&self) -> usize {
+        let exits = self.0.exits.iter();
+        exits.filter(|why| why.ends_with("killed")).count()
+    }
+
     /// Seconds from the begin of the run to a change.
-    pub fn seconds(&self, change: &Change) -> i64 {
+    pub(crate) fn seconds(&self, change: &Change) -> i64 {
         change
             .at
             .duration_since(self.0.history.steps[0].at)
@@ -109,36 +116,36 @@ impl Played {
     }
 
     /// Every state of the job, with the seconds when it came to be.
-    pub fn jobs(&self) -> impl Iterator<Item = (i64, &Value)> {
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (i64, &Value)> {
         self.changes(JOBS)
             .filter_map(|change| Some((self.seconds(change), &**change.new.as_ref()?)))
     }
 
     /// The last state of the job.
-    pub fn job(&self) -> &Value {
+    pub(crate) fn job(&self) -> &Value {
         self.jobs().last().unwrap().1
     }
 
     /// A number of the last status.
-    pub fn count(&self, field: &str) -> i64 {
+    pub(crate) fn count(&self, field: &str) -> i64 {
         self.job()["status"][field].as_i64().unwrap_or(0)
     }
 
     /// Seconds until a condition was True for the first time.
-    pub fn when(&self, type_: &str) -> Option<i64> {
+    pub(crate) fn when(&self, type_: &str) -> Option<i64> {
         let mut jobs = self.jobs();
         jobs.find(|(_, job)| holds(job, type_)).map(|(at, _)| at)
     }
 
     /// Seconds until a condition had this reason for the first time.
-    pub fn when_reason(&self, type_: &str, reason: &str) -> Option<i64> {
+    pub(crate) fn when_reason(&self, type_: &str, reason: &str) -> Option<i64> {
         let mut jobs = self.jobs();
         jobs.find(|(_, job)| condition(job, type_).is_some_and(|c| c["reason"] == reason))
             .map(|(at, _)| at)
     }
 
     /// Reason of the last Complete or Failed that is True.
-    pub fn end(&self) -> (&str, &str) {
+    pub(crate) fn end(&self) -> (&str, &str) {
         for type_ in ["Complete", "Failed"] {
             if let Some(found) = condition(self.job(), type_).filter(|c| c["status"] == "True") {
                 return (type_, found["reason"].as_str().unwrap());
@@ -148,7 +155,7 @@ impl Played {
     }
 
     /// Creations of pods for a node.
-    pub fn pods_for(&self, node: &str) -> Vec<&Change> {
+    pub(crate) fn pods_for(&self, node: &str) -> Vec<&Change> {
         let made = |change: &&Change| change.old.is_none();
         self.changes("pods")
             .filter(made)
@@ -157,14 +164,14 @@ impl Played {
     }
 
     /// Pods that were created.
-    pub fn pods(&self) -> usize {
+    pub(crate) fn pods(&self) -> usize {
         self.changes("pods")
             .filter(|change| change.old.is_none())
             .count()
     }
 
     /// The pods that are left.
-    pub fn pods_left(&self) -> Vec<Arc<Value>> {
+    pub(crate) fn pods_left(&self) -> Vec<Arc<Value>> {
         let mut left = std::collections::BTreeMap::<&Key, Option<Arc<Value>>>::new();
         for change in self.changes("pods") {
             left.insert(&change.key, change.new.clone());
@@ -173,7 +180,7 @@ impl Played {
     }
 
     /// Pods that the operator has told to stop.
-    pub fn stopped_by_us(&self) -> usize {
+    pub(crate) fn stopped_by_us(&self) -> usize {
         self.changes("pods")
             .filter(|change| {
                 let by = change.by.as_ref();
@@ -183,14 +190,14 @@ impl Played {
     }
 
     /// Writes of the operator to objects of this resource.
-    pub fn written_by_us(&self, resource: &str) -> usize {
+    pub(crate) fn written_by_us(&self, resource: &str) -> usize {
         self.changes(resource)
             .filter(|change| change.by.as_ref().is_some_and(|by| by.user == USER))
             .count()
     }
 
     /// The records of a node, by attempt.
-    pub fn records(&self, node: &str) -> Vec<&Value> {
+    pub(crate) fn records(&self, node: &str) -> Vec<&Value> {
         let mut slices = std::collections::BTreeMap::<&Key, &Value>::new();
         for change in self.changes("noderesultslices.carillon.dev") {
             if let Some(new) = &change.new {
@@ -207,7 +214,7 @@ impl Played {
     }
 
     /// State and reason of each record of a node; the reason of a success is empty.
-    pub fn outcomes(&self, node: &str) -> Vec<(&str, &str)> {
+    pub(crate) fn outcomes(&self, node: &str) -> Vec<(&str, &str)> {
         self.records(node)
             .into_iter()
             .map(|record| {
@@ -219,12 +226,12 @@ impl Played {
 }
 
 /// Whether a condition of a job is True.
-pub fn holds(job: &Value, type_: &str) -> bool {
+pub(crate) fn holds(job: &Value, type_: &str) -> bool {
     condition(job, type_).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// A condition of a job.
-pub fn condition<'a>(job: &'a Value, type_: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(job: &'a Value, type_: &str) -> Option<&'a Value> {
     let conditions = job["status"]["conditions"].as_array()?;
     conditions
         .iter()
@@ -241,7 +248,13 @@ fn meant_for(pod: &Value) -> &str {
 }
 
 /// The user who writes what no user of a cluster would, such as the status of a pod.
-pub fn as_cluster(view: &View<'_>, resource: &str, namespace: &str, name: &str, status: &Value) {
+pub(crate) fn as_cluster(
+    view: &View<'_>,
+    resource: &str,
+    namespace: &str,
+    name: &str,
+    status: &Value,
+) {
     let actor = view.server().actor("cluster");
     actor
         .patch_status(resource, namespace, name, status)
@@ -249,10 +262,7 @@ pub fn as_cluster(view: &View<'_>, resource: &str, namespace: &str, name: &str, 
 }
 
 /// Whether the job has this reason in a condition.
-pub fn says(view: &View<'_>, type_: &str, reason: &str) -> bool {
+pub(crate) fn says(view: &View<'_>, type_: &str, reason: &str) -> bool {
     view.job()
         .is_some_and(|job| condition(&job, type_).is_some_and(|c| c["reason"] == reason))
 }
-
-/// The namespace and name of the job, for those who patch it themselves.
-pub const PLACE: (&str, &str) = (NAMESPACE, JOB);
