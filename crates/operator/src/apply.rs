@@ -300,21 +300,30 @@ impl Applied {
             self.expired = true;
             return;
         }
-        if let Some(status) = error.refused() {
-            self.conflict |= status.code == 409;
-            if word == "create_pod" {
-                let reason = if is_quota(&status.message) {
-                    reasons::QUOTA_EXCEEDED
-                } else {
-                    reasons::POD_CREATION_FAILING
-                };
-                let message = printable(&status.message);
-                self.answers
-                    .push(Answer::CreationRefused(Refused { reason, message }));
-            }
+        self.conflict |= error.refused().is_some_and(|status| status.code == 409);
+        if word == "create_pod" {
+            self.answers
+                .extend(refusal(&error).map(Answer::CreationRefused));
         }
         self.failed.get_or_insert((word, error));
     }
+}
+
+/// What a creation that did not succeed says about those to come.
+fn refusal(error: &SendError) -> Option<Refused> {
+    let (reason, message) = match error {
+        SendError::Refused(status) if is_quota(&status.message) => {
+            (reasons::QUOTA_EXCEEDED, status.message.clone())
+        }
+        SendError::Refused(status) => (reasons::POD_CREATION_FAILING, status.message.clone()),
+        // As when an admission webhook does not answer.
+        SendError::Unknown(_) => (reasons::POD_CREATION_FAILING, error.to_string()),
+        SendError::NotSent(_) => return None,
+    };
+    Some(Refused {
+        reason,
+        message: printable(&message),
+    })
 }
 
 /// Any object, of which only the metadata is read.

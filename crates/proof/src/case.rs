@@ -129,7 +129,9 @@ impl Case {
         });
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
-        if stops || stale || disturbance.without_lease || disturbance.weather.is_some() {
+        let silent = !disturbance.silent.is_empty();
+        let weather = disturbance.weather.is_some();
+        if stops || stale || silent || disturbance.without_lease || weather {
             assumptions.lag = SignedDuration::from_mins(15);
             assumptions.late_requests = true;
         }
@@ -138,7 +140,7 @@ impl Case {
             assumptions.writes_per_pod = 8;
             assumptions.writes_per_job = (100, 40);
         }
-        if disturbance.weather.is_some() {
+        if weather {
             assumptions.writes_per_pod = 50;
             assumptions.writes_per_job = (1000, 200);
             assumptions.clock_skew = MOST_SKEW + MOST_SKEW;

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use carillon_sim::faults::{Connect, Event, EventFate, Fate, Faults, Leg};
+use carillon_sim::faults::{Applied, Connect, Event, EventFate, Fate, Faults, Leg};
 use carillon_sim::{Call, Clock, Gate, Status};
 use http::Method;
 use jiff::Timestamp;
+use tokio::time::Instant;
 
-use crate::disturbance::{Blow, Disturbance, Point};
+use crate::disturbance::{Blow, Disturbance, Point, Span};
+use crate::fault::{self, Fault, What};
 use crate::process::{Process, State};
 use crate::storm::Storm;
 use crate::wire::Wire;
@@ -26,15 +28,21 @@ pub struct Line {
     stopped: Mutex<Vec<(String, Timestamp)>>,
     clock: Clock,
     storm: Mutex<Storm>,
+    /// Those that are left.
+    faults: Mutex<Vec<Fault>>,
+    begin: Instant,
 }
 
 impl Line {
-    /// A line that suffers from `disturbance`; its latencies follow from `seed`.
+    /// A line that suffers from `disturbance`; its latencies follow from `seed`. The run begins now.
     pub fn new(disturbance: Disturbance, seed: u64, clock: Clock) -> Arc<Self> {
         let storm = Mutex::new(Storm::new(seed, disturbance.weather.clone()));
+        let faults = Mutex::new(disturbance.faults.clone());
         Arc::new(Self {
             writes: AtomicUsize::new(0),
             disturbance,
+            faults,
+            begin: Instant::now(),
             held: Mutex::default(),
             stopped: Mutex::default(),
             clock,
@@ -47,9 +55,25 @@ impl Line {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// The weather calms down for good.
+    /// How many requests were to meet a fault and did not come.
+    pub fn unmet(&self) -> usize {
+        lock(&self.faults).iter().map(|fault| fault.times).sum()
+    }
+
+    /// Nothing goes wrong any more.
     pub fn calm(&self) {
         self.storm().calm();
+        lock(&self.faults).clear();
+    }
+
+    /// Whether the watch that is to bring this event hangs.
+    fn hangs(&self, event: &Event) -> bool {
+        let now = self.begin.elapsed().as_secs();
+        let mut silences = self.disturbance.silent.iter();
+        silences.any(|silence| {
+            let Span { from, to } = silence.during;
+            (from..to).contains(&now) && *silence.resource == *event.key.resource
+        })
     }
 
     /// Lets go of what a stopped process had on its way, and continues it.
@@ -189,16 +213,23 @@ impl Faults for Connection {
                 return self.strike(blow, call);
             }
         }
-        self.line.storm().fate(call, &self.process)
+        let what = fault::strike(&mut lock(&self.line.faults), call);
+        match what {
+            Some(What::Refused(code)) => fault::answered(call, code, Applied::Not),
+            Some(What::AppliedAndAnswered(code)) => fault::answered(call, code, Applied::Once),
+            Some(What::ReplyLost) => Fate::lose_reply(),
+            Some(What::Killed(point)) => self.strike(Blow::Kill(point), call),
+            None => self.line.storm().fate(call, &self.process),
+        }
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
-        if self
-            .wire
-            .overlooks
-            .is_some_and(|overlooks| overlooks(event))
-        {
+        let overlooked = |overlooks: fn(&Event) -> bool| overlooks(event);
+        if self.wire.overlooks.is_some_and(overlooked) {
             return EventFate::Drop;
+        }
+        if self.line.hangs(event) {
+            return EventFate::Hold(Gate::new());
         }
         self.line.storm().event(call, event)
     }

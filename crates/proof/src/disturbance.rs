@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::Fault;
 use crate::storm::Weather;
 
 /// All that goes wrong in a run.
@@ -18,8 +19,35 @@ pub struct Disturbance {
     pub processes: usize,
     /// All of them believe to lead, all the time.
     pub without_lease: bool,
+    /// When no process runs.
+    pub down: Vec<Span>,
+    /// What happens to certain requests.
+    pub faults: Vec<Fault>,
+    /// Watches that hang.
+    pub silent: Vec<Silence>,
     /// Faults by chance.
     pub weather: Option<Weather>,
+}
+
+/// A time, in seconds since the run began.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Span {
+    /// Its begin.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+}
+
+/// Watches of a resource hang: an event that is due meanwhile, and all that follows on its
+/// connection, never arrives.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Silence {
+    /// Plural and group.
+    pub resource: String,
+    /// When.
+    pub during: Span,
 }
 
 /// Something happens at the n-th write of the run, counted over all processes.

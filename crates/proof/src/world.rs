@@ -22,7 +22,7 @@ use carillon_sim::{Actor, Server};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::task::{LocalSet, spawn_local};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, Line};
@@ -86,6 +86,8 @@ pub struct Outcome {
     pub exits: Vec<String>,
     /// Agents of processes that were stopped with a request on its way, and since when.
     pub stopped: Vec<(String, Timestamp)>,
+    /// Requests that were to meet a fault and did not come.
+    pub unmet: usize,
 }
 
 /// The end of a run, as far as it must not depend on what went wrong.
@@ -126,6 +128,10 @@ struct Cluster {
     metrics: RefCell<Vec<Arc<Metrics>>>,
     exits: RefCell<Vec<String>>,
     machines: Rc<Machines>,
+    /// The processes that were started.
+    processes: RefCell<Vec<Process>>,
+    /// No process is to run now.
+    down: Cell<bool>,
     /// The scenario has come to its end: a process that was given up stays so.
     over: Cell<bool>,
 }
@@ -184,8 +190,11 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         metrics: RefCell::default(),
         exits: RefCell::default(),
         machines,
+        processes: RefCell::default(),
+        down: Cell::new(false),
         over: Cell::new(false),
     });
+    spawn_local(outages(cluster.clone()));
     for index in 0..run.disturbance.processes.max(1) {
         spawn_local(supervise(cluster.clone(), index));
     }
@@ -204,6 +213,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let _ = timeout(HORIZON, stands_still).await;
     let ended = is_over();
     cluster.over.set(true);
+    let unmet = line.unmet();
     line.calm();
     line.continue_stopped();
     let over_at = settle(&server).await;
@@ -235,6 +245,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         over_at,
         exits: cluster.exits.take(),
         stopped: line.stopped(),
+        unmet,
     };
     Ok(outcome)
 }
@@ -254,11 +265,13 @@ fn config() -> anyhow::Result<Config> {
 /// Keeps a process running, as a kubelet does.
 async fn supervise(cluster: Rc<Cluster>, index: usize) {
     for incarnation in 0_usize.. {
+        until(&cluster.server, || !cluster.down.get()).await;
         let old = cluster.disturbance.restart_at_revision;
         let stale = old.filter(|_| incarnation > 0);
-        let (_, running) = Process::start(|process| {
+        let (process, running) = Process::start(|process| {
             operate(cluster.clone(), process, (index, incarnation), stale)
         });
+        cluster.processes.borrow_mut().push(process);
         let end = running.await;
         let why = match &end {
             State::Exited(why) => why.as_str(),
@@ -268,10 +281,25 @@ async fn supervise(cluster: Rc<Cluster>, index: usize) {
             .exits
             .borrow_mut()
             .push(format!("{index}.{incarnation} {why}"));
-        if end == State::Killed && cluster.disturbance.then == Then::TakeOver {
+        let given_up = cluster.disturbance.then == Then::TakeOver && !cluster.down.get();
+        if end == State::Killed && given_up {
             return;
         }
         sleep(RESTART_AFTER).await;
+    }
+}
+
+/// Kills all processes when the operator is to be down, and lets them start again after it.
+async fn outages(cluster: Rc<Cluster>) {
+    let begin = Instant::now();
+    for span in &cluster.disturbance.down {
+        sleep_until(begin + Duration::from_secs(span.from)).await;
+        cluster.down.set(true);
+        for process in cluster.processes.borrow().iter() {
+            process.kill();
+        }
+        sleep_until(begin + Duration::from_secs(span.to)).await;
+        cluster.down.set(false);
     }
 }
 
