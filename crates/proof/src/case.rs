@@ -101,7 +101,8 @@ impl Case {
         };
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
-        if stops || stale || disturbance.without_lease || disturbance.weather.is_some() {
+        let lost = disturbance.lost_event.is_some();
+        if stops || stale || lost || disturbance.without_lease || disturbance.weather.is_some() {
             assumptions.lag = SignedDuration::from_mins(15);
             assumptions.late_requests = true;
         }

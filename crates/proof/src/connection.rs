@@ -17,6 +17,8 @@ use crate::storm::Storm;
 pub struct Line {
     /// Writes that reached the point of being sent, leases and events apart.
     writes: AtomicUsize,
+    /// Events that were to be delivered.
+    events: AtomicUsize,
     disturbance: Disturbance,
     /// Requests that are held because their process was stopped.
     held: Mutex<Vec<(Process, Gate)>>,
@@ -29,6 +31,7 @@ impl Line {
         let storm = Mutex::new(Storm::new(seed, disturbance.weather.clone()));
         Arc::new(Self {
             writes: AtomicUsize::new(0),
+            events: AtomicUsize::new(0),
             disturbance,
             held: Mutex::default(),
             storm,
@@ -38,6 +41,11 @@ impl Line {
     /// Writes so far.
     pub fn writes(&self) -> usize {
         self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Watch events so far.
+    pub fn events(&self) -> usize {
+        self.events.load(Ordering::Relaxed)
     }
 
     /// The weather calms down for good.
@@ -175,6 +183,10 @@ impl Faults for Connection {
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
+        let nth = self.line.events.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.line.disturbance.lost_event == Some(nth) {
+            return EventFate::Drop;
+        }
         self.line.storm().event(call, event)
     }
 }

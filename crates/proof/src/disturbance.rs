@@ -18,6 +18,10 @@ pub struct Disturbance {
     pub processes: usize,
     /// All of them believe to lead, all the time.
     pub without_lease: bool,
+    /// The watch event that is lost, counted from 1 over all watches of all processes.
+    pub lost_event: Option<usize>,
+    /// What the watches have lost is not looked for.
+    pub without_audit: bool,
     /// Faults by chance.
     pub weather: Option<Weather>,
 }
