@@ -163,6 +163,11 @@ struct Args {
           default_value = "1s", value_parser = duration)]
     job_sync_batch_period: Duration,
 
+    /// How often each cache is compared with a list of metadata; 0 means never.
+    #[arg(long, env = "CARILLON_CACHE_AUDIT_PERIOD", value_name = "DURATION",
+          default_value = "10m", value_parser = duration)]
+    cache_audit_period: Duration,
+
     /// How pods are put on their node.
     #[arg(
         long,
@@ -267,6 +272,7 @@ mod tests {
         assert_eq!(config.max_in_flight_writes, 32);
         assert_eq!(config.max_pod_changes_per_sync, 500);
         assert_eq!(config.job_sync_batch_period, Duration::from_secs(1));
+        assert_eq!(config.cache_audit_period, Some(Duration::from_mins(10)));
         assert_eq!(config.pod_placement, PodPlacement::Scheduler);
         assert_eq!(config.log_level, LogLevel::Info);
         let lease = config.lease.unwrap();
@@ -291,6 +297,7 @@ mod tests {
             "--log-format=text",
             "--controllers=broadcastjob",
             "--job-sync-batch-period=250ms",
+            "--cache-audit-period=0",
         ])
         .unwrap();
         assert_eq!(config.lease, None);
@@ -303,6 +310,7 @@ mod tests {
                 burst: 40
             })
         );
+        assert_eq!(config.cache_audit_period, None);
         assert_eq!(config.pod_placement, PodPlacement::NodeName);
         assert_eq!(config.log_format, LogFormat::Text);
         assert_eq!(config.job_sync_batch_period, Duration::from_millis(250));
@@ -340,6 +348,8 @@ mod tests {
             (&["--max-in-flight-writes=0"], &["--max-in-flight-writes"]),
             (&["--max-pod-changes-per-sync=0"], &["--max-pod-changes-per-sync"]),
             (&["--job-sync-batch-period=soon"], &["--job-sync-batch-period", "soon"]),
+            (&["--cache-audit-period=10"], &["--cache-audit-period", "'10'"]),
+            (&["--cache-audit-period=10ms"], &["--cache-audit-period", "10ms", "1s"]),
             (&["--pod-placement=kubelet"], &["--pod-placement", "kubelet", "node-name"]),
             (&["--log-format=xml"], &["--log-format", "xml", "json"]),
             (&["--log-level=loud"], &["--log-level", "loud", "info"]),

@@ -223,6 +223,7 @@ impl Watching<'_> {
             version,
             plural: kind,
             labels: label.to_owned(),
+            audit_period: self.config.cache_audit_period,
         };
         // Nodes have no namespace.
         let namespaces: &[String] = if K::KIND == Kind::Node {

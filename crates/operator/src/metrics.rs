@@ -80,6 +80,10 @@ pub struct Metrics {
     pub watch_relists: IntCounterVec,
     /// `carillon_watch_undecodable_total{kind}`
     pub watch_undecodable: IntCounterVec,
+    /// `carillon_cache_audits_total{kind,result}`
+    pub cache_audits: IntCounterVec,
+    /// `carillon_cache_audit_differences_total{kind}`
+    pub cache_audit_differences: IntCounterVec,
 
     /// `carillon_events_total{type}`
     pub events: IntCounterVec,
@@ -160,6 +164,8 @@ impl Metrics {
             watch_restarts: counter(r, "carillon_watch_restarts_total", "Watches opened after the first one; one every 5 to 10 minutes is normal.", &["kind"])?,
             watch_relists: counter(r, "carillon_watch_relists_total", "Full lists read after the first one.", &["kind"])?,
             watch_undecodable: counter(r, "carillon_watch_undecodable_total", "Objects skipped because they could not be decoded; the log names them.", &["kind"])?,
+            cache_audits: counter(r, "carillon_cache_audits_total", "Comparisons of the cache with a list of metadata, by result.", &["kind", "result"])?,
+            cache_audit_differences: counter(r, "carillon_cache_audit_differences_total", "Objects that the cache held otherwise than they were: a watch lost an event.", &["kind"])?,
 
             events: counter(r, "carillon_events_total", "Events written, by type.", &["type"])?,
             events_dropped: single(r, "carillon_events_dropped_total", "Events dropped by the rate limit, a full channel or a failed write.")?,

@@ -24,7 +24,7 @@ pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
 use crate::slim::{Interner, SlimJob, SlimNode, SlimPod, SlimSlice};
-use crate::watch::Watched;
+use crate::watch::{Held, Listed, Watched};
 
 /// Everything cached.
 #[derive(Debug, Default)]
@@ -174,8 +174,6 @@ pub enum Wake {
 pub trait Row: Watched {
     /// Its kind.
     const KIND: Kind;
-    /// Its uid.
-    fn uid(&self) -> Option<Uid>;
     /// Enters it.
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>);
     /// Removes it.
@@ -187,6 +185,10 @@ pub trait Row: Watched {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     );
+    /// What is held of an object.
+    fn held(tables: &Tables, object: &Listed) -> Held;
+    /// Names every row of `namespace` (all when `None`), with its uid and resourceVersion.
+    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64));
 }
 
 macro_rules! watched {
@@ -195,10 +197,18 @@ macro_rules! watched {
             fn resource_version(&self) -> Option<u64> {
                 Some(self.metadata.rv()).filter(|rv| *rv > 0)
             }
+
+            fn uid(&self) -> Option<Uid> {
+                self.metadata.uid()
+            }
         }
     )*};
 }
 watched!(SlimJob, SlimNode, SlimPod, SlimSlice);
+
+fn held_at(rv: Option<u64>) -> Held {
+    rv.map_or(Held::Nothing, Held::At)
+}
 
 fn in_scope(namespace: &str, scope: Option<&str>) -> bool {
     scope.is_none_or(|scope| scope == namespace)
@@ -207,6 +217,77 @@ fn in_scope(namespace: &str, scope: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    fn uid(n: u64) -> String {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}")
+    }
+
+    /// Metadata of an object that belongs to job 1.
+    fn meta(n: u64, rv: u64) -> Value {
+        json!({
+            "name": format!("o{n}"), "namespace": "ops", "uid": uid(n), "resourceVersion": rv.to_string(),
+            "labels": {"carillon.dev/broadcastjob-uid": uid(1), "carillon.dev/slice-index": "0"},
+            "ownerReferences": [{"kind": "BroadcastJob", "uid": uid(1), "controller": true}],
+        })
+    }
+
+    /// What is held of the object after it was entered, and what was before.
+    fn audit<R: Row>(tables: &mut Tables, metadata: &Value, more: &Value) -> [Held; 2] {
+        let mut object = more.clone();
+        object["metadata"] = metadata.clone();
+        let object: R = serde_json::from_value(object).unwrap();
+        let listed: Listed = serde_json::from_value(metadata.clone()).unwrap();
+        let before = R::held(tables, &listed);
+        object.enter(tables, &mut Vec::new());
+        let mut named = None;
+        R::each_held(tables, Some("ops"), &mut |_, uid, rv| {
+            if Some(uid) == listed.uid() {
+                named = Some(rv);
+            }
+        });
+        let after = R::held(tables, &listed);
+        assert_eq!(held_at(named) == after, after != Held::LeftOut);
+        [before, after]
+    }
+
+    #[test]
+    fn what_is_held_of_each_kind_is_known_by_uid_and_version() {
+        let tables = &mut Tables::default();
+        let job = json!({"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
+        // The second time nothing but the version is new, as in a node's heartbeat.
+        for (rv, before) in [(5, None), (6, Some(5))] {
+            let expected = [held_at(before), Held::At(rv)];
+            assert_eq!(audit::<SlimJob>(tables, &meta(1, rv), &job), expected);
+            assert_eq!(
+                audit::<SlimNode>(tables, &meta(2, rv), &json!({})),
+                expected
+            );
+            assert_eq!(audit::<SlimPod>(tables, &meta(3, rv), &json!({})), expected);
+            assert_eq!(
+                audit::<SlimSlice>(tables, &meta(4, rv), &json!({})),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_no_row_on_purpose_is_left_out() {
+        let tables = &mut Tables::default();
+        let mut foreign = meta(3, 5);
+        foreign["ownerReferences"] = json!([]);
+        let left_out = [Held::LeftOut; 2];
+        assert_eq!(audit::<SlimPod>(tables, &foreign, &json!({})), left_out);
+        assert_eq!(audit::<SlimSlice>(tables, &foreign, &json!({})), left_out);
+        // Unreadable, and yet not to be taken for lost.
+        let unreadable = json!({"results": [{"state": "Later"}]});
+        let held = audit::<SlimSlice>(tables, &meta(4, 5), &unreadable);
+        assert_eq!(held, [Held::Nothing, Held::At(5)]);
+        // Two slices of one index: the later one is kept.
+        audit::<SlimSlice>(tables, &meta(5, 6), &json!({}));
+        let listed: Listed = serde_json::from_value(meta(6, 7)).unwrap();
+        assert_eq!(SlimSlice::held(tables, &listed), Held::LeftOut);
+    }
 
     #[test]
     fn what_is_seen_everywhere_does_not_hide_what_is_seen_in_a_namespace() {

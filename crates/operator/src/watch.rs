@@ -9,34 +9,45 @@
 //! - watches from the list's resourceVersion with bookmarks; a watch that ends goes on where it was;
 //! - lists again after 410 (as event or as HTTP status), when the server's resourceVersions went
 //!   back (a restored backup), after two minutes of nothing but errors, and when asked to;
-//! - skips an object that cannot be decoded, names it in the log, and tells the sink.
+//! - skips an object that cannot be decoded, names it in the log, and tells the sink;
+//! - compares what was delivered with a list of metadata once in a while, see `watch/audit.rs`.
 //!
 //! Each object is parsed once, from the bytes received, straight into the slim type.
 
+mod audit;
 mod counters;
 mod frames;
 mod list;
 mod list_and_watch;
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
+use carillon_plan::Uid;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use self::audit::Audit;
 use self::counters::Counters;
 pub use self::list_and_watch::Loop;
-use crate::{metrics::Metrics, transport::Transport};
+use crate::{metrics::Metrics, slim::SlimMeta, transport::Transport};
 
 /// An object that can be watched. Every [`kube::Resource`] is one; others say where their
-/// resourceVersion is.
+/// resourceVersion and uid are.
 pub trait Watched: DeserializeOwned + Send + 'static {
     /// `metadata.resourceVersion`; `None` when it is missing or not a number.
     fn resource_version(&self) -> Option<u64>;
+    /// `metadata.uid`; `None` when it is missing or no uid.
+    fn uid(&self) -> Option<Uid>;
 }
 
 impl<K: kube::Resource + DeserializeOwned + Send + 'static> Watched for K {
     fn resource_version(&self) -> Option<u64> {
         self.meta().resource_version.as_deref()?.parse().ok()
+    }
+
+    fn uid(&self) -> Option<Uid> {
+        self.meta().uid.as_deref()?.parse().ok()
     }
 }
 
@@ -62,6 +73,24 @@ pub trait Sink<K>: Send + 'static {
     /// An object cannot be decoded. In a list (`deleted` false) it exists all the same, and a row
     /// held for it must not be taken for gone.
     fn undecodable(&mut self, _id: &ObjectId, _deleted: bool) {}
+    /// What is held of an object, for the audit.
+    fn holds(&self, object: &Listed) -> Held;
+    /// Names every object held to the audit, with its uid and resourceVersion.
+    fn each_held(&self, each: &mut dyn FnMut(&str, Uid, u64));
+}
+
+/// What an audit reads of an object.
+pub type Listed = SlimMeta;
+
+/// What a sink holds of an object.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Held {
+    /// Its state at this resourceVersion.
+    At(u64),
+    /// Nothing.
+    Nothing,
+    /// Nothing, and on purpose: it is not kept although it was delivered.
+    LeftOut,
 }
 
 /// What could be read of an object that cannot be decoded.
@@ -88,6 +117,8 @@ pub struct Source {
     pub plural: &'static str,
     /// Label selector; all objects when empty.
     pub labels: String,
+    /// How often what was delivered is compared with a list; `None` means never.
+    pub audit_period: Option<Duration>,
 }
 
 impl Source {
@@ -167,6 +198,7 @@ pub fn prepare<K: Watched, S: Sink<K>>(
             transport: transport.clone(),
             path: source.path(namespace),
             labels: source.labels.clone(),
+            audit: Audit::new(source.audit_period),
             sink: sink(namespace),
             counters: counters.clone(),
             relist: handle.relist.subscribe(),

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -15,9 +15,10 @@ use carillon_operator::{
     fence::RequestBody,
     metrics::Metrics,
     transport::Transport,
-    watch::{self, Handle, ObjectId, Sink, Source, Watched},
+    watch::{self, Handle, Held, Listed, ObjectId, Sink, Source, Watched},
 };
-use http::{Request, Response, StatusCode};
+use carillon_plan::Uid;
+use http::{Request, Response, StatusCode, header::ACCEPT};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -36,37 +37,67 @@ struct Thing {
 struct Meta {
     name: String,
     resource_version: String,
+    #[serde(default)]
+    uid: String,
 }
 
 impl Watched for Thing {
     fn resource_version(&self) -> Option<u64> {
         self.metadata.resource_version.parse().ok()
     }
+    fn uid(&self) -> Option<Uid> {
+        self.metadata.uid.parse().ok()
+    }
 }
 
-/// Writes down what it is told.
-struct Log(mpsc::UnboundedSender<String>);
+/// Writes down what it is told, and holds it.
+struct Log {
+    said: mpsc::UnboundedSender<String>,
+    held: BTreeMap<Uid, (String, u64)>,
+    listed: BTreeSet<Uid>,
+}
 
 impl Log {
+    fn new(said: &mpsc::UnboundedSender<String>) -> Self {
+        Self {
+            said: said.clone(),
+            held: BTreeMap::new(),
+            listed: BTreeSet::new(),
+        }
+    }
+
     fn say(&self, line: String) {
-        let _ = self.0.send(line);
+        let _ = self.said.send(line);
+    }
+
+    fn hold(&mut self, object: &Thing) {
+        let rv = object.resource_version().unwrap();
+        if let Some(uid) = object.uid() {
+            self.listed.insert(uid);
+            self.held.insert(uid, (object.metadata.name.clone(), rv));
+        }
     }
 }
 
 impl Sink<Thing> for Log {
     fn relist_begin(&mut self) {
+        self.listed.clear();
         self.say("begin".into());
     }
     fn relist_item(&mut self, object: Thing) {
+        self.hold(&object);
         self.say(format!("item {} {}", object.metadata.name, object.size));
     }
     fn relist_done(&mut self, rv: u64) {
+        self.held.retain(|uid, _| self.listed.contains(uid));
         self.say(format!("done {rv}"));
     }
     fn applied(&mut self, object: Thing) {
+        self.hold(&object);
         self.say(format!("applied {} {}", object.metadata.name, object.size));
     }
     fn deleted(&mut self, object: Thing) {
+        self.held.retain(|uid, _| Some(*uid) != object.uid());
         self.say(format!("deleted {}", object.metadata.name));
     }
     fn progress(&mut self, rv: u64) {
@@ -74,6 +105,18 @@ impl Sink<Thing> for Log {
     }
     fn undecodable(&mut self, id: &ObjectId, deleted: bool) {
         self.say(format!("undecodable {} {deleted}", id.name));
+    }
+    fn holds(&self, object: &Listed) -> Held {
+        match object.uid().and_then(|uid| self.held.get(&uid)) {
+            _ if object.name.starts_with("left-out") => Held::LeftOut,
+            Some((_, rv)) => Held::At(*rv),
+            None => Held::Nothing,
+        }
+    }
+    fn each_held(&self, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for (uid, (name, rv)) in &self.held {
+            each(name, *uid, *rv);
+        }
     }
 }
 
@@ -83,6 +126,8 @@ enum Answer {
     Reply(u16, String),
     /// 200 and these chunks; then the stream stays open.
     Open(Vec<String>),
+    /// 200 and these chunks, each after so many seconds; then the stream stays open.
+    Timed(Vec<(u64, String)>),
     /// 200, these chunks, then the connection breaks.
     Break(Vec<String>),
     /// No connection.
@@ -96,6 +141,8 @@ struct Server {
     metrics: Arc<Metrics>,
     _shutdown: tokio_util::sync::DropGuard,
 }
+
+const METADATA: &[u8] = b"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,";
 
 type Chunk = Result<http_body::Frame<Bytes>, std::io::Error>;
 
@@ -116,6 +163,16 @@ fn respond(
             200,
             StreamBody::new(frames(chunks).chain(stream::pending())).boxed_unsync(),
         ),
+        Answer::Timed(chunks) => {
+            let frames = stream::iter(chunks).then(|(seconds, chunk)| async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Chunk::Ok(http_body::Frame::data(Bytes::from(chunk)))
+            });
+            (
+                200,
+                StreamBody::new(frames.chain(stream::pending())).boxed_unsync(),
+            )
+        }
         Answer::Break(chunks) => {
             let broken = stream::iter([Chunk::Err(std::io::Error::other("reset"))]);
             (
@@ -132,10 +189,17 @@ fn respond(
 
 /// Starts a loop against a server that gives these answers, and then never any more.
 fn start(answers: Vec<Answer>) -> Server {
+    start_with(answers, None)
+}
+
+/// As [`start`], with audits.
+fn start_with(answers: Vec<Answer>, audit_period: Option<Duration>) -> Server {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let (asked, requests) = mpsc::unbounded_channel();
     let service = tower::service_fn(move |request: Request<RequestBody>| {
-        let _ = asked.send(request.uri().to_string());
+        let metadata = request.headers()[ACCEPT].as_bytes().starts_with(METADATA);
+        let word = if metadata { "metadata " } else { "" };
+        let _ = asked.send(format!("{word}{}", request.uri()));
         let answer = answers.lock().unwrap().pop_front();
         async move {
             match answer {
@@ -152,10 +216,11 @@ fn start(answers: Vec<Answer>) -> Server {
         version: "v1",
         plural: "things",
         labels: "a/b=c".into(),
+        audit_period,
     };
     let (said, log) = mpsc::unbounded_channel();
     let (handle, loops) =
-        watch::prepare::<Thing, _>(&transport, &source, &[], |_| Log(said.clone()), &metrics);
+        watch::prepare::<Thing, _>(&transport, &source, &[], |_| Log::new(&said), &metrics);
     let shutdown = CancellationToken::new();
     for each in loops {
         tokio::spawn(each.run(shutdown.clone()));
@@ -524,6 +589,7 @@ async fn namespaces_have_a_loop_each_and_are_synced_together() {
         version: "v2",
         plural: "things",
         labels: String::new(),
+        audit_period: None,
     };
     let (said, _log) = mpsc::unbounded_channel();
     let namespaces = ["quick".to_owned(), "slow".to_owned()];
@@ -534,7 +600,7 @@ async fn namespaces_have_a_loop_each_and_are_synced_together() {
         &namespaces,
         |scope| {
             scopes.push(scope.map(str::to_owned));
-            Log(said.clone())
+            Log::new(&said)
         },
         &metrics,
     );
@@ -545,7 +611,7 @@ async fn namespaces_have_a_loop_each_and_are_synced_together() {
         .map(|each| tokio::spawn(each.run(shutdown.clone())))
         .collect();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let mut asked = std::collections::BTreeSet::new();
+    let mut asked = BTreeSet::new();
     while let Ok(path) = requests.try_recv() {
         asked.insert(path);
     }
@@ -564,4 +630,200 @@ async fn namespaces_have_a_loop_each_and_are_synced_together() {
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+const PERIOD: Duration = Duration::from_mins(10);
+
+/// A thing with a uid that follows from its name.
+fn known(name: &str, rv: u64) -> String {
+    let uid = uid(name);
+    format!(r#"{{"metadata":{{"name":"{name}","uid":"{uid}","resourceVersion":"{rv}"}},"size":1}}"#)
+}
+
+fn uid(name: &str) -> String {
+    let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "4e0c5d6a-0b1c-4d2e-8f3a-{:0>12}",
+        &digits[..digits.len().min(12)]
+    )
+}
+
+/// Bookmarks, one a minute.
+fn quiet(minutes: u64, rv: u64) -> Vec<(u64, String)> {
+    (0..minutes).map(|_| (60, bookmark(rv))).collect()
+}
+
+impl Server {
+    /// Audits that ended in this way.
+    fn audits(&self, result: &str) -> u64 {
+        let audits = &self.metrics.cache_audits;
+        audits.with_label_values(&["Thing", result]).get()
+    }
+
+    fn differences(&self) -> u64 {
+        let differences = &self.metrics.cache_audit_differences;
+        differences.with_label_values(&["Thing"]).get()
+    }
+
+    /// Waits until so many audits have ended in this way.
+    async fn audited(&self, result: &str, count: u64) {
+        let until = async {
+            while self.audits(result) < count {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let limit = tokio::time::timeout(Duration::from_hours(2), until).await;
+        limit.unwrap_or_else(|_| panic!("no {count} audits ended {result}"));
+    }
+}
+
+/// What became of a server's objects between a list (10) and an audit's list (20), of which the
+/// watch said nothing: what the audit finds.
+#[tokio::test(start_paused = true)]
+async fn a_lost_event_is_found_and_healed_by_a_new_list() {
+    let lost: [(&str, &[String]); 3] = [
+        ("changed", &[known("a", 15), known("b", 4)]),
+        ("created", &[known("a", 3), known("b", 4), known("c", 15)]),
+        ("deleted", &[known("a", 3)]),
+    ];
+    for (what, items) in lost {
+        let items: Vec<&str> = items.iter().map(String::as_str).collect();
+        let mut server = start_with(
+            vec![
+                list(10, "", &[&known("a", 3), &known("b", 4)]),
+                Answer::Timed(quiet(30, 20)),
+                list(20, "", &items),
+                list(21, "", &items),
+            ],
+            Some(PERIOD),
+        );
+        server
+            .says(&["begin", "item a 1", "item b 1", "done 10"])
+            .await;
+        server.audited("different", 1).await;
+        assert_eq!(server.differences(), 1, "{what}");
+        let requests = [
+            server.asked().await,
+            server.asked().await,
+            server.asked().await,
+            server.asked().await,
+        ];
+        assert_eq!(
+            requests[2], "metadata /api/v1/things?limit=500&labelSelector=a%2Fb%3Dc",
+            "{what}"
+        );
+        assert_eq!(requests[3], requests[0], "{what}");
+        let said = std::iter::from_fn(|| server.log.try_recv().ok());
+        assert!(
+            said.skip_while(|line| line != "begin").count() > 0,
+            "{what}"
+        );
+        assert_eq!(server.audits("clean"), 0, "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unchanged_cluster_costs_one_list_of_metadata_a_period() {
+    let items = [known("a", 3), known("left-out", 4)];
+    let page = |more| list(20, more, &[&items[usize::from(more.is_empty())]]);
+    let mut server = start_with(
+        vec![
+            list(10, "", &[&items[0]]),
+            Answer::Timed(quiet(60, 20)),
+            page("more"),
+            page(""),
+            page("more"),
+            page(""),
+        ],
+        Some(PERIOD),
+    );
+    server.says(&["begin", "item a 1", "done 10"]).await;
+    let begin = tokio::time::Instant::now();
+    server.audited("clean", 2).await;
+    let took = begin.elapsed();
+    // Up to a fifth longer each, and up to a minute until a bookmark.
+    assert!(
+        took >= PERIOD * 2 && took <= PERIOD * 12 / 5 + Duration::from_mins(3),
+        "{took:?}"
+    );
+    let mut requests = Vec::new();
+    while let Ok(request) = server.requests.try_recv() {
+        requests.push(request);
+    }
+    let metadata = requests
+        .iter()
+        .filter(|request| request.starts_with("metadata "));
+    assert_eq!((requests.len(), metadata.count()), (6, 4), "{requests:#?}");
+    assert!(requests[3].contains("&continue=more&"), "{requests:#?}");
+    assert_eq!(server.differences(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_during_an_audit_raises_no_alarm() {
+    // The list shows everything as it is at 20; the watch says so afterwards.
+    let mut events = quiet(13, 11);
+    events.extend([
+        (0, event("MODIFIED", &known("a", 15))),
+        (0, event("ADDED", &known("c", 16))),
+        (0, event("DELETED", &known("b", 17))),
+        // And something that the list does not show yet.
+        (0, event("ADDED", &known("d", 25))),
+    ]);
+    events.extend(quiet(9, 25));
+    let mut server = start_with(
+        vec![
+            list(10, "", &[&known("a", 3), &known("b", 4)]),
+            Answer::Timed(events),
+            list(20, "", &[&known("a", 15), &known("c", 16)]),
+        ],
+        Some(PERIOD),
+    );
+    server
+        .says(&["begin", "item a 1", "item b 1", "done 10"])
+        .await;
+    server.audited("clean", 1).await;
+    assert_eq!(server.differences(), 0);
+    assert_eq!(server.audits("different"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_audit_that_cannot_come_to_its_end_is_counted() {
+    // The watch never comes to 20; then an audit's list fails; then the kind is listed anew.
+    let server = start_with(
+        vec![
+            list(10, "", &[&known("a", 3)]),
+            Answer::Timed(quiet(200, 11)),
+            list(20, "", &[]),
+            Answer::Reply(500, "down".into()),
+            list(30, "", &[]),
+            list(40, "", &[]),
+        ],
+        Some(PERIOD),
+    );
+    server.audited("given_up", 1).await;
+    server.audited("failed", 1).await;
+    let begun = PERIOD * 6 / 5 + Duration::from_secs(1);
+    tokio::time::sleep(begun).await;
+    server.handle.relist();
+    server.audited("given_up", 2).await;
+    assert_eq!(server.differences(), 0);
+    assert_eq!((server.audits("clean"), server.audits("different")), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_audit_survives_the_end_of_a_watch() {
+    let mut server = start_with(
+        vec![
+            list(10, "", &[&known("a", 3)]),
+            Answer::Timed(quiet(11, 11)),
+            list(20, "", &[&known("a", 15)]),
+            Answer::Timed(vec![(0, bookmark(20))]),
+        ],
+        // Before the end of the first watch, which falls silent after 11 minutes and is given up
+        // after 14.
+        Some(Duration::from_secs(690)),
+    );
+    server.says(&["begin", "item a 1", "done 10"]).await;
+    server.audited("different", 1).await;
+    assert_eq!(server.differences(), 1);
 }

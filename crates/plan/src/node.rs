@@ -16,6 +16,8 @@ pub type Nodes = BTreeMap<Arc<str>, NodeRow>;
 pub struct NodeRow {
     /// Uid of the node object; a replaced machine of the same name has another.
     pub uid: Uid,
+    /// resourceVersion of this row; nothing depends on it.
+    pub rv: u64,
     /// The node object is being deleted.
     pub deleting: bool,
     /// `spec.unschedulable`: cordoned.

@@ -129,7 +129,7 @@ impl Case {
         });
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
-        let silent = !disturbance.silent.is_empty();
+        let silent = !disturbance.silent.is_empty() || disturbance.lost_event.is_some();
         let weather = disturbance.weather.is_some();
         if stops || stale || silent || disturbance.without_lease || weather {
             assumptions.lag = SignedDuration::from_mins(15);

@@ -21,6 +21,8 @@ use crate::wire::Wire;
 pub struct Line {
     /// Writes that reached the point of being sent, leases and events apart.
     writes: AtomicUsize,
+    /// Events that were to be delivered.
+    events: AtomicUsize,
     disturbance: Disturbance,
     /// Requests that are held because their process was stopped.
     held: Mutex<Vec<(Process, Gate)>>,
@@ -40,6 +42,7 @@ impl Line {
         let faults = Mutex::new(disturbance.faults.clone());
         Arc::new(Self {
             writes: AtomicUsize::new(0),
+            events: AtomicUsize::new(0),
             disturbance,
             faults,
             begin: Instant::now(),
@@ -58,6 +61,11 @@ impl Line {
     /// How many requests were to meet a fault and did not come.
     pub fn unmet(&self) -> usize {
         lock(&self.faults).iter().map(|fault| fault.times).sum()
+    }
+
+    /// Watch events so far.
+    pub fn events(&self) -> usize {
+        self.events.load(Ordering::Relaxed)
     }
 
     /// Nothing goes wrong any more.
@@ -224,6 +232,10 @@ impl Faults for Connection {
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
+        let nth = self.line.events.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.line.disturbance.lost_event == Some(nth) {
+            return EventFate::Drop;
+        }
         let overlooked = |overlooks: fn(&Event) -> bool| overlooks(event);
         if self.wire.overlooks.is_some_and(overlooked) {
             return EventFate::Drop;

@@ -25,6 +25,10 @@ pub struct Disturbance {
     pub faults: Vec<Fault>,
     /// Watches that hang.
     pub silent: Vec<Silence>,
+    /// The watch event that is lost, counted from 1 over all watches of all processes.
+    pub lost_event: Option<usize>,
+    /// What the watches have lost is not looked for.
+    pub without_audit: bool,
     /// Faults by chance.
     pub weather: Option<Weather>,
 }

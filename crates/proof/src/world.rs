@@ -70,6 +70,8 @@ pub struct Outcome {
     pub history: History,
     /// Writes for the job, as far as they were sent.
     pub writes: usize,
+    /// Watch events, as far as they were to be delivered.
+    pub events: usize,
     /// The end.
     pub end: End,
     /// Whether the scenario came to its end.
@@ -183,7 +185,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let cluster = Rc::new(Cluster {
         server: server.clone(),
         line: line.clone(),
-        config: config()?,
+        config: config(&run.disturbance)?,
         rules: run.rules,
         wire: run.wire,
         disturbance: run.disturbance.clone(),
@@ -237,6 +239,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let outcome = Outcome {
         history: server.history(),
         writes: line.writes(),
+        events: line.events(),
         end: end(&admin),
         ended,
         panics,
@@ -250,12 +253,15 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn config() -> anyhow::Result<Config> {
-    let flags = [
+fn config(disturbance: &Disturbance) -> anyhow::Result<Config> {
+    let mut flags = vec![
         "carillon",
         "--lease-namespace=carillon",
         "--http-address=127.0.0.1:0",
     ];
+    if disturbance.without_audit {
+        flags.push("--cache-audit-period=0");
+    }
     match Task::parse(flags)? {
         Task::Operate(config) => Ok(config),
         Task::Check(_) => anyhow::bail!("these flags ask for the operator"),

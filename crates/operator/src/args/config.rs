@@ -29,6 +29,8 @@ pub struct Config {
     pub max_pod_changes_per_sync: usize,
     /// How long results of one object are gathered before its status is written.
     pub job_sync_batch_period: Duration,
+    /// How often each cache is compared with a list of metadata; `None` means never.
+    pub cache_audit_period: Option<Duration>,
     /// How pods are put on their node.
     pub pod_placement: PodPlacement,
     /// How log lines look.

@@ -41,6 +41,7 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
         max_in_flight_writes: args.max_in_flight_writes.get() as usize,
         max_pod_changes_per_sync: args.max_pod_changes_per_sync.get() as usize,
         job_sync_batch_period: args.job_sync_batch_period,
+        cache_audit_period: cache_audit_period(args.cache_audit_period)?,
         pod_placement: args.pod_placement,
         log_format: args
             .log_format
@@ -120,6 +121,16 @@ fn debug_address(value: &str) -> Result<Option<SocketAddr>, String> {
         ));
     }
     Ok(Some(address))
+}
+
+fn cache_audit_period(period: Duration) -> Result<Option<Duration>, String> {
+    if !period.is_zero() && period < Duration::from_secs(1) {
+        return Err(format!(
+            "--cache-audit-period {period:?}: must be 0 (never) or at least 1s, each audit lists \
+             every kind once"
+        ));
+    }
+    Ok(Some(period).filter(|period| !period.is_zero()))
 }
 
 fn lease(args: &Args) -> Result<Option<Lease>, String> {

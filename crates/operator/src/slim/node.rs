@@ -88,6 +88,7 @@ impl SlimNode {
             .collect();
         let row = NodeRow {
             uid: self.metadata.uid()?,
+            rv: self.metadata.rv(),
             deleting: self.metadata.deletion_timestamp.is_some(),
             unschedulable: self.spec.unschedulable,
             labels,

@@ -7,16 +7,13 @@ use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
 
-use super::{Row, Tables, Wake, in_scope};
+use super::{Row, Tables, Wake, held_at, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimJob;
+use crate::watch::{Held, Listed};
 
 impl Row for SlimJob {
     const KIND: Kind = Kind::Job;
-
-    fn uid(&self) -> Option<Uid> {
-        self.metadata.uid()
-    }
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let Some(job) = self.job() else { return };
@@ -60,6 +57,19 @@ impl Row for SlimJob {
             }
             keep
         });
+    }
+
+    fn held(tables: &Tables, object: &Listed) -> Held {
+        let job = object.uid().and_then(|uid| tables.jobs.get(&uid));
+        held_at(job.map(|job| job.rv))
+    }
+
+    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for (uid, job) in &tables.jobs {
+            if in_scope(&job.owner.namespace, namespace) {
+                each(&job.owner.name, *uid, job.rv);
+            }
+        }
     }
 }
 

@@ -8,25 +8,26 @@ use carillon_plan::broadcast_job::Job;
 use carillon_plan::eligibility;
 use carillon_plan::node::NodeRow;
 
-use super::{Row, Tables, Wake, is_open};
+use super::{Row, Tables, Wake, held_at, is_open};
 use crate::gate::Kind;
 use crate::slim::SlimNode;
+use crate::watch::{Held, Listed};
 
 impl Row for SlimNode {
     const KIND: Kind = Kind::Node;
-
-    fn uid(&self) -> Option<Uid> {
-        self.metadata.uid()
-    }
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let Some((name, row)) = self.row(&mut tables.strings) else {
             return;
         };
-        let old = tables.nodes.get(&name);
-        if old == Some(&row) {
-            return;
+        if let Some(old) = tables.nodes.get_mut(&name) {
+            // Most changes of a node are heartbeats: the row differs by its version only.
+            old.rv = row.rv;
+            if *old == row {
+                return;
+            }
         }
+        let old = tables.nodes.get(&name);
         wake_affected(tables, &name, old, Some(&row), wakes);
         tables.nodes.insert(name, row);
     }
@@ -42,6 +43,18 @@ impl Row for SlimNode {
         }
         if let Some(old) = tables.nodes.remove(name) {
             wake_affected(tables, name, Some(&old), None, wakes);
+        }
+    }
+
+    fn held(tables: &Tables, object: &Listed) -> Held {
+        let row = tables.nodes.get(&*object.name);
+        let row = row.filter(|row| Some(row.uid) == object.uid());
+        held_at(row.map(|row| row.rv))
+    }
+
+    fn each_held(tables: &Tables, _: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for (name, row) in &tables.nodes {
+            each(name, row.uid, row.rv);
         }
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use carillon_plan::Uid;
 use carillon_plan::pod::{PodRow, Pods};
 
-use super::{Row, Tables, Wake, in_scope};
+use super::{Row, Tables, Wake, held_at, in_scope};
 use crate::flight_recorder::Remembered;
 use crate::gate::Kind;
-use crate::slim::SlimPod;
+use crate::slim::{SlimMeta, SlimPod};
+use crate::watch::{Held, Listed};
 
 /// The pods of one job.
 #[derive(Debug, Default)]
@@ -25,20 +26,11 @@ pub struct OwnedPods {
 impl Row for SlimPod {
     const KIND: Kind = Kind::Pod;
 
-    fn uid(&self) -> Option<Uid> {
-        self.metadata.uid()
-    }
-
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let Some(owner) = self.labelled_owner() else {
-            return;
-        };
-        // The label is how pods are found, the reference is whose they are. Where the two differ
-        // somebody else wrote the label.
-        if self.metadata.broadcast_job() != Some(owner) {
+        let Some(owner) = owner(&self.metadata) else {
             self.leave(tables, wakes);
             return;
-        }
+        };
         let Some((name, mut row)) = self.row(&mut tables.strings) else {
             return;
         };
@@ -73,7 +65,7 @@ impl Row for SlimPod {
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let Some(owner) = self.labelled_owner() else {
+        let Some(owner) = labelled_owner(&self.metadata) else {
             return;
         };
         let Some(of_job) = tables.pods.get_mut(&owner) else {
@@ -110,6 +102,26 @@ impl Row for SlimPod {
         }
         tables.pods.retain(|_, of_job| !of_job.pods.is_empty());
     }
+
+    fn held(tables: &Tables, object: &Listed) -> Held {
+        let Some(owner) = owner(object) else {
+            return Held::LeftOut;
+        };
+        let of_job = tables.pods.get(&owner);
+        let row = of_job.and_then(|of_job| of_job.pods.get(&*object.name));
+        let row = row.filter(|row| Some(row.uid) == object.uid());
+        held_at(row.map(|row| row.rv))
+    }
+
+    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for of_job in tables.pods.values() {
+            if in_scope(&of_job.namespace, namespace) {
+                for (name, row) in &of_job.pods {
+                    each(name, row.uid, row.rv);
+                }
+            }
+        }
+    }
 }
 
 impl Tables {
@@ -132,8 +144,12 @@ impl Tables {
     }
 }
 
-impl SlimPod {
-    fn labelled_owner(&self) -> Option<Uid> {
-        self.metadata.labels.as_ref()?.job_uid.parse().ok()
-    }
+/// The job of a pod. The label is how pods are found, the reference is whose they are. Where the
+/// two differ somebody else wrote the label.
+fn owner(pod: &SlimMeta) -> Option<Uid> {
+    labelled_owner(pod).filter(|owner| pod.broadcast_job() == Some(*owner))
+}
+
+fn labelled_owner(pod: &SlimMeta) -> Option<Uid> {
+    pod.labels.as_ref()?.job_uid.parse().ok()
 }

@@ -7,7 +7,7 @@ use carillon_plan::Uid;
 
 use super::{Row, Store, Tables, Wake};
 use crate::queue::WorkQueue;
-use crate::watch::{ObjectId, Sink};
+use crate::watch::{Held, Listed, ObjectId, Sink};
 
 /// Brings one watch loop's objects into the cache and wakes the jobs concerned.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct StoreSink<K> {
     namespace: Option<String>,
     /// Uids seen by the list under way.
     listed: HashSet<Uid>,
+    /// Uids of objects that cannot be decoded.
+    undecodable: HashSet<Uid>,
     kind: std::marker::PhantomData<fn(K)>,
 }
 
@@ -35,6 +37,7 @@ impl<K: Row> StoreSink<K> {
             batch,
             namespace: namespace.map(str::to_owned),
             listed: HashSet::new(),
+            undecodable: HashSet::new(),
             kind: std::marker::PhantomData,
         }
     }
@@ -62,6 +65,7 @@ impl<K: Row> StoreSink<K> {
 impl<K: Row> Sink<K> for StoreSink<K> {
     fn relist_begin(&mut self) {
         self.listed.clear();
+        self.undecodable.clear();
     }
 
     fn relist_item(&mut self, object: K) {
@@ -84,6 +88,11 @@ impl<K: Row> Sink<K> for StoreSink<K> {
 
     fn applied(&mut self, object: K) {
         let rv = object.resource_version().unwrap_or(0);
+        if !self.undecodable.is_empty()
+            && let Some(uid) = object.uid()
+        {
+            self.undecodable.remove(&uid);
+        }
         self.change(|tables, wakes| {
             object.enter(tables, wakes);
             self.saw(tables, rv);
@@ -103,8 +112,25 @@ impl<K: Row> Sink<K> for StoreSink<K> {
     }
 
     fn undecodable(&mut self, id: &ObjectId, deleted: bool) {
-        if !deleted {
-            self.listed.extend(id.uid.parse::<Uid>());
+        let Ok(uid) = id.uid.parse::<Uid>() else {
+            return;
+        };
+        if deleted {
+            self.undecodable.remove(&uid);
+        } else {
+            self.listed.insert(uid);
+            self.undecodable.insert(uid);
         }
+    }
+
+    fn holds(&self, object: &Listed) -> Held {
+        match object.uid() {
+            Some(uid) if !self.undecodable.contains(&uid) => K::held(&self.store.read(), object),
+            _ => Held::LeftOut,
+        }
+    }
+
+    fn each_held(&self, each: &mut dyn FnMut(&str, Uid, u64)) {
+        K::each_held(&self.store.read(), self.namespace.as_deref(), each);
     }
 }

@@ -9,6 +9,7 @@ use carillon_plan::record::Slice;
 use super::{Row, Tables, Wake, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimSlice;
+use crate::watch::{Held, Listed};
 
 /// The result slices of one job.
 #[derive(Debug, Default)]
@@ -16,15 +17,21 @@ pub struct Ledger {
     namespace: Arc<str>,
     /// By index.
     pub slices: Vec<Slice>,
-    /// Slices that cannot be read, by uid, and why.
-    unreadable: BTreeMap<Uid, String>,
+    /// Slices that cannot be read, by uid.
+    unreadable: BTreeMap<Uid, Unreadable>,
+}
+
+#[derive(Debug)]
+struct Unreadable {
+    rv: u64,
+    why: String,
 }
 
 impl Ledger {
     /// Why the ledger must not be acted on, if so. What a missing part hides might be run again.
     pub fn problem(&self) -> Option<String> {
-        if let Some(problem) = self.unreadable.values().next() {
-            return Some(problem.clone());
+        if let Some(slice) = self.unreadable.values().next() {
+            return Some(slice.why.clone());
         }
         let gap = self
             .slices
@@ -49,6 +56,14 @@ impl Ledger {
         }
     }
 
+    /// Index (of those that can be read), uid and resourceVersion of each slice.
+    fn versions(&self) -> impl Iterator<Item = (Option<u32>, Uid, u64)> {
+        let read = self.slices.iter();
+        let unreadable = self.unreadable.iter();
+        read.map(|slice| (Some(slice.index), slice.uid, slice.rv))
+            .chain(unreadable.map(|(uid, slice)| (None, *uid, slice.rv)))
+    }
+
     fn remove(&mut self, uid: Uid) {
         self.slices.retain(|slice| slice.uid != uid);
         self.unreadable.remove(&uid);
@@ -57,10 +72,6 @@ impl Ledger {
 
 impl Row for SlimSlice {
     const KIND: Kind = Kind::Slice;
-
-    fn uid(&self) -> Option<Uid> {
-        self.metadata.uid()
-    }
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let (Some(owner), Some(uid)) = (self.metadata.broadcast_job(), self.metadata.uid()) else {
@@ -74,8 +85,9 @@ impl Row for SlimSlice {
                 ledger.unreadable.remove(&uid);
                 ledger.put(slice);
             }
-            Err(problem) => {
-                ledger.unreadable.insert(uid, problem);
+            Err(why) => {
+                let rv = self.metadata.rv();
+                ledger.unreadable.insert(uid, Unreadable { rv, why });
             }
         }
         wakes.push(Wake::Soon(owner));
@@ -113,5 +125,38 @@ impl Row for SlimSlice {
             }
             !(ledger.slices.is_empty() && ledger.unreadable.is_empty())
         });
+    }
+
+    fn held(tables: &Tables, object: &Listed) -> Held {
+        let (Some(owner), Some(uid)) = (object.broadcast_job(), object.uid()) else {
+            return Held::LeftOut;
+        };
+        let Some(ledger) = tables.slices.get(&owner) else {
+            return Held::Nothing;
+        };
+        if let Some((_, _, rv)) = ledger.versions().find(|(_, held, _)| *held == uid) {
+            return Held::At(rv);
+        }
+        // Of several slices with one index, which only somebody else can make, one is kept.
+        let labels = object.labels.as_ref();
+        let index = labels.and_then(|labels| labels.slice_index.parse().ok());
+        if ledger
+            .versions()
+            .any(|(held, ..)| held.is_some() && held == index)
+        {
+            return Held::LeftOut;
+        }
+        Held::Nothing
+    }
+
+    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for ledger in tables.slices.values() {
+            if in_scope(&ledger.namespace, namespace) {
+                for (index, uid, rv) in ledger.versions() {
+                    let name = index.map_or_else(String::new, |index| format!("slice {index}"));
+                    each(&name, uid, rv);
+                }
+            }
+        }
     }
 }

@@ -18,11 +18,23 @@ pub(super) struct Counters {
     pub(super) restarts: IntCounter,
     pub(super) relists: IntCounter,
     pub(super) undecodable: IntCounter,
+    pub(super) audits: Audits,
+    pub(super) audit_differences: IntCounter,
+}
+
+/// Audits by how they ended.
+#[derive(Clone)]
+pub(super) struct Audits {
+    pub(super) clean: IntCounter,
+    pub(super) different: IntCounter,
+    pub(super) given_up: IntCounter,
+    pub(super) failed: IntCounter,
 }
 
 impl Counters {
     pub(super) fn new(kind: &'static str, metrics: &Metrics) -> Self {
         let events = |event| metrics.watch_events.with_label_values(&[kind, event]);
+        let audits = |result| metrics.cache_audits.with_label_values(&[kind, result]);
         Self {
             kind,
             synced: metrics.watch_synced.with_label_values(&[kind]),
@@ -35,6 +47,13 @@ impl Counters {
             restarts: metrics.watch_restarts.with_label_values(&[kind]),
             relists: metrics.watch_relists.with_label_values(&[kind]),
             undecodable: metrics.watch_undecodable.with_label_values(&[kind]),
+            audits: Audits {
+                clean: audits("clean"),
+                different: audits("different"),
+                given_up: audits("given_up"),
+                failed: audits("failed"),
+            },
+            audit_differences: metrics.cache_audit_differences.with_label_values(&[kind]),
         }
     }
 

@@ -8,14 +8,18 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::{Loop, Sink, Watched, frames::identify, list_and_watch::OPEN_TIMEOUT};
+use super::{
+    Loop, Sink, Watched,
+    frames::identify,
+    list_and_watch::{JSON, OPEN_TIMEOUT},
+};
 use crate::{
     fence::RequestBody,
-    transport::{causes, status_of},
+    transport::{Transport, causes, status_of},
 };
 
 /// Objects asked for in one page of a list.
-const PAGE: u32 = 500;
+pub(super) const PAGE: u32 = 500;
 
 impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// Reads all pages; the resourceVersion of the list.
@@ -28,44 +32,14 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             if !next.is_empty() {
                 query.push(("continue", Cow::from(next.as_str())));
             }
-            let request = self.request(query)?;
-            timeout(OPEN_TIMEOUT, self.page(request, &mut buffer))
-                .await
-                .unwrap_or_else(|_| Err(format!("no page within {OPEN_TIMEOUT:?}")))?;
+            let request = self.request(query, JSON)?;
+            buffer = fetch(self.transport.clone(), request, buffer).await?;
             let (rv, more) = self.deliver(&buffer)?;
             if more.is_empty() {
                 self.sink.relist_done(rv);
                 return Ok(rv);
             }
             next = more;
-        }
-    }
-
-    /// Reads one page into `buffer`.
-    async fn page(
-        &self,
-        request: Request<RequestBody>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        let response = self
-            .transport
-            .call(request)
-            .await
-            .map_err(|e| causes(&*e))?;
-        let code = response.status();
-        let mut body = response.into_body();
-        buffer.clear();
-        while let Some(frame) = body.frame().await {
-            if let Ok(data) = frame.map_err(|e| causes(&*e))?.into_data() {
-                buffer.extend_from_slice(&data);
-            }
-        }
-        if code.is_success() {
-            Ok(())
-        } else {
-            // 410: the list took longer than the server remembers; it is started over.
-            let status = status_of(code, buffer);
-            Err(format!("{} ({code})", status.message))
         }
     }
 
@@ -81,13 +55,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             }
             Err(_) => self.deliver_one_by_one(page)?,
         };
-        let rv = metadata.resource_version.parse().map_err(|_| {
-            format!(
-                "list without resourceVersion: '{}'",
-                metadata.resource_version
-            )
-        })?;
-        Ok((rv, metadata.r#continue))
+        metadata.read()
     }
 
     /// The slow way for a page of which something cannot be decoded: all that can be is.
@@ -108,22 +76,68 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     }
 }
 
+/// Reads one page, into a buffer that may have been used before.
+pub(super) async fn fetch(
+    transport: Transport,
+    request: Request<RequestBody>,
+    mut buffer: Vec<u8>,
+) -> Result<Vec<u8>, String> {
+    let read = async {
+        let response = transport.call(request).await.map_err(|e| causes(&*e))?;
+        let code = response.status();
+        let mut body = response.into_body();
+        buffer.clear();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame.map_err(|e| causes(&*e))?.into_data() {
+                buffer.extend_from_slice(&data);
+            }
+        }
+        if code.is_success() {
+            Ok(())
+        } else {
+            // 410: the list took longer than the server remembers; it is started over.
+            let status = status_of(code, &buffer);
+            Err(format!("{} ({code})", status.message))
+        }
+    };
+    timeout(OPEN_TIMEOUT, read)
+        .await
+        .unwrap_or_else(|_| Err(format!("no page within {OPEN_TIMEOUT:?}")))?;
+    Ok(buffer)
+}
+
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "K: Deserialize<'de>"))]
-struct Page<K> {
-    metadata: PageMeta,
+pub(super) struct Page<K> {
+    pub(super) metadata: PageMeta,
     // Go writes an empty list as null.
     #[serde(default, deserialize_with = "null_is_empty")]
-    items: Vec<K>,
+    pub(super) items: Vec<K>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PageMeta {
+pub(super) struct PageMeta {
     #[serde(default)]
     resource_version: String,
     #[serde(default)]
     r#continue: String,
+}
+
+impl PageMeta {
+    /// The list's resourceVersion, and how it goes on: empty after the last page.
+    pub(super) fn read(self) -> Result<(u64, String), String> {
+        let Self {
+            resource_version,
+            r#continue,
+        } = self;
+        match resource_version.parse() {
+            Ok(rv) => Ok((rv, r#continue)),
+            Err(_) => Err(format!(
+                "list without resourceVersion: '{resource_version}'"
+            )),
+        }
+    }
 }
 
 fn null_is_empty<'de, D, K>(deserializer: D) -> Result<Vec<K>, D::Error>

@@ -13,12 +13,13 @@ use http_body_util::BodyExt;
 use kube::core::Status;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Handle, Sink, Watched,
+    audit::Audit,
     counters::Counters,
     frames::{End, Event, Lines, RawEvent, identify, refusal},
 };
@@ -38,6 +39,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 const ERRORS_BEFORE_RELIST: Duration = Duration::from_mins(2);
 /// A watch that lived this long was a healthy one.
 const HEALTHY_AFTER: Duration = Duration::from_secs(30);
+pub(super) const JSON: &str = "application/json";
 const BACKOFF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(800)..=Duration::from_secs(30);
 
@@ -47,6 +49,7 @@ pub struct Loop<K, S> {
     pub(super) path: String,
     pub(super) labels: String,
     pub(super) sink: S,
+    pub(super) audit: Audit,
     pub(super) counters: Counters,
     pub(super) handle: Handle,
     pub(super) relist: watch::Receiver<u64>,
@@ -75,6 +78,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         let mut lists = Backoff::default();
         loop {
             self.relist.mark_unchanged();
+            self.give_up("the kind is listed anew");
             if !first {
                 self.counters.relists.inc();
             }
@@ -87,6 +91,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                     continue;
                 }
             };
+            self.audit.later();
             if first {
                 first = false;
                 let mut synced = false;
@@ -161,12 +166,13 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// One watch request; `rv` moves on with what is delivered.
     async fn watch_once(&mut self, rv: &mut u64) -> End {
         let seconds = fastrand::u32(WATCH_SECONDS);
-        let request = match self.request(vec![
+        let query = vec![
             ("watch", "true".into()),
             ("allowWatchBookmarks", "true".into()),
             ("resourceVersion", rv.to_string().into()),
             ("timeoutSeconds", seconds.to_string().into()),
-        ]) {
+        ];
+        let request = match self.request(query, JSON) {
             Ok(request) => request,
             Err(error) => return End::Failed(error),
         };
@@ -184,15 +190,26 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             return refusal(&status_of(parts.status, &text));
         }
         let mut lines = Lines::default();
+        let mut silent = Instant::now() + IDLE_TIMEOUT;
         loop {
-            let chunk = match timeout(IDLE_TIMEOUT, next_chunk(&mut body)).await {
-                Ok(Ok(Some(chunk))) => chunk,
-                // What is left is half a line: it comes again.
-                Ok(Ok(None)) => return End::Closed,
-                Ok(Err(error)) => return End::Failed(error),
-                Err(_) => return End::Failed(format!("silent for {IDLE_TIMEOUT:?}")),
-            };
-            if let Err(end) = lines.push(&chunk, |line| self.event(line, rv)) {
+            tokio::select! {
+                biased;
+                chunk = timeout_at(silent, next_chunk(&mut body)) => {
+                    let chunk = match chunk {
+                        Ok(Ok(Some(chunk))) => chunk,
+                        // What is left is half a line: it comes again.
+                        Ok(Ok(None)) => return End::Closed,
+                        Ok(Err(error)) => return End::Failed(error),
+                        Err(_) => return End::Failed(format!("silent for {IDLE_TIMEOUT:?}")),
+                    };
+                    silent = Instant::now() + IDLE_TIMEOUT;
+                    if let Err(end) = lines.push(&chunk, |line| self.event(line, rv)) {
+                        return end;
+                    }
+                }
+                turn = self.audit.turn() => self.audit(turn),
+            }
+            if let Err(end) = self.end_audit(*rv) {
                 return end;
             }
         }
@@ -220,6 +237,9 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         match object_rv {
             Some(object_rv) if object_rv >= *rv => *rv = object_rv,
             _ => return Err(End::Relist("the server's resourceVersions went back")),
+        }
+        if let Event::Added(object) | Event::Modified(object) | Event::Deleted(object) = &event {
+            self.audit.touch(object.uid());
         }
         match event {
             Event::Added(object) => {
@@ -266,6 +286,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         let (id, object_rv) = identify(raw.object);
         self.counters.skipped(&id, error);
         self.sink.undecodable(&id, raw.kind == "DELETED");
+        self.audit.touch(id.uid.parse().ok());
         if let Some(object_rv) = object_rv.filter(|object_rv| object_rv > rv) {
             *rv = object_rv;
             self.sink.progress(object_rv);
@@ -276,6 +297,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     pub(super) fn request<'a>(
         &'a self,
         mut query: Vec<(&'static str, Cow<'a, str>)>,
+        accept: &'static str,
     ) -> Result<Request<RequestBody>, String> {
         if !self.labels.is_empty() {
             query.push(("labelSelector", Cow::from(self.labels.as_str())));
@@ -285,7 +307,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             .map(|(name, value)| format!("{name}={}", escape(&value)))
             .collect();
         Request::get(format!("{}?{}", self.path, query.join("&")))
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, accept)
             // One event must not wait in a compressor for the next.
             .header(header::ACCEPT_ENCODING, "identity")
             .body(RequestBody::from(Bytes::new()))

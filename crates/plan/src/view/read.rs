@@ -54,6 +54,7 @@ pub fn node(object: &Value) -> Option<(Arc<str>, NodeRow)> {
     let meta = &object["metadata"];
     let row = NodeRow {
         uid: text(&meta["uid"]).parse().ok()?,
+        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
         deleting: meta["deletionTimestamp"].is_string(),
         unschedulable: object["spec"]["unschedulable"] == true,
         labels: entries(&meta["labels"])

@@ -14,6 +14,8 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// A kind that is tried.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -184,7 +186,7 @@ pub(super) struct Probe {
     path: String,
     query: String,
     content: &'static str,
-    partial: bool,
+    accept: &'static str,
     body: Body,
     /// The path of the object that is asked about.
     object: Option<String>,
@@ -211,7 +213,7 @@ impl Probe {
             path,
             query: String::new(),
             content: JSON,
-            partial: rng.u8(0..8) == 0,
+            accept: if rng.u8(0..8) == 0 { METADATA } else { JSON },
             body: Body::None,
         };
         // At first there is nothing to change.
@@ -439,7 +441,7 @@ impl Probe {
         self.method = Method::POST;
         self.path = format!("{}/{name}/binding", Kind::Pod.collection());
         self.object = Some(format!("{}/{name}", Kind::Pod.collection()));
-        self.partial = false;
+        self.accept = JSON;
         self.body = Body::Json(json!({
             "apiVersion": "v1", "kind": "Binding",
             "metadata": {"name": name},
@@ -455,7 +457,11 @@ impl Probe {
             self.query += "&limit=1";
         }
         self.object = None;
+        if rng.u8(0..3) == 0 {
+            self.accept = METADATA_LIST;
+        }
         if rng.u8(0..5) == 0 {
+            self.accept = JSON;
             self.method = Method::DELETE;
             self.query = format!("labelSelector=seed%3Ds{seed}");
         }
@@ -464,7 +470,7 @@ impl Probe {
     fn nonsense(&mut self, rng: &mut Rng, kind: Kind, seed: u64) {
         let collection = kind.collection();
         self.object = None;
-        self.partial = false;
+        self.accept = JSON;
         let (method, path, content, body) = match rng.u8(0..11) {
             0 => (Method::POST, collection, JSON, Body::Text("{")),
             1 => (Method::POST, collection, JSON, Body::Text("[]")),
@@ -519,7 +525,7 @@ impl Probe {
             path,
             query: String::new(),
             content: JSON,
-            partial: false,
+            accept: JSON,
             body: Body::None,
             object: self.object.clone(),
         })
@@ -550,7 +556,7 @@ impl Probe {
         let mut request = Request::builder()
             .method(&self.method)
             .uri(format!("{}?{}", self.path, self.query))
-            .header(header::ACCEPT, if self.partial { METADATA } else { JSON });
+            .header(header::ACCEPT, self.accept);
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, self.content);
         }

@@ -1,0 +1,276 @@
+//! The audit: what was delivered, compared with a list of the kind's metadata.
+//!
+//! A watch loses an event now and then, and what is held is wrong from then on: nobody says it
+//! again. So, once a period, the kind is listed while its watch goes on. What an event was about
+//! since that list began is left out; the rest is judged when the watch has come to the list's
+//! resourceVersion. Every event up to it has been delivered then, or is lost. A busy cluster
+//! therefore raises no alarm.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use carillon_plan::Uid;
+use serde::Deserialize;
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    Held, Listed, Loop, Sink, Watched,
+    frames::End,
+    list::{PAGE, Page, fetch},
+};
+
+/// How long the watch may take to come to the list's resourceVersion: bookmarks come about once a
+/// minute.
+const REACH_WITHIN: Duration = Duration::from_mins(3);
+/// By what part of itself a period may be longer, so that audits do not fall together.
+const JITTER: f64 = 0.2;
+/// Metadata only; whole objects from a server that has no such list, of which only metadata is read.
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+type Fetch = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
+
+/// The audits of one loop.
+pub(super) struct Audit {
+    /// `None`: there are none.
+    period: Option<Duration>,
+    due: Instant,
+    running: Option<Running>,
+}
+
+struct Running {
+    stage: Stage,
+    /// What events were about since the list began.
+    touched: HashSet<Uid>,
+    listed: HashSet<Uid>,
+    /// What was not held as it was listed.
+    differences: Vec<Difference>,
+}
+
+enum Stage {
+    /// A page is on its way.
+    Listing(Fetch),
+    /// The list is complete; the watch has to come to `rv`.
+    Reaching { rv: u64, until: Instant },
+}
+
+/// What an audit waited for.
+pub(super) enum Turn {
+    Due,
+    Page(Result<Vec<u8>, String>),
+    TooLate,
+}
+
+/// Something that is not as it was listed.
+#[derive(Debug, PartialEq)]
+struct Difference {
+    uid: Uid,
+    name: String,
+    /// resourceVersion in the list; `None`: it does not exist.
+    listed: Option<u64>,
+    /// resourceVersion of what is held; `None`: nothing is.
+    held: Option<u64>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.listed, self.held) {
+            (Some(listed), Some(held)) => {
+                write!(f, "resourceVersion {held} is held and {listed} exists")
+            }
+            (Some(_), None) => f.write_str("it exists and is not held"),
+            (None, _) => f.write_str("it is held and does not exist"),
+        }
+    }
+}
+
+impl Audit {
+    pub(super) fn new(period: Option<Duration>) -> Self {
+        let mut audit = Self {
+            period,
+            due: Instant::now(),
+            running: None,
+        };
+        audit.later();
+        audit
+    }
+
+    /// Begins a new period; a full list is as good as an audit. Whether one was under way.
+    pub(super) fn later(&mut self) -> bool {
+        let jitter = 1.0 + JITTER * fastrand::f64();
+        self.due = Instant::now() + self.period.unwrap_or_default().mul_f64(jitter);
+        self.running.take().is_some()
+    }
+
+    /// An event was about this object.
+    pub(super) fn touch(&mut self, uid: Option<Uid>) {
+        if let Some(running) = &mut self.running {
+            running.touched.extend(uid);
+        }
+    }
+
+    /// Waits for what an audit has to do next. May be dropped at any time and called again.
+    pub(super) async fn turn(&mut self) -> Turn {
+        match &mut self.running {
+            None if self.period.is_none() => std::future::pending().await,
+            None => {
+                sleep_until(self.due).await;
+                Turn::Due
+            }
+            Some(running) => match &mut running.stage {
+                Stage::Listing(page) => Turn::Page(page.await),
+                Stage::Reaching { until, .. } => {
+                    sleep_until(*until).await;
+                    Turn::TooLate
+                }
+            },
+        }
+    }
+
+    /// The audit under way, if a watch that has come to `rv` has come far enough for it.
+    fn finished(&mut self, rv: u64) -> Option<Running> {
+        let enough =
+            |stage: &Stage| matches!(stage, Stage::Reaching { rv: listed, .. } if rv >= *listed);
+        self.running.take_if(|running| enough(&running.stage))
+    }
+}
+
+impl<K: Watched, S: Sink<K>> Loop<K, S> {
+    /// Does what was waited for.
+    pub(super) fn audit(&mut self, turn: Turn) {
+        let outcome = match turn {
+            Turn::Due => self.audit_page("").map(|page| {
+                self.audit.running = Some(Running {
+                    stage: Stage::Listing(page),
+                    touched: HashSet::new(),
+                    listed: HashSet::new(),
+                    differences: Vec::new(),
+                });
+            }),
+            Turn::Page(page) => page.and_then(|page| self.compare(&page)),
+            Turn::TooLate => {
+                self.give_up("the watch did not come to the list's resourceVersion");
+                return;
+            }
+        };
+        if let Err(error) = outcome {
+            self.audit.later();
+            self.counters.audits.failed.inc();
+            tracing::warn!(kind = self.counters.kind, path = self.path, %error, "audit failed");
+        }
+    }
+
+    /// Abandons the audit under way, if there is one.
+    pub(super) fn give_up(&mut self, why: &str) {
+        if self.audit.later() {
+            self.counters.audits.given_up.inc();
+            tracing::info!(
+                kind = self.counters.kind,
+                path = self.path,
+                why,
+                "audit given up"
+            );
+        }
+    }
+
+    fn audit_page(&self, more: &str) -> Result<Fetch, String> {
+        let mut query = vec![("limit", Cow::from(PAGE.to_string()))];
+        if !more.is_empty() {
+            query.push(("continue", Cow::from(more)));
+        }
+        let request = self.request(query, METADATA)?;
+        Ok(Box::pin(fetch(self.transport.clone(), request, Vec::new())))
+    }
+
+    /// Compares a page with what is held, and asks for the next one.
+    fn compare(&mut self, page: &[u8]) -> Result<(), String> {
+        let page: Page<Item> = serde_json::from_slice(page).map_err(|e| e.to_string())?;
+        let (rv, more) = page.metadata.read()?;
+        let stage = if more.is_empty() {
+            Stage::Reaching {
+                rv,
+                until: Instant::now() + REACH_WITHIN,
+            }
+        } else {
+            Stage::Listing(self.audit_page(&more)?)
+        };
+        let Some(running) = &mut self.audit.running else {
+            return Ok(());
+        };
+        running.stage = stage;
+        for Item { metadata } in page.items {
+            let Some(uid) = metadata.uid() else { continue };
+            running.listed.insert(uid);
+            let listed = metadata.rv();
+            let held = match self.sink.holds(&metadata) {
+                Held::At(held) if held == listed => continue,
+                Held::LeftOut => continue,
+                Held::At(held) => Some(held),
+                Held::Nothing => None,
+            };
+            running.differences.push(Difference {
+                uid,
+                name: metadata.name,
+                listed: Some(listed),
+                held,
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends the audit under way if the watch has come far enough. A difference leads to a new list.
+    pub(super) fn end_audit(&mut self, rv: u64) -> Result<(), End> {
+        let Some(running) = self.audit.finished(rv) else {
+            return Ok(());
+        };
+        let Running {
+            touched,
+            listed,
+            mut differences,
+            ..
+        } = running;
+        differences.retain(|difference| !touched.contains(&difference.uid));
+        self.sink.each_held(&mut |name, uid, held| {
+            if !listed.contains(&uid) && !touched.contains(&uid) {
+                differences.push(Difference {
+                    uid,
+                    name: name.to_owned(),
+                    listed: None,
+                    held: Some(held),
+                });
+            }
+        });
+        self.audit.later();
+        let Some(first) = differences.first() else {
+            self.counters.audits.clean.inc();
+            tracing::debug!(
+                kind = self.counters.kind,
+                path = self.path,
+                listed = listed.len(),
+                "audit found no difference"
+            );
+            return Ok(());
+        };
+        self.counters.audits.different.inc();
+        let count = differences.len();
+        self.counters.audit_differences.inc_by(count as u64);
+        tracing::warn!(
+            kind = self.counters.kind,
+            path = self.path,
+            count,
+            name = first.name,
+            uid = %first.uid,
+            difference = %first,
+            "the cache was not as the cluster is: an event was lost"
+        );
+        Err(End::Relist("an audit found a difference"))
+    }
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: Listed,
+}
