@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_oracle::determinism::replays_equally;
 use carillon_oracle::{Assumptions, check_all};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -163,6 +164,18 @@ impl Case {
             problems.push(what);
             broken.push(invariant);
         };
+        // What the caches of a process held cannot be told where watches lost something.
+        let told = self.disturbance.lost_event.is_none()
+            && self
+                .disturbance
+                .weather
+                .as_ref()
+                .is_none_or(|w| w.event_lost == 0);
+        let decisions = if told { &outcome.decisions[..] } else { &[] };
+        let replayed = replays_equally(decisions);
+        if let Err(violation) = &replayed {
+            problem("S15", violation.to_string());
+        }
         if !outcome.ended {
             let exits = outcome.exits.join(", ");
             let end = &outcome.end;
@@ -204,6 +217,7 @@ impl Case {
                 broken,
             }));
         }
+        let again = replayed.map_or(0, |checked| checked.evaluations);
         let held = report.verdicts.iter();
         Ok(Counts {
             runs: 1,
@@ -213,6 +227,7 @@ impl Case {
                     let checked = verdict.as_ref().ok()?;
                     Some((invariant.id(), checked.evaluations))
                 })
+                .chain([("S15", again)])
                 .collect(),
         })
     }

@@ -9,11 +9,13 @@ use std::time::Duration;
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::broadcast_job::{NAME, Rules};
+use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::Transport;
 use carillon_oracle::History;
+use carillon_oracle::determinism::Decision;
 use carillon_plan::interlock;
 use carillon_sim::actors::{
     self, Component, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
@@ -29,6 +31,7 @@ use crate::connection::{Connection, Line};
 use crate::disturbance::{Disturbance, Then};
 use crate::monkey::{Machines, Monkey};
 use crate::process::{Process, State};
+use crate::replay;
 use crate::scenario::{self, Ends, NAMESPACE, Scenario, User, View};
 use crate::tap::Tap;
 use crate::wire::Wire;
@@ -88,6 +91,8 @@ pub struct Outcome {
     pub exits: Vec<String>,
     /// Agents of processes that were stopped with a request on its way, and since when.
     pub stopped: Vec<(String, Timestamp)>,
+    /// What the flight recorders hold, each decision made again from the history.
+    pub decisions: Vec<Decision>,
     /// Requests that were to meet a fault and did not come.
     pub unmet: usize,
 }
@@ -129,6 +134,7 @@ struct Cluster {
     disturbance: Disturbance,
     metrics: RefCell<Vec<Arc<Metrics>>>,
     exits: RefCell<Vec<String>>,
+    flights: RefCell<Vec<Arc<FlightRecorder>>>,
     machines: Rc<Machines>,
     /// The processes that were started.
     processes: RefCell<Vec<Process>>,
@@ -191,6 +197,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         disturbance: run.disturbance.clone(),
         metrics: RefCell::default(),
         exits: RefCell::default(),
+        flights: RefCell::default(),
         machines,
         processes: RefCell::default(),
         down: Cell::new(false),
@@ -248,6 +255,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         over_at,
         exits: cluster.exits.take(),
         stopped: line.stopped(),
+        decisions: server.with_history(|history| replay::all(history, &cluster.flights.borrow())),
         unmet,
     };
     Ok(outcome)
@@ -372,6 +380,7 @@ async fn operate(
             rules: cluster.rules,
         },
     );
+    cluster.flights.borrow_mut().push(instance.flights.clone());
     instance.work(CancellationToken::new()).await;
 }
 
