@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::disturbance::{Blow, Disturbance};
 use crate::scenario::{Same, Scenario};
 use crate::wire::Wire;
-use crate::world::{self, End, Outcome, Run};
+use crate::world::{self, End, HORIZON, Outcome, Run};
 
 /// A run that can be repeated.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -82,22 +82,13 @@ impl Case {
 
     /// Runs it with other rules.
     pub fn run_with(&self, scenario: &Scenario, rules: Rules) -> anyhow::Result<Outcome> {
-        self.run_over(scenario, rules, Wire::default())
-    }
-
-    /// Runs it with other rules, and another way of speaking to the API server.
-    pub fn run_over(
-        &self,
-        scenario: &Scenario,
-        rules: Rules,
-        wire: Wire,
-    ) -> anyhow::Result<Outcome> {
         world::run(&Run {
             scenario,
             seed: self.seed,
             disturbance: self.disturbance.clone(),
             rules,
-            wire,
+            wire: Wire::default(),
+            horizon: HORIZON,
         })
     }
 

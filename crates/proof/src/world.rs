@@ -43,7 +43,7 @@ const STOPPED_FOR: Duration = Duration::from_mins(10);
 /// A run without a change for so long is over.
 const QUIET: Duration = Duration::from_secs(90);
 /// A run that takes longer hangs.
-const HORIZON: Duration = Duration::from_hours(4);
+pub const HORIZON: Duration = Duration::from_hours(4);
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ pub struct Run<'a> {
     pub rules: Rules,
     /// How the operator speaks to the API server.
     pub wire: Wire,
+    /// A run that takes longer hangs.
+    pub horizon: Duration,
 }
 
 /// What came of a run.
@@ -173,11 +175,15 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     spawn_local(go_on(cluster.clone()));
 
     let is_over = || script_done.get() && is_over(&admin, run.scenario.ends);
-    let ended = timeout(HORIZON, until(&server, is_over)).await.is_ok();
+    let ended = timeout(run.horizon, until(&server, is_over)).await.is_ok();
     cluster.over.set(true);
     line.calm();
     line.continue_stopped();
-    let over_at = settle(&server).await;
+    let over_at = if ended {
+        settle(&server).await
+    } else {
+        server.now()
+    };
 
     let metrics = cluster.metrics.borrow();
     let panics = metrics
