@@ -14,7 +14,7 @@ use crate::disturbance::{Blow, Disturbance};
 use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario};
 use crate::wire::Wire;
-use crate::world::{self, End, Outcome, Run};
+use crate::world::{self, End, HORIZON, Outcome, Run};
 
 /// How long a job may take once everything is mended. Its own deadline is an hour, and a back-off
 /// may have grown to ten minutes.
@@ -91,22 +91,13 @@ impl Case {
 
     /// Runs it with other rules.
     pub fn run_with(&self, scenario: &Scenario, rules: Rules) -> anyhow::Result<Outcome> {
-        self.run_over(scenario, rules, Wire::default())
-    }
-
-    /// Runs it with other rules, and another way of speaking to the API server.
-    pub fn run_over(
-        &self,
-        scenario: &Scenario,
-        rules: Rules,
-        wire: Wire,
-    ) -> anyhow::Result<Outcome> {
         world::run(&Run {
             scenario,
             seed: self.seed,
             disturbance: self.disturbance.clone(),
             rules,
-            wire,
+            wire: Wire::default(),
+            horizon: HORIZON,
         })
     }
 

@@ -49,7 +49,7 @@ const QUIET: Duration = Duration::from_secs(90);
 /// A run in which nothing changes for so long hangs. Scripts pause for half an hour at most.
 const HANGS: SignedDuration = SignedDuration::from_mins(45);
 /// A run that takes longer goes round in circles.
-const HORIZON: Duration = Duration::from_hours(4);
+pub const HORIZON: Duration = Duration::from_hours(4);
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ pub struct Run<'a> {
     pub rules: Rules,
     /// How the operator speaks to the API server.
     pub wire: Wire,
+    /// A run that takes longer hangs.
+    pub horizon: Duration,
 }
 
 /// What came of a run.
@@ -219,13 +221,17 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let is_over = || script_done.get() && is_over(&admin, run.scenario.ends);
     let hangs = || server.now().duration_since(last_change(&server).1) > HANGS;
     let stands_still = until(&server, || is_over() || hangs());
-    let _ = timeout(HORIZON, stands_still).await;
+    let _ = timeout(run.horizon, stands_still).await;
     let ended = is_over();
     cluster.over.set(true);
     let unmet = line.unmet();
     line.calm();
     line.continue_stopped();
-    let over_at = settle(&server).await;
+    let over_at = if ended {
+        settle(&server).await
+    } else {
+        server.now()
+    };
 
     let metrics = cluster.metrics.borrow();
     let panics = metrics

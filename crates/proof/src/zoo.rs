@@ -10,11 +10,14 @@ mod sight;
 mod stops;
 mod wires;
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use carillon_operator::controllers::broadcast_job::Rules;
 use carillon_plan::action::Plan;
 use carillon_plan::broadcast_job::{Snapshot, plan};
+use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
 
 use crate::case::{Case, Failure};
@@ -22,7 +25,10 @@ use crate::crash_anywhere::SEED;
 use crate::disturbance::{AtWrite, Blow, Disturbance};
 use crate::scenario::{self, Scenario};
 use crate::wire::Wire;
-use crate::world::{End, Outcome};
+use crate::world::{self, End, Outcome, Run};
+
+/// A run that takes longer hangs: those of the cases do not.
+const HORIZON: Duration = Duration::from_mins(15);
 
 /// What decides.
 pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
@@ -118,8 +124,22 @@ fn under(scenario: &str, disturbance: Disturbance) -> Case {
 pub struct Caught {
     /// By which case, and what was broken.
     pub failure: Failure,
-    /// Whether the interlock refuses a plan in that case, when it may.
-    pub interlock: bool,
+    /// The rule by which the interlock refuses a plan of that run, if it does.
+    pub interlock: Option<&'static str>,
+}
+
+thread_local! {
+    static TRIPPED: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// The interlock, which is heard and not obeyed: what comes of the plan is for the oracle to find.
+fn look_on(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
+    if let Err(trip) = interlock::verify(snapshot, plan, now)
+        && TRIPPED.get().is_none()
+    {
+        TRIPPED.set(Some(trip.rule));
+    }
+    Ok(())
 }
 
 /// The cages: scenarios, and how their undisturbed runs end.
@@ -142,29 +162,27 @@ impl Zoo {
     /// Runs the cases of a mutant until one breaks an invariant.
     pub fn hunt(&mut self, mutant: &Mutant) -> anyhow::Result<Option<Caught>> {
         for case in &mutant.cases {
-            let Some(failure) = self.watch(mutant, case)? else {
-                continue;
-            };
-            let interlock = mutant.has_planner() && {
-                let rules = Rules {
-                    plan: mutant.plan,
-                    ..Rules::default()
-                };
-                self.run(case, rules, mutant.wire)?.trips > 0
-            };
-            return Ok(Some(Caught { failure, interlock }));
+            let caught = self.watch(mutant, case)?;
+            if caught.is_some() {
+                return Ok(caught);
+            }
         }
         Ok(None)
     }
 
     /// What a mutant breaks in a case, with nobody to stop it.
-    pub fn watch(&mut self, mutant: &Mutant, case: &Case) -> anyhow::Result<Option<Failure>> {
+    pub fn watch(&mut self, mutant: &Mutant, case: &Case) -> anyhow::Result<Option<Caught>> {
         let rules = Rules {
             plan: mutant.plan,
-            verify: |_, _, _| Ok(()),
+            verify: look_on,
         };
+        TRIPPED.set(None);
         let outcome = self.run(case, rules, mutant.wire)?;
-        self.judge(case, &outcome)
+        let failure = self.judge(case, &outcome)?;
+        Ok(failure.map(|failure| Caught {
+            failure,
+            interlock: TRIPPED.get(),
+        }))
     }
 
     /// What is broken in a case without any mutant.
@@ -182,7 +200,14 @@ impl Zoo {
 
     fn run(&self, case: &Case, rules: Rules, wire: Wire) -> anyhow::Result<Outcome> {
         expectations::forget();
-        case.run_over(self.scenario(case)?, rules, wire)
+        world::run(&Run {
+            scenario: self.scenario(case)?,
+            seed: case.seed,
+            disturbance: case.disturbance.clone(),
+            rules,
+            wire,
+            horizon: HORIZON,
+        })
     }
 
     fn judge(&mut self, case: &Case, outcome: &Outcome) -> anyhow::Result<Option<Failure>> {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use carillon_proof::zoo::{self, Zoo};
+use carillon_proof::{crash_anywhere, scenario};
 
 #[test]
 fn every_bug_that_is_put_back_is_caught_and_the_same_runs_without_it_break_nothing() {
@@ -26,10 +27,10 @@ fn every_bug_that_is_put_back_is_caught_and_the_same_runs_without_it_break_nothi
             continue;
         };
         let (broken, case) = (&caught.failure.broken, &caught.failure.case);
-        let interlock = match (mutant.has_planner(), caught.interlock) {
-            (true, true) => "yes",
-            (true, false) => "no",
-            (false, _) => "not a plan",
+        let interlock = match caught.interlock {
+            Some(rule) => rule,
+            None if mutant.has_planner() => "no",
+            None => "not a plan",
         };
         println!(
             "| {name} | {published} | {} | {} | {interlock} |",
@@ -44,4 +45,34 @@ fn every_bug_that_is_put_back_is_caught_and_the_same_runs_without_it_break_nothi
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// For whoever adds a bug: `BUG=part-of-its-name` and, if wanted, `SCENARIO=…` in the environment.
+#[test]
+#[ignore = "a search for the runs in which a bug shows"]
+fn which_runs_show_a_bug() {
+    let wanted = |variable, name: &str| match std::env::var(variable) {
+        Ok(part) => name.contains(&part),
+        Err(_) => true,
+    };
+    let mut cages = Zoo::default();
+    for mutant in zoo::all().iter().filter(|m| wanted("BUG", m.name)) {
+        println!("{}", mutant.name);
+        for scenario in scenario::all() {
+            if !wanted("SCENARIO", scenario.name) {
+                continue;
+            }
+            let mut cases = vec![crash_anywhere::clean(&scenario)];
+            if std::env::var("SCENARIO").is_ok() {
+                let clean = cases[0].run(&scenario).unwrap();
+                cases.extend(crash_anywhere::cases(&scenario, clean.writes));
+            }
+            for case in cases {
+                let found = cages.watch(mutant, &case).unwrap();
+                let broken = found.map(|caught| caught.failure.broken.join(" "));
+                let disturbance = serde_json::to_string(&case.disturbance).unwrap();
+                println!("  {}: {broken:?} {disturbance}", scenario.name);
+            }
+        }
+    }
 }
