@@ -8,6 +8,8 @@ mod bench;
 mod chart;
 mod cluster;
 mod crds;
+#[cfg(test)]
+mod defects;
 mod demo;
 mod interrupt;
 #[cfg(test)]

@@ -185,7 +185,7 @@ fn fill_the_quota(view: &View<'_>) {
 fn a_full_quota_is_reported_asked_about_slowly_and_ends_no_timer() {
     REFUSED.store(0, Ordering::Relaxed);
     let played = play(&Scenario {
-        nodes: 40,
+        nodes: 20,
         script: vec![
             step(|_| true, fill_the_quota),
             later(
@@ -199,10 +199,10 @@ fn a_full_quota_is_reported_asked_about_slowly_and_ends_no_timer() {
         }))
     });
     assert_eq!(played.end(), ("Complete", "AllNodesDone"));
-    assert_eq!((played.pods(), played.count("succeeded")), (40, 40));
+    assert_eq!((played.pods(), played.count("succeeded")), (20, 20));
     let asked = REFUSED.load(Ordering::Relaxed);
     assert!(
-        asked < 40,
+        asked < 20,
         "{asked} creations in five minutes of a full quota"
     );
 

@@ -344,14 +344,14 @@ fn the_number_of_writes_does_not_grow_with_pods_times_nodes() {
             + played.written_by_us("noderesultslices.carillon.dev");
         (pods, rest)
     };
-    let ((few, few_rest), (many, many_rest)) = (of(20), of(120));
+    let ((few, few_rest), (many, many_rest)) = (of(10), of(60));
     assert_eq!(
         (few, many),
-        (20 * 2, 120 * 2),
+        (10 * 2, 60 * 2),
         "a creation and a release each"
     );
     assert!(
         many_rest <= few_rest * 2,
-        "{few_rest} writes of status and results for 20 nodes, {many_rest} for 120"
+        "{few_rest} writes of status and results for 10 nodes, {many_rest} for 60"
     );
 }
