@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::sight::{leave_out, of_job, of_nodes, of_pods};
 use super::{Mutant, calm, under};
+use crate::case::Case;
 use crate::disturbance::Disturbance;
+use crate::storm::Weather;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
@@ -51,19 +53,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
         .plans(never_gone),
         Mutant::new(
             "a pod that is not in the cache is gone",
-            "k/k#59848, stale list of a restarted controller; cloud-on-k8s#4956",
+            "k/k#59848; ECK cloud-on-k8s#4956",
             &["S1", "S2"],
-            vec![under(
-                "every node succeeds",
-                Disturbance {
-                    at: vec![crate::disturbance::AtWrite {
-                        write: 6,
-                        blow: crate::disturbance::Blow::Kill(crate::disturbance::Point::AfterReply),
-                    }],
-                    restart_at_revision: Some(20),
-                    ..Disturbance::none(1)
-                },
-            )],
+            vec![late_events(1)],
         )
         .plans(never_asks),
         Mutant::new(
@@ -74,6 +66,23 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .plans(|snapshot, now| of_job(snapshot, now, |job| job.deleting = false)),
     ]
+}
+
+/// Two leaders, and events that come late.
+fn late_events(seed: u64) -> Case {
+    let weather = Weather {
+        event_late: 100,
+        ..Weather::default()
+    };
+    let two = Disturbance {
+        without_lease: true,
+        weather: Some(weather),
+        ..Disturbance::none(2)
+    };
+    Case {
+        seed,
+        ..under("every node succeeds", two)
+    }
 }
 
 fn cordon_stops(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
