@@ -132,6 +132,7 @@ impl Connection {
                 Fate::pass()
             }
             Blow::Stop => self.stop_here(),
+            Blow::LoseReply => Fate::lose_reply(),
             Blow::Refuse => Fate::refuse(Status::internal("out of order")),
         }
     }
@@ -165,7 +166,8 @@ impl Faults for Connection {
         if call.verb == "list" {
             let mut stale = lock(&self.stale);
             let first = !stale.listed.contains(&call.resource());
-            if let Some(revision) = stale.revision.filter(|_| first) {
+            let cached = self.wire.cached.is_none_or(|cached| cached(call));
+            if let Some(revision) = stale.revision.filter(|_| first && cached) {
                 stale.listed.push(call.resource());
                 return Fate::as_of(revision);
             }

@@ -7,10 +7,9 @@ use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
 use super::sight::{leave_out, of_job, of_nodes, of_pods};
-use super::{Mutant, calm, under};
-use crate::case::Case;
-use crate::disturbance::Disturbance;
-use crate::storm::Weather;
+use super::{Mutant, at, calm, under};
+use crate::disturbance::{Blow, Disturbance, Point};
+use crate::wire::Wire;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
@@ -52,11 +51,22 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .plans(never_gone),
         Mutant::new(
-            "a pod that is not in the cache is gone",
+            "lists come from a cache, and a pod that is not in it is gone",
             "k/k#59848; ECK cloud-on-k8s#4956",
             &["S1", "S2"],
-            vec![late_events(1)],
+            vec![under(
+                "every node succeeds",
+                Disturbance {
+                    without_lease: true,
+                    restart_at_revision: Some(15),
+                    ..at("every node succeeds", 5, Blow::Kill(Point::AfterReply)).disturbance
+                },
+            )],
         )
+        .speaks(Wire {
+            cached: Some(|call| call.resource() == "pods"),
+            ..Wire::default()
+        })
         .plans(never_asks),
         Mutant::new(
             "a job that is being deleted is worked on",
@@ -66,23 +76,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .plans(|snapshot, now| of_job(snapshot, now, |job| job.deleting = false)),
     ]
-}
-
-/// Two leaders, and events that come late.
-fn late_events(seed: u64) -> Case {
-    let weather = Weather {
-        event_late: 100,
-        ..Weather::default()
-    };
-    let two = Disturbance {
-        without_lease: true,
-        weather: Some(weather),
-        ..Disturbance::none(2)
-    };
-    Case {
-        seed,
-        ..under("every node succeeds", two)
-    }
 }
 
 fn cordon_stops(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {

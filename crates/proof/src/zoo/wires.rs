@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Mutant, at, calm, under};
 use crate::case::Case;
-use crate::disturbance::{Blow, Disturbance};
-use crate::storm::Weather;
+use crate::disturbance::{AtWrite, Blow, Disturbance};
 use crate::wire::{Message, Wire};
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -61,10 +60,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "a refused write of the status is taken for done",
             "kruise D11",
             &["L1"],
-            vec![at(
+            vec![refused(
                 "a job without nodes fails where that is asked for",
-                3,
-                Blow::Refuse,
+                &[3, 4],
             )],
         )
         .speaks(Wire {
@@ -72,10 +70,23 @@ pub(super) fn mutants() -> Vec<Mutant> {
             ..Wire::default()
         }),
         Mutant::new(
+            "a refused deletion of a job whose time is over is taken for done",
+            "kruise D14",
+            &["L1"],
+            vec![refused(
+                "the time to live removes the job and all of it",
+                &[22],
+            )],
+        )
+        .speaks(Wire {
+            believes: Some(|message| message.method == "DELETE"),
+            ..Wire::default()
+        }),
+        Mutant::new(
             "a creation without an answer is sent again under another name",
             "kube-rs default retry repeats POST; kruise D7",
             &["S1"],
-            vec![lost_replies(1)],
+            vec![at("every node succeeds", 3, Blow::LoseReply)],
         )
         .speaks(Wire {
             repeats: Some(again),
@@ -84,19 +95,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
     ]
 }
 
-fn lost_replies(seed: u64) -> Case {
-    let weather = Weather {
-        reply_lost: 200,
-        ..Weather::default()
+/// These writes are refused.
+fn refused(scenario: &str, writes: &[usize]) -> Case {
+    let at = |write: &usize| AtWrite {
+        write: *write,
+        blow: Blow::Refuse,
     };
-    let lost = Disturbance {
-        weather: Some(weather),
+    let refusals = Disturbance {
+        at: writes.iter().map(at).collect(),
         ..Disturbance::none(1)
     };
-    Case {
-        seed,
-        ..under("every node succeeds", lost)
-    }
+    under(scenario, refusals)
 }
 
 fn without(message: &mut Message, method: &str, plural: &str, path: &[&str; 2]) {
