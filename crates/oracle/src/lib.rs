@@ -4,8 +4,10 @@
 //! one function over it. Nothing here is shared with the operator: should both be wrong, then not
 //! in the same way.
 
+mod alive;
 pub mod amplification;
 pub mod audit;
+mod back_off;
 pub mod content;
 pub mod counting;
 pub mod deletion;

@@ -177,6 +177,7 @@ impl Connection {
                 Fate::pass()
             }
             Blow::Stop => self.stop_here(call),
+            Blow::LoseReply => Fate::lose_reply(),
             Blow::Refuse => Fate::refuse(Status::internal("out of order")),
         }
     }
@@ -210,7 +211,8 @@ impl Faults for Connection {
         if call.verb == "list" {
             let mut stale = lock(&self.stale);
             let first = !stale.listed.contains(&call.resource());
-            if let Some(revision) = stale.revision.filter(|_| first) {
+            let cached = self.wire.cached.is_none_or(|cached| cached(call));
+            if let Some(revision) = stale.revision.filter(|_| first && cached) {
                 stale.listed.push(call.resource());
                 return Fate::as_of(revision);
             }

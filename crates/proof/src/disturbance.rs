@@ -72,6 +72,8 @@ pub enum Blow {
     Kill(Point),
     /// SIGSTOP, with the request on its way; SIGCONT when another process has done what was left.
     Stop,
+    /// None, but the reply to the request is lost.
+    LoseReply,
     /// None, but the API server refuses the request with an internal error.
     Refuse,
 }

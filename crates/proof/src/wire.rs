@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use carillon_sim::faults::Event;
-use carillon_sim::{Client, ResponseBody};
+use carillon_sim::{Call, Client, ResponseBody};
 use http::request::Parts;
 use http::{Method, Request, Response, header};
 use http_body::Body;
@@ -19,6 +19,9 @@ pub struct Wire {
     pub repeats: Option<fn(&Message) -> Option<Message>>,
     /// Which refused writes are taken for done once the object could be read.
     pub believes: Option<fn(&Message) -> bool>,
+    /// Which lists of a process that is started again may show an earlier state; without it all do,
+    /// where a run says so.
+    pub cached: Option<fn(&Call) -> bool>,
     /// Which events of a watch are not noticed.
     pub overlooks: Option<fn(&Event) -> bool>,
 }

@@ -41,6 +41,18 @@ fn fails(node: &str, on: &str, code: i32) -> Fate {
     Fate::ends(2 * SECOND, if node == on { code } else { 0 })
 }
 
+/// The first pod on node-2 hangs.
+fn hangs_first(node: &str, nth: usize) -> Fate {
+    Fate {
+        works: vec![if node == "node-2" && nth == 0 {
+            Work::Hangs
+        } else {
+            Work::Ends(2 * SECOND, 0)
+        }],
+        ..Fate::ends(SECOND, 0)
+    }
+}
+
 fn running() -> Vec<Scenario> {
     vec![
         plain("every node succeeds"),
@@ -147,14 +159,31 @@ fn pods() -> Vec<Scenario> {
             ..plain("a finished pod is deleted and its node stays done")
         },
         Scenario {
+            fates: |node, nth| Fate {
+                obeys: None,
+                ..hangs_first(node, nth)
+            },
             script: vec![step(
                 |view| view.pod_on("node-2", "Running").is_some(),
                 |view| {
                     if let Some(pod) = view.pod_on("node-2", "Running") {
-                        view.remove_pod(&pod);
+                        view.delete_pod(&pod);
                     }
                 },
             )],
+            ..plain("a running pod is deleted and takes its time to stop")
+        },
+        Scenario {
+            fates: hangs_first,
+            script: vec![Step {
+                when: |view| view.pod_on("node-2", "Running").is_some(),
+                after: 4 * SECOND,
+                act: |view| {
+                    if let Some(pod) = view.pod_on("node-2", "Running") {
+                        view.remove_pod(&pod);
+                    }
+                },
+            }],
             ..plain("a running pod is taken out of the store by force")
         },
         Scenario {
@@ -225,14 +254,7 @@ fn nodes() -> Vec<Scenario> {
             ..plain("a node joins while the job runs")
         },
         Scenario {
-            fates: |node, nth| Fate {
-                works: vec![if node == "node-2" && nth == 0 {
-                    Work::Hangs
-                } else {
-                    Work::Ends(2 * SECOND, 0)
-                }],
-                ..Fate::ends(SECOND, 0)
-            },
+            fates: hangs_first,
             script: vec![
                 step(
                     |view| view.pod_on("node-2", "Running").is_some(),
@@ -333,9 +355,12 @@ fn ends() -> Vec<Scenario> {
         Scenario {
             script: vec![step(
                 |view| view.is("Complete"),
-                |view| view.add_node("node-7"),
+                |view| {
+                    view.add_node("node-7");
+                    view.patch_job(&json!({"spec": {"parallelism": 3}}));
+                },
             )],
-            ..plain("a node joins after the job has ended")
+            ..plain("a node joins and the job is edited after it has ended")
         },
         Scenario {
             spec: json!({

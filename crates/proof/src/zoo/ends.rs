@@ -1,10 +1,12 @@
 //! Bugs of ends: deadlines, pauses, times to live, and what stays once it is said.
 
-use carillon_plan::action::Plan;
-use carillon_plan::broadcast_job::{Snapshot, plan};
-use jiff::{SignedDuration, Timestamp};
+use std::collections::HashMap;
 
-use super::sight::{of_job, of_pods, of_records};
+use carillon_plan::action::{Action, Plan};
+use carillon_plan::broadcast_job::{Snapshot, plan};
+use jiff::Timestamp;
+
+use super::sight::{actions, of_job, of_pods, of_records};
 use super::{Mutant, at, calm};
 use crate::disturbance::{Blow, Point};
 
@@ -41,9 +43,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
         .plans(judges_by_its_own_clock),
         Mutant::new(
             "an end is no end when a node joins",
-            "k/k Job conditions, terminal status overwritten",
-            &["S6"],
-            vec![calm("a node joins after the job has ended")],
+            "k/k batch/v1 Job: an end is an end (status rules of 1.31)",
+            // The API server itself refuses a status without the end that is stored.
+            &["S6", "L4"],
+            vec![calm(
+                "a node joins and the job is edited after it has ended",
+            )],
         )
         .plans(forgets_its_end),
         Mutant::new(
@@ -64,7 +69,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "no wait before a node is tried again",
-            "k/k#114391 class, back-off reset by a restart",
+            "k/k#27997 class: the back-off is reset",
             &["S12"],
             vec![calm("a node fails twice and then succeeds")],
         )
@@ -112,8 +117,25 @@ fn forgets_its_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 }
 
 fn never_waits(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    of_records(snapshot, now, |record| {
-        let long_ago = |at: Timestamp| at.checked_sub(SignedDuration::from_hours(24)).ok();
-        record.finished = record.finished.and_then(long_ago);
-    })
+    let mut ends = HashMap::new();
+    let mut plan = of_records(snapshot, now, |record| {
+        if let Some(end) = &mut record.finished {
+            ends.insert(record.pod.clone(), *end);
+            *end = Timestamp::UNIX_EPOCH;
+        }
+    });
+    // Only the wait is forgotten, and not the time of the end.
+    for action in actions(&mut plan) {
+        let Action::WriteSlice(write) = action else {
+            continue;
+        };
+        for result in &mut write.results {
+            if let Some(end) = ends.get(&*result.pod) {
+                if let Some(time) = &mut result.finish_time {
+                    time.0 = *end;
+                }
+            }
+        }
+    }
+    plan
 }

@@ -38,7 +38,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         .plans(remembers_by_name),
         Mutant::new(
             "a node that is gone stays in the cache",
-            "kube-rs/client-go relist without deletes; etcd#18089",
+            "etcd#18089, #19179; a relist that loses deletes",
             &["L1", "L4"],
             vec![calm("a node goes away while its pod runs")],
         )
@@ -48,7 +48,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "a pod that is gone stays in the cache",
-            "kube-rs/client-go relist without deletes; etcd#18089",
+            "etcd#18089, #19179; a relist that loses deletes",
             &["L1", "L4"],
             vec![calm("a running pod is taken out of the store by force")],
         )

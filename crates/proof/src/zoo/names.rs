@@ -17,20 +17,20 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new(
             "pods have random names and are recorded once they exist",
             "kruise D7, PR#449 refused",
-            &["S1"],
+            &["S1", "S2"],
             vec![at("every node succeeds", 3, Blow::Kill(Point::AfterReply))],
         )
         .plans(random_names),
         Mutant::new(
             "the attempt is no part of a pod's name",
-            "kruise D7; k/k#142142 class",
+            "kruise D7",
             &["S2"],
             vec![calm("a running pod is deleted and its node is tried again")],
         )
         .plans(first_attempts_only),
         Mutant::new(
             "a node is its name, whatever its uid",
-            "Sieve (OSDI'22) fig. 5; kruise D21",
+            "Sieve fig. 5; kruise D21",
             &["L1", "L4"],
             vec![calm("a node that was served is replaced under its name")],
         )

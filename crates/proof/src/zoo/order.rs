@@ -12,14 +12,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new(
             "pods are created before they are reserved",
-            "Sieve (OSDI'22): no write-ahead intent; k/k#130683",
+            "k/k#130683, #120790; Sieve: no write-ahead intent",
             &["S2", "S3"],
             vec![at("every node succeeds", 3, Blow::Kill(Point::AfterReply))],
         )
         .plans(|snapshot, now| first(snapshot, now, |a| matches!(a, Action::CreatePod { .. }))),
         Mutant::new(
             "pods are let go before their outcome is stored",
-            "k/k batch/v1 Job, finalizer removed before uncounted is stored",
+            "KEP-2307: finalizer removed before uncounted is stored",
             &["S5"],
             vec![calm("every node succeeds")],
         )
@@ -33,30 +33,32 @@ pub(super) fn mutants() -> Vec<Mutant> {
         .plans(|snapshot, now| first(snapshot, now, |a| matches!(a, Action::WriteStatus(_)))),
         Mutant::new(
             "pods are stopped before the decision to fail is stored",
-            "kruise C:306-311",
+            "batch/v1 Job before FailureTarget; kruise D13",
             &["S9"],
-            vec![calm("a node fails and the job with it")],
+            vec![calm("the deadline passes while a pod hangs")],
         )
         .plans(stops_at_once),
         Mutant::new(
             "a reservation is taken for a pod that was started",
-            "rabbitmq/cluster-operator#782",
+            "Sieve: rabbitmq cluster-operator#782",
             &["L1"],
             vec![at("every node succeeds", 3, Blow::Kill(Point::BeforeSend))],
         )
         .plans(never_keeps_promises),
         Mutant::new(
             "pods are let go only by the plan that records their outcome",
-            "k8ssandra/cass-operator, instaclustr cassandra-operator#398",
+            "Sieve: cassandra-operator#398",
             &["L1", "L7"],
             vec![at("every node succeeds", 8, Blow::Kill(Point::AfterReply))],
         )
         .plans(releases_once),
         Mutant::new(
             "a job ends without a seal",
-            "Sieve (OSDI'22), stale leader after the end",
+            "k/k#59848 class: a stale leader after the end",
             &["S6", "S4"],
-            vec![calm("a node joins after the job has ended")],
+            vec![calm(
+                "a node joins and the job is edited after it has ended",
+            )],
         )
         .plans(never_seals),
     ]

@@ -14,8 +14,8 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new(
             "a pod that is being deleted counts as done",
             "kruise D6",
-            &["S4", "L4", "S1"],
-            vec![calm("a running pod is deleted and its node is tried again")],
+            &["S4", "L4", "L1"],
+            vec![calm("a running pod is deleted and takes its time to stop")],
         )
         .plans(drained_is_done),
         Mutant::new(
@@ -61,7 +61,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "pods that could not be created are counted as active",
             "kruise D19, #2414",
             &["S4", "L4"],
-            vec![calm("a quota is full for a while")],
+            vec![calm("a quota is full when the job begins")],
         )
         .plans(counts_what_it_wants),
     ]

@@ -7,8 +7,9 @@ use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
 use super::sight::{leave_out, of_job, of_nodes, of_pods};
-use super::{Mutant, calm, under};
-use crate::disturbance::Disturbance;
+use super::{Mutant, at, calm, under};
+use crate::disturbance::{Blow, Disturbance, Point};
+use crate::wire::Wire;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
@@ -50,21 +51,22 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .plans(never_gone),
         Mutant::new(
-            "a pod that is not in the cache is gone",
-            "k/k#59848, stale list of a restarted controller; cloud-on-k8s#4956",
+            "lists come from a cache, and a pod that is not in it is gone",
+            "k/k#59848; ECK cloud-on-k8s#4956",
             &["S1", "S2"],
             vec![under(
                 "every node succeeds",
                 Disturbance {
-                    at: vec![crate::disturbance::AtWrite {
-                        write: 6,
-                        blow: crate::disturbance::Blow::Kill(crate::disturbance::Point::AfterReply),
-                    }],
-                    restart_at_revision: Some(20),
-                    ..Disturbance::none(1)
+                    without_lease: true,
+                    restart_at_revision: Some(15),
+                    ..at("every node succeeds", 5, Blow::Kill(Point::AfterReply)).disturbance
                 },
             )],
         )
+        .speaks(Wire {
+            cached: Some(|call| call.resource() == "pods"),
+            ..Wire::default()
+        })
         .plans(never_asks),
         Mutant::new(
             "a job that is being deleted is worked on",

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutant, at, calm};
-use crate::disturbance::{Blow, Point};
+use super::{Mutant, at, calm, under};
+use crate::case::Case;
+use crate::disturbance::{AtWrite, Blow, Disturbance};
 use crate::wire::{Message, Wire};
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -15,18 +16,18 @@ pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new(
             "pods are deleted by name",
-            "Sieve (OSDI'22): delete without uid, e.g. cassandra-operator#402",
+            "Sieve: stale deletes, without uid",
             &["S11"],
-            vec![calm("a node fails and the job with it")],
+            vec![calm("the deadline passes while a pod hangs")],
         )
         .speaks(rewrites(|message| {
             without(message, "DELETE", "pods", &["preconditions", "uid"]);
         })),
         Mutant::new(
             "pods are deleted whatever has become of them",
-            "k/k#123232 class: delete without resourceVersion",
+            "Sieve: stale deletes, without resourceVersion",
             &["S11"],
-            vec![calm("a node fails and the job with it")],
+            vec![calm("the deadline passes while a pod hangs")],
         )
         .speaks(rewrites(|message| {
             without(
@@ -38,7 +39,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         })),
         Mutant::new(
             "slices are written over whatever is there",
-            "Sieve (OSDI'22): update without resourceVersion",
+            "Sieve: updates without resourceVersion",
             &["S11"],
             vec![calm("every node succeeds")],
         )
@@ -48,7 +49,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         })),
         Mutant::new(
             "the status is written over whatever is there",
-            "kruise D11: status written from a cached object",
+            "Sieve: updates without resourceVersion; kruise D11",
             &["S11"],
             vec![calm("every node succeeds")],
         )
@@ -59,23 +60,52 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "a refused write of the status is taken for done",
             "kruise D11",
             &["L1"],
-            vec![at("every node succeeds", 32, Blow::Refuse)],
+            vec![refused(
+                "a job without nodes fails where that is asked for",
+                &[3, 4],
+            )],
         )
         .speaks(Wire {
             believes: Some(|message| message.is_for("status")),
             ..Wire::default()
         }),
         Mutant::new(
+            "a refused deletion of a job whose time is over is taken for done",
+            "kruise D14",
+            &["L1"],
+            vec![refused(
+                "the time to live removes the job and all of it",
+                &[22],
+            )],
+        )
+        .speaks(Wire {
+            believes: Some(|message| message.method == "DELETE"),
+            ..Wire::default()
+        }),
+        Mutant::new(
             "a creation without an answer is sent again under another name",
-            "kube-rs/client-go generateName with blind POST retry; kruise D7",
+            "kube-rs default retry repeats POST; kruise D7",
             &["S1"],
-            vec![at("every node succeeds", 3, Blow::Kill(Point::ReplyLost))],
+            vec![at("every node succeeds", 3, Blow::LoseReply)],
         )
         .speaks(Wire {
             repeats: Some(again),
             ..Wire::default()
         }),
     ]
+}
+
+/// These writes are refused.
+fn refused(scenario: &str, writes: &[usize]) -> Case {
+    let at = |write: &usize| AtWrite {
+        write: *write,
+        blow: Blow::Refuse,
+    };
+    let refusals = Disturbance {
+        at: writes.iter().map(at).collect(),
+        ..Disturbance::none(1)
+    };
+    under(scenario, refusals)
 }
 
 fn without(message: &mut Message, method: &str, plural: &str, path: &[&str; 2]) {

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::{SECOND, fails, plain, step, stopped};
-use crate::scenario::{Same, Scenario, Step};
+use crate::scenario::{Same, Scenario, Step, View};
 
 pub(super) fn all() -> Vec<Scenario> {
     [attempts(), failures(), nodes()].concat()
@@ -59,6 +59,16 @@ fn attempts() -> Vec<Scenario> {
     ]
 }
 
+fn fill_quota(view: &View<'_>) {
+    view.server().set_admission(|call, object| {
+        if object["kind"] != "Pod" {
+            return Ok(());
+        }
+        let why = "exceeded quota: pods, requested: pods=1, used: pods=3";
+        Err(Status::forbidden("pods", &call.name, why))
+    });
+}
+
 fn failures() -> Vec<Scenario> {
     vec![
         Scenario {
@@ -95,18 +105,7 @@ fn failures() -> Vec<Scenario> {
         },
         Scenario {
             script: vec![
-                step(
-                    |view| view.count("succeeded") >= 1,
-                    |view| {
-                        view.server().set_admission(|call, object| {
-                            if object["kind"] != "Pod" {
-                                return Ok(());
-                            }
-                            let why = "exceeded quota: pods, requested: pods=1, used: pods=3";
-                            Err(Status::forbidden("pods", &call.name, why))
-                        });
-                    },
-                ),
+                step(|view| view.count("succeeded") >= 1, fill_quota),
                 Step {
                     when: |view| view.count("active") == 0,
                     after: SignedDuration::from_mins(2),
@@ -114,6 +113,17 @@ fn failures() -> Vec<Scenario> {
                 },
             ],
             ..plain("a quota is full for a while")
+        },
+        Scenario {
+            script: vec![
+                step(|_| true, fill_quota),
+                Step {
+                    when: |view| view.job().is_some_and(|job| job["status"].is_object()),
+                    after: SignedDuration::from_mins(2),
+                    act: |view| view.server().clear_admission(),
+                },
+            ],
+            ..plain("a quota is full when the job begins")
         },
     ]
 }
