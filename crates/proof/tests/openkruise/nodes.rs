@@ -298,7 +298,7 @@ fn without_an_eligible_node_a_job_says_so_and_waits_for_the_first() {
         nodes: 0,
         script: vec![later(
             |view| says(view, "Reconciling", "NoEligibleNodes"),
-            3600,
+            600,
             |view| view.add_node("node-0"),
         )],
         ..three_nodes(json!({}))

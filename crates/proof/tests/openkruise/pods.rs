@@ -78,7 +78,7 @@ fn a_finished_pod_that_is_deleted_makes_nothing_run_again_though_the_job_never_e
             ),
             later(
                 |view| view.pods().is_empty(),
-                3600,
+                600,
                 |view| view.add_node("node-7"),
             ),
         ],
