@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: what Carillon costs, beside what kube-controller-manager costs for the same.
+//! `cargo xtask bench`: what Carillon costs, also beside what kube-controller-manager costs for the
+//! same.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use clap::Subcommand;
 mod api_writes;
 mod broadcastjob;
 mod machine;
+mod plan;
 mod report;
 
 #[derive(clap::Args)]
@@ -21,6 +23,8 @@ pub(crate) struct Args {
 enum Command {
     /// A BroadcastJob served by Carillon, and a native Job of as many pods
     Broadcastjob(Run),
+    /// A sync without its requests: the plan, the interlock, the digest, on up to 100,000 nodes
+    Plan,
 }
 
 #[derive(clap::Args)]
@@ -39,5 +43,6 @@ pub(crate) struct Run {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Broadcastjob(run) => broadcastjob::run(run),
+        Command::Plan => plan::run(),
     }
 }

@@ -1,6 +1,9 @@
 //! What the planner knows of a node.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Range;
+use std::iter::Peekable;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -30,6 +33,38 @@ pub struct NodeRow {
     pub not_ready_since: Option<Timestamp>,
     /// `status.allocatable`, sorted by resource name.
     pub allocatable: Box<[(Arc<str>, Milli)]>,
+}
+
+/// Finds nodes of which most are asked for in the order of their names, as records of nodes are:
+/// then a step to the next one takes the place of a search.
+#[derive(Clone, Debug)]
+pub struct NodeCursor<'a> {
+    nodes: &'a Nodes,
+    rest: Peekable<Range<'a, Arc<str>, NodeRow>>,
+}
+
+impl<'a> NodeCursor<'a> {
+    /// Stands before the first node.
+    pub fn new(nodes: &'a Nodes) -> Self {
+        let rest = nodes.range::<str, _>(..).peekable();
+        Self { nodes, rest }
+    }
+
+    /// The node of this name.
+    pub fn find(&mut self, name: &str) -> Option<&'a NodeRow> {
+        if let Some(node) = self.step(name) {
+            return Some(node);
+        }
+        let from = (Bound::Included(name), Bound::Unbounded);
+        self.rest = self.nodes.range::<str, _>(from).peekable();
+        self.step(name)
+    }
+
+    /// The next node, if this is its name.
+    fn step(&mut self, name: &str) -> Option<&'a NodeRow> {
+        let (_, node) = self.rest.next_if(|(next, _)| ***next == *name)?;
+        Some(node)
+    }
 }
 
 impl NodeRow {
@@ -89,6 +124,24 @@ impl Effect {
             Self::NoSchedule => "NoSchedule",
             Self::PreferNoSchedule => "PreferNoSchedule",
             Self::NoExecute => "NoExecute",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_finds_what_a_search_finds_in_any_order() {
+        let nodes: Nodes = ["a", "b", "d", "e"]
+            .map(|name| (name.into(), NodeRow::default()))
+            .into();
+        let mut cursor = NodeCursor::new(&nodes);
+        for name in ["a", "b", "c", "d", "d", "e", "f", "a", "", "e", "b", "d"] {
+            let (found, expected) = (cursor.find(name), nodes.get(name));
+            let address = |row: Option<&NodeRow>| row.map(std::ptr::from_ref);
+            assert_eq!(address(found), address(expected), "{name}");
         }
     }
 }

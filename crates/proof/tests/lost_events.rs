@@ -12,6 +12,9 @@ use jiff::SignedDuration;
 /// One period of audits with its jitter, the wait for a bookmark, and what the job then has left.
 const HEALED_WITHIN: SignedDuration = SignedDuration::from_mins(12 + 1 + 1);
 
+/// Every how many events one is lost.
+const STEP: usize = 7;
+
 /// How long a run took.
 fn took(outcome: &Outcome) -> SignedDuration {
     let first = outcome.history.steps.first().expect("a revision");
@@ -19,17 +22,19 @@ fn took(outcome: &Outcome) -> SignedDuration {
 }
 
 #[test]
-fn whichever_event_is_lost_the_job_ends_within_a_period_of_audits() {
+fn a_job_ends_within_a_period_of_audits_after_an_event_was_lost() {
     let scenario = &scenario::all()[0];
     let clean = crash_anywhere::clean(scenario);
     let undisturbed = clean.run(scenario).unwrap();
     assert!(undisturbed.ended);
+    println!("{} events", undisturbed.events);
     let with = |disturbance| Case {
         disturbance,
         ..clean.clone()
     };
     let mut late = Vec::new();
-    for event in 1..=undisturbed.events {
+    // A prime, so that no kind of event is always the one that is left out.
+    for event in (1..=undisturbed.events).step_by(STEP) {
         let disturbance = Disturbance {
             lost_event: Some(event),
             ..Disturbance::none(1)
@@ -41,13 +46,14 @@ fn whichever_event_is_lost_the_job_ends_within_a_period_of_audits() {
         }
         let longer = took(&outcome) - took(&undisturbed);
         assert!(longer < HEALED_WITHIN, "event {event}: {longer:#} longer");
+        println!("event {event}: {longer:#} longer");
         if longer > SignedDuration::from_mins(5) {
             late.push(disturbance);
         }
     }
     // That it is the audit which helps: without it these jobs hang.
     assert!(!late.is_empty(), "no lost event made a difference");
-    for disturbance in late.into_iter().take(3) {
+    if let Some(disturbance) = late.pop() {
         let case = with(Disturbance {
             without_audit: true,
             ..disturbance
@@ -57,8 +63,9 @@ fn whichever_event_is_lost_the_job_ends_within_a_period_of_audits() {
 }
 
 #[test]
-fn a_watch_that_loses_every_tenth_event_hinders_no_job_from_its_end() {
-    let scenarios = scenario::all();
+fn watches_that_lose_every_tenth_event_keep_no_job_from_its_end() {
+    let mut scenarios = scenario::all();
+    scenarios.truncate(4);
     let lossy = |seed| Case {
         scenario: String::new(),
         seed,

@@ -11,8 +11,13 @@ use serde_json::Value;
 /// Linux reports CPU time to user space in hundredths of a second on every architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// One line: processor, memory, kernel, versions.
+/// One line: processor, memory, kernel, versions, that of Kubernetes included.
 pub(super) fn line(cluster: &Cluster) -> String {
+    format!("{}, Kubernetes {}", line_alone(), kubernetes(cluster))
+}
+
+/// The same without a cluster.
+pub(super) fn line_alone() -> String {
     let cores = available_parallelism().map_or(0, std::num::NonZero::get);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     // What follows the first two numbers says more about the machine's owner than about its speed.
@@ -25,11 +30,10 @@ pub(super) fn line(cluster: &Cluster) -> String {
     let rustc = said("rustc", &["--version"]);
     let rustc = rustc.split(' ').take(2).collect::<Vec<_>>().join(" ");
     format!(
-        "{cores} cores ({}), {:.0} GiB, Linux {}; Kubernetes {}, {rustc}, commit {}",
+        "{cores} cores ({}), {:.0} GiB, Linux {}; {rustc}, commit {}",
         field("/proc/cpuinfo", "model name"),
         memory_gib(),
         kernel,
-        kubernetes(cluster),
         said("git", &["describe", "--always", "--dirty"]),
     )
 }

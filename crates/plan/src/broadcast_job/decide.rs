@@ -89,8 +89,8 @@ pub(super) fn new_cause(
     let in_time = all_done
         && progress
             .nodes
-            .values()
-            .all(|latest| latest.finished.is_none_or(|at| at <= deadline));
+            .iter()
+            .all(|(_, latest)| latest.finished.is_none_or(|at| at <= deadline));
     (!in_time).then(|| Cause {
         reason: reasons::DEADLINE_EXCEEDED.to_owned(),
         message: format!(

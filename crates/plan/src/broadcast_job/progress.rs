@@ -1,7 +1,6 @@
 //! One walk over the records and their pods: what has become of each attempt.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_api::NodeState;
@@ -10,6 +9,7 @@ use jiff::Timestamp;
 
 use super::Snapshot;
 use super::judge::{judge, must_stop, node_of, silent_since, start_due};
+use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
 use crate::record::Record;
 use crate::uid::Uid;
@@ -33,11 +33,22 @@ pub(super) struct Latest {
     pub(super) place: Place,
 }
 
+impl Latest {
+    /// A later record of the same node.
+    fn followed_by(&mut self, later: Self) {
+        let failures = self.failures + later.failures;
+        if self.attempt <= later.attempt {
+            *self = later;
+        }
+        self.failures = failures;
+    }
+}
+
 /// What the records and pods say, with the outcomes seen now already entered.
 #[derive(Debug, Default)]
 pub(super) struct Progress<'a> {
-    /// The last attempt on each node.
-    pub(super) nodes: BTreeMap<NodeId<'a>, Latest>,
+    /// The last attempt on each node, sorted by node.
+    pub(super) nodes: Vec<(NodeId<'a>, Latest)>,
     /// Records that change.
     pub(super) updates: BTreeMap<Place, Record>,
     /// Attempts whose pod exists and has not ended.
@@ -51,8 +62,8 @@ pub(super) struct Progress<'a> {
     /// Attempts whose pod was seen and is not in the cache: asked for before anything is concluded.
     pub(super) missing: Vec<(&'a str, Uid)>,
     /// Names of nodes where a pod exists that has not ended, or is promised. The name and not the
-    /// identity: what was started on a machine may outlive its node object.
-    pub(super) occupied: BTreeSet<&'a str>,
+    /// identity: what was started on a machine may outlive its node object. Sorted.
+    occupied: Vec<&'a str>,
     /// Pods that have not ended though their attempt is over. Those of lost nodes are left out:
     /// they must not hold up others.
     pub(super) occupying: usize,
@@ -73,6 +84,13 @@ impl<'a> Progress<'a> {
         now: Timestamp,
     ) -> Self {
         let mut progress = Self::default();
+        let mut nodes = NodeCursor::new(snapshot.nodes);
+        let records = snapshot
+            .slices
+            .iter()
+            .map(|slice| slice.records.len())
+            .sum();
+        let mut attempts: Vec<(NodeId<'a>, Latest)> = Vec::with_capacity(records);
         for (slice_at, slice) in snapshot.slices.iter().enumerate() {
             for (record_at, record) in slice.records.iter().enumerate() {
                 let place = (slice_at, record_at);
@@ -80,15 +98,35 @@ impl<'a> Progress<'a> {
                     progress.over(snapshot, record, now);
                     None
                 } else {
-                    progress.started(snapshot, place, record, stopping, now)
+                    let node = nodes.find(&record.node);
+                    let node = node.filter(|node| node.uid == record.node_uid);
+                    progress.started(snapshot, node, place, record, stopping, now)
                 };
-                progress.enter(place, record, judged.as_ref().unwrap_or(record));
+                let key = (&*record.node, record.node_uid);
+                let latest = progress.latest(place, judged.as_ref().unwrap_or(record));
+                attempts.push((key, latest));
                 if let Some(update) = judged {
                     progress.updates.insert(place, update);
                 }
             }
         }
+        // Most come in the order of their nodes; of one node they have to stay in theirs.
+        attempts.sort_by_key(|(key, _)| *key);
+        attempts.dedup_by(|(key, later), (known_key, known)| {
+            let same = key == known_key;
+            if same {
+                known.followed_by(later.clone());
+            }
+            same
+        });
+        progress.nodes = attempts;
+        progress.occupied.sort_unstable();
         progress
+    }
+
+    /// Whether a pod exists on a node of this name that has not ended, or is promised.
+    pub(super) fn is_occupied(&self, node: &str) -> bool {
+        self.occupied.binary_search(&node).is_ok()
     }
 
     /// A record as it will be stored.
@@ -115,9 +153,10 @@ impl<'a> Progress<'a> {
     }
 
     fn of_name<'s>(&'s self, node: &'s str) -> impl Iterator<Item = &'s Latest> + use<'s, 'a> {
-        let nodes: &'s BTreeMap<NodeId<'s>, Latest> = &self.nodes;
-        let all = (node, Uid::MIN)..=(node, Uid::MAX);
-        nodes.range(all).map(|(_, latest)| latest)
+        let first = self.nodes.partition_point(|((name, _), _)| *name < node);
+        let rest = self.nodes[first..].iter();
+        rest.take_while(move |((name, _), _)| *name == node)
+            .map(|(_, latest)| latest)
     }
 
     /// Ends a reservation whose pod will not be created.
@@ -139,28 +178,25 @@ impl<'a> Progress<'a> {
     }
 
     fn enter(&mut self, place: Place, key: &'a Record, record: &Record) {
+        let id: NodeId<'a> = (&key.node, key.node_uid);
+        let latest = self.latest(place, record);
+        match self.nodes.binary_search_by_key(&id, |(known, _)| *known) {
+            Ok(at) => self.nodes[at].1.followed_by(latest),
+            Err(at) => self.nodes.insert(at, (id, latest)),
+        }
+    }
+
+    fn latest(&mut self, place: Place, record: &Record) -> Latest {
         if matches!(record.state, NodeState::Disrupted | NodeState::Unknown) {
             self.interrupted += 1;
         }
-        let latest = Latest {
+        Latest {
             attempt: record.attempt,
             state: record.state,
             reason: record.reason.clone(),
             finished: record.finished,
             failures: usize::from(record.state == NodeState::Failed),
             place,
-        };
-        match self.nodes.entry((&key.node, key.node_uid)) {
-            Entry::Vacant(free) => {
-                free.insert(latest);
-            }
-            Entry::Occupied(mut known) => {
-                let failures = known.get().failures + latest.failures;
-                if known.get().attempt <= latest.attempt {
-                    known.insert(latest);
-                }
-                known.get_mut().failures = failures;
-            }
         }
     }
 
@@ -174,14 +210,13 @@ impl<'a> Progress<'a> {
     fn is_lost(
         &mut self,
         snapshot: &Snapshot<'a>,
-        record: &Record,
+        (node, node_gone): (Option<&NodeRow>, Option<Timestamp>),
         pod: &PodRow,
         now: Timestamp,
     ) -> bool {
-        let node = node_of(snapshot, record);
         let timeout = snapshot.job.policies.node_lost_timeout;
-        let at = silent_since(node, record.node_gone, pod)
-            .and_then(|since| since.checked_add(timeout).ok());
+        let at =
+            silent_since(node, node_gone, pod).and_then(|since| since.checked_add(timeout).ok());
         self.due(at, now);
         at.is_some_and(|at| at <= now)
     }
@@ -195,8 +230,9 @@ impl<'a> Progress<'a> {
         pod: &'a PodRow,
         now: Timestamp,
     ) {
-        self.occupied.insert(&key.node);
-        let lost = self.is_lost(snapshot, record, pod, now);
+        self.occupied.push(&key.node);
+        let node = (node_of(snapshot, record), record.node_gone);
+        let lost = self.is_lost(snapshot, node, pod, now);
         self.occupying += usize::from(!lost && *record.reason != *results::NODE_LOST);
         // Whatever it does now is not counted, so it must not run: it has not started in time, or
         // it was created by a request that arrived after its attempt had been given up.
@@ -224,6 +260,7 @@ impl<'a> Progress<'a> {
     fn started(
         &mut self,
         snapshot: &Snapshot<'a>,
+        node: Option<&NodeRow>,
         place: Place,
         record: &'a Record,
         stopping: Option<&'static str>,
@@ -250,7 +287,7 @@ impl<'a> Progress<'a> {
                 return Some(end(NodeState::Unknown, results::POD_VANISHED));
             }
             (None, Some(uid)) => {
-                self.occupied.insert(&record.node);
+                self.occupied.push(&record.node);
                 self.missing.push((&record.pod, uid));
                 return None;
             }
@@ -258,7 +295,7 @@ impl<'a> Progress<'a> {
                 return Some(end(NodeState::Failed, results::NAME_CONFLICT));
             }
             (None, None) => {
-                self.occupied.insert(&record.node);
+                self.occupied.push(&record.node);
                 self.reserved.push((place, record));
                 return None;
             }
@@ -272,28 +309,28 @@ impl<'a> Progress<'a> {
             }
             return Some(judged);
         }
-        self.occupied.insert(&record.node);
+        self.occupied.push(&record.node);
         self.running.push((record, pod));
         if pod.deletion.is_none() && must_stop(snapshot, record, pod) {
             self.to_stop.push((&record.pod, pod));
         }
-        let seen = Record {
-            pod_uid: Some(pod.uid),
-            started: record.started.or(pod.started),
-            node_gone: match node_of(snapshot, record) {
-                None if pod.node.is_some() => record.node_gone.or(Some(now)),
-                _ => None,
-            },
-            ..record.clone()
+        let node_gone = match node {
+            None if pod.node.is_some() => record.node_gone.or(Some(now)),
+            _ => None,
         };
-        if self.is_lost(snapshot, &seen, pod, now) {
+        if self.is_lost(snapshot, (node, node_gone), pod, now) {
             self.lost.push(&record.node);
         }
         self.due(start_due(snapshot.job, pod), now);
         let timeout = snapshot.job.policies.node_lost_timeout;
         let given_up = pod.deletion.map(|d| d.due.checked_add(timeout));
         self.due(given_up.and_then(Result::ok), now);
-        let news = record.pod_uid.is_none() || record.node_gone != seen.node_gone;
-        news.then_some(seen)
+        let news = record.pod_uid.is_none() || record.node_gone != node_gone;
+        news.then(|| Record {
+            pod_uid: Some(pod.uid),
+            started: record.started.or(pod.started),
+            node_gone,
+            ..record.clone()
+        })
     }
 }

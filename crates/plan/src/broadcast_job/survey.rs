@@ -11,6 +11,7 @@ use super::Snapshot;
 use super::progress::{Latest, NodeId, Progress};
 use super::standing::{Standing, standing};
 use crate::eligibility::{self, Refusal};
+use crate::node::NodeCursor;
 use crate::uid::Uid;
 
 /// Names of nodes that status shows for each reason.
@@ -71,8 +72,9 @@ impl<'a> Survey<'a> {
         survey.desired = progress.nodes.len();
         survey.untouched = progress.nodes.is_empty();
         let mut again = BTreeMap::new();
-        for (&(name, uid), latest) in &progress.nodes {
-            let there = snapshot.nodes.get(name).is_some_and(|node| node.uid == uid);
+        let mut cursor = NodeCursor::new(snapshot.nodes);
+        for &((name, uid), ref latest) in &progress.nodes {
+            let there = cursor.find(name).is_some_and(|node| node.uid == uid);
             match standing(&snapshot.job.policies, name, latest, there) {
                 Standing::Started | Standing::Skipped => {}
                 Standing::Succeeded => survey.succeeded += 1,
@@ -90,10 +92,13 @@ impl<'a> Survey<'a> {
                 }
             }
         }
+        // Both are in the order of names.
+        let mut tried = progress.nodes.iter().map(|(id, _)| *id).peekable();
         for (name, node) in snapshot.nodes {
             let id = (&**name, node.uid);
+            while tried.next_if(|tried| *tried < id).is_some() {}
             let due = again.get(&id);
-            if due.is_none() && progress.nodes.contains_key(&id) {
+            if due.is_none() && tried.peek() == Some(&id) {
                 continue;
             }
             let refusal = eligibility::refusal(&snapshot.job.placement, name, node);
@@ -101,7 +106,7 @@ impl<'a> Survey<'a> {
                 continue;
             }
             match refusal {
-                None if progress.occupied.contains(&**name) => survey.held_up += 1,
+                None if progress.is_occupied(name) => survey.held_up += 1,
                 None => match due.copied().flatten() {
                     _ if survey.must_ask(snapshot, progress, name) => {}
                     Some(due) => {

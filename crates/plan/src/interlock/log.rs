@@ -71,10 +71,12 @@ pub(super) struct Log<'a> {
     pub(super) attempts: HashMap<&'a str, Entry<'a>>,
     /// Names of nodes for which this plan reserves an attempt.
     pub(super) reserved: Vec<&'a str>,
+    /// The slices as they were read.
+    stored: &'a [Slice],
     /// Number of results and seal of each slice.
     slices: BTreeMap<u32, (usize, bool)>,
-    /// The highest attempt on nodes of each name.
-    latest: HashMap<&'a str, u32>,
+    /// The highest attempt on nodes of each name; made when the first attempt is added.
+    latest: Option<HashMap<&'a str, u32>>,
     /// Nodes that have succeeded.
     succeeded: HashSet<(&'a str, Uid)>,
     /// Nodes on which something may have run without success, and the last attempt that did.
@@ -85,7 +87,12 @@ pub(super) struct Log<'a> {
 
 impl<'a> Log<'a> {
     pub(super) fn read(slices: &'a [Slice]) -> Self {
-        let mut log = Self::default();
+        let records = slices.iter().map(|slice| slice.records.len()).sum();
+        let mut log = Self {
+            attempts: HashMap::with_capacity(records),
+            stored: slices,
+            ..Self::default()
+        };
         for slice in slices {
             let shape = (slice.records.len(), slice.sealed);
             log.slices.insert(slice.index, shape);
@@ -107,8 +114,9 @@ impl<'a> Log<'a> {
 
     fn note(&mut self, entry: Entry<'a>) {
         self.attempts.insert(entry.pod, entry);
-        let latest = self.latest.entry(entry.node).or_default();
-        *latest = entry.attempt.max(*latest);
+        if let Some(latest) = &mut self.latest {
+            raise(latest, entry.node, entry.attempt);
+        }
         if entry.state == NodeState::Succeeded {
             self.succeeded.insert((entry.node, entry.node_uid));
         }
@@ -120,6 +128,21 @@ impl<'a> Log<'a> {
             let last = self.ran.entry((entry.node, entry.node_uid)).or_default();
             *last = entry.attempt.max(*last);
         }
+    }
+
+    /// The highest attempt on nodes of this name.
+    fn latest(&mut self, node: &str) -> u32 {
+        let latest = self.latest.get_or_insert_with(|| {
+            let mut latest = HashMap::with_capacity(self.attempts.len());
+            for record in self.stored.iter().flat_map(|slice| &slice.records) {
+                raise(&mut latest, &record.node, record.attempt);
+            }
+            for entry in self.attempts.values() {
+                raise(&mut latest, entry.node, entry.attempt);
+            }
+            latest
+        });
+        latest.get(node).copied().unwrap_or(0)
     }
 
     /// Whether no further attempt can be reserved.
@@ -289,7 +312,7 @@ impl<'a> Log<'a> {
             );
         };
         let (node, attempt) = (entry.node, entry.attempt);
-        let latest = self.latest.get(node).copied().unwrap_or(0);
+        let latest = self.latest(node);
         if attempt <= latest {
             return trip(
                 rules::ATTEMPTS,
@@ -349,10 +372,17 @@ impl<'a> Log<'a> {
                 format!("node {node}: attempt {attempt} is added; expected none, {why}"),
             );
         }
-        self.latest.insert(node, attempt);
+        if let Some(latest) = &mut self.latest {
+            raise(latest, node, attempt);
+        }
         self.reserved.push(node);
         Ok(entry)
     }
+}
+
+fn raise<'a>(latest: &mut HashMap<&'a str, u32>, node: &'a str, attempt: u32) {
+    let known = latest.entry(node).or_default();
+    *known = attempt.max(*known);
 }
 
 fn taken<T>(entry: &Entry<'_>) -> Result<T, Trip> {

@@ -154,12 +154,14 @@ fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
         .pods
         .iter()
         .filter_map(|(name, row)| {
-            let entry = Remembered {
+            let interrupted = row.interrupted && (row.phase.has_ended() || row.deletion.is_none());
+            let end = earlier_end(row);
+            // Of most pods there is nothing to remember.
+            (interrupted || end.is_some()).then(|| Remembered {
                 pod: name.to_string(),
-                interrupted: row.interrupted && (row.phase.has_ended() || row.deletion.is_none()),
-                end: earlier_end(row),
-            };
-            (entry.interrupted || entry.end.is_some()).then_some(entry)
+                interrupted,
+                end,
+            })
         })
         .collect();
     if !found.is_empty() {

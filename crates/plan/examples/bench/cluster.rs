@@ -1,0 +1,260 @@
+//! Nodes, pods and records as the operator's caches hold them, and what the API server would make
+//! of a plan.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use carillon_plan::action::{Action, Plan};
+use carillon_plan::broadcast_job::{Job, JobMeta, Snapshot, Template, settle};
+use carillon_plan::condition;
+use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
+use carillon_plan::pod::{End, PodPhase, PodRow, Pods};
+use carillon_plan::pod_body::PodOwner;
+use carillon_plan::record::{Record, Slice};
+use carillon_plan::uid::Uid;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+/// `--max-pod-changes-per-sync`, as installed.
+const MAX_POD_CHANGES: usize = 500;
+
+/// A cluster with one job.
+pub(crate) struct Cluster {
+    /// What time it is.
+    pub(crate) now: Timestamp,
+    job: Job,
+    nodes: Nodes,
+    pods: Pods,
+    slices: Vec<Slice>,
+    template: Template,
+    gone: BTreeSet<Uid>,
+    conflicts: BTreeSet<Box<str>>,
+    serial: u64,
+    /// Names and nodes of pods that do not run yet.
+    waiting: Vec<(Box<str>, Arc<str>)>,
+    /// Names of running pods, oldest first.
+    running: VecDeque<Box<str>>,
+}
+
+impl Cluster {
+    /// Nothing has been begun on any of these nodes.
+    pub(crate) fn new(nodes: usize) -> Self {
+        let mut cluster = Self {
+            now: Timestamp::from_second(1_800_000_000).expect("a time"),
+            job: job(&Value::Null),
+            nodes: Nodes::new(),
+            pods: Pods::new(),
+            slices: Vec::new(),
+            template: Template::Accepted,
+            gone: BTreeSet::new(),
+            conflicts: BTreeSet::new(),
+            serial: 0,
+            waiting: Vec::new(),
+            running: VecDeque::new(),
+        };
+        let shared = |pairs: &[(&str, &str)]| -> Vec<(Arc<str>, Arc<str>)> {
+            let mut pairs: Vec<_> = pairs
+                .iter()
+                .map(|(key, value)| (Arc::from(*key), Arc::from(*value)))
+                .collect();
+            pairs.sort();
+            pairs
+        };
+        let labels = shared(&[
+            ("beta.kubernetes.io/arch", "amd64"),
+            ("beta.kubernetes.io/instance-type", "large"),
+            ("beta.kubernetes.io/os", "linux"),
+            ("kubernetes.io/arch", "amd64"),
+            ("kubernetes.io/os", "linux"),
+            ("node.kubernetes.io/instance-type", "large"),
+            ("pool", "general"),
+            ("topology.kubernetes.io/region", "r"),
+            ("topology.kubernetes.io/zone", "r-a"),
+        ]);
+        let hostname: Arc<str> = "kubernetes.io/hostname".into();
+        let taints: Box<[Taint]> = [Taint {
+            key: "example.com/busy".into(),
+            value: "".into(),
+            effect: Effect::PreferNoSchedule,
+        }]
+        .into();
+        let allocatable: Box<[(Arc<str>, _)]> = [
+            ("cpu", 8_000),
+            ("ephemeral-storage", 100_000_000_000_000),
+            ("memory", 32_000_000_000_000),
+            ("pods", 110_000),
+        ]
+        .map(|(resource, amount)| (resource.into(), amount))
+        .into();
+        for n in 0..nodes {
+            let name: Arc<str> = format!("node-{n:06}.example.internal").into();
+            let mut labels = labels.clone();
+            labels.push((hostname.clone(), name.clone()));
+            labels.sort();
+            let row = NodeRow {
+                uid: cluster.uid(),
+                labels: labels.into(),
+                taints: taints.clone(),
+                allocatable: allocatable.clone(),
+                ..NodeRow::default()
+            };
+            cluster.nodes.insert(name, row);
+        }
+        cluster
+    }
+
+    fn uid(&mut self) -> Uid {
+        self.serial += 1;
+        let uid = format!("4e0c5d6a-0b1c-4d2e-8f3a-{:012x}", self.serial);
+        uid.parse().expect("a uid")
+    }
+
+    /// What the operator sees.
+    pub(crate) fn snapshot<T>(&self, look: impl FnOnce(&Snapshot<'_>) -> T) -> T {
+        look(&Snapshot {
+            job: &self.job,
+            nodes: &self.nodes,
+            pods: &self.pods,
+            slices: &self.slices,
+            template: &self.template,
+            gone: &self.gone,
+            conflicts: &self.conflicts,
+            creation_problem: None,
+            max_pod_changes: MAX_POD_CHANGES,
+        })
+    }
+
+    /// Carries out a plan.
+    pub(crate) fn apply(&mut self, plan: Plan) {
+        let mut created = 0;
+        for action in plan.steps.into_iter().flat_map(|step| step.actions) {
+            match action {
+                Action::WriteSlice(write) => {
+                    self.serial += 1;
+                    let records = write.results.iter().map(|result| {
+                        let mut record = Record::read(result).expect("a record");
+                        // The caches share names.
+                        if let Some((name, _)) = self.nodes.get_key_value(&record.node) {
+                            record.node = name.clone();
+                        }
+                        record
+                    });
+                    let slice = Slice {
+                        index: write.index,
+                        rv: self.serial,
+                        sealed: write.sealed,
+                        records: records.collect(),
+                        ..Slice::default()
+                    };
+                    match self.slices.get_mut(write.index as usize) {
+                        Some(known) => *known = slice,
+                        None => self.slices.push(slice),
+                    }
+                }
+                Action::CreatePod { pod, node } => {
+                    created += 1;
+                    let row = PodRow {
+                        uid: self.uid(),
+                        rv: self.serial,
+                        tracked: true,
+                        created: Some(self.now),
+                        ..PodRow::default()
+                    };
+                    self.pods.insert(pod.clone(), row);
+                    self.waiting.push((pod, node));
+                }
+                Action::ReleasePod { pod, .. } => {
+                    if let Some(row) = self.pods.get_mut(&pod) {
+                        row.tracked = false;
+                    }
+                }
+                Action::WriteStatus(mut status) => {
+                    settle(&mut status, created);
+                    let status = serde_json::to_value(&*status).expect("a status");
+                    self.job = job(&status);
+                }
+                other => panic!("nobody asked for {other:?}"),
+            }
+        }
+    }
+
+    /// Every pod that waits begins to run.
+    pub(crate) fn run_all(&mut self) {
+        for (name, node) in std::mem::take(&mut self.waiting) {
+            let row = self.pods.get_mut(&name).expect("a pod");
+            row.phase = PodPhase::Running;
+            row.node = Some(node);
+            row.started = Some(self.now);
+            self.running.push_back(name);
+        }
+    }
+
+    /// The oldest running pods succeed; how many there were.
+    pub(crate) fn end_oldest(&mut self, most: usize) -> usize {
+        let count = most.min(self.running.len());
+        for name in self.running.drain(..count) {
+            let row = self.pods.get_mut(&name).expect("a pod");
+            row.phase = PodPhase::Succeeded;
+            row.end = Some(Box::new(End {
+                exit_code: Some(0),
+                finished: Some(self.now),
+                ..End::default()
+            }));
+        }
+        count
+    }
+
+    /// Brings the job to where all of its pods run and are known to run.
+    pub(crate) fn start_all(&mut self) {
+        loop {
+            let plan = crate::cost::sync(self).0;
+            if plan.steps.is_empty() && self.waiting.is_empty() {
+                return;
+            }
+            self.apply(plan);
+            self.run_all();
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, time: SignedDuration) {
+        self.now += time;
+    }
+
+    /// Whether the job has ended and all of its pods are released.
+    pub(crate) fn is_over(&self) -> bool {
+        condition::is_true(&self.job.status.conditions, "Complete")
+            && self.pods.values().all(|row| !row.tracked)
+    }
+}
+
+/// A job as many are: an agent's upgrade on every Linux node.
+fn job(status: &Value) -> Job {
+    let owner = PodOwner {
+        kind: "BroadcastJob",
+        namespace: "ops".to_owned(),
+        name: "upgrade-agent".to_owned(),
+        uid: Uid::MAX,
+    };
+    let meta = JobMeta {
+        owner,
+        generation: 1,
+        rv: 1,
+        ..JobMeta::default()
+    };
+    let spec = json!({
+        "template": {"spec": {
+            "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "tolerations": [
+                {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"},
+                {"key": "dedicated", "operator": "Equal", "value": "batch"},
+            ],
+            "containers": [{
+                "name": "main", "image": "example.com/agent:1",
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+            }],
+        }},
+    });
+    Job::read(meta, &spec, status)
+}
