@@ -334,6 +334,10 @@ impl BroadcastJobs {
             .interlock_trips
             .with_label_values(&[NAME, trip.rule])
             .inc();
+        // Either the planner is wrong, or what it was given is: a watch may have lost something.
+        for watch in &self.watches {
+            watch.relist();
+        }
         interlock::refuse(job, trip, now)
     }
 
