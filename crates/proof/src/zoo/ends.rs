@@ -130,10 +130,10 @@ fn never_waits(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             continue;
         };
         for result in &mut write.results {
-            if let Some(end) = ends.get(&*result.pod) {
-                if let Some(time) = &mut result.finish_time {
-                    time.0 = *end;
-                }
+            if let Some(end) = ends.get(&*result.pod)
+                && let Some(time) = &mut result.finish_time
+            {
+                time.0 = *end;
             }
         }
     }

@@ -53,13 +53,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new(
             "lists come from a cache, and a pod that is not in it is gone",
             "k/k#59848; ECK cloud-on-k8s#4956",
-            &["S1", "S2"],
+            &["S1", "S2", "S9", "S12"],
             vec![under(
                 "every node succeeds",
                 Disturbance {
                     without_lease: true,
                     restart_at_revision: Some(15),
-                    ..at("every node succeeds", 5, Blow::Kill(Point::AfterReply)).disturbance
+                    ..at("every node succeeds", 6, Blow::Kill(Point::AfterReply)).disturbance
                 },
             )],
         )
