@@ -641,11 +641,9 @@ fn known(name: &str, rv: u64) -> String {
 }
 
 fn uid(name: &str) -> String {
-    let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "4e0c5d6a-0b1c-4d2e-8f3a-{:0>12}",
-        &digits[..digits.len().min(12)]
-    )
+    let number = name.bytes().take(6);
+    let number = number.fold(0_u64, |number, byte| number << 8 | u64::from(byte));
+    format!("4e0c5d6a-0b1c-4d2e-8f3a-{number:012x}")
 }
 
 /// Bookmarks, one a minute.

@@ -68,7 +68,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         progress
             .missing
             .first()
-            .or(survey.missing.first())
+            .or_else(|| survey.missing.first())
             .and_then(|_| now.checked_add(MISSING_RETRY).ok()),
     ];
     let (status, notes) = status::next(&Facts {
