@@ -159,7 +159,7 @@ mod tests {
                     sleep(Duration::from_secs(1)).await;
                 }
             });
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         (process, running, ticks)
     }
@@ -174,7 +174,7 @@ mod tests {
                 sleep(Duration::from_millis(2500)).await;
                 assert_eq!(ticks.get(), 3);
                 process.stop();
-                sleep(Duration::from_secs(60)).await;
+                sleep(Duration::from_mins(1)).await;
                 assert_eq!(ticks.get(), 3);
                 process.cont();
                 sleep(Duration::from_millis(1500)).await;
@@ -195,7 +195,7 @@ mod tests {
                 assert!(matches!(running.await, State::Exited(_)));
                 let (_, running) = Process::start(|process| async move {
                     process.exit("lost");
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 });
                 assert_eq!(running.await, State::Exited("lost".to_owned()));
             })

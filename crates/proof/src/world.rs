@@ -20,7 +20,7 @@ use carillon_plan::interlock;
 use carillon_sim::actors::{
     self, Component, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
-use carillon_sim::{Actor, Server};
+use carillon_sim::{Actor, Server, Status};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::task::{LocalSet, spawn_local};
@@ -150,19 +150,8 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let start: Timestamp = START.parse()?;
     let server = Server::new(start);
     let admin = server.actor("admin");
-    let refused = |status| anyhow::anyhow!("the cluster cannot be set up: {status:?}");
-    for namespace in [NAMESPACE, "carillon"] {
-        let object = json!({"metadata": {"name": namespace}});
-        admin.create("namespaces", "", &object).map_err(refused)?;
-    }
-    for n in 0..run.scenario.nodes {
-        let node = scenario::ready_node(&format!("node-{n}"));
-        admin.create("nodes", "", &node).map_err(refused)?;
-    }
-    let job = scenario::job(&run.scenario.spec);
-    admin
-        .create("broadcastjobs.carillon.dev", NAMESPACE, &job)
-        .map_err(refused)?;
+    set_up(&admin, run.scenario)
+        .map_err(|status| anyhow::anyhow!("the cluster cannot be set up: {status:?}"))?;
 
     let fates = run.scenario.fates;
     let script = User::new(server.actor("user"), run.scenario.script.clone());
@@ -233,22 +222,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         server.now()
     };
 
-    let metrics = cluster.metrics.borrow();
-    let panics = metrics
-        .iter()
-        .map(|metrics| metrics.panics.with_label_values(&[NAME]).get())
-        .sum();
-    let trips = |metrics: &Arc<Metrics>| -> u64 {
-        let of = |rule| {
-            metrics
-                .interlock_trips
-                .with_label_values(&[NAME, rule])
-                .get()
-        };
-        interlock::rules::ALL.into_iter().map(of).sum()
-    };
-    let trips = metrics.iter().map(trips).sum();
-    drop(metrics);
+    let (panics, trips) = cluster.mistakes();
     let outcome = Outcome {
         history: server.history(),
         writes: line.writes(),
@@ -265,6 +239,38 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         unmet,
     };
     Ok(outcome)
+}
+
+/// Namespaces, nodes, the job.
+fn set_up(admin: &Actor, scenario: &Scenario) -> Result<(), Status> {
+    for namespace in [NAMESPACE, "carillon"] {
+        let object = json!({"metadata": {"name": namespace}});
+        admin.create("namespaces", "", &object)?;
+    }
+    for n in 0..scenario.nodes {
+        let node = scenario::ready_node(&format!("node-{n}"));
+        admin.create("nodes", "", &node)?;
+    }
+    let job = scenario::job(&scenario.spec);
+    admin.create("broadcastjobs.carillon.dev", NAMESPACE, &job)?;
+    Ok(())
+}
+
+impl Cluster {
+    /// Panics, and plans that the interlock refused, of all processes.
+    fn mistakes(&self) -> (u64, u64) {
+        let metrics = self.metrics.borrow();
+        let panics = |metrics: &Arc<Metrics>| metrics.panics.with_label_values(&[NAME]).get();
+        let trips = |metrics: &Arc<Metrics>| -> u64 {
+            let trips = &metrics.interlock_trips;
+            let of = |rule| trips.with_label_values(&[NAME, rule]).get();
+            interlock::rules::ALL.into_iter().map(of).sum()
+        };
+        (
+            metrics.iter().map(panics).sum(),
+            metrics.iter().map(trips).sum(),
+        )
+    }
 }
 
 fn config(disturbance: &Disturbance) -> anyhow::Result<Config> {
@@ -418,7 +424,7 @@ fn last_change(server: &Server) -> (u64, Timestamp) {
         let mut steps = history.steps.iter().rev();
         steps
             .find(|step| !lease(&step.key.resource))
-            .map_or((0, server.now()), |step| (step.rev, step.at))
+            .map_or_else(|| (0, server.now()), |step| (step.rev, step.at))
     })
 }
 
