@@ -246,8 +246,8 @@ mod tests {
             let now = json!(scene.now().to_string());
             scene.record("n1", 1, |record| record["finishTime"] = now)
         };
-        let twice = json!({"spec": {"backoffLimitPerNode": 2}});
-        let soon = again(failed(twice.clone()).later(5));
+        let twice = json!({"backoffLimitPerNode": 2});
+        let soon = again(failed(twice.clone()).later(1));
         breaks(S12, &soon, &strict(), "are to be waited");
         let later = again(failed(twice.clone()).later(9));
         holds(S12, &later, &strict());
