@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Component, random_hex};
@@ -14,6 +14,8 @@ const STOPPED: &str = "stopped";
 const PULSE_SECONDS: u32 = 1;
 /// Leases that are to be renewed at a time.
 const PROVOKED: usize = 4;
+/// One start of kwok in eight is of the wrong kind.
+const STARTS: usize = 10;
 
 impl Cluster {
     /// Stops the kubelets of nodes: nothing that happens to their pods from now on is answered,
@@ -21,10 +23,26 @@ impl Cluster {
     /// unreachable, Ready=Unknown. What a running pod was already about to do still happens, as
     /// containers outlive a kubelet.
     ///
-    /// At least one other node must have a running kubelet. Takes a second, the first time up to
-    /// a quarter of the lease duration (10 s).
+    /// At least one other node must have a running kubelet. Takes a few seconds, the first time up
+    /// to a quarter of the lease duration (10 s).
     pub fn stop_kubelets(&self, nodes: &[&str]) -> Result<()> {
-        // kwok acts for a node only while it sees itself as the holder of the node's lease.
+        for _ in 0..STARTS {
+            self.give_leases_away(nodes)?;
+            if self.kwok_heeds_leases(nodes)? {
+                return Ok(());
+            }
+            eprintln!(
+                "testbed: {}: kwok heeds no leases, starting it again",
+                self.name()
+            );
+            self.restart(Component::Kwok)?;
+            self.wait_held(nodes)?;
+        }
+        bail!("kwok heeded no lease after {STARTS} starts");
+    }
+
+    /// kwok acts for a node only while it sees itself as the holder of the node's lease.
+    fn give_leases_away(&self, nodes: &[&str]) -> Result<()> {
         let spec = json!({"spec": {"holderIdentity": STOPPED, "leaseDurationSeconds": i32::MAX}});
         let patch = format!("--patch={spec}");
         let fixed = ["patch", "lease", NAMESPACE, "--type=merge", &patch];
@@ -32,23 +50,71 @@ impl Cluster {
         self.wait_kwok_saw_leases()
     }
 
+    /// Whether kwok leaves the pods of `nodes`, whose leases are not its own, alone.
+    ///
+    /// It starts its controllers in the order of a Go map, which is random. The one for pods only
+    /// learns of leases when the one for nodes came first; else it acts on every pod, for as long as
+    /// this kwok lives.
+    fn kwok_heeds_leases(&self, nodes: &[&str]) -> Result<bool> {
+        let stopped = nodes.first().context("no node to stop")?;
+        let running = self.next_renewals()?.pop_first().context("no lease")?;
+        let name = format!("kubelet-probe-{}", random_hex(4)?);
+        let pod = |node: &str| {
+            json!({"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": format!("{name}-{node}")},
+                "spec": {"nodeName": node, "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "main", "image": "busybox:1.37"}]}})
+        };
+        let field = |node: &str, path: &str| {
+            let output = format!("--output=jsonpath={path}");
+            self.kubectl_ok(["get", "pod", &format!("{name}-{node}"), NAMESPACE, &output])
+        };
+        // kwok sees pods in the order of their creation: when it has brought the second to an end,
+        // it has long decided about the first.
+        for node in [*stopped, running.as_str()] {
+            self.kubectl_stdin(["create", NAMESPACE, "-f", "-"], &pod(node).to_string())?;
+        }
+        let what = format!("a pod on {running} ends");
+        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
+            let phase = field(&running, "{.status.phase}")?;
+            Ok((phase == "Succeeded").then_some(()))
+        })?;
+        let heeds = field(stopped, "{.status.startTime}")?.is_empty();
+        for node in [*stopped, running.as_str()] {
+            let pod = format!("{name}-{node}");
+            let force = [
+                "--force",
+                "--grace-period=0",
+                "--wait=false",
+                "--ignore-not-found",
+            ];
+            self.kubectl_ok(["delete", "pod", &pod, NAMESPACE].into_iter().chain(force))?;
+        }
+        Ok(heeds)
+    }
+
     /// Starts stopped kubelets again, and waits until they are at work: up to a quarter of the lease
     /// duration (10 s).
     pub fn start_kubelets(&self, nodes: &[&str]) -> Result<()> {
         let fixed = ["delete", "lease", NAMESPACE, "--ignore-not-found"];
         self.kubectl_ok(fixed.into_iter().chain(nodes.iter().copied()))?;
-        let what = format!("the kubelets of {nodes:?} hold their leases");
-        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
-            let held = self.renewals(is_held)?;
-            Ok(nodes
-                .iter()
-                .all(|node| held.contains_key(*node))
-                .then_some(()))
-        })?;
+        self.wait_held(nodes)?;
         // kwok looks at the pods of a node as soon as it has made the lease, often before it has
         // seen that lease, and then leaves them alone until they change.
         self.wait_kwok_saw_leases()?;
         nodes.iter().try_for_each(|node| self.touch_pods(node))
+    }
+
+    /// Waits until kwok holds the leases of nodes.
+    fn wait_held(&self, nodes: &[&str]) -> Result<()> {
+        let what = format!("the kubelets of {nodes:?} hold their leases");
+        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
+            let held = self.renewals(nodes.iter().copied(), is_held)?;
+            Ok(nodes
+                .iter()
+                .all(|node| held.contains_key(*node))
+                .then_some(()))
+        })
     }
 
     /// Changes the pods of a node, so that its kubelet looks at them.
@@ -79,6 +145,7 @@ impl Cluster {
     /// it only succeeds once our change has come through kwok's watch, after all before it.
     fn wait_kwok_saw_leases(&self) -> Result<()> {
         let provoked = self.next_renewals()?;
+        let names = || provoked.iter().map(String::as_str);
         // A patch that changes nothing would not be stored.
         let mark = json!({"testbed.carillon.dev/seen": random_hex(8)?});
         let change = json!({"spec": {"leaseDurationSeconds": PULSE_SECONDS},
@@ -86,16 +153,16 @@ impl Cluster {
         let patch = format!("--patch={change}");
         let fixed = ["patch", "lease", NAMESPACE, "--type=merge", &patch];
         // One or the other may have gone with its node.
-        self.kubectl(fixed.into_iter().chain(provoked.iter().map(String::as_str)))?;
+        self.kubectl(fixed.into_iter().chain(names()))?;
         let marked = |lease: &Value| lease["metadata"]["annotations"] == mark;
-        let before: BTreeMap<String, String> = self.renewals(marked)?;
+        let before: BTreeMap<String, String> = self.renewals(names(), marked)?;
         ensure!(
             !before.is_empty(),
             "no lease of {provoked:?} could be changed"
         );
         let what = format!("kwok renews a lease of {provoked:?}");
         self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
-            let now = self.renewals(marked)?;
+            let now = self.renewals(names(), marked)?;
             let renewed = |(name, time): (&String, &String)| before.get(name) != Some(time);
             Ok(now.iter().any(renewed).then_some(()))
         })
@@ -106,9 +173,9 @@ impl Cluster {
         let pulse = |lease: &Value| {
             is_held(lease) && lease["spec"]["leaseDurationSeconds"] == PULSE_SECONDS
         };
-        let mut others: Vec<_> = self.renewals(is_held)?.into_iter().collect();
+        let mut others: Vec<_> = self.renewals([], is_held)?.into_iter().collect();
         others.sort_by(|(_, a), (_, b)| a.cmp(b));
-        let pulses = self.renewals(pulse)?.into_keys();
+        let pulses = self.renewals([], pulse)?.into_keys();
         let mut names: BTreeSet<String> = pulses.take(PROVOKED).collect();
         names.extend(others.into_iter().map(|(name, _)| name).take(PROVOKED));
         ensure!(
@@ -118,19 +185,39 @@ impl Cluster {
         Ok(names)
     }
 
-    /// When the leases of nodes that `wanted` picks were last renewed.
-    fn renewals(&self, wanted: impl Fn(&Value) -> bool) -> Result<BTreeMap<String, String>> {
-        let leases = self.kubectl_ok(["get", "leases", NAMESPACE, "--output=json"])?;
-        let leases: Value = serde_json::from_str(&leases)?;
-        let leases = leases["items"].as_array().into_iter().flatten();
+    /// When leases that `wanted` picks were last renewed: of these nodes, or of all when there are
+    /// none. To read a thousand again and again would keep kwok from renewing any.
+    fn renewals<'n>(
+        &self,
+        nodes: impl IntoIterator<Item = &'n str>,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<BTreeMap<String, String>> {
+        let fixed = [
+            "get",
+            "leases",
+            NAMESPACE,
+            "--ignore-not-found",
+            "--output=json",
+        ];
+        let answer = self.kubectl_ok(fixed.into_iter().chain(nodes))?;
+        let mut leases = match answer.trim() {
+            "" => Value::Null,
+            text => serde_json::from_str(text)?,
+        };
+        // One that is asked for by name comes without a list.
+        let leases = match leases["items"].take() {
+            Value::Array(leases) => leases,
+            _ => vec![leases],
+        };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let renewal = |lease: &Value| {
-            (
-                text(&lease["metadata"]["name"]),
-                text(&lease["spec"]["renewTime"]),
-            )
+            let (name, time) = (&lease["metadata"]["name"], &lease["spec"]["renewTime"]);
+            (text(name), text(time))
         };
-        Ok(leases.filter(|lease| wanted(lease)).map(renewal).collect())
+        let there = leases
+            .iter()
+            .filter(|lease| !lease["spec"].is_null() && wanted(lease));
+        Ok(there.map(renewal).collect())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Plain requests to a cluster's API server, cheaper than a kubectl each.
 
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use carillon_testbed::Cluster;
 use http::{Method, Request, StatusCode, header};
@@ -8,6 +10,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
+
+const NO_ANSWER: Duration = Duration::from_secs(30);
 
 /// A client that blocks.
 pub struct Api {
@@ -83,9 +87,18 @@ impl Api {
         })
     }
 
-    /// GETs an object or a list.
+    /// GETs an object or a list. A read without an answer is tried again for a while: a connection
+    /// may be as old as the last API server.
     pub fn get(&self, path: &str) -> Result<Value, Refused> {
-        self.send(Method::GET, path, &Value::Null)
+        let start = Instant::now();
+        loop {
+            match self.send(Method::GET, path, &Value::Null) {
+                Err(refused) if refused.code == 0 && start.elapsed() < NO_ANSWER => {
+                    sleep(Duration::from_millis(100));
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// GETs an object that may be missing.

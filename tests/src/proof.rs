@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use carillon_oracle::{Assumptions, History, audit, check_all, etcd};
+use carillon_oracle::{Assumptions, History, Violation, audit, check_all, etcd};
 use carillon_testbed::Cluster;
+use serde_json::Value;
 
 /// Every revision of a cluster's store so far, with the requests that caused them.
 pub fn history(cluster: &Cluster) -> History {
@@ -43,6 +44,59 @@ pub fn assert_no_violation(cluster: &Cluster, assumptions: &Assumptions) {
         report.violations().count()
     );
     assert!(!history.steps.is_empty() && report.evaluations() > 0);
-    let violations: Vec<String> = report.violations().map(ToString::to_string).collect();
+    let told = |violation: &Violation| format!("{violation}\n{}", lives(&history, violation));
+    let violations: Vec<String> = report.violations().map(told).collect();
     assert!(violations.is_empty(), "{}", violations.join("\n\n"));
+}
+
+/// More pods than this in a violation are a crowd, and the life of each would hide it.
+const FEW: usize = 8;
+
+/// What became of each pod that a violation names, revision by revision.
+pub fn lives(history: &History, violation: &Violation) -> String {
+    let named = |object: &Value| {
+        let named = |field: &str| object["metadata"][field].as_str();
+        [named("name"), named("uid")]
+            .into_iter()
+            .flatten()
+            .any(|word| violation.what.contains(word))
+    };
+    let of_pods = history
+        .steps
+        .iter()
+        .filter(|step| &*step.key.resource == "pods");
+    let mut lives: BTreeMap<&str, String> = BTreeMap::new();
+    for step in of_pods {
+        let Some(pod) = step.new.as_deref().or(step.old.as_deref()) else {
+            continue;
+        };
+        if !named(pod) {
+            continue;
+        }
+        let by = step.by.as_ref().map_or_else(
+            || "?".to_owned(),
+            |by| format!("{} {} {}", by.user, by.verb, by.uri),
+        );
+        let state = if step.new.is_none() {
+            "gone".to_owned()
+        } else {
+            let (metadata, spec) = (&pod["metadata"], &pod["spec"]);
+            format!(
+                "{} on {}, deleted {}, finalizers {}",
+                pod["status"]["phase"],
+                spec["nodeName"],
+                metadata["deletionTimestamp"],
+                metadata["finalizers"]
+            )
+        };
+        let line = format!(
+            "  {} {} {}: {state} by {by}\n",
+            step.rev, step.at, step.key.name
+        );
+        lives.entry(&step.key.name).or_default().push_str(&line);
+    }
+    if lives.len() > FEW {
+        return String::new();
+    }
+    lives.into_values().collect()
 }

@@ -8,12 +8,16 @@ mod bench;
 mod chart;
 mod cluster;
 mod crds;
+#[cfg(test)]
+mod defects;
 mod demo;
 mod interrupt;
 #[cfg(test)]
 mod layout;
 mod metadata;
+mod prove;
 mod test;
+mod transcripts;
 
 #[derive(Parser)]
 #[command(
@@ -36,8 +40,12 @@ enum Command {
     Crds(crds::Args),
     /// Carillon on fifty simulated nodes, running the examples to their end
     Demo(demo::Args),
+    /// Prove that work is neither lost nor repeated: every crash point, random faults, a real cluster
+    Prove(prove::Args),
     /// Everything a change must pass: formatting, lints, tests
     Test(test::Args),
+    /// Run the commands shown in docs/kubectl-carillon.md and write what they print, or with --check compare
+    Transcripts(transcripts::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,7 +54,9 @@ fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
+        Command::Prove(args) => prove::run(&args),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Transcripts(args) => transcripts::run(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

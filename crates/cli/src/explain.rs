@@ -1,7 +1,7 @@
 //! `explain`: why a node is served or not, and where all nodes stand.
 
 use anyhow::Result;
-use carillon_plan::view::explain::{self, Group, JobExplanation, NodeExplanation};
+use carillon_plan::view::explain::{self, JobExplanation, NodeExplanation};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::node_checks::{CheckResult, Finding, On};
 use carillon_plan::view::outcomes::SAMPLE;
@@ -85,17 +85,18 @@ fn print_job(
             Cell::new(format!("{:?}", group.place), tone(group.place)),
             Cell::from(&group.reason),
             sample(&group.nodes, shown).into(),
-            example(group).into(),
+            example(&group.example, &group.nodes).into(),
         ]);
     }
     screen.table(&table, headers)?;
     screen.line(&format!("{:<7} in all", all.nodes))
 }
 
-fn example(group: &Group) -> String {
-    match (group.example.as_str(), group.nodes.first()) {
-        ("", _) | (_, None) => String::new(),
-        (example, Some(node)) => format!("{node}: {example}"),
+/// What decides, for the first of some nodes.
+pub(crate) fn example(text: &str, nodes: &[String]) -> String {
+    match nodes.first() {
+        Some(node) if !text.is_empty() => format!("{node}: {text}"),
+        _ => String::new(),
     }
 }
 
@@ -114,7 +115,7 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
     }
     if !matches!(one.place, Place::Succeeded | Place::Running) {
         for finding in one.checks.iter().flat_map(|check| &check.findings) {
-            print_finding(finding, screen)?;
+            print_finding(finding, "spec.template.spec of a new job", screen)?;
         }
     }
     if one.attempts.is_empty() {
@@ -143,14 +144,14 @@ fn checks(checks: &[CheckResult]) -> Table {
     table
 }
 
-/// What decides, and what to write to change it.
-pub(crate) fn print_finding(finding: &Finding, screen: &mut Screen) -> Result<()> {
+/// What decides, and what to write to change it: on the node, or in the `template`.
+pub(crate) fn print_finding(finding: &Finding, template: &str, screen: &mut Screen) -> Result<()> {
     screen.line(&format!("\n{}: {}", finding.reason, finding.text))?;
     for (number, remedy) in finding.remedies.iter().enumerate() {
         let or = if number == 0 { "" } else { "or " };
         let place = match remedy.on {
-            On::Node => "",
-            On::Template => ", in spec.template.spec of a new job",
+            On::Node => String::new(),
+            On::Template => format!(", in {template}"),
         };
         let colon = if remedy.write.is_empty() { "" } else { ":" };
         screen.line(&format!("  {or}{}{place}{colon}", remedy.what))?;

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{Format, Output};
-use crate::client::{Api, code};
-use crate::explain::print_finding;
+use crate::client::{Api, code, name_of};
+use crate::explain::{example, print_finding};
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
 use crate::{DONE, NOT_ALL, problem};
 
@@ -23,7 +23,8 @@ use crate::{DONE, NOT_ALL, problem};
 Nothing is stored: the API server is asked by dry run whether it would accept each job, and one pod
 of its template.
 
-Exit codes: 0 every node would be served, 2 some would not or something was refused, 1 error.")]
+Exit codes: 0 every node that the job chooses (nodeSelector, affinity, nodeNames) would be served; 2 some
+would not, there is none, or the API server refuses something; 1 error.")]
 pub(crate) struct Plan {
     /// File with BroadcastJobs, YAML or JSON; - is standard input. Can be repeated
     #[arg(short, long, value_name = "FILE", required = true)]
@@ -73,8 +74,8 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
             print(one, format, !args.output.no_headers, screen)?;
         }
     }
-    let all = |one: &Planned| one.preview.refused.is_empty() && one.preview.problems.is_empty();
-    Ok(if planned.iter().all(all) {
+    let mut previews = planned.iter().map(|one| &one.preview);
+    Ok(if previews.all(Preview::all_placed) {
         DONE
     } else {
         NOT_ALL
@@ -147,7 +148,11 @@ async fn ask_about_job(api: &Api, object: &Value, planned: &mut Planned) -> Resu
         asked = api.could_apply(name, object).await;
     }
     match asked {
-        Ok(stored) => Ok(Some(stored)),
+        Ok(stored) => {
+            // With generateName, one such as it would get.
+            planned.preview.job = name_of(&stored);
+            Ok(Some(stored))
+        }
         Err(kube::Error::Api(status)) if status.code == 404 => Err(api
             .explain(kube::Error::Api(status), "asking about the job")
             .await),
@@ -237,7 +242,7 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
     } else {
         outcomes::SAMPLE
     };
-    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "WHAT DECIDES"]);
+    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
     if !preview.served.is_empty() {
         table.row([
             preview.served.len().to_string().into(),
@@ -250,15 +255,19 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
     for refused in &preview.refused {
         table.row([
             refused.count.to_string().into(),
-            Cell::new("refused", Tone::Care),
+            if refused.asked_for {
+                Cell::new("refused", Tone::Care)
+            } else {
+                Cell::new("not chosen", Tone::Faint)
+            },
             Cell::from(refused.finding.reason),
             sample(&refused.nodes, shown).into(),
-            Cell::from(&refused.finding.text),
+            example(&refused.finding.text, &refused.nodes).into(),
         ]);
     }
     screen.table(&table, headers)?;
-    for refused in &preview.refused {
-        print_finding(&refused.finding, screen)?;
+    for refused in preview.refused.iter().filter(|refused| refused.asked_for) {
+        print_finding(&refused.finding, "spec.template.spec", screen)?;
     }
     for problem in &preview.problems {
         let word = screen.paint(Tone::Bad, "error:");

@@ -39,9 +39,20 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u8> {
     let start = Instant::now();
-    let mut said = String::new();
+    let over = || args.timeout.is_some_and(|limit| start.elapsed() >= limit);
+    let (mut said, mut reached) = (String::new(), false);
     loop {
-        let job = read::job(&api.job(&args.job.job).await?);
+        let job = match api.job(&args.job.job).await {
+            Ok(job) => read::job(&job),
+            // A server that does not answer for a moment has not ended the job.
+            Err(error) if reached && error.is::<kube::Error>() && !over() => {
+                eprintln!("{error:#}");
+                tokio::time::sleep(EVERY).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        reached = true;
         let progress = Progress::of(&job, &Ledger::default());
         let (name, done, desired) = (&progress.name, progress.done, progress.desired);
         let line = format!("{name}: {done}/{desired} {}", progress.headline());
@@ -52,8 +63,7 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
                 End::Failed => ERROR,
             });
         }
-        let over = args.timeout.is_some_and(|limit| start.elapsed() >= limit);
-        if over {
+        if over() {
             screen.line(&line)?;
             eprintln!("not within {:?}", args.timeout.unwrap_or_default());
             return Ok(NOT_ALL);

@@ -300,21 +300,30 @@ impl Applied {
             self.expired = true;
             return;
         }
-        if let Some(status) = error.refused() {
-            self.conflict |= status.code == 409;
-            if word == "create_pod" {
-                let reason = if is_quota(&status.message) {
-                    reasons::QUOTA_EXCEEDED
-                } else {
-                    reasons::POD_CREATION_FAILING
-                };
-                let message = printable(&status.message);
-                self.answers
-                    .push(Answer::CreationRefused(Refused { reason, message }));
-            }
+        self.conflict |= error.refused().is_some_and(|status| status.code == 409);
+        if word == "create_pod" {
+            self.answers
+                .extend(refusal(&error).map(Answer::CreationRefused));
         }
         self.failed.get_or_insert((word, error));
     }
+}
+
+/// What a creation that did not succeed says about those to come.
+fn refusal(error: &SendError) -> Option<Refused> {
+    let (reason, message) = match error {
+        SendError::Refused(status) if is_quota(&status.message) => {
+            (reasons::QUOTA_EXCEEDED, status.message.clone())
+        }
+        SendError::Refused(status) => (reasons::POD_CREATION_FAILING, status.message.clone()),
+        // As when an admission webhook does not answer.
+        SendError::Unknown(_) => (reasons::POD_CREATION_FAILING, error.to_string()),
+        SendError::NotSent(_) => return None,
+    };
+    Some(Refused {
+        reason,
+        message: printable(&message),
+    })
 }
 
 /// Any object, of which only the metadata is read.
@@ -335,19 +344,24 @@ pub async fn found(
     }
 }
 
-/// A delete or release whose object is gone or has changed has nothing left to do.
+/// A delete or release whose object is gone, has changed or is another one has nothing left to do.
 pub fn settled<T>(result: Result<T, SendError>) -> Result<Option<T>, SendError> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error)
-            if error
-                .refused()
-                .is_some_and(|s| s.code == 404 || s.code == 409) =>
-        {
-            Ok(None)
-        }
+        Err(error) if error.refused().is_some_and(is_not_the_one) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// A patch that names another uid is answered as one that would change it, with 422.
+fn is_not_the_one(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let names_another = || {
+        causes
+            .into_iter()
+            .any(|cause| cause.field == "metadata.uid")
+    };
+    matches!(status.code, 404 | 409) || status.code == 422 && names_another()
 }
 
 /// The API has no code of its own for a full quota; its admission plugin says it in words.
@@ -407,6 +421,15 @@ mod tests {
         for code in [404, 409] {
             assert!(settled::<()>(Err(refused(code, ""))).unwrap().is_none());
         }
-        assert!(settled::<()>(Err(refused(403, ""))).is_err());
+        let another = serde_json::json!({
+            "code": 422, "reason": "Invalid",
+            "details": {"causes": [{"field": "metadata.uid", "reason": "FieldValueInvalid"}]},
+        });
+        let another: kube::core::Status = serde_json::from_value(another).unwrap();
+        let another = SendError::Refused(Box::new(another));
+        assert!(settled::<()>(Err(another)).unwrap().is_none());
+        for code in [403, 422] {
+            assert!(settled::<()>(Err(refused(code, ""))).is_err());
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::back_off;
 use crate::desired::Desired;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
@@ -18,6 +19,8 @@ use crate::world::{World, record_changes};
 ///   bound), plus `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call
 ///   an end an interruption: plus the records that say so. And plus what the annotation
 ///   `carillon.dev/retry` asked for;
+/// - after a failure of a node its next pod comes no sooner than 10 s after the recorded end, doubled
+///   for each further failure up to 10 minutes, unless the annotation asks for it;
 /// - a pod is written at most `writes_per_pod` times by us;
 /// - our writes of job, slices and pods are at most a base, plus so many for each record, and for
 ///   each change of the job or of a node by others.
@@ -34,6 +37,11 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
             let node = world.node_uid(job, pod);
             let cost = costs.entry(job).or_default();
             cost.creation(&world, &mut checked, step, (job, pod, node))?;
+            let (job, pod) = (&world.jobs[job], object::name(pod));
+            let hasty = back_off::too_soon(job, pod, &cost.asked, assumptions, step);
+            checked.require(hasty.is_none(), || {
+                Violation::at(S12, step, hasty.unwrap_or_default())
+            })?;
         }
         if &*step.key.resource == PODS {
             note_interruption(&mut costs, assumptions, step);
@@ -228,6 +236,25 @@ mod tests {
     #[test]
     fn a_clean_run_costs_what_it_may() {
         holds(S12, &Scene::good(), &strict());
+    }
+
+    #[test]
+    fn a_node_that_failed_is_left_alone_for_a_while_unless_somebody_asks() {
+        let failed = |spec| {
+            let scene = ran(spec).phase("n1", 1, "Failed");
+            let scene = scene.ended("n1", 1, "Failed", "NonZeroExitCode");
+            let now = json!(scene.now().to_string());
+            scene.record("n1", 1, |record| record["finishTime"] = now)
+        };
+        let twice = json!({"spec": {"backoffLimitPerNode": 2}});
+        let soon = again(failed(twice.clone()).later(5));
+        breaks(S12, &soon, &strict(), "are to be waited");
+        let later = again(failed(twice.clone()).later(9));
+        holds(S12, &later, &strict());
+        let asked = failed(twice).edit("kubectl", (JOBS, "fix"), |job| {
+            job["metadata"]["annotations"] = json!({"carillon.dev/retry": "n1/1"});
+        });
+        holds(S12, &again(asked.later(1)), &strict());
     }
 
     #[test]

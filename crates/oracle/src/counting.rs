@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::alive::Alive;
 use crate::desired::Desired;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{L4, S4};
@@ -23,6 +24,7 @@ use crate::world::{Job, World, record_changes};
 /// - a status never says more than the records: `succeeded` is at most the number of nodes whose
 ///   last record is Succeeded, `failed` at most the number of nodes with a Failed record, or with
 ///   AtMostOnce an interrupted one;
+/// - `active` is at most the number of pods that had not ended within what we may have seen;
 /// - `succeeded` and `disrupted` never fall, nor does `failed` where `backoffLimitPerNode` is 0 and
 ///   the annotation `carillon.dev/retry` is absent;
 /// - a status that says Complete or Failed says exactly what the records say, none of which is still
@@ -33,8 +35,10 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     let mut pods = Outcomes::default();
+    let mut alive = Alive::default();
     let mut edited: HashSet<&str> = HashSet::new();
     for step in &history.steps {
+        alive.follow(step);
         let object = step.new.as_deref().or(step.old.as_deref());
         match (&*step.key.resource, object) {
             (PODS, _) => pods.remember(step),
@@ -73,6 +77,12 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 .is_none_or(|old| old["status"] != job["status"])
         {
             status_says_what_is_recorded(&mut checked, &world, &pods, step, job)?;
+            let says = number(job, &["status", "active"]);
+            let most = alive.most(object::uid(job), assumptions, step);
+            checked.require(says <= most as i64, || {
+                let what = format!("the status says that {says} pods are active, {most} were");
+                Violation::at(S4, step, what)
+            })?;
         }
     }
     Ok(checked)
@@ -390,6 +400,15 @@ mod tests {
         breaks(S4, &early, &strict(), "the status says 1 succeeded");
         let wrong = succeeded().counts(0, 1);
         breaks(S4, &wrong, &strict(), "1 failed");
+    }
+
+    #[test]
+    fn a_status_that_counts_pods_that_are_not_there_as_active_is_found() {
+        let active = |scene: Scene| scene.status(|status| status["active"] = json!(1));
+        holds(S4, &active(ran("Running", json!({}))), &strict());
+        let never = Scene::new().node("n1").job(json!({})).reserve("n1", 1);
+        breaks(S4, &active(never), &strict(), "1 pods are active, 0 were");
+        breaks(S4, &active(succeeded().later(9)), &strict(), "0 were");
     }
 
     #[test]

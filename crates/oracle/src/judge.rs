@@ -9,6 +9,9 @@ use serde_json::Value;
 use crate::history::{History, Key, Request, Step};
 use crate::invariant::Invariant;
 
+/// Which steps something is true of.
+pub type StepPredicate = Arc<dyn Fn(&Step) -> bool + Send + Sync>;
+
 /// Who is judged.
 pub type Predicate = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
@@ -38,6 +41,10 @@ pub struct Assumptions {
     /// A request may be carried out after its sender was overtaken (a paused leader): its pod may
     /// come late, and has to be stopped (S6).
     pub late_requests: bool,
+    /// Steps of which it is known that their request was held up for so long that others had gone
+    /// on meanwhile: a pod that is created so late, for a job that may be gone, is not held
+    /// against us. That it is removed again is.
+    pub late: StepPredicate,
     /// Admission of the cluster changes pods: what it adds is not held against us (S16).
     pub admission_changes_pods: bool,
     /// Bodies of requests are known: preconditions are judged (S11).
@@ -64,6 +71,7 @@ impl Default for Assumptions {
             garbage_collection: true,
             may_stall: false,
             late_requests: false,
+            late: Arc::new(|_| false),
             admission_changes_pods: false,
             bodies: true,
             clock_skew: SignedDuration::from_secs(2),

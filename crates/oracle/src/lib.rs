@@ -4,8 +4,10 @@
 //! one function over it. Nothing here is shared with the operator: should both be wrong, then not
 //! in the same way.
 
+mod alive;
 pub mod amplification;
 pub mod audit;
+mod back_off;
 pub mod content;
 pub mod counting;
 pub mod deletion;
@@ -34,5 +36,5 @@ mod world;
 
 pub use history::{History, Key, Request, Step};
 pub use invariant::{Invariant, check, check_all};
-pub use judge::{Assumptions, Checked, Predicate, Report, Verdict, Violation};
+pub use judge::{Assumptions, Checked, Predicate, Report, StepPredicate, Verdict, Violation};
 pub use world::State;

@@ -14,7 +14,7 @@ use crate::world::World;
 /// S1. At every revision, for each job (by uid) and each node (by name): at most one pod that the
 /// job controls, that is for that node (`spec.nodeName`, or else the required node affinity on
 /// `metadata.name`), and whose phase is not Succeeded or Failed. A pod that is being deleted still
-/// counts. Pods that are known to be made by somebody else do not.
+/// counts. Pods that are known to be made by somebody else, or by a late request, do not.
 pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut there: HashMap<(&str, &str), BTreeSet<&str>> = HashMap::new();
@@ -25,7 +25,8 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
             let Some(job) = object::job_of(pod) else {
                 continue;
             };
-            if exists && step.old.is_none() && assumptions.others(step) {
+            let others = assumptions.others(step) || (assumptions.late)(step);
+            if exists && step.old.is_none() && others {
                 foreign.insert(object::uid(pod));
             }
             let node = object::node_of(pod);

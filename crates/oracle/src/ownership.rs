@@ -69,7 +69,8 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
     if job.key.namespace != step.key.namespace {
         return Some(format!("its job is {}", job.key));
     }
-    (step.old.is_none() && job.gone.is_some()).then(|| format!("its job {} is gone", job.key))
+    let begun = step.old.is_none() && job.gone.is_some() && !world.is_late(step);
+    begun.then(|| format!("its job {} is gone", job.key))
 }
 
 fn changed_too_much(step: &Step) -> Option<String> {

@@ -192,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_is_known_to_be_late_is_not_held_against_us() {
+        let late = Scene::good().node("n3").create("n3", 1);
+        let known = Assumptions {
+            late: std::sync::Arc::new(|step| step.old.is_none()),
+            ..strict()
+        };
+        holds(S6, &late, &known);
+    }
+
+    #[test]
     fn nothing_is_started_after_the_end() {
         let late = Scene::good().node("n3").create("n3", 1);
         breaks(S6, &late, &strict(), "created after the end");

@@ -143,12 +143,18 @@ impl<'h> World<'h> {
         }
     }
 
-    /// Whether the step creates a pod of a job, and is not known to be somebody else's; with the
-    /// job's uid and the pod.
+    /// Whether the step creates a pod of a job, and is not known to be somebody else's or late; with
+    /// the job's uid and the pod.
     pub(crate) fn created_pod(&self, step: &'h Step) -> Option<(&'h str, &'h Value)> {
         let pod = step.new.as_deref().filter(|_| step.old.is_none())?;
-        let is_pod = &*step.key.resource == PODS && !self.assumptions.others(step);
+        let is_pod =
+            &*step.key.resource == PODS && !self.assumptions.others(step) && !self.is_late(step);
         Some((object::job_of(pod).filter(|_| is_pod)?, pod))
+    }
+
+    /// Whether the request behind a step was held up for too long.
+    pub(crate) fn is_late(&self, step: &Step) -> bool {
+        (self.assumptions.late)(step)
     }
 
     /// Uids of the jobs whose nodes, spec or records a step that was applied concerns.

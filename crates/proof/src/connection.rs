@@ -4,13 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use carillon_sim::faults::{Connect, Event, EventFate, Fate, Faults, Leg};
-use carillon_sim::{Call, Gate};
+use carillon_sim::faults::{Applied, Connect, Event, EventFate, Fate, Faults, Leg};
+use carillon_sim::{Call, Clock, Gate, Status};
 use http::Method;
+use jiff::Timestamp;
+use tokio::time::Instant;
 
-use crate::disturbance::{Blow, Disturbance, Point};
+use crate::disturbance::{Blow, Disturbance, Point, Span};
+use crate::fault::{self, Fault, What};
 use crate::process::{Process, State};
 use crate::storm::Storm;
+use crate::wire::Wire;
 
 /// What all connections of one run share.
 #[derive(Debug)]
@@ -22,18 +26,29 @@ pub struct Line {
     disturbance: Disturbance,
     /// Requests that are held because their process was stopped.
     held: Mutex<Vec<(Process, Gate)>>,
+    /// Agents of processes that were stopped with a request on its way, and since when.
+    stopped: Mutex<Vec<(String, Timestamp)>>,
+    clock: Clock,
     storm: Mutex<Storm>,
+    /// Those that are left.
+    faults: Mutex<Vec<Fault>>,
+    begin: Instant,
 }
 
 impl Line {
-    /// A line that suffers from `disturbance`; its latencies follow from `seed`.
-    pub fn new(disturbance: Disturbance, seed: u64) -> Arc<Self> {
+    /// A line that suffers from `disturbance`; its latencies follow from `seed`. The run begins now.
+    pub fn new(disturbance: Disturbance, seed: u64, clock: Clock) -> Arc<Self> {
         let storm = Mutex::new(Storm::new(seed, disturbance.weather.clone()));
+        let faults = Mutex::new(disturbance.faults.clone());
         Arc::new(Self {
             writes: AtomicUsize::new(0),
             events: AtomicUsize::new(0),
             disturbance,
+            faults,
+            begin: Instant::now(),
             held: Mutex::default(),
+            stopped: Mutex::default(),
+            clock,
             storm,
         })
     }
@@ -43,14 +58,30 @@ impl Line {
         self.writes.load(Ordering::Relaxed)
     }
 
+    /// How many requests were to meet a fault and did not come.
+    pub fn unmet(&self) -> usize {
+        lock(&self.faults).iter().map(|fault| fault.times).sum()
+    }
+
     /// Watch events so far.
     pub fn events(&self) -> usize {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// The weather calms down for good.
+    /// Nothing goes wrong any more.
     pub fn calm(&self) {
         self.storm().calm();
+        lock(&self.faults).clear();
+    }
+
+    /// Whether the watch that is to bring this event hangs.
+    fn hangs(&self, event: &Event) -> bool {
+        let now = self.begin.elapsed().as_secs();
+        let mut silences = self.disturbance.silent.iter();
+        silences.any(|silence| {
+            let Span { from, to } = silence.during;
+            (from..to).contains(&now) && *silence.resource == *event.key.resource
+        })
     }
 
     /// Lets go of what a stopped process had on its way, and continues it.
@@ -60,6 +91,11 @@ impl Line {
             gate.open();
             process.cont();
         }
+    }
+
+    /// Agents of processes that were stopped with a request on its way, and since when.
+    pub fn stopped(&self) -> Vec<(String, Timestamp)> {
+        lock(&self.stopped).clone()
     }
 
     /// Whether a process is stopped.
@@ -81,6 +117,8 @@ pub struct Connection {
     stale: Mutex<Stale>,
     /// The request after whose reply the process is killed.
     last: Mutex<Option<(Method, String)>>,
+    /// What the process makes of its watches.
+    wire: Wire,
 }
 
 /// Lists that are answered as of an earlier revision, once for each resource.
@@ -94,7 +132,7 @@ pub struct Stale {
 
 impl Connection {
     /// A connection of `process`, whose first lists show the state at `revision`, if given.
-    pub fn new(line: Arc<Line>, process: Process, revision: Option<u64>) -> Arc<Self> {
+    pub fn new(line: Arc<Line>, process: Process, revision: Option<u64>, wire: Wire) -> Arc<Self> {
         Arc::new(Self {
             line,
             process,
@@ -103,6 +141,7 @@ impl Connection {
                 listed: Vec::new(),
             }),
             last: Mutex::default(),
+            wire,
         })
     }
 
@@ -113,7 +152,9 @@ impl Connection {
         }
     }
 
-    fn stop_here(&self) -> Fate {
+    fn stop_here(&self, call: &Call) -> Fate {
+        let since = (call.agent.clone(), self.line.clock.now());
+        lock(&self.line.stopped).push(since);
         let gate = Gate::new();
         let held = (self.process.clone(), gate.clone());
         lock(&self.line.held).push(held);
@@ -135,7 +176,9 @@ impl Connection {
                 *lock(&self.last) = Some((call.method.clone(), call.uri.clone()));
                 Fate::pass()
             }
-            Blow::Stop => self.stop_here(),
+            Blow::Stop => self.stop_here(call),
+            Blow::LoseReply => Fate::lose_reply(),
+            Blow::Refuse => Fate::refuse(Status::internal("out of order")),
         }
     }
 }
@@ -168,7 +211,8 @@ impl Faults for Connection {
         if call.verb == "list" {
             let mut stale = lock(&self.stale);
             let first = !stale.listed.contains(&call.resource());
-            if let Some(revision) = stale.revision.filter(|_| first) {
+            let cached = self.wire.cached.is_none_or(|cached| cached(call));
+            if let Some(revision) = stale.revision.filter(|_| first && cached) {
                 stale.listed.push(call.resource());
                 return Fate::as_of(revision);
             }
@@ -179,13 +223,27 @@ impl Faults for Connection {
                 return self.strike(blow, call);
             }
         }
-        self.line.storm().fate(call, &self.process)
+        let what = fault::strike(&mut lock(&self.line.faults), call);
+        match what {
+            Some(What::Refused(code)) => fault::answered(call, code, Applied::Not),
+            Some(What::AppliedAndAnswered(code)) => fault::answered(call, code, Applied::Once),
+            Some(What::ReplyLost) => Fate::lose_reply(),
+            Some(What::Killed(point)) => self.strike(Blow::Kill(point), call),
+            None => self.line.storm().fate(call, &self.process),
+        }
     }
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
         let nth = self.line.events.fetch_add(1, Ordering::Relaxed) + 1;
         if self.line.disturbance.lost_event == Some(nth) {
             return EventFate::Drop;
+        }
+        let overlooked = |overlooks: fn(&Event) -> bool| overlooks(event);
+        if self.wire.overlooks.is_some_and(overlooked) {
+            return EventFate::Drop;
+        }
+        if self.line.hangs(event) {
+            return EventFate::Hold(Gate::new());
         }
         self.line.storm().event(call, event)
     }

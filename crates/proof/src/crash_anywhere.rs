@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Then};
 use crate::scenario::Scenario;
+use crate::world::{self, Outcome};
 
 /// The seed of every run: what goes wrong is the same in each but for the point.
 pub const SEED: u64 = 1;
@@ -42,6 +43,36 @@ pub fn cases(scenario: &Scenario, writes: usize) -> Vec<Case> {
                 ..Disturbance::none(2)
             },
         ));
+    }
+    cases
+}
+
+/// A kill at every write, after which the process sees the state at each earlier revision first:
+/// from those of the clean run, which is the same up to the kill.
+pub fn stale_cases(scenario: &Scenario, clean: &Outcome) -> Vec<Case> {
+    let steps = &clean.history.steps;
+    let ours = steps.iter().filter(|step| {
+        let lease = step.key.resource.starts_with("leases.");
+        let event = step.key.resource.starts_with("events.");
+        !lease && !event && step.by.as_deref().is_some_and(world::ours)
+    });
+    let mut cases = Vec::new();
+    for (at, step) in ours.enumerate() {
+        let earlier = steps.iter().take_while(|earlier| earlier.rev < step.rev);
+        let seen = earlier.filter(|earlier| !earlier.key.resource.starts_with("leases."));
+        for revision in seen.map(|earlier| earlier.rev) {
+            cases.push(case(
+                scenario,
+                Disturbance {
+                    at: vec![AtWrite {
+                        write: at + 1,
+                        blow: Blow::Kill(Point::ReplyLost),
+                    }],
+                    restart_at_revision: Some(revision),
+                    ..Disturbance::none(1)
+                },
+            ));
+        }
     }
     cases
 }

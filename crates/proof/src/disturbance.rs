@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::Fault;
 use crate::storm::Weather;
 
 /// All that goes wrong in a run.
@@ -18,12 +19,39 @@ pub struct Disturbance {
     pub processes: usize,
     /// All of them believe to lead, all the time.
     pub without_lease: bool,
+    /// When no process runs.
+    pub down: Vec<Span>,
+    /// What happens to certain requests.
+    pub faults: Vec<Fault>,
+    /// Watches that hang.
+    pub silent: Vec<Silence>,
     /// The watch event that is lost, counted from 1 over all watches of all processes.
     pub lost_event: Option<usize>,
     /// What the watches have lost is not looked for.
     pub without_audit: bool,
     /// Faults by chance.
     pub weather: Option<Weather>,
+}
+
+/// A time, in seconds since the run began.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Span {
+    /// Its begin.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+}
+
+/// Watches of a resource hang: an event that is due meanwhile, and all that follows on its
+/// connection, never arrives.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Silence {
+    /// Plural and group.
+    pub resource: String,
+    /// When.
+    pub during: Span,
 }
 
 /// Something happens at the n-th write of the run, counted over all processes.
@@ -44,6 +72,10 @@ pub enum Blow {
     Kill(Point),
     /// SIGSTOP, with the request on its way; SIGCONT when another process has done what was left.
     Stop,
+    /// None, but the reply to the request is lost.
+    LoseReply,
+    /// None, but the API server refuses the request with an internal error.
+    Refuse,
 }
 
 /// Where a process is killed.

@@ -153,6 +153,21 @@ impl<'a> View<'a> {
         );
     }
 
+    /// Takes a pod out of the store, whoever still needs it.
+    pub fn remove_pod(&self, pod: &Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let bare = json!({"metadata": {"finalizers": null}});
+        drop(self.0.patch_merge("pods", NAMESPACE, name, &bare));
+        let now = carillon_sim::Delete::now();
+        drop(self.0.delete("pods", NAMESPACE, name, &now));
+    }
+
+    /// Changes the status of a pod.
+    pub fn patch_pod_status(&self, pod: &Value, status: &Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        drop(self.0.patch_status("pods", NAMESPACE, name, status));
+    }
+
     /// Changes a node.
     pub fn patch_node(&self, node: &str, patch: &Value) {
         drop(self.0.patch_merge("nodes", "", node, patch));

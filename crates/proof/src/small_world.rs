@@ -19,7 +19,6 @@ mod digest;
 mod explore;
 mod finish;
 mod intern;
-pub mod known;
 mod law;
 mod leader;
 mod model;
@@ -31,6 +30,7 @@ mod store;
 mod turn;
 pub mod worlds;
 
+use std::fmt;
 use std::time::Duration;
 
 use carillon_plan::Plan;
@@ -46,6 +46,10 @@ pub type Planner = fn(usize, &Snapshot<'_>, Timestamp) -> Plan;
 
 /// A world to explore.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties of one world"
+)]
 pub struct World {
     /// For people.
     pub name: &'static str,
@@ -63,7 +67,8 @@ pub struct World {
     pub budget: Budget,
     /// How many earlier versions of each kind a leader may still see; `None`: all there ever were.
     pub lookback: Option<u8>,
-    /// Pods of attempts that were given up before anybody saw them count like others.
+    /// Pods of attempts that were given up before anybody saw them count like others. It is a
+    /// documented weakness that they may exist for a while: they are stopped and not counted.
     pub strict: bool,
     /// The same view must give the same plan, whoever asks.
     pub same_plan: bool,
@@ -78,6 +83,9 @@ pub struct World {
 pub struct Budget {
     /// A request of a leader that crashed arrives later.
     pub late_requests: u8,
+    /// A creation arrives when its attempt is over. Where the world is strict that is a violation
+    /// and costs nothing.
+    pub late_creations: u8,
     /// A pod fails by its own doing.
     pub failures: u8,
     /// A user deletes a pod.
@@ -127,6 +135,21 @@ pub struct Outcome {
     pub exhausted: bool,
     /// How long it took.
     pub duration: Duration,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match &self.violation {
+            Some(finding) => format!("{}: {}", finding.violation.law, finding.violation.detail),
+            None if self.exhausted => "exhausted, no law broken".to_owned(),
+            None => "cut short, no law broken so far".to_owned(),
+        };
+        write!(
+            f,
+            "{verdict}; {} states, {} transitions, depth {}, {} states of the store, {} views, {:.1?}",
+            self.states, self.transitions, self.depth, self.stores, self.views, self.duration
+        )
+    }
 }
 
 /// A violation and how to get there.

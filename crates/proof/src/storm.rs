@@ -33,6 +33,10 @@ pub struct Weather {
     pub event_twice: u32,
     /// An event is lost.
     pub event_lost: u32,
+    /// Minutes until it is over.
+    pub minutes: u32,
+    /// Users, nodes and machines do anything meanwhile.
+    pub monkey: bool,
 }
 
 /// The weather, and the dice.

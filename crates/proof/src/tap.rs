@@ -6,21 +6,27 @@ use std::task::{Context, Poll};
 
 use carillon_sim::{Client, ResponseBody};
 use http::{Method, Request, Response};
-use tower::{BoxError, Service, ServiceExt};
+use tower::{BoxError, Service};
 
 use crate::connection::Connection;
+use crate::wire::Wire;
 
 /// A client whose replies are noticed.
 #[derive(Clone, Debug)]
 pub struct Tap {
     client: Client,
     connection: Arc<Connection>,
+    wire: Wire,
 }
 
 impl Tap {
-    /// Listens to `client` for `connection`.
-    pub fn new(client: Client, connection: Arc<Connection>) -> Self {
-        Self { client, connection }
+    /// Listens to `client` for `connection`; requests leave by `wire`.
+    pub fn new(client: Client, connection: Arc<Connection>, wire: Wire) -> Self {
+        Self {
+            client,
+            connection,
+            wire,
+        }
     }
 }
 
@@ -38,10 +44,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Self { client, connection } = self.clone();
+        let Self {
+            client,
+            connection,
+            wire,
+        } = self.clone();
         Box::pin(async move {
             let what: (Method, String) = (request.method().clone(), request.uri().to_string());
-            let reply = client.oneshot(request).await;
+            let reply = wire.send(client, request).await;
             connection.replied(&what);
             reply
         })

@@ -9,27 +9,32 @@ use std::time::Duration;
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::broadcast_job::{NAME, Rules};
+use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::Transport;
 use carillon_oracle::History;
+use carillon_oracle::determinism::Decision;
 use carillon_plan::interlock;
 use carillon_sim::actors::{
     self, Component, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
 use carillon_sim::{Actor, Server};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::task::{LocalSet, spawn_local};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, Line};
 use crate::disturbance::{Disturbance, Then};
+use crate::monkey::{Machines, Monkey};
 use crate::process::{Process, State};
+use crate::replay;
 use crate::scenario::{self, Ends, NAMESPACE, Scenario, User, View};
 use crate::tap::Tap;
+use crate::wire::Wire;
 
 /// The user that the operator's requests come from.
 pub const USER: &str = "system:serviceaccount:carillon:carillon";
@@ -41,8 +46,10 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 const STOPPED_FOR: Duration = Duration::from_mins(10);
 /// A run without a change for so long is over.
 const QUIET: Duration = Duration::from_secs(90);
-/// A run that takes longer hangs.
-const HORIZON: Duration = Duration::from_hours(4);
+/// A run in which nothing changes for so long hangs. Scripts pause for half an hour at most.
+const HANGS: SignedDuration = SignedDuration::from_mins(45);
+/// A run that takes longer goes round in circles.
+pub const HORIZON: Duration = Duration::from_hours(4);
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -55,6 +62,10 @@ pub struct Run<'a> {
     pub disturbance: Disturbance,
     /// What decides, and what may forbid it.
     pub rules: Rules,
+    /// How the operator speaks to the API server.
+    pub wire: Wire,
+    /// A run that takes longer hangs.
+    pub horizon: Duration,
 }
 
 /// What came of a run.
@@ -74,10 +85,18 @@ pub struct Outcome {
     pub panics: u64,
     /// Plans that the interlock refused.
     pub trips: u64,
+    /// When the last fault by chance was over.
+    pub calm_at: Timestamp,
     /// From when on nothing was provoked any more.
     pub over_at: Timestamp,
     /// Why processes ended, in order.
     pub exits: Vec<String>,
+    /// Agents of processes that were stopped with a request on its way, and since when.
+    pub stopped: Vec<(String, Timestamp)>,
+    /// What the flight recorders hold, each decision made again from the history.
+    pub decisions: Vec<Decision>,
+    /// Requests that were to meet a fault and did not come.
+    pub unmet: usize,
 }
 
 /// The end of a run, as far as it must not depend on what went wrong.
@@ -113,9 +132,16 @@ struct Cluster {
     line: Arc<Line>,
     config: Config,
     rules: Rules,
+    wire: Wire,
     disturbance: Disturbance,
     metrics: RefCell<Vec<Arc<Metrics>>>,
     exits: RefCell<Vec<String>>,
+    flights: RefCell<Vec<Arc<FlightRecorder>>>,
+    machines: Rc<Machines>,
+    /// The processes that were started.
+    processes: RefCell<Vec<Process>>,
+    /// No process is to run now.
+    down: Cell<bool>,
     /// The scenario has come to its end: a process that was given up stays so.
     over: Cell<bool>,
 }
@@ -141,40 +167,71 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let fates = run.scenario.fates;
     let script = User::new(server.actor("user"), run.scenario.script.clone());
     let script_done = script.done();
-    let components: Vec<Box<dyn Component>> = vec![
+    let machines = Rc::new(Machines::default());
+    let weather = run.disturbance.weather.clone().unwrap_or_default();
+    let calm_at = start + SignedDuration::from_mins(i64::from(weather.minutes));
+    let mut components: Vec<Box<dyn Component>> = vec![
         Box::new(Scheduler::new(&server)),
         Box::new(Kubelets::new(&server, Box::new(fates))),
         Box::new(NodeLifecycle::new(&server)),
         Box::new(script),
     ];
+    if weather.monkey {
+        let (nodes, machines) = (run.scenario.nodes, machines.clone());
+        let actor = server.actor("monkey");
+        components.push(Box::new(Monkey::new(
+            actor, machines, nodes, run.seed, calm_at,
+        )));
+    }
     spawn_local(actors::run(server.clone(), components));
     spawn_local(garbage_collector::run(
         server.clone(),
         Duration::from_millis(20),
     ));
 
-    let line = Line::new(run.disturbance.clone(), run.seed);
+    let line = Line::new(run.disturbance.clone(), run.seed, server.clock());
     let cluster = Rc::new(Cluster {
         server: server.clone(),
         line: line.clone(),
         config: config(&run.disturbance)?,
         rules: run.rules,
+        wire: run.wire,
         disturbance: run.disturbance.clone(),
         metrics: RefCell::default(),
         exits: RefCell::default(),
+        flights: RefCell::default(),
+        machines,
+        processes: RefCell::default(),
+        down: Cell::new(false),
         over: Cell::new(false),
     });
+    spawn_local(outages(cluster.clone()));
     for index in 0..run.disturbance.processes.max(1) {
         spawn_local(supervise(cluster.clone(), index));
     }
     spawn_local(go_on(cluster.clone()));
+    if weather.minutes > 0 {
+        let line = line.clone();
+        spawn_local(async move {
+            sleep(Duration::from_mins(u64::from(weather.minutes))).await;
+            line.calm();
+        });
+    }
 
     let is_over = || script_done.get() && is_over(&admin, run.scenario.ends);
-    let ended = timeout(HORIZON, until(&server, is_over)).await.is_ok();
+    let hangs = || server.now().duration_since(last_change(&server).1) > HANGS;
+    let stands_still = until(&server, || is_over() || hangs());
+    let _ = timeout(run.horizon, stands_still).await;
+    let ended = is_over();
     cluster.over.set(true);
+    let unmet = line.unmet();
     line.calm();
     line.continue_stopped();
-    let over_at = settle(&server).await;
+    let over_at = if ended {
+        settle(&server).await
+    } else {
+        server.now()
+    };
 
     let metrics = cluster.metrics.borrow();
     let panics = metrics
@@ -200,8 +257,12 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         ended,
         panics,
         trips,
+        calm_at,
         over_at,
         exits: cluster.exits.take(),
+        stopped: line.stopped(),
+        decisions: server.with_history(|history| replay::all(history, &cluster.flights.borrow())),
+        unmet,
     };
     Ok(outcome)
 }
@@ -224,11 +285,13 @@ fn config(disturbance: &Disturbance) -> anyhow::Result<Config> {
 /// Keeps a process running, as a kubelet does.
 async fn supervise(cluster: Rc<Cluster>, index: usize) {
     for incarnation in 0_usize.. {
+        until(&cluster.server, || !cluster.down.get()).await;
         let old = cluster.disturbance.restart_at_revision;
         let stale = old.filter(|_| incarnation > 0);
-        let (_, running) = Process::start(|process| {
+        let (process, running) = Process::start(|process| {
             operate(cluster.clone(), process, (index, incarnation), stale)
         });
+        cluster.processes.borrow_mut().push(process);
         let end = running.await;
         let why = match &end {
             State::Exited(why) => why.as_str(),
@@ -238,10 +301,25 @@ async fn supervise(cluster: Rc<Cluster>, index: usize) {
             .exits
             .borrow_mut()
             .push(format!("{index}.{incarnation} {why}"));
-        if end == State::Killed && cluster.disturbance.then == Then::TakeOver {
+        let given_up = cluster.disturbance.then == Then::TakeOver && !cluster.down.get();
+        if end == State::Killed && given_up {
             return;
         }
         sleep(RESTART_AFTER).await;
+    }
+}
+
+/// Kills all processes when the operator is to be down, and lets them start again after it.
+async fn outages(cluster: Rc<Cluster>) {
+    let begin = Instant::now();
+    for span in &cluster.disturbance.down {
+        sleep_until(begin + Duration::from_secs(span.from)).await;
+        cluster.down.set(true);
+        for process in cluster.processes.borrow().iter() {
+            process.kill();
+        }
+        sleep_until(begin + Duration::from_secs(span.to)).await;
+        cluster.down.set(false);
     }
 }
 
@@ -263,18 +341,20 @@ async fn operate(
     stale: Option<u64>,
 ) {
     let identity = format!("carillon/{index}.{incarnation}");
+    let clock = Clock::simulated(cluster.server.now());
     let Ok(metrics) = Metrics::new() else {
         return process.exit("no metrics");
     };
     cluster.metrics.borrow_mut().push(metrics.clone());
-    let connection = Connection::new(cluster.line.clone(), process.clone(), stale);
+    cluster.machines.put(index, &process, &clock);
+    let connection = Connection::new(cluster.line.clone(), process.clone(), stale, cluster.wire);
     let transport = || {
         let client = cluster
             .server
             .client_with(USER, &identity, connection.clone());
-        Transport::new(Tap::new(client, connection.clone()), metrics.clone())
+        let tap = Tap::new(client, connection.clone(), cluster.wire);
+        Transport::new(tap, metrics.clone())
     };
-    let clock = Clock::simulated(cluster.server.now());
     let leadership = match &cluster.config.lease {
         Some(lease) if !cluster.disturbance.without_lease => {
             let settings = lease::Settings::new(lease, "carillon");
@@ -306,6 +386,7 @@ async fn operate(
             rules: cluster.rules,
         },
     );
+    cluster.flights.borrow_mut().push(instance.flights.clone());
     instance.work(CancellationToken::new()).await;
 }
 
@@ -320,24 +401,25 @@ async fn until(server: &Server, holds: impl Fn() -> bool) {
 
 /// Waits until nothing but leases has changed for a while; since when.
 async fn settle(server: &Server) -> Timestamp {
-    let last = || {
-        server.with_history(|history| {
-            let lease = |resource: &str| resource.starts_with("leases.");
-            let steps = history.steps.iter().rev();
-            steps
-                .map(|step| (&*step.key.resource, step.rev, step.at))
-                .find(|(resource, ..)| !lease(resource))
-                .map_or((0, server.now()), |(_, rev, at)| (rev, at))
-        })
-    };
     for _ in 0..100 {
-        let (rev, _) = last();
+        let (rev, _) = last_change(server);
         sleep(QUIET).await;
-        if last().0 == rev {
+        if last_change(server).0 == rev {
             break;
         }
     }
-    last().1
+    last_change(server).1
+}
+
+/// Revision and time of the last change, leases apart.
+fn last_change(server: &Server) -> (u64, Timestamp) {
+    server.with_history(|history| {
+        let lease = |resource: &str| resource.starts_with("leases.");
+        let mut steps = history.steps.iter().rev();
+        steps
+            .find(|step| !lease(&step.key.resource))
+            .map_or((0, server.now()), |step| (step.rev, step.at))
+    })
 }
 
 fn is_over(admin: &Actor, ends: Ends) -> bool {

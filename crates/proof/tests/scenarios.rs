@@ -43,6 +43,12 @@ fn a_crash_at_every_tenth_point_breaks_nothing() {
             .collect();
         let found = campaign::run(&jobs, Rules::default(), 3).unwrap();
         runs += found.counts.runs;
+        println!(
+            "{}: {} runs, {} failures",
+            scenario.name,
+            jobs.len(),
+            found.failures.len()
+        );
         failures.extend(found.failures);
     }
     println!("{runs} runs");

@@ -162,28 +162,30 @@ impl Kind {
         meta::normalize(object)?;
         object["apiVersion"] = json!(self.api_version());
         object["kind"] = json!(self.kind);
-        match self.schema {
-            Some(schema) => {
-                schema::prune(object, schema());
-                schema::fill(object, schema());
-            }
-            None => {
-                if let Some(root) = object.as_object_mut() {
-                    let meta = ["apiVersion", "kind", "metadata"];
-                    root.retain(|key, _| meta.iter().chain(self.fields).any(|known| known == key));
-                }
-                drop_nulls(object);
-                for part in ["spec", "status"] {
-                    if object.get(part).is_some_and(|part| !part.is_object()) {
-                        return Err(Status::bad_request(format!(
-                            "{} in version {:?} cannot be handled: json: cannot unmarshal into field {part}",
-                            self.kind, self.version
-                        )));
-                    }
-                }
-            }
+        if let Some(schema) = self.schema {
+            schema::prune(object, schema());
+            schema::fill(object, schema());
+        } else {
+            self.decode_built_in(object)?;
         }
         (self.fill)(object);
+        Ok(())
+    }
+
+    fn decode_built_in(&self, object: &mut Value) -> Result<(), Status> {
+        if let Some(root) = object.as_object_mut() {
+            let meta = ["apiVersion", "kind", "metadata"];
+            root.retain(|key, _| meta.iter().chain(self.fields).any(|known| known == key));
+        }
+        drop_nulls(object);
+        for part in ["spec", "status"] {
+            if object.get(part).is_some_and(|part| !part.is_object()) {
+                return Err(Status::bad_request(format!(
+                    "{} in version {:?} cannot be handled: json: cannot unmarshal into field {part}",
+                    self.kind, self.version
+                )));
+            }
+        }
         Ok(())
     }
 

@@ -79,41 +79,77 @@ pub(crate) fn strategic(target: &mut Value, patch: &Value) -> Result<(), Status>
 }
 
 fn list(target: &mut Value, key: &str, patch: &[Value]) -> Result<(), Status> {
+    let before = target.as_array().cloned().unwrap_or_default();
     let merge_key = MERGED.iter().find(|(list, _)| *list == key);
-    let mut items = target.as_array().cloned().unwrap_or_default();
-    if let Some((_, id)) = merge_key {
-        if patch.iter().any(|item| item["$patch"] == "replace") {
-            items.clear();
-        }
-        for item in patch {
-            let found = items.iter().position(|old| old[*id] == item[*id]);
-            match (item["$patch"].as_str(), found) {
-                (Some("replace"), _) => {}
-                (Some("delete"), found) => {
-                    if let Some(found) = found {
-                        items.remove(found);
-                    }
-                }
-                (_, Some(found)) => strategic(&mut items[found], item)?,
-                (_, None) => {
-                    let mut new = Value::Null;
-                    strategic(&mut new, item)?;
-                    items.push(new);
-                }
-            }
-        }
+    let items = if let Some((_, id)) = merge_key {
+        let same = |a: &Value, b: &Value| a[*id] == b[*id];
+        let merged = merge_items(before.clone(), patch, same)?;
+        in_order(merged, patch, &before, same)
     } else if UNITED.contains(&key) {
-        let new: Vec<Value> = patch
-            .iter()
-            .filter(|item| !items.contains(item))
-            .cloned()
-            .collect();
-        items.extend(new);
+        let same = |a: &Value, b: &Value| a == b;
+        let mut united = before.clone();
+        united.extend(patch.iter().filter(|item| !before.contains(item)).cloned());
+        in_order(united, patch, &before, same)
     } else {
-        items = patch.to_vec();
-    }
+        patch.to_vec()
+    };
     *target = Value::Array(items);
     Ok(())
+}
+
+fn merge_items(
+    mut items: Vec<Value>,
+    patch: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+) -> Result<Vec<Value>, Status> {
+    if patch.iter().any(|item| item["$patch"] == "replace") {
+        items.clear();
+    }
+    for item in patch {
+        let found = items.iter().position(|old| same(old, item));
+        match (item["$patch"].as_str(), found) {
+            (Some("replace"), _) | (Some("delete"), None) => {}
+            (Some("delete"), Some(found)) => {
+                items.remove(found);
+            }
+            (_, Some(found)) => strategic(&mut items[found], item)?,
+            (_, None) => {
+                let mut new = Value::Null;
+                strategic(&mut new, item)?;
+                items.push(new);
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// What the patch names in the order of the patch, the others as they were; of one of each kind the
+/// one that was there earlier comes first, if both were there, and else that of the patch.
+fn in_order(
+    items: Vec<Value>,
+    patch: &[Value],
+    before: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+) -> Vec<Value> {
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
+    let (mut named, others): (Vec<Value>, Vec<Value>) = items
+        .into_iter()
+        .partition(|item| place(patch, item).is_some());
+    named.sort_by_key(|item| place(patch, item));
+    let mut ordered = Vec::with_capacity(named.len() + others.len());
+    let mut named = named.into_iter().peekable();
+    for other in others {
+        let earlier = |item: &Value| match (place(before, &other), place(before, item)) {
+            (Some(other), Some(item)) => other < item,
+            _ => false,
+        };
+        while let Some(item) = named.next_if(|item| !earlier(item)) {
+            ordered.push(item);
+        }
+        ordered.push(other);
+    }
+    ordered.extend(named);
+    ordered
 }
 
 fn as_object(value: &mut Value) -> &mut Map<String, Value> {
@@ -182,12 +218,15 @@ mod tests {
                 "spec": {"tolerations": [{"key": "b"}]},
             })
         );
+        let first = json!({"status": {"conditions": [{"type": "New", "status": "True"}]}});
+        strategic(&mut pod, &first).unwrap();
+        assert_eq!(pod["status"]["conditions"][0]["type"], "New");
         let patch = json!({
             "metadata": {"finalizers": ["c/c", "b/b"]},
             "status": {"conditions": [{"type": "Ready", "$patch": "delete"}]},
         });
         strategic(&mut pod, &patch).unwrap();
-        assert_eq!(pod["metadata"]["finalizers"], json!(["b/b", "c/c"]));
-        assert_eq!(pod["status"]["conditions"].as_array().unwrap().len(), 1);
+        assert_eq!(pod["metadata"]["finalizers"], json!(["c/c", "b/b"]));
+        assert_eq!(pod["status"]["conditions"].as_array().unwrap().len(), 2);
     }
 }

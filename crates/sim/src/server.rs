@@ -264,6 +264,8 @@ fn object_of(call: &Call, kind: &Kind, body: &Value) -> Result<Value, Status> {
     check_place(call, &object, call.verb == "create")?;
     if !call.namespace.is_empty() {
         object["metadata"]["namespace"] = json!(call.namespace);
+    } else if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("namespace");
     }
     Ok(object)
 }
@@ -279,7 +281,7 @@ fn check_place(call: &Call, object: &Value, new: bool) -> Result<(), Status> {
         )));
     }
     let namespace = meta["namespace"].as_str().unwrap_or_default();
-    if !namespace.is_empty() && namespace != call.namespace {
+    if !call.namespace.is_empty() && !namespace.is_empty() && namespace != call.namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));

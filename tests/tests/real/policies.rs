@@ -56,7 +56,7 @@ fn a_node_is_retried_after_failures_until_it_succeeds() {
     assert_eq!(job["status"]["failed"], 0);
     assert!(!is(&job, "FailureTarget"), "FailFast waits for the retries");
     // A later attempt is held where its kubelet does nothing, until it is told to succeed.
-    bench.cluster.stop_kubelet(&bench.nodes[0]).unwrap();
+    bench.cluster.stop_kubelets(&[&bench.nodes[0]]).unwrap();
     let next = bench.until("the next attempt", || {
         let pods = bench.pods("fix");
         let pod = pods.iter().find(|pod| {
@@ -68,7 +68,7 @@ fn a_node_is_retried_after_failures_until_it_succeeds() {
     let fates = json!({&next: {"exit-code": 0}}).to_string();
     let fates = format!("testbed.carillon.dev/fates={fates}");
     bench.kubectl(&["annotate", "pod", &next, "--overwrite", &fates]);
-    bench.cluster.start_kubelet(&bench.nodes[0]).unwrap();
+    bench.cluster.start_kubelets(&[&bench.nodes[0]]).unwrap();
     let job = bench.wait("fix", "Complete");
     assert_eq!(job["status"]["done"], "2/2");
     let attempts = bench.attempts("fix", &bench.nodes[0]);

@@ -116,8 +116,8 @@ enum Next {
     After(Duration),
     /// The object is gone.
     Forget,
-    /// Something failed.
-    Failed,
+    /// Something failed. Timers of the plan go on while the key backs off.
+    Failed(Option<Timestamp>),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -137,9 +137,9 @@ impl BroadcastJobs {
                 .unwrap_or_else(|_| {
                     self.metrics.panics.with_label_values(&[NAME]).inc();
                     tracing::error!(controller = NAME, %uid, "a sync panicked; please report it");
-                    Next::Failed
+                    Next::Failed(None)
                 });
-            let result = if matches!(next, Next::Failed) {
+            let result = if matches!(next, Next::Failed(_)) {
                 "error"
             } else {
                 "success"
@@ -164,16 +164,17 @@ impl BroadcastJobs {
                 claim.later(GATE_RETRY);
                 return;
             }
-            Next::Failed => {
+            Next::Failed(wake) => {
+                let now = self.writes.clock().now();
+                if let Some(time) = wake.filter(|time| *time > now) {
+                    self.queue.add_after(uid, self.until(time));
+                }
                 claim.retry();
                 return;
             }
             Next::Wait(None) => {}
             Next::Wait(Some(time)) => {
-                let wait = time.duration_since(self.writes.clock().now());
-                // A little later than due, so that the plan then finds it past.
-                let wait = Duration::try_from(wait).unwrap_or_default();
-                self.queue.add_after(uid, wait + Duration::from_millis(1));
+                self.queue.add_after(uid, self.until(*time));
             }
             Next::After(delay) => self.queue.add_after(uid, *delay),
             Next::Forget => {
@@ -183,6 +184,12 @@ impl BroadcastJobs {
             }
         }
         claim.done();
+    }
+
+    /// How long to wait for a time: a little later than due, so that the plan then finds it past.
+    fn until(&self, time: Timestamp) -> Duration {
+        let wait = time.duration_since(self.writes.clock().now());
+        Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1)
     }
 
     async fn sync(&self, uid: Uid) -> Next {
@@ -327,6 +334,10 @@ impl BroadcastJobs {
             .interlock_trips
             .with_label_values(&[NAME, trip.rule])
             .inc();
+        // Either the planner is wrong, or what it was given is: a watch may have lost something.
+        for watch in &self.watches {
+            watch.relist();
+        }
         interlock::refuse(job, trip, now)
     }
 
@@ -368,7 +379,7 @@ impl BroadcastJobs {
         if conflict {
             Next::After(CONFLICT_RETRY)
         } else if failed {
-            Next::Failed
+            Next::Failed(wake)
         } else if again || answered || expired {
             Next::After(Duration::ZERO)
         } else {
@@ -479,7 +490,7 @@ impl BroadcastJobs {
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(controller = NAME, ns = %namespace, name = %job, %error, "cannot tell whether the job exists");
-                return Next::Failed;
+                return Next::Failed(None);
             }
         }
         let released: Vec<_> = stream::iter(tracked)
@@ -492,7 +503,7 @@ impl BroadcastJobs {
             .await;
         tracing::info!(controller = NAME, ns = %namespace, name = %job, %uid, pods = released.len(), "released the pods of a deleted job");
         if released.iter().any(Result::is_err) {
-            Next::Failed
+            Next::Failed(None)
         } else {
             Next::After(Duration::from_secs(1))
         }

@@ -33,13 +33,15 @@ pub(super) fn judge(
     if pod.phase.has_ended() {
         return Some(ended(snapshot, record, pod, stopping, now));
     }
+    let end = pod.end.as_deref();
     let over = |state, reason: &str| Record {
         state,
         reason: reason.into(),
         pod_uid: Some(pod.uid),
-        exit_code: pod.end.as_ref().and_then(|end| end.exit_code),
+        exit_code: end.and_then(|end| end.exit_code),
         started: pod.started,
         finished: Some(now),
+        message: end.map(|end| end.message.clone()).unwrap_or_default(),
         ..record.clone()
     };
     let Some(deletion) = pod.deletion else {

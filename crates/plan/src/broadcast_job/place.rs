@@ -68,6 +68,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         progress
             .missing
             .first()
+            .or(survey.missing.first())
             .and_then(|_| now.checked_add(MISSING_RETRY).ok()),
     ];
     let (status, notes) = status::next(&Facts {
@@ -92,7 +93,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         start,
         status,
     };
-    let (steps, again) = steps(snapshot, &progress, decided);
+    let (steps, again) = steps(snapshot, &progress, &survey.missing, decided);
     Plan {
         steps,
         wake: wake.into_iter().flatten().min(),
@@ -122,7 +123,12 @@ struct Decided {
 
 /// The order that makes every prefix safe: ask, record and reserve, decide to fail, stop, create,
 /// report, release. Also whether there is more to do than one plan may.
-fn steps(snapshot: &Snapshot<'_>, progress: &Progress<'_>, decided: Decided) -> (Vec<Step>, bool) {
+fn steps(
+    snapshot: &Snapshot<'_>,
+    progress: &Progress<'_>,
+    missing: &[(&str, Uid)],
+    decided: Decided,
+) -> (Vec<Step>, bool) {
     let Decided {
         cause,
         fails,
@@ -139,6 +145,7 @@ fn steps(snapshot: &Snapshot<'_>, progress: &Progress<'_>, decided: Decided) -> 
     let questions: Vec<_> = progress
         .missing
         .iter()
+        .chain(missing)
         .take(most)
         .map(ask)
         .chain(start.check)

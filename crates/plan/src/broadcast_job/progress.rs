@@ -140,6 +140,12 @@ impl<'a> Progress<'a> {
         self.of_name(node).next().is_some()
     }
 
+    /// The last attempt on nodes of this name, as it is stored.
+    pub(super) fn last_of_name(&self, snapshot: &Snapshot<'a>, node: &str) -> Option<&'a Record> {
+        let last = self.of_name(node).max_by_key(|latest| latest.attempt)?;
+        Some(&snapshot.slices[last.place.0].records[last.place.1])
+    }
+
     /// Number of the next attempt on nodes of this name.
     pub(super) fn next_attempt(&self, node: &str) -> u32 {
         let attempts = self.of_name(node).map(|latest| latest.attempt);

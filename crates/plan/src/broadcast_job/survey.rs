@@ -27,6 +27,8 @@ pub(super) struct Survey<'a> {
     pub(super) held_up: usize,
     /// One of the nodes tried before that have to wait, and why.
     pub(super) held_up_sample: Option<(&'a str, &'static str)>,
+    /// The last pods on nodes to be tried again, where they are not in the cache.
+    pub(super) missing: Vec<(&'a str, Uid)>,
     /// Nodes whose pod succeeded.
     pub(super) succeeded: usize,
     /// Nodes that failed and are not tried again.
@@ -106,6 +108,7 @@ impl<'a> Survey<'a> {
             match refusal {
                 None if progress.is_occupied(name) => survey.held_up += 1,
                 None => match due.copied().flatten() {
+                    _ if survey.must_ask(snapshot, progress, name) => {}
                     Some(due) => {
                         survey.held_up += 1;
                         survey.held_up_sample.get_or_insert((name, "BackOff"));
@@ -135,6 +138,24 @@ impl<'a> Survey<'a> {
         }
         survey.refused = refused.into_values().collect();
         survey
+    }
+
+    /// Whether it has to be asked first what became of the last pod on the node: one that is missing
+    /// in the cache may live all the same, as on a node that was lost, and there must not be two.
+    fn must_ask(&mut self, snapshot: &Snapshot<'a>, progress: &Progress<'a>, name: &str) -> bool {
+        let Some(record) = progress.last_of_name(snapshot, name) else {
+            return false;
+        };
+        let missing = record
+            .pod_uid
+            .filter(|uid| !snapshot.gone.contains(uid))
+            .filter(|_| !snapshot.pods.contains_key(&record.pod));
+        let Some(pod) = missing else {
+            return false;
+        };
+        self.held_up += 1;
+        self.missing.push((&record.pod, pod));
+        true
     }
 
     fn has_failed(&mut self, id: NodeId<'a>, latest: &Latest) {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use carillon_api::NodeState;
-use carillon_api::condition::types;
+use carillon_api::condition::{results, types};
 use carillon_api::node_result_slice::{MAX_RESULTS_PER_SLICE, NodeResult};
+use jiff::Timestamp;
 
 use super::{Trip, is, rules, trip};
-use jiff::Timestamp;
 
 use crate::action::SliceWrite;
 use crate::broadcast_job::Snapshot;
@@ -79,6 +79,8 @@ pub(super) struct Log<'a> {
     latest: Option<HashMap<&'a str, u32>>,
     /// Nodes that have succeeded.
     succeeded: HashSet<(&'a str, Uid)>,
+    /// Nodes on which something may have run without success, and the last attempt that did.
+    ran: HashMap<(&'a str, Uid), u32>,
     /// Slices this plan has written.
     written: HashSet<u32>,
 }
@@ -117,6 +119,14 @@ impl<'a> Log<'a> {
         }
         if entry.state == NodeState::Succeeded {
             self.succeeded.insert((entry.node, entry.node_uid));
+        }
+        let ended_badly = matches!(
+            entry.state,
+            NodeState::Failed | NodeState::Disrupted | NodeState::Unknown
+        );
+        if ended_badly && entry.reason != results::WITHDRAWN {
+            let last = self.ran.entry((entry.node, entry.node_uid)).or_default();
+            *last = entry.attempt.max(*last);
         }
     }
 
@@ -337,6 +347,22 @@ impl<'a> Log<'a> {
                 rules::RUN_ONCE,
                 format!(
                     "node {node}: attempt {attempt} is added; expected none, the node has succeeded"
+                ),
+            );
+        }
+        let policies = &snapshot.job.policies;
+        let ran = self.ran.get(&(node, entry.node_uid)).copied();
+        let asked = |ran: &u32| {
+            policies
+                .retry
+                .get(node)
+                .is_some_and(|all| all.contains(ran))
+        };
+        if let Some(ran) = ran.filter(|ran| policies.at_most_once && !asked(ran)) {
+            return trip(
+                rules::RUN_ONCE,
+                format!(
+                    "node {node}: attempt {attempt} is added; expected none, attempt {ran} may have run and execution is AtMostOnce"
                 ),
             );
         }

@@ -69,8 +69,9 @@ pub fn check_all(wish: &Placement, name: &str, node: &NodeRow) -> Vec<CheckResul
                 texts => (false, texts.join("; ")),
             };
             // What to do about cordoning is said once, by its own check.
+            let said = node.unschedulable && !wish.tolerates_unschedulable();
             findings.retain(|finding| {
-                check != Check::Taints || !node.unschedulable || !finding.text.contains(CORDONED)
+                check != Check::Taints || !said || !finding.text.contains(CORDONED)
             });
             CheckResult {
                 check: label(check),

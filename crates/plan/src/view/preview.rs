@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::node_checks::{Finding, check_all};
 use super::read::StoredJob;
+use crate::eligibility::{Refusal, refusal};
 use crate::node::Nodes;
 
 /// Where the pods of a manifest would go.
@@ -32,11 +33,21 @@ pub struct Preview {
     pub problems: Vec<String>,
 }
 
+impl Preview {
+    /// Whether every node that the job asks for would be served, and there is one.
+    pub fn all_placed(&self) -> bool {
+        let left_out = self.refused.iter().any(|entry| entry.asked_for);
+        self.problems.is_empty() && !self.served.is_empty() && !left_out
+    }
+}
+
 /// Nodes that would be left out for the same cause.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedNodes {
-    /// The cause, and what would change it for the first of them.
+    /// False: the job itself chooses other nodes, by labels or affinity.
+    pub asked_for: bool,
+    /// The cause, in the words that hold for the first of them, and what would change it there.
     #[serde(flatten)]
     pub finding: Finding,
     /// How many nodes.
@@ -51,13 +62,15 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
     let job = &stored.job;
     let mut served = Vec::new();
     let mut refused: BTreeMap<(&'static str, String), RefusedNodes> = BTreeMap::new();
-    let mut refuse = |finding: Finding, name: &str| {
-        let key = (finding.reason, finding.text.clone());
-        let entry = refused.entry(key).or_insert_with(|| RefusedNodes {
-            finding,
-            count: 0,
-            nodes: Vec::new(),
-        });
+    let mut refuse = |cause: String, finding: Finding, asked_for: bool, name: &str| {
+        let entry = refused
+            .entry((finding.reason, cause))
+            .or_insert_with(|| RefusedNodes {
+                asked_for,
+                finding,
+                count: 0,
+                nodes: Vec::new(),
+            });
         entry.count += 1;
         entry.nodes.push(name.to_owned());
     };
@@ -66,14 +79,18 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         only.is_none_or(|only| only.contains(name))
     };
     for (name, row) in nodes.iter().filter(|(name, _)| listed(name)) {
-        let failed = check_all(&job.placement, name, row)
-            .into_iter()
-            .find_map(|check| check.findings.into_iter().next());
-        let Some(finding) = failed else {
+        let Some(refusal) = refusal(&job.placement, name, row) else {
             served.push(name.to_string());
             continue;
         };
-        refuse(finding, name);
+        let chosen = !matches!(
+            refusal,
+            Refusal::NodeSelector { .. } | Refusal::NodeAffinity
+        );
+        let checks = check_all(&job.placement, name, row).into_iter();
+        if let Some(finding) = checks.flat_map(|check| check.findings).next() {
+            refuse(cause(&refusal), finding, chosen, name);
+        }
     }
     let unknown = job.placement.only.iter().flatten();
     for name in unknown.filter(|name| !nodes.contains_key(&***name)) {
@@ -82,7 +99,7 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
             text: "spec.nodeNames has it, and no node is called so".to_owned(),
             remedies: Vec::new(),
         };
-        refuse(finding, name);
+        refuse(String::new(), finding, true, name);
     }
     let mut refused: Vec<RefusedNodes> = refused.into_values().collect();
     refused.sort_by_key(|entry| std::cmp::Reverse(entry.count));
@@ -96,6 +113,17 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         served,
         refused,
         problems: job.problems.clone(),
+    }
+}
+
+/// What tells causes of one reason apart: nothing that may differ from node to node, such as the
+/// value of a label, or there would be a cause for each node.
+fn cause(refusal: &Refusal<'_>) -> String {
+    match refusal {
+        Refusal::Taint(taint) => format!("{}:{}", taint.key, taint.effect.as_str()),
+        Refusal::NodeSelector { key, .. } => (*key).to_owned(),
+        Refusal::Resource { resource, .. } => (*resource).to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -153,6 +181,29 @@ mod tests {
         assert_eq!((found.nodes, found.served.len()), (3, 2));
         assert_eq!(found.refused[0].finding.reason, "NodeNotFound");
         assert_eq!(found.refused[0].nodes, ["n42"]);
+    }
+
+    #[test]
+    fn a_node_that_the_job_does_not_choose_is_no_trouble_unless_none_is_left() {
+        let mut nodes = cluster();
+        for (name, pool) in [("n0", "cpu"), ("n1", "cpu"), ("n2", "arm"), ("n8", "gpu")] {
+            let row = nodes.get_mut(name).unwrap();
+            row.labels = [("pool".into(), pool.into())].into();
+        }
+        let placed = |pool: &str| {
+            let spec = json!({"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "c"}],
+                "nodeSelector": {"pool": pool},
+            }}});
+            let found = preview(&job(&spec, &json!({})), &nodes);
+            // Whatever other pools there are, one cause.
+            let others: Vec<bool> = found.refused.iter().map(|entry| entry.asked_for).collect();
+            (found.served.len(), others, found.all_placed())
+        };
+        assert_eq!(placed("cpu"), (2, vec![false], true));
+        assert_eq!(placed("gpu"), (0, vec![false, true], false), "tainted");
+        assert_eq!(placed("typo"), (0, vec![false], false));
     }
 
     #[test]

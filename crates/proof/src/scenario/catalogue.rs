@@ -1,5 +1,7 @@
 //! The scenarios.
 
+mod policies;
+
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
 use carillon_sim::{Delete, Propagation};
 use jiff::SignedDuration;
@@ -11,7 +13,7 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// Every scenario.
 pub fn all() -> Vec<Scenario> {
-    [running(), users(), nodes(), ends()].concat()
+    [running(), users(), pods(), nodes(), ends(), policies::all()].concat()
 }
 
 fn plain(name: &'static str) -> Scenario {
@@ -37,6 +39,18 @@ fn step(when: fn(&View<'_>) -> bool, act: fn(&View<'_>)) -> Step {
 /// `node` fails with `code`, the others succeed.
 fn fails(node: &str, on: &str, code: i32) -> Fate {
     Fate::ends(2 * SECOND, if node == on { code } else { 0 })
+}
+
+/// The first pod on node-2 hangs.
+fn hangs_first(node: &str, nth: usize) -> Fate {
+    Fate {
+        works: vec![if node == "node-2" && nth == 0 {
+            Work::Hangs
+        } else {
+            Work::Ends(2 * SECOND, 0)
+        }],
+        ..Fate::ends(SECOND, 0)
+    }
 }
 
 fn running() -> Vec<Scenario> {
@@ -117,6 +131,11 @@ fn users() -> Vec<Scenario> {
             ],
             ..plain("parallelism is raised and lowered")
         },
+    ]
+}
+
+fn pods() -> Vec<Scenario> {
+    vec![
         Scenario {
             script: vec![step(
                 |view| view.pod_on("node-2", "Running").is_some(),
@@ -139,6 +158,45 @@ fn users() -> Vec<Scenario> {
             )],
             ..plain("a finished pod is deleted and its node stays done")
         },
+        Scenario {
+            fates: |node, nth| Fate {
+                obeys: None,
+                ..hangs_first(node, nth)
+            },
+            script: vec![step(
+                |view| view.pod_on("node-2", "Running").is_some(),
+                |view| {
+                    if let Some(pod) = view.pod_on("node-2", "Running") {
+                        view.delete_pod(&pod);
+                    }
+                },
+            )],
+            ..plain("a running pod is deleted and takes its time to stop")
+        },
+        Scenario {
+            fates: hangs_first,
+            script: vec![Step {
+                when: |view| view.pod_on("node-2", "Running").is_some(),
+                after: 4 * SECOND,
+                act: |view| {
+                    if let Some(pod) = view.pod_on("node-2", "Running") {
+                        view.remove_pod(&pod);
+                    }
+                },
+            }],
+            ..plain("a running pod is taken out of the store by force")
+        },
+        Scenario {
+            script: vec![step(
+                |view| view.pod_on("node-1", "Succeeded").is_some() && view.count("succeeded") >= 2,
+                |view| {
+                    if let Some(pod) = view.pod_on("node-1", "Succeeded") {
+                        view.patch_pod_status(&pod, &json!({"phase": "Failed"}));
+                    }
+                },
+            )],
+            ..plain("a pod that succeeded says later that it failed")
+        },
     ]
 }
 
@@ -157,6 +215,19 @@ fn nodes() -> Vec<Scenario> {
                 cordon,
             )],
             ..plain("a node is cordoned while its pod runs")
+        },
+        Scenario {
+            script: vec![
+                step(
+                    |view| view.pod_on("node-1", "Succeeded").is_some(),
+                    |view| view.patch_node("node-1", &json!({"spec": {"unschedulable": true}})),
+                ),
+                step(
+                    |view| view.count("succeeded") >= 4,
+                    |view| view.patch_node("node-1", &json!({"spec": {"unschedulable": null}})),
+                ),
+            ],
+            ..plain("a node is cordoned after its pod succeeded and uncordoned later")
         },
         Scenario {
             script: vec![step(
@@ -183,14 +254,7 @@ fn nodes() -> Vec<Scenario> {
             ..plain("a node joins while the job runs")
         },
         Scenario {
-            fates: |node, nth| Fate {
-                works: vec![if node == "node-2" && nth == 0 {
-                    Work::Hangs
-                } else {
-                    Work::Ends(2 * SECOND, 0)
-                }],
-                ..Fate::ends(SECOND, 0)
-            },
+            fates: hangs_first,
             script: vec![
                 step(
                     |view| view.pod_on("node-2", "Running").is_some(),
@@ -287,6 +351,22 @@ fn ends() -> Vec<Scenario> {
                 act: |view| view.add_node("node-0"),
             }],
             ..plain("the first node comes after the job")
+        },
+        Scenario {
+            script: vec![step(
+                |view| view.is("Complete"),
+                |view| {
+                    view.add_node("node-7");
+                    view.patch_job(&json!({"spec": {"parallelism": 3}}));
+                },
+            )],
+            ..plain("a node joins and the job is edited after it has ended")
+        },
+        Scenario {
+            spec: json!({
+                "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 60},
+            }),
+            ..plain("every node succeeds long before the deadline")
         },
     ]
 }

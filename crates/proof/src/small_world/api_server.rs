@@ -69,15 +69,16 @@ impl Model {
     /// version comes back.
     fn is_refused(&self, store: Store, request: &Request) -> bool {
         match *request {
-            Request::Slice { index, from, to } => {
+            Request::Slice {
+                index, from, to, ..
+            } => {
                 let list = self.slices.at(store.slices);
                 let found = list.get(usize::from(index)).copied();
                 let (Some(found), Some(from)) = (found, from) else {
                     return found.is_some() != from.is_some();
                 };
                 let (old, new) = (self.contents.at(found), self.contents.at(to));
-                let fenced = old.sealed
-                    && (!new.sealed || new.entries.len() > old.entries.len());
+                let fenced = old.sealed && (!new.sealed || new.entries.len() > old.entries.len());
                 fenced || self.world.server.slice_version && found != from
             }
             Request::Status { from, .. } => {
@@ -111,19 +112,18 @@ impl Model {
     /// A plan without the requests that have become pointless, and up to the first that it relies
     /// on and that would be refused. Nothing is lost by leaving out at once what can only fail:
     /// whoever is about to see a refusal may as well have seen it.
-    pub(super) fn settle(
-        &mut self,
-        store: Store,
-        mut plan: u32,
-    ) -> Result<u32, Violation> {
+    pub(super) fn settle(&mut self, store: Store, mut plan: u32) -> Result<u32, Violation> {
         while plan != 0 {
             let rest = self.plans.get(plan);
             if rest.requests.is_empty() {
-                plan = if rest.failed && rest.stop { 0 } else { rest.next };
+                plan = if rest.failed && rest.stop {
+                    0
+                } else {
+                    rest.next
+                };
                 continue;
             }
-            let words =
-                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            let words = |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
             let settled = |r: &Request| {
                 !words(r) && !self.is_pointless(store, r) && !self.is_refused(store, r)
             };

@@ -30,10 +30,15 @@ impl Mixer {
             let product = u128::from(a) * u128::from(b);
             (product >> 64) as u64 ^ product as u64
         };
-        self.one = fold(self.one ^ word ^ 0x2d35_8dcc_aa6c_78a5, 0x9e37_79b9_7f4a_7c15)
-            ^ self.two.rotate_left(23);
-        self.two = fold(self.two ^ word ^ 0x8bb8_4b93_962e_acc9, 0xd6e8_feb8_6659_fd93)
-            .wrapping_add(self.one);
+        self.one = fold(
+            self.one ^ word ^ 0x2d35_8dcc_aa6c_78a5,
+            0x9e37_79b9_7f4a_7c15,
+        ) ^ self.two.rotate_left(23);
+        self.two = fold(
+            self.two ^ word ^ 0x8bb8_4b93_962e_acc9,
+            0xd6e8_feb8_6659_fd93,
+        )
+        .wrapping_add(self.one);
     }
 }
 
@@ -44,7 +49,9 @@ impl Hasher for Mixer {
 
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
-            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            let word = chunk
+                .iter()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte));
             self.mix(word ^ (bytes.len() as u64) << 56);
         }
     }

@@ -106,11 +106,13 @@ impl Search {
         if !self.stores.insert(state.store) {
             return Ok(());
         }
-        self.model.ends_well(state.store).map_err(|violation| Place {
-            state: number,
-            turn: None,
-            violation,
-        })
+        self.model
+            .ends_well(state.store)
+            .map_err(|violation| Place {
+                state: number,
+                turn: None,
+                violation,
+            })
     }
 
     fn finding(&mut self, place: Place) -> Finding {

@@ -29,7 +29,11 @@ impl Model {
             if store == before {
                 store = self.time_passes(store);
             }
-            idle = if store.hours == before.hours { 0 } else { idle + 1 };
+            idle = if store.hours == before.hours {
+                0
+            } else {
+                idle + 1
+            };
         }
         if self.is_over(store) {
             self.ends_well.extend(way);
@@ -49,7 +53,10 @@ impl Model {
     fn is_over(&self, store: Store) -> bool {
         let pods = self.pods.at(store.pods);
         let ended = Verdict::read(store.status).ended();
-        ended && pods.iter().all(|pod| !pod.tracked && (pod.gone || pod.phase != Phase::Active))
+        ended
+            && pods
+                .iter()
+                .all(|pod| !pod.tracked && (pod.gone || pod.phase != Phase::Active))
     }
 
     fn apply(&mut self, mut store: Store, mut plan: u32) -> Result<Store, Violation> {

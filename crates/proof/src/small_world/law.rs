@@ -5,7 +5,7 @@ use carillon_api::NodeState;
 use super::Violation;
 use super::model::Model;
 use super::requests::{Request, Verdict};
-use super::store::{Content, Entry, Nodes, Pod, Store};
+use super::store::{Content, Entry, Nodes, Phase, Pod, Store};
 
 fn broken(law: &'static str, detail: String) -> Result<(), Violation> {
     Err(Violation { law, detail })
@@ -84,15 +84,22 @@ impl Model {
         after: Store,
     ) -> Result<(), Violation> {
         match *request {
-            Request::Slice { index, to, .. } => {
+            Request::Slice {
+                index, to, seals, ..
+            } => {
                 let old = self.slices.at(before.slices).get(usize::from(index));
                 let old = old.map(|number| self.contents.at(*number));
                 let blank = Content {
                     filled: if index == 0 { self.world.filled } else { 0 },
                     ..Content::default()
                 };
+                let (old, new) = (old.unwrap_or(&blank), self.contents.at(to));
                 let ended = Verdict::read(before.status).ended();
-                grows_only(old.unwrap_or(&blank), self.contents.at(to), ended)
+                grows_only(old, new, ended)?;
+                match seals {
+                    Some(nodes) if !old.sealed => self.judge_seal(after, nodes),
+                    _ => Ok(()),
+                }
             }
             Request::Create { pod, .. } => self.judge_create(before, after, pod),
             Request::Delete { pod, .. } => self.judge_delete(before, pod),
@@ -101,11 +108,10 @@ impl Model {
                 to,
                 succeeded,
                 failed,
-                nodes,
                 ..
             } => {
                 self.judge_counts(before, succeeded, failed)?;
-                self.judge_status(before, to, usize::from(succeeded + failed), nodes)
+                self.judge_status(before, to, usize::from(succeeded + failed))
             }
         }
     }
@@ -121,14 +127,20 @@ impl Model {
             return Ok(());
         }
         if entry.is_final() {
-            return broken("no pod is created for an attempt that is over", name.to_owned());
+            return broken(
+                "no pod is created for an attempt that is over",
+                name.to_owned(),
+            );
         }
         let served = self.entries(before.slices).any(|other| {
             (other.node, other.generation) == (entry.node, entry.generation)
                 && other.state == NodeState::Succeeded
         });
         if served {
-            return broken("no node that has succeeded is served again", name.to_owned());
+            return broken(
+                "no node that has succeeded is served again",
+                name.to_owned(),
+            );
         }
         if self.pod(after.pods, pod).is_some_and(|p| p.incarnation > 0) {
             return broken("a pod name is used once", name.to_owned());
@@ -196,13 +208,7 @@ impl Model {
         Ok(())
     }
 
-    fn judge_status(
-        &self,
-        before: Store,
-        to: u8,
-        counted: usize,
-        nodes: Nodes,
-    ) -> Result<(), Violation> {
+    fn judge_status(&self, before: Store, to: u8, counted: usize) -> Result<(), Violation> {
         let (old, new) = (Verdict::read(before.status), Verdict::read(to));
         let undone = old.failing && !new.failing
             || old.complete && !new.complete
@@ -210,28 +216,42 @@ impl Model {
         if undone || new.complete && (new.failed || new.failing) {
             return broken("an end is an end", format!("{old:?} became {new:?}"));
         }
-        if !new.complete || old.complete {
+        let outcomes = self
+            .entries(before.slices)
+            .filter(|e| has_outcome(e))
+            .count();
+        let wanted = outcomes + usize::from(self.world.filled);
+        if new.complete && !old.complete && counted != wanted {
+            return broken(
+                "a complete job has counted every outcome",
+                format!("{counted} of {wanted}"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Unless the job fails, it is sealed when each node it is to serve has an outcome: in a record,
+    /// or, since earlier slices are written side by side with the seal, in a pod that is held.
+    fn judge_seal(&self, after: Store, nodes: Nodes) -> Result<(), Violation> {
+        let failed = |entry: &Entry| entry.state == NodeState::Failed;
+        if self.world.fail_fast && self.entries(after.slices).any(failed) {
             return Ok(());
         }
-        let mut wanted = usize::from(self.world.filled);
         for node in (0..self.world.nodes).filter(|node| !nodes.cordoned(*node)) {
-            wanted += 1;
-            let has_outcome = self.entries(before.slices).any(|entry| {
-                (entry.node, entry.generation) == (node, nodes.generation(node))
-                    && matches!(entry.state, NodeState::Succeeded | NodeState::Failed)
+            let identity = (node, nodes.generation(node));
+            let ended = |entry: &Entry| {
+                let pod = self.pod(after.pods, entry.pod);
+                !entry.is_final() && pod.is_some_and(|p| p.tracked && p.phase != Phase::Active)
+            };
+            let served = self.entries(after.slices).any(|entry| {
+                (entry.node, entry.generation) == identity && (has_outcome(entry) || ended(entry))
             });
-            if !has_outcome {
+            if !served {
                 return broken(
-                    "a complete job has an outcome for each node it was to serve",
+                    "a job is sealed when each node it is to serve has an outcome",
                     format!("n{node}"),
                 );
             }
-        }
-        if counted < wanted {
-            return broken(
-                "a complete job has counted each node it was to serve",
-                format!("{counted} of {wanted}"),
-            );
         }
         Ok(())
     }
@@ -242,11 +262,13 @@ impl Model {
     }
 }
 
+fn has_outcome(entry: &Entry) -> bool {
+    matches!(entry.state, NodeState::Succeeded | NodeState::Failed)
+}
+
 /// A pod of an attempt that was given up before the pod was seen.
 fn disowned(pod: &Pod, entry: Option<&Entry>) -> bool {
-    entry.is_none_or(|entry| {
-        entry.is_final() && entry.pod_uid != Some((pod.name, pod.incarnation))
-    })
+    entry.is_none_or(|entry| entry.is_final() && entry.pod_uid != Some((pod.name, pod.incarnation)))
 }
 
 fn grows_only(old: &Content, new: &Content, ended: bool) -> Result<(), Violation> {

@@ -9,8 +9,7 @@ use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::{Uid, name};
 use jiff::Timestamp;
 
-use super::known::mended;
-use super::worlds::{CORDON, DELETION, FAIL_FAST, REPLACEMENT, TWO_NODES};
+use super::worlds::{CORDON, DELETION, FAIL_FAST, REPLACEMENT, TWO_NODES, product};
 use super::{Server, World};
 
 /// The mistakes, each in a world that is large enough for it, with the law it breaks first.
@@ -84,7 +83,7 @@ pub const MUTANTS: [(World, &str); 10] = [
             planner: first_attempts_only,
             ..DELETION
         },
-        "a pod name is used once",
+        "a pod is let go only after its outcome is stored",
     ),
     (
         World {
@@ -103,7 +102,7 @@ pub const MUTANTS: [(World, &str); 10] = [
             planner: never_asks,
             ..TWO_NODES
         },
-        "at most one pod that has not ended on each node",
+        "pods and reservations are never more than parallelism",
     ),
 ];
 
@@ -116,7 +115,7 @@ pub const HARMLESS: World = World {
 };
 
 fn names_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let mut plan = mended(leader, snapshot, now);
+    let mut plan = product(leader, snapshot, now);
     for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
         if let Action::CreatePod { pod, .. } = action {
             *pod = format!("{pod}-{leader}").into();
@@ -126,13 +125,13 @@ fn names_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Pl
 }
 
 fn creates_first(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    put_first(mended(leader, snapshot, now), |action| {
+    put_first(product(leader, snapshot, now), |action| {
         matches!(action, Action::CreatePod { .. })
     })
 }
 
 fn releases_first(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    put_first(mended(leader, snapshot, now), |action| {
+    put_first(product(leader, snapshot, now), |action| {
         matches!(action, Action::ReleasePod { .. })
     })
 }
@@ -147,7 +146,7 @@ fn put_first(mut plan: Plan, which: fn(&Action) -> bool) -> Plan {
 }
 
 fn never_seals(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let mut plan = mended(leader, snapshot, now);
+    let mut plan = product(leader, snapshot, now);
     for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
         if let Action::WriteSlice(write) = action {
             write.sealed = false;
@@ -173,11 +172,11 @@ fn orders_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> P
         nodes: &nodes,
         ..*snapshot
     };
-    mended(leader, &snapshot, now)
+    product(leader, &snapshot, now)
 }
 
 fn first_attempts_only(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let mut plan = mended(leader, snapshot, now);
+    let mut plan = product(leader, snapshot, now);
     let owner = &snapshot.job.owner;
     let first = |node: &str| name::pod(&owner.name, owner.uid, node, 1);
     for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
@@ -202,5 +201,5 @@ fn never_asks(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         gone: &gone,
         ..*snapshot
     };
-    mended(leader, &snapshot, now)
+    product(leader, &snapshot, now)
 }

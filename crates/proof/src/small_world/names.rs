@@ -78,7 +78,12 @@ impl PodNames {
         let mut names = Self::default();
         let owner = owner();
         for number in 0..nodes {
-            names.number(&carillon_plan::name::pod(&owner.name, owner.uid, &node(number), 1));
+            names.number(&carillon_plan::name::pod(
+                &owner.name,
+                owner.uid,
+                &node(number),
+                1,
+            ));
         }
         names
     }

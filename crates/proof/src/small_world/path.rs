@@ -87,7 +87,11 @@ impl Model {
                 format!("{}{sees} {}", who(leader), self.tell_request(&request))
             }
             Turn::Send { leader, request } => {
-                format!("{} goes on and {}", who(leader), self.tell_request(&request))
+                format!(
+                    "{} goes on and {}",
+                    who(leader),
+                    self.tell_request(&request)
+                )
             }
             Turn::Crash { leader } => format!("{} drops its plan", who(leader)),
             Turn::CrashLate { leader, request } => {
@@ -95,7 +99,10 @@ impl Model {
                 format!("{} crashes; still under way: {request}", who(leader))
             }
             Turn::Arrive { request } => {
-                format!("what was under way arrives: {}", self.tell_request(&request))
+                format!(
+                    "what was under way arrives: {}",
+                    self.tell_request(&request)
+                )
             }
             Turn::Bind { pod: number } => format!("{} is bound", pod(number)),
             Turn::End {
@@ -140,7 +147,11 @@ impl Model {
                         Phase::Succeeded => "succeeded",
                         Phase::Failed => "failed",
                     };
-                    let deleted = if pod.deleted.is_some() { " deleted" } else { "" };
+                    let deleted = if pod.deleted.is_some() {
+                        " deleted"
+                    } else {
+                        ""
+                    };
                     let free = if pod.tracked { "" } else { " released" };
                     format!("{} {phase}{deleted}{free}", self.names.name(pod.name))
                 })
@@ -165,7 +176,11 @@ impl Model {
     fn tell_nodes(&self, nodes: Nodes) -> String {
         let rows: Vec<String> = (0..self.world.nodes)
             .map(|node| {
-                let cordoned = if nodes.cordoned(node) { " cordoned" } else { "" };
+                let cordoned = if nodes.cordoned(node) {
+                    " cordoned"
+                } else {
+                    ""
+                };
                 format!("n{node}.{}{cordoned}", nodes.generation(node))
             })
             .collect();
@@ -192,7 +207,9 @@ impl Model {
 
     fn tell_request(&self, request: &Request) -> String {
         match *request {
-            Request::Slice { index, from, to } => {
+            Request::Slice {
+                index, from, to, ..
+            } => {
                 let verb = if from.is_some() { "writes" } else { "creates" };
                 format!("{verb} slice {index} {}", self.tell_content(to))
             }

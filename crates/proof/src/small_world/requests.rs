@@ -21,6 +21,8 @@ pub(super) enum Request {
         index: u8,
         from: Option<u32>,
         to: u32,
+        /// The nodes a seal was decided from.
+        seals: Option<Nodes>,
     },
     Create {
         pod: u8,
@@ -35,14 +37,12 @@ pub(super) enum Request {
         pod: u8,
         incarnation: u8,
     },
-    /// With equal `from` and `to` it changes only words and counts. `nodes` are those it was
-    /// decided from.
+    /// With equal `from` and `to` it changes only words and counts.
     Status {
         from: u8,
         to: u8,
         succeeded: u16,
         failed: u16,
-        nodes: Nodes,
     },
 }
 
@@ -59,6 +59,10 @@ pub(super) struct Rest {
 
 /// The parts of a status that decide anything.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent conditions of one object"
+)]
 pub(super) struct Verdict {
     pub(super) started: bool,
     pub(super) failing: bool,
@@ -118,8 +122,7 @@ impl Model {
         }
         // A plan of nothing but words changes nothing that counts.
         let idle = |step: &Rest| {
-            let words =
-                |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
+            let words = |r: &Request| matches!(r, Request::Status { from, to, .. } if from == to);
             step.requests.iter().all(words)
         };
         if steps.iter().all(idle) {
@@ -138,6 +141,7 @@ impl Model {
                 index: write.index as u8,
                 from: write.rv.map(|rv| rv as u32 - 1),
                 to: self.store_content(write),
+                seals: write.sealed.then_some(view.nodes),
             },
             Action::CreatePod { pod, node } => Request::Create {
                 pod: self.names.number(pod),
@@ -157,7 +161,6 @@ impl Model {
                 to: Verdict::of(status).number(),
                 succeeded: status.succeeded as u16,
                 failed: status.failed as u16,
-                nodes: view.nodes,
             },
             // What the answer may be is decided when a plan is made. The template is accepted, and
             // the job has no time to live.
@@ -190,10 +193,7 @@ impl Model {
                 pod: self.names.number(&record.pod),
                 pod_uid: record.pod_uid.and_then(|uid| self.names.read_uid(uid)),
                 lost: &*record.reason == carillon_api::condition::results::NODE_LOST,
-                finished: record
-                    .finished
-                    .filter(|_| interrupted)
-                    .map(names::seconds),
+                finished: record.finished.filter(|_| interrupted).map(names::seconds),
             });
         }
         self.contents.number(content)

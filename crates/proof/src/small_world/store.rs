@@ -77,6 +77,10 @@ impl Entry {
 
 /// One pod, or the memory of one that is gone.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of one object"
+)]
 pub(super) struct Pod {
     pub(super) name: u8,
     pub(super) incarnation: u8,

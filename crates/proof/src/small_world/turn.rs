@@ -4,7 +4,7 @@ use super::Violation;
 use super::digest::FastSet;
 use super::model::Model;
 use super::requests::{Request, Rest};
-use super::store::{Phase, Pod, State, Store, View};
+use super::store::{Entry, Phase, Pod, State, Store, View};
 
 /// One thing that happens. Leaders, nodes and pod names are numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -176,6 +176,9 @@ impl Model {
         for (at, request) in rest.requests.iter().enumerate() {
             let turn = turn(*request);
             let mut next = *state;
+            if !self.may_arrive(&mut next, request) {
+                continue;
+            }
             let mut left = Rest::clone(&rest);
             left.requests.remove(at);
             next.plans[leader] = self.plans.number(left);
@@ -187,11 +190,32 @@ impl Model {
         Ok(())
     }
 
+    /// Whether a request may arrive now. A creation for an attempt that is over costs something,
+    /// lest there be ever more of them.
+    fn may_arrive(&self, next: &mut State, request: &Request) -> bool {
+        let Request::Create { pod, .. } = *request else {
+            return true;
+        };
+        let there = self.pod(next.store.pods, pod).is_some_and(|pod| !pod.gone);
+        let over = self
+            .entry(next.store.slices, pod)
+            .is_some_and(Entry::is_final);
+        if self.world.strict || there || !over {
+            return true;
+        }
+        let left = next.left.late_creations;
+        next.left.late_creations = left.saturating_sub(1);
+        left > 0
+    }
+
     fn arrives(&mut self, state: &State, out: &mut Vec<Next>) -> Result<(), Broken> {
         for request in &self.plans.get(state.under_way).requests {
             let turn = Turn::Arrive { request: *request };
             let mut next = *state;
             next.under_way = 0;
+            if !self.may_arrive(&mut next, request) {
+                continue;
+            }
             let store = self
                 .carry_out(state.store, request)
                 .map_err(|violation| Broken { turn, violation })?;

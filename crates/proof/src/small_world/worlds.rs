@@ -4,7 +4,6 @@ use carillon_plan::Plan;
 use carillon_plan::broadcast_job::{self, Snapshot};
 use jiff::Timestamp;
 
-use super::known::mended;
 use super::{Budget, Server, World};
 
 /// The product's planner, whoever leads.
@@ -21,6 +20,7 @@ const PLAIN: World = World {
     filled: 0,
     budget: Budget {
         late_requests: 0,
+        late_creations: 0,
         failures: 0,
         deletions: 0,
         cordons: 0,
@@ -30,7 +30,7 @@ const PLAIN: World = World {
     lookback: None,
     strict: true,
     same_plan: true,
-    planner: mended,
+    planner: product,
     server: Server {
         slice_version: true,
         status_version: true,
@@ -43,6 +43,23 @@ pub const TWO_NODES: World = World {
     name: "2 nodes, parallelism 1, a late request",
     budget: Budget {
         late_requests: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
+/// Three nodes, one after the other.
+pub const ONE_BY_ONE: World = World {
+    name: "3 nodes, parallelism 1",
+    nodes: 3,
+    ..PLAIN
+};
+
+/// Two nodes, one after the other, of which one may fail.
+pub const FAILURE_ALONE: World = World {
+    name: "2 nodes, parallelism 1, a failure",
+    budget: Budget {
+        failures: 1,
         ..PLAIN.budget
     },
     ..PLAIN
@@ -67,6 +84,17 @@ pub const FAIL_FAST: World = World {
     ..FAILURE
 };
 
+/// The same, and a creation may arrive when its attempt is over.
+pub const FAIL_FAST_LATE: World = World {
+    name: "2 nodes, parallelism 2, a failure, FailFast, a late creation, versions up to 2 old",
+    lookback: Some(2),
+    budget: Budget {
+        late_creations: 1,
+        ..FAILURE.budget
+    },
+    ..FAIL_FAST
+};
+
 /// Reservations run over from the first slice into the second.
 pub const TWO_SLICES: World = World {
     name: "2 nodes, parallelism 2, one result short of a full slice",
@@ -75,10 +103,24 @@ pub const TWO_SLICES: World = World {
     ..PLAIN
 };
 
-/// A user deletes a pod, running or not; time may pass.
+/// A user deletes a pod, running or not.
 pub const DELETION: World = World {
-    name: "2 nodes, parallelism 1, a deletion, an hour",
+    name: "2 nodes, parallelism 1, a deletion, a late creation, versions up to 2 old",
     strict: false,
+    lookback: Some(2),
+    budget: Budget {
+        deletions: 1,
+        late_creations: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
+/// A deleted pod may linger for an hour, so that its node counts as lost.
+pub const LOST_NODE: World = World {
+    name: "2 nodes, parallelism 1, a deletion, an hour, versions up to 2 old",
+    strict: false,
+    lookback: Some(2),
     budget: Budget {
         deletions: 1,
         hours: 1,
@@ -89,9 +131,10 @@ pub const DELETION: World = World {
 
 /// A node is cordoned and may be opened again while pods wait for the scheduler.
 pub const CORDON: World = World {
-    name: "2 nodes, parallelism 1, a cordon, pods wait for the scheduler",
+    name: "2 nodes, parallelism 1, a cordon, pods wait for the scheduler, versions up to 1 old",
     strict: false,
     scheduler: true,
+    lookback: Some(1),
     budget: Budget {
         cordons: 1,
         ..PLAIN.budget
@@ -99,10 +142,13 @@ pub const CORDON: World = World {
     ..PLAIN
 };
 
-/// A node is replaced by another of the same name.
+/// The only node is replaced by another of the same name. With a second node the world is too
+/// large to be exhausted in minutes.
 pub const REPLACEMENT: World = World {
-    name: "2 nodes, parallelism 1, a replacement",
+    name: "1 node, a replacement, versions up to 1 old",
+    nodes: 1,
     strict: false,
+    lookback: Some(1),
     budget: Budget {
         replacements: 1,
         ..PLAIN.budget
@@ -119,15 +165,19 @@ pub const THREE_NODES: World = World {
 };
 
 /// Explored in seconds, unoptimized.
-pub const SMALL: [World; 5] = [TWO_NODES, TWO_SLICES, DELETION, CORDON, REPLACEMENT];
+pub const SMALL: [World; 2] = [TWO_NODES, FAILURE_ALONE];
 
-/// All, for an optimized build.
-pub const ALL: [World; 8] = [
+/// All, for an optimized build: minutes.
+pub const ALL: [World; 12] = [
     TWO_NODES,
+    ONE_BY_ONE,
+    FAILURE_ALONE,
     FAILURE,
     FAIL_FAST,
+    FAIL_FAST_LATE,
     TWO_SLICES,
     DELETION,
+    LOST_NODE,
     CORDON,
     REPLACEMENT,
     THREE_NODES,

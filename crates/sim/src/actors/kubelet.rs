@@ -70,6 +70,8 @@ struct Pod {
     state: State,
     starts: usize,
     first_start: Option<Timestamp>,
+    /// How the container ended the last time, when it was restarted since.
+    last: Option<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -122,6 +124,7 @@ impl Component for Kubelets {
                     state: State::Waits { until },
                     starts: 0,
                     first_start: None,
+                    last: None,
                 }
             });
             wake.extend(pod.step(&self.actor, object, now));
@@ -165,9 +168,8 @@ impl Pod {
     ) -> Option<Timestamp> {
         if let Some(reason) = self.fate.waits {
             if object["status"]["containerStatuses"].is_null() {
-                let status = json!({"containerStatuses": [container(0, "waiting", json!({
-                    "reason": reason, "message": "it does not start",
-                }))]});
+                let waiting = json!({"reason": reason, "message": "it does not start"});
+                let status = json!({"containerStatuses": [self.container("waiting", &waiting)]});
                 patch_status(actor, object, &status);
             }
             return None;
@@ -182,7 +184,7 @@ impl Pod {
         let status = json!({
             "phase": "Running",
             "startTime": seconds(self.first_start.unwrap_or(now)),
-            "containerStatuses": [container(self.starts - 1, "running", running)],
+            "containerStatuses": [self.container("running", &running)],
         });
         patch_status(actor, object, &status);
         self.run(actor, object, now, None, now)
@@ -223,13 +225,9 @@ impl Pod {
         }
         let until = now + RESTART_AFTER;
         self.state = State::Waits { until };
-        let mut status = container(
-            self.starts - 1,
-            "waiting",
-            json!({"reason": "CrashLoopBackOff"}),
-        );
-        status["lastState"] = json!({"terminated": terminated(code, since, end)});
-        let status = json!({"containerStatuses": [status]});
+        self.last = Some(terminated(code, since, end));
+        let waiting = json!({"reason": "CrashLoopBackOff"});
+        let status = json!({"containerStatuses": [self.container("waiting", &waiting)]});
         patch_status(actor, object, &status);
         Some(until)
     }
@@ -245,16 +243,21 @@ impl Pod {
             "phase": if code == Some(0) { "Succeeded" } else { "Failed" },
         });
         if let Some(code) = code {
-            let restarts = self.starts.saturating_sub(1);
             let state = terminated(code, since, end);
-            status["containerStatuses"] = json!([container(restarts, "terminated", state)]);
+            status["containerStatuses"] = json!([self.container("terminated", &state)]);
         }
         patch_status(actor, object, &status);
     }
-}
 
-fn container(restarts: usize, state: &str, detail: Value) -> Value {
-    json!({"name": "main", "restartCount": restarts, "state": {state: detail}})
+    fn container(&self, state: &str, detail: &Value) -> Value {
+        let restarts = self.starts.saturating_sub(1);
+        let mut status =
+            json!({"name": "main", "restartCount": restarts, "state": {state: detail}});
+        if let Some(last) = &self.last {
+            status["lastState"] = json!({"terminated": last});
+        }
+        status
+    }
 }
 
 fn terminated(code: i32, since: Timestamp, end: Timestamp) -> Value {

@@ -8,6 +8,12 @@ pub(super) fn fill(node: &mut Value) {
             node[part] = json!({});
         }
     }
+    // Go leaves out what is false.
+    if node["spec"]["unschedulable"] == false
+        && let Some(spec) = node["spec"].as_object_mut()
+    {
+        spec.remove("unschedulable");
+    }
 }
 
 /// A status write may touch the metadata too, as for every built-in kind.

@@ -32,6 +32,12 @@ impl State {
         if kind.namespaced {
             self.check_namespace(call, &name)?;
         }
+        if call.verb == "create"
+            && let Some(meta) = object["metadata"].as_object_mut()
+        {
+            meta.remove("deletionTimestamp");
+            meta.remove("deletionGracePeriodSeconds");
+        }
         self.begin(kind, &mut object);
         if let Some(admission) = self.admission.clone() {
             admission(call, &mut object)?;
@@ -47,7 +53,7 @@ impl State {
         }
         let key = call.key(&name);
         let versioned = !["", "0"].contains(&written.as_str().unwrap_or_default());
-        if versioned && !call.dry_run() {
+        if versioned && !call.dry_run() && call.verb == "create" {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(500, "", message));
         }
@@ -78,12 +84,7 @@ impl State {
             meta["name"] = json!(format!("{prefix}{}", &uid[..5]));
         }
         if let Some(meta) = meta.as_object_mut() {
-            for field in [
-                "resourceVersion",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-                "selfLink",
-            ] {
+            for field in ["resourceVersion", "selfLink"] {
                 meta.remove(field);
             }
             meta.insert("uid".into(), json!(uid));

@@ -142,7 +142,7 @@ impl State {
             Fate::Gone(marked) => marked,
         };
         if options.dry_run {
-            return Ok(deleted(kind, key, &old));
+            return Ok(deleted(kind, key, &marked.map_or(old, Arc::new)));
         }
         if let Some(marked) = marked.filter(|marked| *marked != *old) {
             self.store.put(self.now, key, marked, &by);

@@ -15,15 +15,12 @@ impl State {
     pub(super) fn replace(&mut self, call: &Call, kind: &Kind) -> Result<Answer, Status> {
         let body = call.body.as_ref();
         let body = body.ok_or_else(|| Status::bad_request("the request has no body"))?;
-        let mut object = object_of(call, kind, body)?;
+        let object = object_of(call, kind, body)?;
         let key = call.key(&call.name);
         let Some(old) = self.store.get(&key).cloned() else {
             if kind.create_on_update && call.subresource.is_empty() {
                 if let Some(uid) = object["metadata"]["uid"].as_str() {
                     return Err(wrong_uid(&key.resource, &key.name, uid, &Value::Null));
-                }
-                if let Some(meta) = object["metadata"].as_object_mut() {
-                    meta.remove("resourceVersion");
                 }
                 return self.create_object(call, kind, object);
             }

@@ -257,10 +257,10 @@ fn plan_says_where_a_job_would_run_before_it_is_applied() {
     let golden = "\
 fix in namespace cli-plan: 6 of 8 nodes would be served, 4 at a time, 2 rounds
 
-NODES   PLACE     REASON                  AMONG THEM                           WHAT DECIDES
+NODES   PLACE     REASON                  AMONG THEM                           FOR EXAMPLE
 6       served                            node-0000, node-0001, node-0002, …
-1       refused   NodeTaintNotTolerated   node-0006                            taint example.com/pool=gpu:NoSchedule
-1       refused   NodeUnschedulable       node-0007                            the node is cordoned
+1       refused   NodeTaintNotTolerated   node-0006                            node-0006: taint example.com/pool=gpu:NoSchedule
+1       refused   NodeUnschedulable       node-0007                            node-0007: the node is cordoned
 ";
     assert!(some.stdout.starts_with(golden), "{}", some.stdout);
 
@@ -275,6 +275,18 @@ NODES   PLACE     REASON                  AMONG THEM                           W
     let planned = all.json();
     assert_eq!(planned["items"][0]["served"].as_array().unwrap().len(), 8);
     assert_eq!(planned["items"][0]["problems"], json!([]));
+
+    let mut one = tolerant.clone();
+    one["spec"]["template"]["spec"]["nodeSelector"] =
+        json!({"kubernetes.io/hostname": "node-0006"});
+    let chosen = ask(&bench, &["plan", "-f", "-"], &one.to_string()).ended_with(0);
+    assert!(
+        chosen.stdout.contains("7       not chosen"),
+        "{}",
+        chosen.stdout
+    );
+    one["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "typo"});
+    ask(&bench, &["plan", "-f", "-"], &one.to_string()).ended_with(2);
 
     let stored = bench.kubectl(&["get", "bcj,pods", "-o", "name"]);
     assert_eq!(stored, "", "nothing is stored");

@@ -29,6 +29,19 @@ impl Reply {
     }
 }
 
+impl Reply {
+    fn gist(&self) -> String {
+        let body = match &self.body {
+            Value::String(text) => text
+                .lines()
+                .map(|line| &line[..20.min(line.len())])
+                .collect(),
+            body => format!("{} {} {}", body["kind"], body["reason"], body["type"]),
+        };
+        format!("{} {body}", self.code)
+    }
+}
+
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut body = self.body.clone();
@@ -59,6 +72,14 @@ impl Sides {
             real,
             simulated: self.simulated.send(simulated).await,
         }
+    }
+
+    /// Code, and of what was answered kind, reason or types of events.
+    pub(super) async fn get(&self, path: &str) -> (String, String) {
+        let get = || Request::get(path).body(Vec::new()).unwrap();
+        let real = self.real.send(get()).await;
+        let simulated = self.simulated.send(get()).await;
+        (real.gist(), simulated.gist())
     }
 
     /// The revisions from which a watch tells all that is to come.
@@ -115,9 +136,11 @@ impl Real {
     pub(super) async fn connect(kubeconfig: &Path) -> Self {
         let file = Kubeconfig::read_from(kubeconfig).unwrap();
         let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(file, &options)
+        let mut config = kube::Config::from_custom_kubeconfig(file, &options)
             .await
             .unwrap();
+        // A refusal is what is looked for, not something to try again.
+        config.default_retry = false;
         Self(kube::Client::try_from(config).unwrap())
     }
 

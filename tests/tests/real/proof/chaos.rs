@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use carillon_oracle::Assumptions;
-use carillon_testbed::{Operator, Options, Signal, wait};
+use carillon_testbed::{Operator, Options, Signal};
 use carillon_tests::api::Api;
 use carillon_tests::lab::{self, Bench, is, leads};
 use carillon_tests::proof;
 use fastrand::Rng;
 use http::Method;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 /// How long a job may take once nothing fails any more.
@@ -132,8 +132,8 @@ impl<'a> Chaos<'a> {
         self.started += 1;
         let options = Options::new(&format!("operator-{}", self.started))
             .arg("--lease-namespace=default")
-            .arg("--lease-duration=4s")
-            .arg("--lease-renew-deadline=3s")
+            .arg("--lease-duration=6s")
+            .arg("--lease-renew-deadline=5s")
             .arg("--lease-retry-period=500ms");
         Operator::launch(self.bench.cluster, &options).unwrap()
     }
@@ -149,16 +149,12 @@ impl<'a> Chaos<'a> {
 
     /// The replica that leads, once there is one.
     fn leader(&mut self) -> usize {
-        let start = Instant::now();
-        loop {
-            if let Some(index) = self.replicas.iter().position(leads) {
-                return index;
-            }
-            assert!(start.elapsed() < lab::LIMIT, "nobody leads");
-            // One that could not renew in time has ended by itself.
-            self.replace_dead();
-            std::thread::sleep(EVERY);
-        }
+        let mut leader = None;
+        self.patiently("somebody leads", |chaos| {
+            leader = chaos.replicas.iter().position(leads);
+            leader.is_some()
+        });
+        leader.unwrap()
     }
 
     fn inflict(&mut self, fault: Fault) {
@@ -194,27 +190,32 @@ impl<'a> Chaos<'a> {
     }
 
     fn pause_leader(&mut self) {
-        let paused = self.leader();
+        // One that cannot renew in time ends by itself: there may be no process to stop.
+        let mut paused = self.leader();
+        while self.replicas[paused].process.signal(Signal::STOP).is_err() {
+            self.replace_dead();
+            paused = self.leader();
+        }
         let other = 1 - paused;
-        self.replicas[other].wait_ready().unwrap();
-        self.replicas[paused].process.signal(Signal::STOP).unwrap();
-        let other_leads = || Ok(leads(&self.replicas[other]).then_some(()));
-        wait::until(
-            "the other leads",
-            lab::LIMIT,
-            EVERY,
-            other_leads,
-            String::new,
-        )
-        .unwrap();
+        self.patiently("the other leads", |chaos| leads(&chaos.replicas[other]));
         let before = self.done();
-        let works = || Ok((self.done() > before).then_some(()));
-        wait::until("the other works", lab::LIMIT, EVERY, works, String::new).unwrap();
+        self.patiently("the other works", |chaos| chaos.done() > before);
         let process = &self.replicas[paused].process;
         process.signal(Signal::CONT).unwrap();
-        let exit = process.wait_exit(Duration::from_secs(30)).unwrap();
+        let exit = process.wait_exit(lab::LIMIT).unwrap();
         assert!(exit.is_some(), "a leader that has lost its lease exits");
         self.replicas[paused] = self.replica();
+    }
+
+    /// Waits for `condition`, with a process in the place of each that has ended.
+    fn patiently(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
+        let start = Instant::now();
+        while !condition(self) {
+            let late = start.elapsed() >= HEAL;
+            assert!(!late, "{what}: not after {HEAL:?}: {:#}", self.job());
+            self.replace_dead();
+            std::thread::sleep(EVERY);
+        }
     }
 
     fn stop_kubelets(&mut self) {
@@ -235,7 +236,11 @@ impl<'a> Chaos<'a> {
         };
         let path = format!("/api/v1/nodes/{name}");
         let mut node = self.api.get(&path).unwrap();
-        self.api.send(Method::DELETE, &path, &Value::Null).unwrap();
+        self.patiently("the node is gone", |chaos| {
+            // Without an answer it may be so all the same.
+            let _ = chaos.api.send(Method::DELETE, &path, &Value::Null);
+            chaos.api.find(&path).is_none()
+        });
         for field in [
             "uid",
             "resourceVersion",
@@ -255,7 +260,14 @@ impl<'a> Chaos<'a> {
             .extract_if(.., |(since, _)| since.elapsed() >= AWAY)
             .collect();
         for (_, node) in due {
-            self.api.create("/api/v1/nodes", &node);
+            let path = format!(
+                "/api/v1/nodes/{}",
+                node["metadata"]["name"].as_str().unwrap()
+            );
+            self.patiently("the node is back", |chaos| {
+                let _ = chaos.api.send(Method::POST, "/api/v1/nodes", &node);
+                chaos.api.find(&path).is_some()
+            });
         }
     }
 
@@ -275,9 +287,13 @@ impl<'a> Chaos<'a> {
             self.bench.name
         );
         let mut running = self.api.list(&pods);
+        let away = self.away.iter().map(|(_, node)| &node["metadata"]["name"]);
+        let away: Vec<&Value> = away.collect();
         running.retain(|pod| {
-            let node = |name: &String| pod["spec"]["nodeName"] == *name.as_str();
-            !self.stopped.iter().chain(&self.not_ready).any(node)
+            let node = &pod["spec"]["nodeName"];
+            let touched = self.stopped.iter().chain(&self.not_ready);
+            // A pod outlives its node for a while.
+            !touched.into_iter().any(|name| *node == *name.as_str()) && !away.contains(&node)
         });
         let picked = self.rng.usize(..running.len().max(1));
         running.into_iter().nth(picked)
@@ -303,24 +319,17 @@ impl<'a> Chaos<'a> {
 
     /// Waits until `count` nodes are done.
     fn reach(&mut self, count: u64) {
-        let start = Instant::now();
-        while self.done() < count {
-            self.return_nodes();
-            assert!(
-                start.elapsed() < HEAL,
-                "{count} nodes are done: {:#}",
-                self.job()
-            );
-            self.replace_dead();
-            std::thread::sleep(EVERY);
-        }
+        self.patiently(&format!("{count} nodes are done"), |chaos| {
+            chaos.return_nodes();
+            chaos.done() >= count
+        });
     }
 
     fn heal(&mut self) {
-        while !self.away.is_empty() {
-            self.return_nodes();
-            std::thread::sleep(EVERY);
-        }
+        self.patiently("all nodes are back", |chaos| {
+            chaos.return_nodes();
+            chaos.away.is_empty()
+        });
         let stopped: Vec<&str> = self.stopped.iter().map(String::as_str).collect();
         if !stopped.is_empty() {
             self.bench.cluster.start_kubelets(&stopped).unwrap();
@@ -368,6 +377,7 @@ fn endure(form: &Form) {
     let mut rng = Rng::with_seed(form.seed);
     let fates = fates(form, &mut rng);
     let faults = schedule(form, &mut rng);
+    println!("seed {}", form.seed);
     let mut chaos = Chaos::start(&bench, form.seed);
     let start = Instant::now();
     let spec = json!({
@@ -388,27 +398,21 @@ fn endure(form: &Form) {
     }
     assert!(!is(&chaos.job(), "Complete"), "the job ran while it failed");
     chaos.heal();
+    let healed = Timestamp::now();
     println!(
         "{:>6.1?} {:>5} nodes done: nothing fails any more",
         start.elapsed(),
         chaos.done()
     );
-    let begun = Instant::now();
-    let job = loop {
-        let job = chaos.job();
-        if is(&job, "Complete") {
-            break job;
-        }
-        assert!(begun.elapsed() < HEAL, "not complete: {job:#}");
-        chaos.replace_dead();
-        std::thread::sleep(EVERY);
-    };
+    chaos.patiently("the job is complete", |chaos| is(&chaos.job(), "Complete"));
+    let job = chaos.job();
     println!("{:>6.1?} complete: {}", start.elapsed(), job["status"]);
     assert_every_node_is_accounted_for(&chaos, &job);
     let assumptions = Assumptions {
         // Watches break, and a process that was stopped goes on with what it saw before.
         lag: SignedDuration::from_secs(30),
         late_requests: true,
+        healed: Some((healed, SignedDuration::try_from(HEAL).unwrap())),
         over: true,
         ..Assumptions::default()
     };

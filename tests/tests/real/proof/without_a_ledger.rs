@@ -88,7 +88,7 @@ fn judge(cluster: &Cluster, invariant: Invariant) -> Violation {
         ..Assumptions::default()
     };
     let violation = check(invariant, &history, &assumptions).expect_err("there is a violation");
-    println!("{violation}");
+    println!("{violation}\n{}", proof::lives(&history, &violation));
     *violation
 }
 

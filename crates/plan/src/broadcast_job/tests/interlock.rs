@@ -164,6 +164,30 @@ fn a_node_that_has_succeeded_is_not_served_again() {
 }
 
 #[test]
+fn a_node_where_something_may_have_run_is_served_again_at_most_once_only_on_request() {
+    let spec =
+        json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
+    let mut world = World::new(1, spec);
+    world.spec["execution"] = json!("AtMostOnce");
+    world.start();
+    world.end("n0000", 3);
+    world.settle();
+    world.join("n0001");
+    let (name, uid) = ("n0000", world.nodes["n0000"].uid);
+    let again = |plan: &mut Plan| {
+        let result = slice(plan).results.last_mut().unwrap();
+        (result.node, result.node_uid) = (name.to_owned(), uid.to_string());
+        (result.attempt, result.pod) = (2, crate::name::pod("job", Uid::MAX, name, 2));
+        drop_steps_with(plan, "create_pod");
+    };
+    trips(&world, rules::RUN_ONCE, again);
+    world.spec["execution"] = json!("AtLeastOnce");
+    let mut plan = world.plan();
+    again(&mut plan);
+    assert_eq!(world.verify(&plan), Ok(()));
+}
+
+#[test]
 fn attempts_count_up_and_have_pods_of_their_own() {
     let world = retrying();
     let rule = rules::ATTEMPTS;

@@ -1,0 +1,258 @@
+//! The proof: runs it, and prints what was looked at.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_proof::campaign::{self, Found, Job};
+use carillon_proof::case::{Case, Counts};
+use carillon_proof::scenario::{self, Scenario};
+use carillon_proof::small_world::Limits;
+use carillon_proof::world::Outcome;
+use carillon_proof::{crash_anywhere, small_world, swarm};
+use clap::Parser;
+
+/// Failures after which a part of the proof is given up.
+const MOST_FAILURES: usize = 5;
+
+/// Runs the real operator in a simulated cluster, under every fault, and judges each revision.
+#[derive(Debug, Parser)]
+#[command(name = "carillon-proof", version)]
+struct Args {
+    /// Every N-th point only.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    every: usize,
+    /// Random schedules to try.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    first_seed: u64,
+    /// Scenarios whose name contains this only.
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    only: String,
+    /// Runs the case of a file that a failure has printed, and nothing else.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// Leaves the exhaustive exploration of small worlds out.
+    #[arg(long)]
+    no_small_worlds: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let proved = match &args.replay {
+        Some(file) => replay(file),
+        None => prove(&args),
+    };
+    match proved {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("carillon-proof: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn replay(file: &PathBuf) -> anyhow::Result<bool> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let case: Case = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    let scenario = find(&case)?;
+    let outcome = case.run(&scenario)?;
+    for step in &outcome.history.steps {
+        let by = step.by.as_deref();
+        let by = by.map_or_else(String::new, |by| {
+            format!("{} {} {}", by.agent, by.verb, by.uri)
+        });
+        println!("{:6} {} {} {by}", step.rev, step.at, step.key);
+    }
+    println!("{:?}\n{:?}", outcome.end, outcome.exits);
+    match case.judge(&scenario, &outcome, None) {
+        Ok(_) => println!("nothing is broken"),
+        Err(failure) => {
+            println!("{failure}");
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn find(case: &Case) -> anyhow::Result<Scenario> {
+    if case.scenario == "swarm" {
+        return Ok(swarm::scenario(case.seed));
+    }
+    let mut all = scenario::all().into_iter();
+    all.find(|scenario| scenario.name == case.scenario)
+        .with_context(|| format!("there is no scenario {:?}", case.scenario))
+}
+
+/// The parts, and their sum.
+#[derive(Default)]
+struct Tally {
+    total: Counts,
+    failures: usize,
+}
+
+impl Tally {
+    fn add(&mut self, what: &str, found: &Found, begin: Instant) {
+        println!(
+            "{what}: {} runs, {} revisions, {} checks, {} failures, {:.0} s",
+            found.counts.runs,
+            found.counts.revisions,
+            found.counts.checks(),
+            found.failures.len(),
+            begin.elapsed().as_secs_f64(),
+        );
+        for failure in &found.failures {
+            println!("{failure}\n");
+        }
+        self.total.add(&found.counts);
+        self.failures += found.failures.len();
+    }
+}
+
+fn prove(args: &Args) -> anyhow::Result<bool> {
+    let begin = Instant::now();
+    let mut tally = Tally::default();
+    let scenarios: Vec<Scenario> = scenario::all()
+        .into_iter()
+        .filter(|scenario| scenario.name.contains(&args.only))
+        .collect();
+    let clean = undisturbed(&scenarios, &mut tally)?;
+    crashes(args, &scenarios, &clean, &mut tally)?;
+    stale_restarts(args, &scenarios, &clean, &mut tally)?;
+    seeds(args, &mut tally)?;
+    let small = args.no_small_worlds || small_worlds();
+    println!("\nIn all, {:.0} s:", begin.elapsed().as_secs_f64());
+    println!("  scenarios      {}", scenarios.len());
+    println!("  runs           {}", tally.total.runs);
+    println!("  revisions      {}", tally.total.revisions);
+    println!("  checks         {}", tally.total.checks());
+    for (invariant, evaluations) in &tally.total.evaluations {
+        println!("    {invariant:4}         {evaluations}");
+    }
+    println!("  failures       {}", tally.failures);
+    Ok(tally.failures == 0 && small)
+}
+
+/// How each scenario ends when nothing goes wrong.
+fn undisturbed(
+    scenarios: &[Scenario],
+    tally: &mut Tally,
+) -> anyhow::Result<BTreeMap<&'static str, Outcome>> {
+    let begin = Instant::now();
+    let mut found = Found::default();
+    let mut clean = BTreeMap::new();
+    for scenario in scenarios {
+        let case = crash_anywhere::clean(scenario);
+        let outcome = case.run(scenario)?;
+        match case.judge(scenario, &outcome, None) {
+            Ok(counts) => found.counts.add(&counts),
+            Err(failure) => found.failures.push(*failure),
+        }
+        clean.insert(scenario.name, outcome);
+    }
+    tally.add("undisturbed", &found, begin);
+    Ok(clean)
+}
+
+fn crashes(
+    args: &Args,
+    scenarios: &[Scenario],
+    clean: &BTreeMap<&'static str, Outcome>,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    for scenario in scenarios {
+        let begin = Instant::now();
+        let Some(undisturbed) = clean.get(scenario.name) else {
+            continue;
+        };
+        let cases = crash_anywhere::cases(scenario, undisturbed.writes);
+        let found = campaign(&cases, args.every, scenario, undisturbed)?;
+        let what = format!(
+            "a crash or a stopped leader at each of {} writes: {}",
+            undisturbed.writes, scenario.name
+        );
+        tally.add(&what, &found, begin);
+    }
+    Ok(())
+}
+
+fn stale_restarts(
+    args: &Args,
+    scenarios: &[Scenario],
+    clean: &BTreeMap<&'static str, Outcome>,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    for scenario in scenarios.iter().take(1) {
+        let begin = Instant::now();
+        let Some(undisturbed) = clean.get(scenario.name) else {
+            continue;
+        };
+        let cases = crash_anywhere::stale_cases(scenario, undisturbed);
+        let found = campaign(&cases, args.every, scenario, undisturbed)?;
+        let what = "a crash at each write, and a restart that sees each earlier revision first";
+        tally.add(what, &found, begin);
+    }
+    Ok(())
+}
+
+fn campaign(
+    cases: &[Case],
+    every: usize,
+    scenario: &Scenario,
+    clean: &Outcome,
+) -> anyhow::Result<Found> {
+    let jobs: Vec<Job<'_>> = cases
+        .iter()
+        .step_by(every.max(1))
+        .map(|case| Job {
+            case,
+            scenario,
+            clean: Some(&clean.end),
+        })
+        .collect();
+    campaign::run(&jobs, Rules::default(), MOST_FAILURES)
+}
+
+fn seeds(args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let seeds = args.first_seed..args.first_seed + args.seeds;
+    let cases: Vec<(Case, Scenario)> = seeds
+        .map(|seed| (swarm::case(seed), swarm::scenario(seed)))
+        .collect();
+    let jobs: Vec<Job<'_>> = cases
+        .iter()
+        .map(|(case, scenario)| Job {
+            case,
+            scenario,
+            clean: None,
+        })
+        .collect();
+    let found = campaign::run(&jobs, Rules::default(), MOST_FAILURES)?;
+    let last = args.first_seed + args.seeds - 1;
+    let what = format!("random schedules, seeds {} to {last}", args.first_seed);
+    tally.add(&what, &found, begin);
+    Ok(())
+}
+
+/// Whether no small world breaks a law, and all of them were searched to their ends.
+fn small_worlds() -> bool {
+    let limits = Limits {
+        states: 100_000_000,
+    };
+    let mut all = true;
+    for world in &small_world::worlds::ALL {
+        let outcome = small_world::explore(world, limits);
+        println!("every state of a small world: {}: {outcome}", world.name);
+        for step in outcome.violation.iter().flat_map(|finding| &finding.path) {
+            println!("  {step:?}");
+        }
+        all &= outcome.exhausted;
+    }
+    all
+}

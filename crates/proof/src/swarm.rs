@@ -1,0 +1,120 @@
+//! Random schedules: a seed decides the job, the nodes, and what goes wrong. First the faults do
+//! not stop, and nothing may break; then everything is mended, and the job has to come to its end.
+
+use carillon_sim::actors::{Fate, Work};
+use fastrand::Rng;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use crate::case::Case;
+use crate::disturbance::Disturbance;
+use crate::scenario::{Ends, Same, Scenario};
+use crate::storm::Weather;
+
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+/// The scenario of a seed.
+pub fn scenario(seed: u64) -> Scenario {
+    let mut rng = Rng::with_seed(seed);
+    Scenario {
+        name: "swarm",
+        nodes: rng.usize(2..=6),
+        spec: spec(&mut rng),
+        fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
+        script: Vec::new(),
+        same: Same::Condition,
+        ends: Ends::Finished,
+    }
+}
+
+/// The case of a seed.
+pub fn case(seed: u64) -> Case {
+    let mut rng = Rng::with_seed(!seed);
+    Case {
+        scenario: "swarm".to_owned(),
+        seed,
+        disturbance: Disturbance {
+            without_lease: rng.u32(0..4) == 0,
+            weather: Some(weather(&mut rng)),
+            ..Disturbance::none(rng.usize(1..=3))
+        },
+    }
+}
+
+/// A part of the faults, each at a rate of its own: all at once would hide what one alone shows.
+fn weather(rng: &mut Rng) -> Weather {
+    let mut rate = |most: u32| {
+        if rng.bool() { rng.u32(1..=most) } else { 0 }
+    };
+    Weather {
+        refused: rate(200),
+        lost: rate(100),
+        reply_lost: rate(100),
+        twice: rate(100),
+        killed: rate(30),
+        watch_closed: rate(50),
+        watch_gone: rate(20),
+        event_late: rate(50),
+        event_twice: rate(100),
+        event_lost: 0,
+        minutes: rate(6) + 1,
+        monkey: rate(2) > 0,
+    }
+}
+
+fn spec(rng: &mut Rng) -> Value {
+    let on_failure = ["FailFast", "Continue", "Pause"][rng.usize(0..3)];
+    let mut spec = json!({
+        "parallelism": rng.u32(1..=3),
+        "failurePolicy": {"type": on_failure},
+    });
+    match rng.u32(0..6) {
+        0 => spec["parallelism"] = json!("50%"),
+        1 => spec["template"]["spec"]["restartPolicy"] = json!("OnFailure"),
+        2 => spec["backoffLimitPerNode"] = json!(rng.u32(1..=2)),
+        3 => spec["execution"] = json!("AtMostOnce"),
+        4 => spec["podStartDeadlineSeconds"] = json!(60),
+        _ => spec["failurePolicy"]["maxFailed"] = json!(rng.u32(0..=2)),
+    }
+    // Something that hangs is ended by the deadline.
+    spec["completionPolicy"] = json!({"type": "Always", "activeDeadlineSeconds": 3600});
+    spec
+}
+
+fn all_well(_: &str, _: usize) -> Fate {
+    Fate::ends(3 * SECOND, 0)
+}
+
+fn some_fail(node: &str, nth: usize) -> Fate {
+    let fails = node.ends_with('1') || node.ends_with('2') && nth == 0;
+    Fate::ends(2 * SECOND, if fails { 3 } else { 0 })
+}
+
+fn some_hang(node: &str, nth: usize) -> Fate {
+    let hangs = node.ends_with('1') && nth == 0;
+    Fate {
+        works: vec![if hangs {
+            Work::Hangs
+        } else {
+            Work::Ends(SECOND, 0)
+        }],
+        obeys: if nth.is_multiple_of(2) { Some(0) } else { None },
+        ..Fate::ends(SECOND, 0)
+    }
+}
+
+fn any(node: &str, nth: usize) -> Fate {
+    let salt = node.len() + node.bytes().map(usize::from).sum::<usize>() + 7 * nth;
+    Fate {
+        start: SignedDuration::from_millis((salt * 131 % 5000) as i64),
+        waits: (salt.is_multiple_of(5)).then_some("ImagePullBackOff"),
+        works: vec![
+            Work::Ends(
+                SECOND * (1 + salt as i32 % 7),
+                i32::from(salt.is_multiple_of(3)),
+            ),
+            Work::Ends(SECOND, 0),
+        ],
+        obeys: [Some(0), Some(143), None][salt % 3],
+    }
+}

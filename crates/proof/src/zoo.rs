@@ -1,0 +1,223 @@
+//! The bug zoo: published bugs of other controllers, put back one at a time. A proof that does not
+//! find them proves nothing.
+
+mod ends;
+mod expectations;
+mod names;
+mod order;
+mod outcomes;
+mod sight;
+mod stops;
+mod wires;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_plan::action::Plan;
+use carillon_plan::broadcast_job::{Snapshot, plan};
+use carillon_plan::interlock::{self, Trip};
+use jiff::Timestamp;
+
+use crate::case::{Case, Failure};
+use crate::crash_anywhere::SEED;
+use crate::disturbance::{AtWrite, Blow, Disturbance};
+use crate::scenario::{self, Scenario};
+use crate::wire::Wire;
+use crate::world::{self, End, Outcome, Run};
+
+/// A run that takes longer hangs: those of the cases do not.
+const HORIZON: Duration = Duration::from_mins(15);
+
+/// What decides.
+pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
+
+/// A published bug, as Carillon would have it.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// What it does wrong.
+    pub name: &'static str,
+    /// Where the bug was published.
+    pub published: &'static str,
+    /// The planner with the bug.
+    pub plan: Planner,
+    /// The client with the bug.
+    pub wire: Wire,
+    /// Runs in which it shows; the first that does is enough.
+    pub cases: Vec<Case>,
+    /// Invariants of which at least one must then be broken.
+    pub caught_by: &'static [&'static str],
+}
+
+impl Mutant {
+    fn new(
+        name: &'static str,
+        published: &'static str,
+        caught_by: &'static [&'static str],
+        cases: Vec<Case>,
+    ) -> Self {
+        Self {
+            name,
+            published,
+            plan,
+            wire: Wire::default(),
+            cases,
+            caught_by,
+        }
+    }
+
+    fn plans(self, plan: Planner) -> Self {
+        Self { plan, ..self }
+    }
+
+    fn speaks(self, wire: Wire) -> Self {
+        Self { wire, ..self }
+    }
+
+    /// Whether it plans otherwise, so that the interlock has something to look at.
+    pub fn has_planner(&self) -> bool {
+        !std::ptr::fn_addr_eq(self.plan, plan as Planner)
+    }
+}
+
+/// All of them.
+pub fn all() -> Vec<Mutant> {
+    [
+        names::mutants(),
+        order::mutants(),
+        outcomes::mutants(),
+        stops::mutants(),
+        ends::mutants(),
+        expectations::mutants(),
+        wires::mutants(),
+    ]
+    .concat()
+}
+
+/// Nothing goes wrong but the mutant.
+fn calm(scenario: &str) -> Case {
+    under(scenario, Disturbance::none(1))
+}
+
+/// Something happens at the n-th write.
+fn at(scenario: &str, write: usize, blow: Blow) -> Case {
+    under(
+        scenario,
+        Disturbance {
+            at: vec![AtWrite { write, blow }],
+            ..Disturbance::none(1)
+        },
+    )
+}
+
+fn under(scenario: &str, disturbance: Disturbance) -> Case {
+    Case {
+        scenario: scenario.to_owned(),
+        seed: SEED,
+        disturbance,
+    }
+}
+
+/// How a mutant was caught.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// By which case, and what was broken.
+    pub failure: Failure,
+    /// The rule by which the interlock refuses a plan of that run, if it does.
+    pub interlock: Option<&'static str>,
+}
+
+thread_local! {
+    static TRIPPED: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// The interlock, which is heard and not obeyed: what comes of the plan is for the oracle to find.
+#[allow(clippy::unnecessary_wraps)] // it stands in the place of one that refuses
+fn look_on(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
+    if let Err(trip) = interlock::verify(snapshot, plan, now)
+        && TRIPPED.get().is_none()
+    {
+        TRIPPED.set(Some(trip.rule));
+    }
+    Ok(())
+}
+
+/// The cages: scenarios, and how their undisturbed runs end.
+#[derive(Debug)]
+pub struct Zoo {
+    scenarios: Vec<Scenario>,
+    ends: HashMap<&'static str, End>,
+}
+
+impl Default for Zoo {
+    fn default() -> Self {
+        Self {
+            scenarios: scenario::all(),
+            ends: HashMap::new(),
+        }
+    }
+}
+
+impl Zoo {
+    /// Runs the cases of a mutant until one breaks an invariant.
+    pub fn hunt(&mut self, mutant: &Mutant) -> anyhow::Result<Option<Caught>> {
+        for case in &mutant.cases {
+            let caught = self.watch(mutant, case)?;
+            if caught.is_some() {
+                return Ok(caught);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a mutant breaks in a case, with nobody to stop it.
+    pub fn watch(&mut self, mutant: &Mutant, case: &Case) -> anyhow::Result<Option<Caught>> {
+        let rules = Rules {
+            plan: mutant.plan,
+            verify: look_on,
+        };
+        TRIPPED.set(None);
+        let outcome = self.run(case, rules, mutant.wire)?;
+        let failure = self.judge(case, &outcome)?;
+        Ok(failure.map(|failure| Caught {
+            failure,
+            interlock: TRIPPED.get(),
+        }))
+    }
+
+    /// What is broken in a case without any mutant.
+    pub fn control(&mut self, case: &Case) -> anyhow::Result<Option<Failure>> {
+        let outcome = self.run(case, Rules::default(), Wire::default())?;
+        self.judge(case, &outcome)
+    }
+
+    fn scenario(&self, case: &Case) -> anyhow::Result<&Scenario> {
+        let mut scenarios = self.scenarios.iter();
+        scenarios
+            .find(|scenario| scenario.name == case.scenario)
+            .ok_or_else(|| anyhow::anyhow!("there is no scenario {:?}", case.scenario))
+    }
+
+    fn run(&self, case: &Case, rules: Rules, wire: Wire) -> anyhow::Result<Outcome> {
+        expectations::forget();
+        world::run(&Run {
+            scenario: self.scenario(case)?,
+            seed: case.seed,
+            disturbance: case.disturbance.clone(),
+            rules,
+            wire,
+            horizon: HORIZON,
+        })
+    }
+
+    fn judge(&mut self, case: &Case, outcome: &Outcome) -> anyhow::Result<Option<Failure>> {
+        let name = self.scenario(case)?.name;
+        if !self.ends.contains_key(name) {
+            let undisturbed = self.run(&calm(name), Rules::default(), Wire::default())?;
+            self.ends.insert(name, undisturbed.end);
+        }
+        let judged = case.judge(self.scenario(case)?, outcome, self.ends.get(name));
+        Ok(judged.err().map(|failure| *failure))
+    }
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask prove`: that work is neither lost nor repeated, whatever goes wrong.
+//!
+//! `cargo xtask test` runs a sample of it.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use carillon_testbed::carillon::workspace;
+use clap::ValueEnum;
+
+use crate::metadata;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these parts; can be repeated
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    /// Random schedules to try in the simulated cluster
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    seeds: u64,
+    /// Run the case that a failure has printed, and nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "seeds"])]
+    replay: Option<PathBuf>,
+}
+
+/// In the order they run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Part {
+    /// The real operator in a simulated cluster: crash points, random schedules, small worlds
+    Sim,
+    /// Published bugs put back one at a time: each has to be caught
+    Zoo,
+    /// A real control plane, judged by its etcd history
+    Real,
+}
+
+impl Part {
+    fn run(self, seeds: u64) -> Result<()> {
+        match self {
+            Self::Sim => {
+                let seeds = seeds.to_string();
+                sim(&["--seeds", &seeds])
+            }
+            Self::Zoo => cargo(&[
+                "test",
+                "--profile=proof",
+                "--package=carillon-proof",
+                "--test=zoo",
+                "--",
+                "--nocapture",
+            ]),
+            Self::Real => cargo(&[
+                "test",
+                "--package=carillon-tests",
+                "--test=real",
+                "--",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+                "proof::",
+            ]),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.replay {
+        let file = std::path::absolute(file).context("--replay")?;
+        sim(&["--replay", &file.to_string_lossy()])?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let begin = Instant::now();
+    let wanted = |part: &Part| args.only.is_empty() || args.only.contains(part);
+    for part in Part::value_variants().iter().copied().filter(wanted) {
+        eprintln!("\n=== {part:?}");
+        part.run(args.seeds)
+            .with_context(|| format!("the part {part:?} of the proof does not hold"))?;
+    }
+    println!("\nproved in {} s", begin.elapsed().as_secs());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn sim(args: &[&str]) -> Result<()> {
+    let run = ["run", "--profile=proof", "--package=carillon-proof", "--"];
+    cargo(&[&run, args].concat())
+}
+
+fn cargo(args: &[&str]) -> Result<()> {
+    eprintln!("cargo {}", args.join(" "));
+    let status = Command::new(metadata::cargo())
+        .current_dir(workspace())
+        .args(args)
+        .status()
+        .context("running cargo")?;
+    ensure!(status.success(), "cargo {}: {status}", args[0]);
+    Ok(())
+}
