@@ -2,7 +2,7 @@
 
 use carillon_operator::controllers::broadcast_job::Rules;
 use carillon_proof::campaign::{self, Job};
-use carillon_proof::{crash_anywhere, scenario};
+use carillon_proof::{crash_anywhere, scenario, swarm};
 
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
@@ -27,14 +27,14 @@ fn each_scenario_comes_to_its_end_and_breaks_nothing() {
 }
 
 #[test]
-fn a_crash_at_every_tenth_point_breaks_nothing() {
+fn a_crash_at_one_point_in_twenty_breaks_nothing() {
     let (mut runs, mut failures) = (0, Vec::new());
     for scenario in scenario::all() {
         let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
         let cases = crash_anywhere::cases(&scenario, clean.writes);
         let jobs: Vec<Job<'_>> = cases
             .iter()
-            .step_by(10)
+            .step_by(20)
             .map(|case| Job {
                 case,
                 scenario: &scenario,
@@ -56,4 +56,24 @@ fn a_crash_at_every_tenth_point_breaks_nothing() {
         println!("{failure}");
     }
     assert!(failures.is_empty(), "{}", failures.len());
+}
+
+#[test]
+fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
+    let cases: Vec<_> = (1..=20)
+        .map(|seed| (swarm::case(seed), swarm::scenario(seed)))
+        .collect();
+    let jobs: Vec<Job<'_>> = cases
+        .iter()
+        .map(|(case, scenario)| Job {
+            case,
+            scenario,
+            clean: None,
+        })
+        .collect();
+    let found = campaign::run(&jobs, Rules::default(), 3).unwrap();
+    for failure in &found.failures {
+        println!("{failure}");
+    }
+    assert!(found.failures.is_empty(), "{}", found.failures.len());
 }

@@ -55,7 +55,7 @@ fn which_runs_show_a_bug() {
         Ok(part) => name.contains(&part),
         Err(_) => true,
     };
-    let mut cages = Zoo::default();
+    let mut keeper = Zoo::default();
     for mutant in zoo::all().iter().filter(|m| wanted("BUG", m.name)) {
         println!("{}", mutant.name);
         for scenario in scenario::all() {
@@ -77,7 +77,7 @@ fn which_runs_show_a_bug() {
                     .collect();
             }
             for case in cases {
-                let found = cages.watch(mutant, &case).unwrap();
+                let found = keeper.watch(mutant, &case).unwrap();
                 let broken = found.map(|caught| caught.failure.broken.join(" "));
                 let disturbance = serde_json::to_string(&case.disturbance).unwrap();
                 println!(
