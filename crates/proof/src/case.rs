@@ -84,6 +84,12 @@ impl fmt::Display for Failure {
 }
 
 impl Case {
+    /// Whether somebody looks after the job while all goes wrong, and afterwards.
+    pub fn has_monkey(&self) -> bool {
+        let weather = self.disturbance.weather.as_ref();
+        weather.is_some_and(|weather| weather.monkey)
+    }
+
     /// Runs it with the real planner and interlock.
     pub fn run(&self, scenario: &Scenario) -> anyhow::Result<Outcome> {
         self.run_with(scenario, Rules::default())

@@ -19,7 +19,7 @@ pub fn scenario(seed: u64) -> Scenario {
     Scenario {
         name: "swarm",
         nodes: rng.usize(2..=6),
-        spec: spec(&mut rng),
+        spec: spec(&mut rng, case(seed).has_monkey()),
         fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
         script: Vec::new(),
         same: Same::Condition,
@@ -62,8 +62,10 @@ fn weather(rng: &mut Rng) -> Weather {
     }
 }
 
-fn spec(rng: &mut Rng) -> Value {
-    let on_failure = ["FailFast", "Continue", "Pause"][rng.usize(0..3)];
+fn spec(rng: &mut Rng, watched: bool) -> Value {
+    // Somebody has to resume a job that a failure has paused.
+    let policies = if watched { 3 } else { 2 };
+    let on_failure = ["FailFast", "Continue", "Pause"][rng.usize(0..policies)];
     let mut spec = json!({
         "parallelism": rng.u32(1..=3),
         "failurePolicy": {"type": on_failure},
@@ -77,7 +79,7 @@ fn spec(rng: &mut Rng) -> Value {
         _ => spec["failurePolicy"]["maxFailed"] = json!(rng.u32(0..=2)),
     }
     // Something that hangs is ended by the deadline.
-    spec["completionPolicy"] = json!({"type": "Always", "activeDeadlineSeconds": 3600});
+    spec["completionPolicy"] = json!({"type": "Always", "activeDeadlineSeconds": 1500});
     spec
 }
 

@@ -8,6 +8,7 @@
 mod actor;
 pub mod actors;
 mod call;
+mod changes;
 mod client;
 mod clock;
 mod kind;
@@ -19,6 +20,7 @@ mod store;
 
 pub use actor::{Actor, Delete, Propagation};
 pub use call::Call;
+pub use changes::Changes;
 pub use client::{Client, Gate, ResponseBody, faults};
 pub use clock::Clock;
 pub use kind::Kind;

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use self::watch::Watch;
 use crate::actor::Actor;
 use crate::call::Call;
+use crate::changes::{Changes, Revisions};
 use crate::client::Client;
 use crate::client::faults::{Faults, NoFaults};
 use crate::clock::Clock;
@@ -37,7 +38,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     clock: Clock,
-    revision: tokio::sync::watch::Sender<u64>,
+    revisions: Arc<Revisions>,
 }
 
 /// What the lock guards.
@@ -69,7 +70,7 @@ impl Server {
                 now: start,
             }),
             clock: Clock::starting_at(start),
-            revision: tokio::sync::watch::Sender::new(0),
+            revisions: Arc::default(),
         }));
         let setup = server.actor("system:apiserver");
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -97,8 +98,8 @@ impl Server {
     }
 
     /// Tells of each new revision.
-    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.0.revision.subscribe()
+    pub fn changes(&self) -> Changes {
+        Changes::of(&self.0.revisions)
     }
 
     /// Every change so far, also those that were compacted.
@@ -163,7 +164,7 @@ impl Server {
         let after = state.store.revision();
         drop(state);
         if after > before {
-            self.0.revision.send_replace(after);
+            self.0.revisions.set(after);
         }
         answer
     }

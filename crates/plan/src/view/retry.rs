@@ -94,11 +94,8 @@ pub fn choose(
 fn failed_attempt(job: &Job, ledger: &Ledger<'_>, node: &str) -> Option<u32> {
     let attempts = ledger.attempts_on_last(node);
     let last = attempts.last()?;
-    let failed = match standing_after(job, attempts, true)? {
-        NodeStanding::Failed => true,
-        NodeStanding::Again(_) => last.state == NodeState::Failed,
-        _ => false,
-    };
+    let stands = standing_after(job, attempts, true)?;
+    let failed = matches!(stands, NodeStanding::Failed | NodeStanding::Retry(_));
     failed.then_some(last.attempt)
 }
 

@@ -20,13 +20,13 @@ pub trait Component {
 pub async fn run(server: Server, mut components: Vec<Box<dyn Component>>) {
     let mut changes = server.changes();
     loop {
-        let revision = *changes.borrow_and_update();
+        changes.see();
         let now = server.now();
         let wake = components
             .iter_mut()
             .filter_map(|component| component.act(now))
             .min();
-        if *changes.borrow() != revision {
+        if changes.has_changed() {
             // They react to each other, a moment later.
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             continue;
@@ -42,7 +42,7 @@ pub async fn run(server: Server, mut components: Vec<Box<dyn Component>>) {
         };
         tokio::select! {
             biased;
-            _ = changes.changed() => {}
+            () = changes.changed() => {}
             () = sleep => {}
         }
     }

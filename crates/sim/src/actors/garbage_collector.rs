@@ -13,7 +13,7 @@ use crate::server::Server;
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-/// Collects until `server` is dropped: `delay` after a change, everything that is due.
+/// Collects for ever: `delay` after a change, everything that is due.
 ///
 /// Run it as a local task, and abort that to be without a garbage collector.
 pub async fn run(server: Server, delay: Duration) {
@@ -21,11 +21,9 @@ pub async fn run(server: Server, delay: Duration) {
     let mut changes = server.changes();
     loop {
         // What this does is a change again, so that cascades go on.
-        changes.mark_unchanged();
+        changes.see();
         collect(&actor);
-        if !changes.has_changed().unwrap_or(false) && changes.changed().await.is_err() {
-            return;
-        }
+        changes.changed().await;
         sleep(delay).await;
     }
 }

@@ -156,7 +156,7 @@ impl Watch {
 pub(crate) struct Stream {
     watch: Watch,
     faults: Arc<dyn Faults>,
-    changes: tokio::sync::watch::Receiver<u64>,
+    changes: crate::changes::Changes,
     lines: VecDeque<Result<Frame<Bytes>, BoxError>>,
     ends: Instant,
     bookmark: Instant,
@@ -173,7 +173,7 @@ impl Stream {
             if self.over || Instant::now() >= self.ends {
                 return None;
             }
-            self.changes.mark_unchanged();
+            self.changes.see();
             if let Some((event, at)) = self.watch.next_event() {
                 self.deliver(&event, at).await;
                 continue;
@@ -186,9 +186,7 @@ impl Stream {
             }
             tokio::select! {
                 biased;
-                changed = self.changes.changed() => if changed.is_err() {
-                    return None;
-                },
+                () = self.changes.changed() => {}
                 () = sleep_until(self.ends) => {}
                 () = sleep_until(self.bookmark), if self.watch.bookmarks => {}
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use carillon_api::NodeState;
 use carillon_api::condition::reasons;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
@@ -28,13 +29,17 @@ pub struct Memory {
 
 /// Whether results are missing that the status has counted.
 pub(super) fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
-    let counted = job.status.succeeded + job.status.failed;
     let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
-    let records = slices
-        .iter()
-        .map(|slice| slice.records.len())
-        .sum::<usize>();
-    records < usize::try_from(counted).unwrap_or(0)
+    let (mut succeeded, mut others) = (0_i32, 0_i32);
+    for record in slices.iter().flat_map(|slice| &slice.records) {
+        match record.state {
+            NodeState::Succeeded => succeeded += 1,
+            // What was interrupted may have been counted as failed.
+            NodeState::Failed | NodeState::Disrupted | NodeState::Unknown => others += 1,
+            NodeState::Started | NodeState::Skipped => {}
+        }
+    }
+    succeeded < job.status.succeeded || others < job.status.failed
 }
 
 /// The snapshot of a job, from the caches and what is remembered.
