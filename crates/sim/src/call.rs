@@ -74,7 +74,8 @@ impl Partial {
             (Self::List, Some(items)) => Ok(json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": meta,
                 "metadata": object["metadata"],
-                "items": items.iter().map(bare).collect::<Vec<_>>(),
+                // The real one makes a list without a place for items, and Go writes that as null.
+                "items": (!items.is_empty()).then(|| items.iter().map(bare).collect::<Vec<_>>()),
             })),
             (Self::Object, None) => Ok(bare(object)),
             _ => {
