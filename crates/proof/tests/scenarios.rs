@@ -60,7 +60,7 @@ fn a_crash_at_one_point_in_twenty_breaks_nothing() {
 
 #[test]
 fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
-    let cases: Vec<_> = (1..=20)
+    let cases: Vec<_> = (1..=18)
         .map(|seed| (swarm::case(seed), swarm::scenario(seed)))
         .collect();
     let jobs: Vec<Job<'_>> = cases
