@@ -170,13 +170,17 @@ impl Component for Monkey {
             self.mended = true;
             self.mend();
         }
-        // A failure pauses again: somebody looks after the job from now on.
+        // A failure pauses again: somebody looks after the job from now on, now and then.
         let actor = self.actor.clone();
         let view = View::new(&actor);
-        if view.is("Paused") {
-            self.resume(&view);
+        if !view.is("Paused") {
+            return None;
         }
-        None
+        if self.next <= now {
+            self.resume(&view);
+            self.next = now + SignedDuration::from_secs(30);
+        }
+        Some(self.next)
     }
 }
 

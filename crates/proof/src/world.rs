@@ -83,8 +83,8 @@ pub struct Outcome {
     pub ended: bool,
     /// Panics of the operator.
     pub panics: u64,
-    /// Plans that the interlock refused.
-    pub trips: u64,
+    /// Plans that the interlock refused, by rule.
+    pub trips: BTreeMap<&'static str, u64>,
     /// When the last fault by chance was over.
     pub calm_at: Timestamp,
     /// From when on nothing was provoked any more.
@@ -258,17 +258,24 @@ fn set_up(admin: &Actor, scenario: &Scenario) -> Result<(), Status> {
 
 impl Cluster {
     /// Panics, and plans that the interlock refused, of all processes.
-    fn mistakes(&self) -> (u64, u64) {
+    fn mistakes(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let metrics = self.metrics.borrow();
         let panics = |metrics: &Arc<Metrics>| metrics.panics.with_label_values(&[NAME]).get();
-        let trips = |metrics: &Arc<Metrics>| -> u64 {
-            let trips = &metrics.interlock_trips;
-            let of = |rule| trips.with_label_values(&[NAME, rule]).get();
-            interlock::rules::ALL.into_iter().map(of).sum()
+        let trips = |rule| -> u64 {
+            let of = |metrics: &Arc<Metrics>| {
+                metrics
+                    .interlock_trips
+                    .with_label_values(&[NAME, rule])
+                    .get()
+            };
+            metrics.iter().map(of).sum()
         };
+        let trips = interlock::rules::ALL
+            .into_iter()
+            .map(|rule| (rule, trips(rule)));
         (
             metrics.iter().map(panics).sum(),
-            metrics.iter().map(trips).sum(),
+            trips.filter(|(_, trips)| *trips > 0).collect(),
         )
     }
 }

@@ -3,6 +3,7 @@
 use carillon_api::condition::{reasons, results, types};
 use carillon_api::{BroadcastJobStatus, FailurePolicyType, Phase};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decide::tolerated;
 use super::progress::Progress;
@@ -124,7 +125,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
             .start_time
             .clone()
             .or_else(|| Some(whole_seconds(facts.now))),
-        completion_time: facts.end.map(|_| whole_seconds(facts.now)),
+        completion_time: facts.end.map(|_| ended_at(facts)),
         desired: desired as i32,
         active: facts.progress.running.len() as i32,
         succeeded: succeeded as i32,
@@ -197,6 +198,16 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     set(types::RECONCILING, on, reason, &message);
     let notes = notes(facts, &counts);
     (status, notes)
+}
+
+/// When the job ends: now, but not before it started, whatever this machine's clock says.
+fn ended_at(facts: &Facts<'_>) -> Time {
+    let now = whole_seconds(facts.now);
+    let start = facts.job.status.start_time.as_ref();
+    start
+        .filter(|start| start.0 > now.0)
+        .cloned()
+        .unwrap_or(now)
 }
 
 /// Adds the pods that were created between a status' computation and its writing.

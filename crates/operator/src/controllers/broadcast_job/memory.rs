@@ -30,16 +30,20 @@ pub struct Memory {
 /// Whether results are missing that the status has counted.
 pub(super) fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
     let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
-    let (mut succeeded, mut others) = (0_i32, 0_i32);
+    let (mut succeeded, mut failed, mut interrupted) = (0_i32, 0_i32, 0_i32);
     for record in slices.iter().flat_map(|slice| &slice.records) {
         match record.state {
             NodeState::Succeeded => succeeded += 1,
-            // What was interrupted may have been counted as failed.
-            NodeState::Failed | NodeState::Disrupted | NodeState::Unknown => others += 1,
+            NodeState::Failed => failed += 1,
+            NodeState::Disrupted | NodeState::Unknown => interrupted += 1,
             NodeState::Started | NodeState::Skipped => {}
         }
     }
-    succeeded < job.status.succeeded || others < job.status.failed
+    // What was interrupted may have been counted as failed.
+    let status = &job.status;
+    succeeded < status.succeeded
+        || failed + interrupted < status.failed
+        || interrupted < status.disrupted
 }
 
 /// The snapshot of a job, from the caches and what is remembered.
