@@ -9,7 +9,8 @@ use crate::world::{Job, World};
 /// S5. Where our finalizer is taken off a pod (or a pod that has it leaves the store) by a request
 /// of ours, or by one that is not known, one of these was so in the state before:
 /// - a final record of the job names the pod and its uid;
-/// - a final record names the pod and no uid: the attempt was given up, and the pod came late;
+/// - a final record names the pod and no uid: the attempt was given up, and the pod came late; or
+///   another uid, and the request that made the pod is known to have been late;
 /// - no record names the pod and the log is sealed: it came after the end;
 /// - the job is gone, or somebody has deleted it.
 pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict {
@@ -27,7 +28,8 @@ pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict 
                 (None, _) => true,
                 (Some(_), Some(record)) => {
                     let uid = record.pod_uid();
-                    record.is_final() && (uid.is_empty() || uid == object::uid(pod))
+                    let named = uid.is_empty() || uid == object::uid(pod);
+                    record.is_final() && (named || world.came_late(pod))
                 }
                 (Some(job), None) => Job::is_sealed(job),
             };

@@ -64,7 +64,10 @@ fn why_not(
     let record = job.records.get(object::name(pod));
     let over = record.map_or_else(
         || job.is_sealed(),
-        |record| record.is_final() && (record.pod_uid().is_empty() || record.state() == "Failed"),
+        |record| {
+            let late = record.pod_uid().is_empty() || world.came_late(pod);
+            record.is_final() && (late || record.state() == "Failed")
+        },
     );
     if over {
         return None;

@@ -43,6 +43,8 @@ pub(crate) struct World<'h> {
     pub(crate) nodes: BTreeMap<&'h str, Vec<NodeVersion<'h>>>,
     /// Pods that carry a job's reference and were made by somebody else, by uid.
     foreign: HashSet<&'h str>,
+    /// Pods that a late request made, by uid.
+    late: HashSet<&'h str>,
 }
 
 /// A node from a revision on.
@@ -140,6 +142,7 @@ impl<'h> World<'h> {
             jobs: BTreeMap::new(),
             nodes: BTreeMap::new(),
             foreign: HashSet::new(),
+            late: HashSet::new(),
         }
     }
 
@@ -150,6 +153,11 @@ impl<'h> World<'h> {
         let is_pod =
             &*step.key.resource == PODS && !self.assumptions.others(step) && !self.is_late(step);
         Some((object::job_of(pod).filter(|_| is_pod)?, pod))
+    }
+
+    /// Whether a late request made the pod: it is one too many, and has to go.
+    pub(crate) fn came_late(&self, pod: &Value) -> bool {
+        self.late.contains(object::uid(pod))
     }
 
     /// Whether the request behind a step was held up for too long.
@@ -218,6 +226,11 @@ impl<'h> World<'h> {
 
     /// The next state.
     pub(crate) fn apply(&mut self, step: &'h Step) {
+        if let (None, Some(made)) = (&step.old, &step.new)
+            && self.is_late(step)
+        {
+            self.late.insert(object::uid(made));
+        }
         match &*step.key.resource {
             JOBS => self.apply_job(step),
             PODS => self.apply_pod(step),
