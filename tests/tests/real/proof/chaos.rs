@@ -396,8 +396,16 @@ fn endure(form: &Form) {
         );
         chaos.inflict(*fault);
     }
+    // The job must not complete without the nodes that are away or not ready for the moment.
+    bench.patch("fix", &json!({"spec": {"paused": true}}));
+    chaos.patiently("the job is paused", |chaos| is(&chaos.job(), "Paused"));
     assert!(!is(&chaos.job(), "Complete"), "the job ran while it failed");
     chaos.heal();
+    chaos.patiently("every node takes pods", |chaos| {
+        let nodes = chaos.api.list("/api/v1/nodes");
+        nodes.iter().all(|node| node["spec"]["taints"].is_null())
+    });
+    bench.patch("fix", &json!({"spec": {"paused": false}}));
     let healed = Timestamp::now();
     println!(
         "{:>6.1?} {:>5} nodes done: nothing fails any more",

@@ -13,6 +13,7 @@ use carillon_testbed::{Cluster, FaultProxy, Operator, Options, wait};
 use carillon_tests::api::Api;
 use carillon_tests::lab::{self, LIMIT, is, leads};
 use carillon_tests::proof;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 const NODES: usize = 6;
@@ -256,6 +257,8 @@ fn explore(name: &str, wanted: impl Fn(&Crash) -> bool + Sync) {
         explored.len()
     );
     let assumptions = Assumptions {
+        // A pod may end while a status that says it runs is on its way.
+        lag: SignedDuration::from_secs(5),
         over: true,
         ..Assumptions::default()
     };
