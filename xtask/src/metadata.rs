@@ -47,6 +47,17 @@ pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
+/// Runs cargo on the workspace; it says what it does itself.
+pub(crate) fn run_cargo(args: &[&str]) -> Result<()> {
+    let status = Command::new(cargo())
+        .current_dir(workspace())
+        .args(args)
+        .status()
+        .context("running cargo")?;
+    ensure!(status.success(), "cargo {}: {status}", args[0]);
+    Ok(())
+}
+
 /// All members of the workspace.
 pub(crate) fn packages() -> Result<Vec<Package>> {
     #[derive(Deserialize)]

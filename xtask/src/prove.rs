@@ -3,11 +3,10 @@
 //! `cargo xtask test` runs a sample of it.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use carillon_testbed::carillon::workspace;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::metadata;
@@ -89,11 +88,5 @@ fn sim(args: &[&str]) -> Result<()> {
 
 fn cargo(args: &[&str]) -> Result<()> {
     eprintln!("cargo {}", args.join(" "));
-    let status = Command::new(metadata::cargo())
-        .current_dir(workspace())
-        .args(args)
-        .status()
-        .context("running cargo")?;
-    ensure!(status.success(), "cargo {}: {status}", args[0]);
-    Ok(())
+    metadata::run_cargo(args)
 }

@@ -4,8 +4,6 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use carillon_operator::controllers::broadcast_job::Rules;
-
 use crate::case::{Case, Counts, Failure};
 use crate::scenario::Scenario;
 use crate::world::End;
@@ -21,6 +19,23 @@ pub struct Job<'a> {
     pub clean: Option<&'a End>,
 }
 
+/// Every n-th of the cases of a scenario.
+pub fn every_nth<'a>(
+    every: usize,
+    cases: &'a [Case],
+    scenario: &'a Scenario,
+    clean: &'a End,
+) -> Vec<Job<'a>> {
+    let chosen = cases.iter().step_by(every.max(1));
+    chosen
+        .map(|case| Job {
+            case,
+            scenario,
+            clean: Some(clean),
+        })
+        .collect()
+}
+
 /// What came of many cases.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -31,7 +46,7 @@ pub struct Found {
 }
 
 /// Runs and judges all of them; ends early after `most` failures.
-pub fn run(jobs: &[Job<'_>], rules: Rules, most: usize) -> anyhow::Result<Found> {
+pub fn run(jobs: &[Job<'_>], most: usize) -> anyhow::Result<Found> {
     let next = AtomicUsize::new(0);
     let found: Mutex<(Counts, Vec<(usize, Failure)>)> = Mutex::default();
     let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +60,7 @@ pub fn run(jobs: &[Job<'_>], rules: Rules, most: usize) -> anyhow::Result<Found>
             if lock().1.len() >= most {
                 return Ok(());
             }
-            let outcome = job.case.run_with(job.scenario, rules)?;
+            let outcome = job.case.run(job.scenario)?;
             match job.case.judge(job.scenario, &outcome, job.clean) {
                 Ok(counts) => lock().0.add(&counts),
                 Err(failure) => lock().1.push((at, *failure)),

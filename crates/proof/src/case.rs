@@ -16,7 +16,7 @@ use crate::scenario::{Same, Scenario};
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
 
-/// How long a job may take once everything is mended. Its own deadline is an hour, and a back-off
+/// How long a job may take once everything is mended. It has a deadline of its own, and a back-off
 /// may have grown to ten minutes.
 const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
 
@@ -92,16 +92,11 @@ impl Case {
 
     /// Runs it with the real planner and interlock.
     pub fn run(&self, scenario: &Scenario) -> anyhow::Result<Outcome> {
-        self.run_with(scenario, Rules::default())
-    }
-
-    /// Runs it with other rules.
-    pub fn run_with(&self, scenario: &Scenario, rules: Rules) -> anyhow::Result<Outcome> {
         world::run(&Run {
             scenario,
             seed: self.seed,
             disturbance: self.disturbance.clone(),
-            rules,
+            rules: Rules::default(),
             wire: Wire::default(),
             horizon: HORIZON,
         })

@@ -233,7 +233,7 @@ impl Faults for Connection {
         }
     }
 
-    fn on_event(&self, call: &Call, event: &Event) -> EventFate {
+    fn on_event(&self, _: &Call, event: &Event) -> EventFate {
         let nth = self.line.events.fetch_add(1, Ordering::Relaxed) + 1;
         if self.line.disturbance.lost_event == Some(nth) {
             return EventFate::Drop;
@@ -245,6 +245,6 @@ impl Faults for Connection {
         if self.line.hangs(event) {
             return EventFate::Hold(Gate::new());
         }
-        self.line.storm().event(call, event)
+        self.line.storm().event()
     }
 }

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use carillon_operator::controllers::broadcast_job::Rules;
-use carillon_proof::campaign::{self, Found, Job};
+use carillon_proof::campaign::{self, Found};
 use carillon_proof::case::{Case, Counts};
 use carillon_proof::scenario::{self, Scenario};
 use carillon_proof::small_world::Limits;
@@ -172,7 +171,8 @@ fn crashes(
             continue;
         };
         let cases = crash_anywhere::cases(scenario, undisturbed.writes);
-        let found = campaign(&cases, args.every, scenario, undisturbed)?;
+        let jobs = campaign::every_nth(args.every, &cases, scenario, &undisturbed.end);
+        let found = campaign::run(&jobs, MOST_FAILURES)?;
         let what = format!(
             "a crash or a stopped leader at each of {} writes: {}",
             undisturbed.writes, scenario.name
@@ -194,46 +194,18 @@ fn stale_restarts(
             continue;
         };
         let cases = crash_anywhere::stale_cases(scenario, undisturbed);
-        let found = campaign(&cases, args.every, scenario, undisturbed)?;
+        let jobs = campaign::every_nth(args.every, &cases, scenario, &undisturbed.end);
+        let found = campaign::run(&jobs, MOST_FAILURES)?;
         let what = "a crash at each write, and a restart that sees each earlier revision first";
         tally.add(what, &found, begin);
     }
     Ok(())
 }
 
-fn campaign(
-    cases: &[Case],
-    every: usize,
-    scenario: &Scenario,
-    clean: &Outcome,
-) -> anyhow::Result<Found> {
-    let jobs: Vec<Job<'_>> = cases
-        .iter()
-        .step_by(every.max(1))
-        .map(|case| Job {
-            case,
-            scenario,
-            clean: Some(&clean.end),
-        })
-        .collect();
-    campaign::run(&jobs, Rules::default(), MOST_FAILURES)
-}
-
 fn seeds(args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
     let begin = Instant::now();
     let seeds = args.first_seed..args.first_seed + args.seeds;
-    let cases: Vec<(Case, Scenario)> = seeds
-        .map(|seed| (swarm::case(seed), swarm::scenario(seed)))
-        .collect();
-    let jobs: Vec<Job<'_>> = cases
-        .iter()
-        .map(|(case, scenario)| Job {
-            case,
-            scenario,
-            clean: None,
-        })
-        .collect();
-    let found = campaign::run(&jobs, Rules::default(), MOST_FAILURES)?;
+    let found = swarm::run(seeds, MOST_FAILURES)?;
     let last = args.first_seed + args.seeds - 1;
     let what = format!("random schedules, seeds {} to {last}", args.first_seed);
     tally.add(&what, &found, begin);

@@ -1,9 +1,9 @@
 //! Decisions made again: from what a flight recorder holds, and the objects as they were.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use carillon_operator::controllers::broadcast_job;
+use carillon_operator::controllers::broadcast_job::{self, Irreproducible};
 use carillon_operator::flight_recorder::{Decision, FlightRecorder};
 use carillon_operator::gate::Kind;
 use carillon_oracle::determinism::Decision as Replayed;
@@ -47,7 +47,11 @@ fn again(history: &History, decision: &Decision) -> Option<Replayed> {
         let ours = objects(history, kind, seen, &decision.uid);
         ours.into_iter().map(move |object| (kind, object))
     });
-    let replayed = broadcast_job::replay(objects, decision).ok()?;
+    let replayed = match broadcast_job::replay(objects, decision) {
+        Ok(digest) => digest,
+        Err(Irreproducible::Incomplete(_)) => return None,
+        Err(error) => format!("cannot be made again: {error}"),
+    };
     Some(Replayed {
         at: decision.now,
         job,
@@ -58,26 +62,15 @@ fn again(history: &History, decision: &Decision) -> Option<Replayed> {
 
 /// The objects of a kind that concern the job, as they were at a revision.
 fn objects(history: &History, kind: Kind, revision: u64, uid: &str) -> Vec<Value> {
-    let mut objects: BTreeMap<&Key, &Arc<Value>> = BTreeMap::new();
-    for step in &history.steps {
-        if step.rev > revision {
-            break;
-        }
-        let resource = step.key.resource.split('.').next();
-        if resource != Some(kind.word()) {
-            continue;
-        }
-        match &step.new {
-            Some(object) => objects.insert(&step.key, object),
-            None => objects.remove(&step.key),
-        };
-    }
     let label = |object: &Value| {
         let labels = &object["metadata"]["labels"];
         labels["carillon.dev/broadcastjob-uid"] == uid || object["metadata"]["uid"] == uid
     };
+    let of_kind = |key: &Key| key.resource.split('.').next() == Some(kind.word());
+    let state = history.state_at(revision);
+    let objects = state.iter().filter(|(key, _)| of_kind(key));
     objects
-        .into_values()
+        .map(|(_, object)| object)
         .filter(|object| kind == Kind::Node || label(object))
         .map(|object| (**object).clone())
         .collect()

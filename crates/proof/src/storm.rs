@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_sim::faults::{Event, EventFate, Fate, Leg};
+use carillon_sim::faults::{EventFate, Fate, Leg};
 use carillon_sim::{Call, Status};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl Storm {
     }
 
     /// What becomes of an event.
-    pub fn event(&mut self, _: &Call, _: &Event) -> EventFate {
+    pub fn event(&mut self) -> EventFate {
         let Some(weather) = self.weather.clone() else {
             return EventFate::Deliver;
         };

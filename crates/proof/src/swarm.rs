@@ -6,6 +6,7 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use crate::campaign::{self, Found, Job};
 use crate::case::Case;
 use crate::disturbance::Disturbance;
 use crate::scenario::{Ends, Same, Scenario};
@@ -39,6 +40,20 @@ pub fn case(seed: u64) -> Case {
             ..Disturbance::none(rng.usize(1..=3))
         },
     }
+}
+
+/// Runs and judges the cases of these seeds; ends early after `most` failures.
+pub fn run(seeds: impl Iterator<Item = u64>, most: usize) -> anyhow::Result<Found> {
+    let cases: Vec<(Case, Scenario)> = seeds.map(|seed| (case(seed), scenario(seed))).collect();
+    let jobs: Vec<Job<'_>> = cases
+        .iter()
+        .map(|(case, scenario)| Job {
+            case,
+            scenario,
+            clean: None,
+        })
+        .collect();
+    campaign::run(&jobs, most)
 }
 
 /// A part of the faults, each at a rate of its own: all at once would hide what one alone shows.

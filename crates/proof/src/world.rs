@@ -138,8 +138,6 @@ struct Cluster {
     exits: RefCell<Vec<String>>,
     flights: RefCell<Vec<Arc<FlightRecorder>>>,
     machines: Rc<Machines>,
-    /// The processes that were started.
-    processes: RefCell<Vec<Process>>,
     /// No process is to run now.
     down: Cell<bool>,
     /// The scenario has come to its end: a process that was given up stays so.
@@ -190,7 +188,6 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         exits: RefCell::default(),
         flights: RefCell::default(),
         machines,
-        processes: RefCell::default(),
         down: Cell::new(false),
         over: Cell::new(false),
     });
@@ -301,10 +298,9 @@ async fn supervise(cluster: Rc<Cluster>, index: usize) {
         until(&cluster.server, || !cluster.down.get()).await;
         let old = cluster.disturbance.restart_at_revision;
         let stale = old.filter(|_| incarnation > 0);
-        let (process, running) = Process::start(|process| {
+        let (_, running) = Process::start(|process| {
             operate(cluster.clone(), process, (index, incarnation), stale)
         });
-        cluster.processes.borrow_mut().push(process);
         let end = running.await;
         let why = match &end {
             State::Exited(why) => why.as_str(),
@@ -328,7 +324,7 @@ async fn outages(cluster: Rc<Cluster>) {
     for span in &cluster.disturbance.down {
         sleep_until(begin + Duration::from_secs(span.from)).await;
         cluster.down.set(true);
-        for process in cluster.processes.borrow().iter() {
+        for process in cluster.machines.processes.borrow().iter() {
             process.kill();
         }
         sleep_until(begin + Duration::from_secs(span.to)).await;

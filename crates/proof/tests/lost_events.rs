@@ -1,6 +1,5 @@
 //! A watch loses an event, and nobody says it again.
 
-use carillon_operator::controllers::broadcast_job::Rules;
 use carillon_proof::campaign::{self, Job};
 use carillon_proof::case::Case;
 use carillon_proof::disturbance::Disturbance;
@@ -94,7 +93,7 @@ fn watches_that_lose_every_tenth_event_keep_no_job_from_its_end() {
             clean: None,
         })
         .collect();
-    let found = campaign::run(&jobs, Rules::default(), 3).unwrap();
+    let found = campaign::run(&jobs, 3).unwrap();
     for failure in &found.failures {
         println!("{failure}");
     }

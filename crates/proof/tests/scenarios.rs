@@ -1,8 +1,6 @@
 //! The scenarios, undisturbed and with a crash.
 
-use carillon_operator::controllers::broadcast_job::Rules;
-use carillon_proof::campaign::{self, Job};
-use carillon_proof::{crash_anywhere, scenario, swarm};
+use carillon_proof::{campaign, crash_anywhere, scenario, swarm};
 
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
@@ -32,16 +30,8 @@ fn a_crash_at_one_point_in_twenty_breaks_nothing() {
     for scenario in scenario::all() {
         let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
         let cases = crash_anywhere::cases(&scenario, clean.writes);
-        let jobs: Vec<Job<'_>> = cases
-            .iter()
-            .step_by(20)
-            .map(|case| Job {
-                case,
-                scenario: &scenario,
-                clean: Some(&clean.end),
-            })
-            .collect();
-        let found = campaign::run(&jobs, Rules::default(), 3).unwrap();
+        let jobs = campaign::every_nth(20, &cases, &scenario, &clean.end);
+        let found = campaign::run(&jobs, 3).unwrap();
         runs += found.counts.runs;
         println!(
             "{}: {} runs, {} failures",
@@ -60,18 +50,7 @@ fn a_crash_at_one_point_in_twenty_breaks_nothing() {
 
 #[test]
 fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
-    let cases: Vec<_> = (1..=18)
-        .map(|seed| (swarm::case(seed), swarm::scenario(seed)))
-        .collect();
-    let jobs: Vec<Job<'_>> = cases
-        .iter()
-        .map(|(case, scenario)| Job {
-            case,
-            scenario,
-            clean: None,
-        })
-        .collect();
-    let found = campaign::run(&jobs, Rules::default(), 3).unwrap();
+    let found = swarm::run(1..=18, 3).unwrap();
     for failure in &found.failures {
         println!("{failure}");
     }

@@ -5,6 +5,7 @@ pub mod garbage_collector;
 mod kubelet;
 mod node_lifecycle;
 mod scheduler;
+mod timers;
 
 pub use self::component::{Component, KUBELET_STOPPED, run};
 pub use self::kubelet::{Fate, Fates, Kubelets, Work};

@@ -1,24 +1,20 @@
 //! The example `bench` of carillon-plan, in the release profile.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
-use carillon_testbed::carillon::workspace;
+use anyhow::Result;
 
 use super::machine;
-use crate::metadata::cargo;
+use crate::metadata::run_cargo;
 
 pub(super) fn run() -> Result<ExitCode> {
-    let mut bench = Command::new(cargo());
-    bench.current_dir(workspace()).args([
+    println!("{}\n", machine::line_alone());
+    run_cargo(&[
         "run",
         "--quiet",
         "--release",
         "--package=carillon-plan",
         "--example=bench",
-    ]);
-    println!("{}\n", machine::line_alone());
-    let status = bench.status().context("cargo run")?;
-    ensure!(status.success(), "the benchmark ended with {status}");
+    ])?;
     Ok(ExitCode::SUCCESS)
 }

@@ -107,14 +107,17 @@ impl<'a> Survey<'a> {
             }
             match refusal {
                 None if progress.is_occupied(name) => survey.held_up += 1,
-                None => match due.copied().flatten() {
-                    _ if survey.must_ask(snapshot, progress, name) => {}
-                    Some(due) => {
+                None => match (missing_on(snapshot, progress, name), due.copied().flatten()) {
+                    (Some(pod), _) => {
+                        survey.held_up += 1;
+                        survey.missing.push(pod);
+                    }
+                    (None, Some(due)) => {
                         survey.held_up += 1;
                         survey.held_up_sample.get_or_insert((name, "BackOff"));
                         survey.next_retry = survey.next_retry.into_iter().chain([due]).min();
                     }
-                    None => survey.candidates.push((name, node.uid)),
+                    (None, None) => survey.candidates.push((name, node.uid)),
                 },
                 Some(refusal) if due.is_some() => {
                     survey.held_up += 1;
@@ -140,24 +143,6 @@ impl<'a> Survey<'a> {
         survey
     }
 
-    /// Whether it has to be asked first what became of the last pod on the node: one that is missing
-    /// in the cache may live all the same, as on a node that was lost, and there must not be two.
-    fn must_ask(&mut self, snapshot: &Snapshot<'a>, progress: &Progress<'a>, name: &str) -> bool {
-        let Some(record) = progress.last_of_name(snapshot, name) else {
-            return false;
-        };
-        let missing = record
-            .pod_uid
-            .filter(|uid| !snapshot.gone.contains(uid))
-            .filter(|_| !snapshot.pods.contains_key(&record.pod));
-        let Some(pod) = missing else {
-            return false;
-        };
-        self.held_up += 1;
-        self.missing.push((&record.pod, pod));
-        true
-    }
-
     fn has_failed(&mut self, id: NodeId<'a>, latest: &Latest) {
         self.failed += 1;
         self.failed_sample
@@ -167,4 +152,17 @@ impl<'a> Survey<'a> {
                 .get_or_insert_with(|| (id, latest.clone()));
         }
     }
+}
+
+/// The last pod on the node, if it is missing in the cache: it may live all the same, as on a node
+/// that was lost, and there must not be two. So it has to be asked about first.
+fn missing_on<'a>(
+    snapshot: &Snapshot<'a>,
+    progress: &Progress<'a>,
+    name: &str,
+) -> Option<(&'a str, Uid)> {
+    let record = progress.last_of_name(snapshot, name)?;
+    let uid = record.pod_uid?;
+    let known = snapshot.gone.contains(&uid) || snapshot.pods.contains_key(&record.pod);
+    (!known).then_some((&*record.pod, uid))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::component::uid;
 use crate::actor::{Actor, Delete, Propagation};
 use crate::kind::{KINDS, Kind};
 use crate::server::Server;
@@ -165,10 +166,6 @@ fn owners(object: &Value) -> Vec<Value> {
         .as_array()
         .cloned()
         .unwrap_or_default()
-}
-
-fn uid(object: &Value) -> &str {
-    text(&object["metadata"]["uid"])
 }
 
 fn text(value: &Value) -> &str {

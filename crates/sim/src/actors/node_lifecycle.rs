@@ -1,7 +1,6 @@
 //! What kube-controller-manager does about nodes: notices the silent ones, evicts, collects the pods
 //! of those that are gone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +10,7 @@ use super::component::{
     Component, KUBELET_STOPPED, all, delete, has_ended, patch_status, seconds, text, uid,
 };
 use super::scheduler::tolerates;
+use super::timers::Timers;
 use crate::{Actor, Server};
 
 /// `--node-monitor-grace-period`.
@@ -23,9 +23,9 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 #[derive(Debug)]
 pub struct NodeLifecycle {
     actor: Actor,
-    silent: BTreeMap<String, Timestamp>,
-    orphaned: BTreeMap<String, Timestamp>,
-    evicting: BTreeMap<String, Timestamp>,
+    silent: Timers,
+    orphaned: Timers,
+    evicting: Timers,
 }
 
 impl Component for NodeLifecycle {
@@ -42,9 +42,9 @@ impl NodeLifecycle {
     pub fn new(server: &Server) -> Self {
         Self {
             actor: server.actor("system:kube-controller-manager"),
-            silent: BTreeMap::new(),
-            orphaned: BTreeMap::new(),
-            evicting: BTreeMap::new(),
+            silent: Timers::default(),
+            orphaned: Timers::default(),
+            evicting: Timers::default(),
         }
     }
 
@@ -59,17 +59,13 @@ impl NodeLifecycle {
             let stopped = node["metadata"]["annotations"][KUBELET_STOPPED] == "true";
             let tainted = has_taint(node);
             if !stopped {
-                self.silent.remove(name);
+                self.silent.stop(name);
                 if tainted {
                     set_reachable(&self.actor, node, true, now);
                 }
                 continue;
             }
-            let due = *self
-                .silent
-                .entry(name.to_owned())
-                .or_insert_with(|| now + SILENT_AFTER);
-            if due > now {
+            if let Some(due) = self.silent.wait(name, SILENT_AFTER, now) {
                 wake.push(due);
             } else if !tainted {
                 set_reachable(&self.actor, node, false, now);
@@ -81,22 +77,17 @@ impl NodeLifecycle {
     fn evict(&mut self, now: Timestamp) -> Option<Timestamp> {
         let mut wake = Vec::new();
         let pods = all(&self.actor, "pods");
-        self.evicting
-            .retain(|known, _| pods.iter().any(|pod| uid(pod) == known));
+        self.evicting.keep(&pods);
         for pod in &pods {
             let node = self.node(text(pod, "/spec/nodeName"));
             let unreachable = node.is_some_and(|node| has_taint(&node));
             let terminating = !text(pod, "/metadata/deletionTimestamp").is_empty();
             let tolerated = tolerated_for(pod).filter(|_| unreachable && !terminating);
             let Some(tolerated) = tolerated else {
-                self.evicting.remove(uid(pod));
+                self.evicting.stop(uid(pod));
                 continue;
             };
-            let due = *self
-                .evicting
-                .entry(uid(pod).to_owned())
-                .or_insert_with(|| now + tolerated);
-            if due > now {
+            if let Some(due) = self.evicting.wait(uid(pod), tolerated, now) {
                 wake.push(due);
                 continue;
             }
@@ -109,19 +100,14 @@ impl NodeLifecycle {
     fn collect(&mut self, now: Timestamp) -> Option<Timestamp> {
         let mut wake = Vec::new();
         let pods = all(&self.actor, "pods");
-        self.orphaned
-            .retain(|known, _| pods.iter().any(|pod| uid(pod) == known));
+        self.orphaned.keep(&pods);
         for pod in &pods {
             let node = text(pod, "/spec/nodeName");
             if node.is_empty() || self.node(node).is_some() {
-                self.orphaned.remove(uid(pod));
+                self.orphaned.stop(uid(pod));
                 continue;
             }
-            let due = *self
-                .orphaned
-                .entry(uid(pod).to_owned())
-                .or_insert_with(|| now + COLLECT_AFTER);
-            if due > now {
+            if let Some(due) = self.orphaned.wait(uid(pod), COLLECT_AFTER, now) {
                 wake.push(due);
                 continue;
             }

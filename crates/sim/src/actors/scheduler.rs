@@ -1,11 +1,10 @@
 //! Binds pods to the node they ask for.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::component::{Component, all, patch_status, seconds, text, uid};
+use super::timers::Timers;
 use crate::{Actor, Server};
 
 /// How long a pod waits until the scheduler has looked at it.
@@ -15,7 +14,7 @@ const DELAY: SignedDuration = SignedDuration::from_millis(20);
 #[derive(Debug)]
 pub struct Scheduler {
     actor: Actor,
-    seen: BTreeMap<String, Timestamp>,
+    seen: Timers,
 }
 
 impl Scheduler {
@@ -23,28 +22,23 @@ impl Scheduler {
     pub fn new(server: &Server) -> Self {
         Self {
             actor: server.actor("system:kube-scheduler"),
-            seen: BTreeMap::new(),
+            seen: Timers::default(),
         }
     }
 }
 
 impl Component for Scheduler {
     fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let mut wake: Option<Timestamp> = None;
+        let mut wake = Vec::new();
         let pods = all(&self.actor, "pods");
-        self.seen
-            .retain(|known, _| pods.iter().any(|pod| uid(pod) == known));
+        self.seen.keep(&pods);
         for pod in &pods {
             let bound = !text(pod, "/spec/nodeName").is_empty();
             if bound || !text(pod, "/metadata/deletionTimestamp").is_empty() {
                 continue;
             }
-            let due = *self
-                .seen
-                .entry(uid(pod).to_owned())
-                .or_insert_with(|| now + DELAY);
-            if due > now {
-                wake = Some(wake.map_or(due, |known| known.min(due)));
+            if let Some(due) = self.seen.wait(uid(pod), DELAY, now) {
+                wake.push(due);
                 continue;
             }
             let (namespace, name) = (
@@ -60,7 +54,7 @@ impl Component for Scheduler {
                 Some(message) => report(&self.actor, pod, &message, now),
             }
         }
-        wake
+        wake.into_iter().min()
     }
 }
 

@@ -24,6 +24,7 @@ pub struct Memory {
     pub(super) gone: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
     pub(super) creation_problem: Option<Refused>,
+    /// Since when results are missing that the status has counted.
     pub(super) behind_since: Option<Instant>,
 }
 
@@ -59,7 +60,7 @@ pub(super) fn snapshot<T>(
     let ledger = tables.ledger(uid);
     let damaged;
     let mut job = job;
-    let lost = || is_behind(job, ledger).then(|| RESULTS_LOST.to_owned());
+    let lost = || memory.behind_since.map(|_| RESULTS_LOST.to_owned());
     if let Some(problem) = ledger.and_then(Ledger::problem).or_else(lost) {
         let mut copy = job.clone();
         copy.problems.push(problem);

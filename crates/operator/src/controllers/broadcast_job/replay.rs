@@ -5,7 +5,8 @@ use carillon_plan::broadcast_job::plan;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::memory::{Memory, snapshot};
+use super::memory::{Memory, is_behind, snapshot};
+use crate::clock;
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 use crate::slim::{SlimJob, SlimNode, SlimPod, SlimSlice};
@@ -83,7 +84,8 @@ pub fn replay(
         let recorded = decision.resource_version;
         return Err(Irreproducible::OtherJob { found, recorded });
     };
-    let memory = Memory::recorded(&decision.inputs).map_err(Irreproducible::Unreadable)?;
+    let mut memory = Memory::recorded(&decision.inputs).map_err(Irreproducible::Unreadable)?;
+    memory.behind_since = is_behind(job, tables.ledger(uid)).then(clock::instant);
     let most = decision.inputs.max_pod_changes;
     Ok(snapshot(&tables, job, &memory, most, |snapshot| {
         plan(snapshot, decision.now).digest()
