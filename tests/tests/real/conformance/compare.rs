@@ -52,7 +52,8 @@ impl Twins {
         if real.code >= 400 {
             return refusals(&real.body, &simulated.body);
         }
-        if real.body["items"].is_array() {
+        // An empty list of metadata has `items: null`.
+        if real.body.get("items").is_some() {
             self.lists(&real.body, &simulated.body)?;
         } else {
             self.objects(&real.body, &simulated.body, "")?;
@@ -81,6 +82,8 @@ impl Twins {
             &real["metadata"]["remainingItemCount"],
             &simulated["metadata"]["remainingItemCount"],
         )?;
+        let none = |list: &Value| json!(list["items"].is_null());
+        same("items", &none(real), &none(simulated))?;
         let items = |list: &Value| list["items"].as_array().cloned().unwrap_or_default();
         let (real, simulated) = (items(real), items(simulated));
         if real.len() != simulated.len() {
