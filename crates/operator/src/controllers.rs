@@ -1,3 +1,4 @@
-//! One file per kind: which objects it reads, and how a plan of it is made and carried out.
+//! One file per kind: gate, snapshot, plan, apply for one object at a time.
 
 pub mod broadcast_job;
+pub mod core;

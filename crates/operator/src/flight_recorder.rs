@@ -12,10 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use carillon_plan::Uid;
 use serde_json::{Value, json};
 
-pub use self::decision::{
-    Acts, Decision, Inputs, LastWords, Outcome, Refusal, Remembered, StepSummary, TemplateAnswer,
-    summary,
-};
+pub use self::decision::{Acts, Decision, Outcome, StepSummary, summary};
 
 /// Decisions kept of one object.
 const DECISIONS: usize = 16;

@@ -6,39 +6,74 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use carillon_api::names;
 use carillon_plan::Uid;
 
-/// Kinds whose writes are waited for. resourceVersions compare only within one kind.
+/// Kinds that are cached. resourceVersions compare only within one kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
-    /// Pods.
+    /// Pods of BroadcastJobs.
     Pod,
     /// BroadcastJobs.
-    Job,
+    BroadcastJob,
     /// NodeResultSlices.
     Slice,
     /// Nodes; never written by us.
     Node,
+    /// CronJobs of carillon.dev.
+    CronJob,
+    /// CronJobs of batch/v1.
+    NativeCronJob,
+    /// Jobs of batch/v1 that are children of CronJobs.
+    NativeJob,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Pod, Self::Job, Self::Slice, Self::Node];
+    pub const ALL: [Self; 7] = [
+        Self::Pod,
+        Self::BroadcastJob,
+        Self::Slice,
+        Self::Node,
+        Self::CronJob,
+        Self::NativeCronJob,
+        Self::NativeJob,
+    ];
 
-    /// The kind's word in metrics.
+    /// The kind's word in metrics: its plural, with the group where two kinds have the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pod => "pods",
-            Self::Job => "broadcastjobs",
+            Self::BroadcastJob => "broadcastjobs",
             Self::Slice => "noderesultslices",
             Self::Node => "nodes",
+            Self::CronJob => "cronjobs",
+            Self::NativeCronJob => "cronjobs.batch",
+            Self::NativeJob => "jobs",
+        }
+    }
+
+    /// The kind's name in paths.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::NativeCronJob => "cronjobs",
+            other => other.word(),
+        }
+    }
+
+    /// API group, empty for core, and version.
+    pub fn group_version(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Pod | Self::Node => ("", "v1"),
+            Self::BroadcastJob | Self::Slice | Self::CronJob => (names::GROUP, names::VERSION),
+            Self::NativeCronJob | Self::NativeJob => ("batch", "v1"),
         }
     }
 }
 
 /// A resourceVersion for each kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Versions([u64; 4]);
+pub struct Versions([u64; Kind::ALL.len()]);
 
 impl Versions {
     /// Raises the version of `kind` to `rv`.
@@ -146,7 +181,10 @@ mod tests {
         let (mut gate, now) = (Gate::default(), Instant::now());
         gate.wrote(uid(1), Kind::Pod, 7);
         assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 6), now), Passage::Wait);
-        assert_eq!(gate.ask(uid(1), &seen(Kind::Job, 99), now), Passage::Wait);
+        assert_eq!(
+            gate.ask(uid(1), &seen(Kind::BroadcastJob, 99), now),
+            Passage::Wait
+        );
         let later = now + Duration::from_secs(2);
         let waited = Passage::Open(Duration::from_secs(2));
         assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 7), later), waited);

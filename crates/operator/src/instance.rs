@@ -13,14 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Config, PodPlacement};
 use crate::controllers::broadcast_job::{self, BroadcastJobs, Rules};
+use crate::controllers::core::{self, Core};
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
-use crate::gate::{Gate, Kind};
+use crate::gate::Kind;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::queue::{Backoff, WorkQueue};
-use crate::slim::{SlimJob, SlimNode, SlimPod, SlimSlice};
-use crate::store::{Row, Store, StoreSink};
+use crate::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
+use crate::store::{Queues, Row, Store, StoreSink};
 use crate::transport::Transport;
 use crate::watch::{self, Source};
 use crate::writes::Writes;
@@ -56,7 +57,7 @@ pub struct Instance {
     /// The caches.
     pub store: Store,
     /// The keys.
-    pub queue: WorkQueue<Uid>,
+    pub queues: Queues,
     /// The watches.
     pub watches: Vec<watch::Handle>,
     /// The last decisions.
@@ -65,7 +66,7 @@ pub struct Instance {
     pub tasks: JoinSet<()>,
     /// Ends the tasks.
     pub shutdown: CancellationToken,
-    controller: Arc<BroadcastJobs>,
+    broadcast_jobs: Arc<BroadcastJobs>,
     leadership: Leadership,
     writes: Writes,
     workers: usize,
@@ -87,25 +88,23 @@ impl Instance {
 
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
-        let queue: WorkQueue<Uid> = WorkQueue::new(broadcast_job::NAME, BACKOFF, &metrics);
+        let queues = Queues {
+            broadcast_jobs: WorkQueue::new(broadcast_job::NAME, BACKOFF, &metrics),
+            cron_jobs: WorkQueue::new("cronjob", BACKOFF, &metrics),
+        };
         let watching = Watching {
             transport: reads,
             store: store.clone(),
-            queue: queue.clone(),
+            queues: queues.clone(),
             config,
             metrics: &metrics,
             shutdown: &shutdown,
         };
         let watches = vec![
-            watching.start::<SlimNode>("", "v1", "", &mut tasks),
-            watching.start::<SlimJob>(names::GROUP, names::VERSION, "", &mut tasks),
-            watching.start::<SlimSlice>(
-                names::GROUP,
-                names::VERSION,
-                names::LABEL_BROADCAST_JOB_UID,
-                &mut tasks,
-            ),
-            watching.start::<SlimPod>("", "v1", names::LABEL_BROADCAST_JOB_UID, &mut tasks),
+            watching.start::<SlimNode>("", &mut tasks),
+            watching.start::<SlimBroadcastJob>("", &mut tasks),
+            watching.start::<SlimSlice>(names::LABEL_BROADCAST_JOB_UID, &mut tasks),
+            watching.start::<SlimPod>(names::LABEL_BROADCAST_JOB_UID, &mut tasks),
         ];
 
         // Writes and events.
@@ -120,32 +119,36 @@ impl Instance {
         tasks.spawn_local(recorder.run(shutdown.clone()));
 
         let flights = Arc::new(FlightRecorder::default());
-        let controller = Arc::new(BroadcastJobs {
+        let core = |name, queue: &WorkQueue<Uid>| Core {
+            name,
             store: store.clone(),
             queue: queue.clone(),
             writes: writes.clone(),
-            events,
-            metrics,
+            events: events.clone(),
+            metrics: metrics.clone(),
             watches: watches.clone(),
+            parallel: config.max_in_flight_writes,
+            gate: Mutex::default(),
+            flights: flights.clone(),
+        };
+        let broadcast_jobs = Arc::new(BroadcastJobs {
+            core: core(broadcast_job::NAME, &queues.broadcast_jobs),
             rules,
             placement: match config.pod_placement {
                 PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
                 PodPlacement::NodeName => pod_body::PodPlacement::NodeName,
             },
             max_pod_changes: config.max_pod_changes_per_sync,
-            parallel: config.max_in_flight_writes,
-            gate: Mutex::new(Gate::default()),
             memory: Mutex::default(),
-            flights: flights.clone(),
         });
         Self {
             store,
-            queue,
+            queues,
             watches,
             flights,
             tasks,
             shutdown,
-            controller,
+            broadcast_jobs,
             leadership,
             writes,
             workers: config.workers,
@@ -164,7 +167,7 @@ impl Instance {
             if self.leadership.wait_leader().await {
                 tracing::info!("leading");
                 for _ in 0..self.workers {
-                    workers.spawn_local(self.controller.clone().work());
+                    workers.spawn_local(core::work(self.broadcast_jobs.clone()));
                 }
             }
             std::future::pending::<()>().await;
@@ -177,7 +180,7 @@ impl Instance {
 
         // Finish or abandon cleanly, then let another replica lead.
         tracing::info!("stopping");
-        self.queue.shutdown();
+        self.queues.shutdown();
         finish("a sync", async {
             while workers.join_next().await.is_some() {}
         })
@@ -202,26 +205,21 @@ async fn finish(what: &str, work: impl Future<Output = ()>) {
 struct Watching<'a> {
     transport: Transport,
     store: Store,
-    queue: WorkQueue<Uid>,
+    queues: Queues,
     config: &'a Config,
     metrics: &'a Metrics,
     shutdown: &'a CancellationToken,
 }
 
 impl Watching<'_> {
-    fn start<K: Row>(
-        &self,
-        group: &'static str,
-        version: &'static str,
-        label: &str,
-        tasks: &mut JoinSet<()>,
-    ) -> watch::Handle {
+    fn start<K: Row>(&self, label: &str, tasks: &mut JoinSet<()>) -> watch::Handle {
         let kind = K::KIND.word();
+        let (group, version) = K::KIND.group_version();
         let source = Source {
             kind,
             group,
             version,
-            plural: kind,
+            plural: K::KIND.plural(),
             labels: label.to_owned(),
             audit_period: self.config.cache_audit_period,
         };
@@ -236,7 +234,7 @@ impl Watching<'_> {
             &self.transport,
             &source,
             namespaces,
-            |namespace| StoreSink::new(&self.store, &self.queue, batch, namespace),
+            |namespace| StoreSink::new(&self.store, &self.queues, batch, namespace),
             self.metrics,
         );
         for watch in loops {

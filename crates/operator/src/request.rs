@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING};
+use carillon_plan::Owner;
 use carillon_plan::Uid;
-use carillon_plan::action::SliceWrite;
-use carillon_plan::pod_body::PodOwner;
+use carillon_plan::broadcast_job::action::SliceWrite;
 use carillon_plan::{name, record};
 use http::{Method, Request, header};
 use serde_json::{Map, Value, json};
@@ -107,7 +107,7 @@ pub fn get_job(namespace: &str, name: &str) -> Request<Vec<u8>> {
 }
 
 /// Deletes a job; garbage collection deletes its pods and slices.
-pub fn delete_job(owner: &PodOwner, rv: u64) -> Request<Vec<u8>> {
+pub fn delete_job(owner: &Owner, rv: u64) -> Request<Vec<u8>> {
     let mut body = delete_options(owner.uid, rv);
     body["propagationPolicy"] = json!("Background");
     let path = ours("broadcastjobs", &owner.namespace, &owner.name);
@@ -123,7 +123,7 @@ fn delete_options(uid: Uid, rv: u64) -> Value {
 }
 
 /// Writes a job's status over `old`, if the job is still at `rv`.
-pub fn write_status(owner: &PodOwner, rv: u64, old: &Value, new: &Value) -> Request<Vec<u8>> {
+pub fn write_status(owner: &Owner, rv: u64, old: &Value, new: &Value) -> Request<Vec<u8>> {
     let mut status = new.as_object().cloned().unwrap_or_default();
     // A merge patch keeps what it does not name.
     for key in old.as_object().into_iter().flat_map(Map::keys) {
@@ -138,7 +138,7 @@ pub fn write_status(owner: &PodOwner, rv: u64, old: &Value, new: &Value) -> Requ
 }
 
 /// Creates a slice, or writes one that is still at the version it was planned from.
-pub fn write_slice(owner: &PodOwner, slice: &SliceWrite) -> Request<Vec<u8>> {
+pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
     let name = name::slice(&owner.name, owner.uid, slice.index);
     let content = [
         ("sealed", json!(slice.sealed)),
@@ -177,8 +177,9 @@ pub fn write_slice(owner: &PodOwner, slice: &SliceWrite) -> Request<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn owner() -> PodOwner {
-        PodOwner {
+    fn owner() -> Owner {
+        Owner {
+            api_version: API_VERSION,
             kind: "BroadcastJob",
             namespace: "ops".to_owned(),
             name: "fix".to_owned(),

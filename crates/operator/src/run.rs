@@ -94,11 +94,11 @@ async fn serve(
     instance.tasks.spawn_local(log_end("http", server));
     if let Some(address) = config.debug_address {
         let listener = http::bind("--debug-address", address).await?;
-        let (store, queue) = (instance.store.clone(), instance.queue.clone());
+        let (store, queues) = (instance.store.clone(), instance.queues.clone());
         let flights = instance.flights.clone();
         let router = http::debug(
             Box::new(move |_| broadcast_job::debug(&store)),
-            Box::new(move |_| serde_json::json!(queue.view())),
+            Box::new(move |_| serde_json::json!(queues.view())),
             Box::new(move |query| flights.page(query)),
         );
         let server = http::serve(listener, router, instance.shutdown.clone());

@@ -3,7 +3,7 @@
 //! Unknown fields (managedFields above all) are skipped while parsing and never allocated.
 //! Nothing here fails on odd content; what cannot be used is left out.
 
-mod job;
+mod broadcast_job;
 mod node;
 mod pod;
 mod slice;
@@ -15,7 +15,7 @@ use carillon_plan::Uid;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-pub use self::job::SlimJob;
+pub use self::broadcast_job::SlimBroadcastJob;
 pub use self::node::SlimNode;
 pub use self::pod::SlimPod;
 pub use self::slice::SlimSlice;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use carillon_operator::gate::Kind;
-use carillon_operator::slim::{SlimJob, SlimNode, SlimPod};
+use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimPod};
 use carillon_operator::store::{Row, Tables};
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn a_running_pod_takes_at_most_400_bytes_a_failed_one_500_and_a_node_with_many_l
             json!({"spec": {"containers": [{"name": "main", "image": "example.com/agent:1"}]}});
         let job = json!({"metadata": {"name": "upgrade-agent", "namespace": "ops", "uid": JOB},
             "spec": {"template": template}});
-        enter::<SlimJob>(&mut tables, job);
+        enter::<SlimBroadcastJob>(&mut tables, job);
         for n in 0..OBJECTS {
             enter::<SlimNode>(&mut tables, node(n));
             enter::<SlimPod>(&mut tables, pod(n, ended));

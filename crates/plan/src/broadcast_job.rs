@@ -2,6 +2,7 @@
 //!
 //! The records decide what has been done (see [`crate::record`]); pods only add outcomes to them.
 
+pub mod action;
 mod decide;
 mod finish;
 mod judge;
@@ -24,7 +25,7 @@ pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
 pub use self::standing::{Standing as NodeStanding, standing_after};
 pub use self::status::settle;
-use crate::action::{Action, Plan, Step};
+use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition;
 use crate::node::Nodes;
 use crate::pod::Pods;

@@ -6,9 +6,9 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::action::{Action, OnError, Plan};
+use crate::plan::{Act, OnError, Plan};
 
-impl Plan {
+impl<A: Act> Plan<A> {
     /// SHA-256, in hex, over all of the plan as lines of JSON.
     pub fn digest(&self) -> String {
         let mut out = BufWriter::new(Hasher(Sha256::new()));
@@ -38,14 +38,14 @@ impl Write for Hasher {
     }
 }
 
-fn write(plan: &Plan, out: &mut impl Write) -> serde_json::Result<()> {
+fn write<A: Act>(plan: &Plan<A>, out: &mut impl Write) -> serde_json::Result<()> {
     let wake = plan.wake.map(|time| time.to_string());
     line(out, &("plan", wake, plan.again))?;
     for step in &plan.steps {
         let stops = step.on_error == OnError::Stop;
         line(out, &("step", stops, step.slow_start))?;
         for action in &step.actions {
-            write_action(action, out)?;
+            action.write(out)?;
         }
     }
     for note in &plan.notes {
@@ -57,29 +57,11 @@ fn write(plan: &Plan, out: &mut impl Write) -> serde_json::Result<()> {
     Ok(())
 }
 
-fn write_action(action: &Action, out: &mut impl Write) -> serde_json::Result<()> {
-    let word = action.word();
-    match action {
-        Action::CheckTemplate { node, pod } | Action::CreatePod { node, pod } => {
-            line(out, &(word, &**node, pod))
-        }
-        Action::ConfirmGone { pod, uid } | Action::ReleasePod { pod, uid } => {
-            line(out, &(word, pod, uid.to_string()))
-        }
-        Action::DeletePod { pod, uid, rv } => line(out, &(word, pod, uid.to_string(), rv)),
-        Action::WriteSlice(slice) => {
-            line(out, &(word, slice.index, slice.rv, slice.sealed))?;
-            slice
-                .results
-                .iter()
-                .try_for_each(|result| line(out, result))
-        }
-        Action::WriteStatus(status) => line(out, &(word, status)),
-        Action::DeleteJob => line(out, &word),
-    }
-}
-
-fn line(out: &mut impl Write, value: &impl Serialize) -> serde_json::Result<()> {
+/// A value as one line of JSON.
+pub(crate) fn line(
+    out: &mut (impl Write + ?Sized),
+    value: &impl Serialize,
+) -> serde_json::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n").map_err(serde_json::Error::io)
 }
@@ -89,7 +71,7 @@ mod tests {
     use carillon_api::node_result_slice::NodeResult;
 
     use super::*;
-    use crate::action::{SliceWrite, Step};
+    use crate::broadcast_job::action::{Action, Plan, SliceWrite, Step};
 
     #[test]
     fn every_part_of_a_plan_is_in_its_digest() {

@@ -17,7 +17,7 @@ use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
 use self::log::Log;
-use crate::action::{Action, Note, OnError, Plan, Step};
+use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step};
 use crate::broadcast_job::{Job, Snapshot};
 use crate::condition;
 use crate::pod::printable;

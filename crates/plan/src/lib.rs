@@ -4,7 +4,6 @@
 //! state, so the same snapshot always gives the same plan, and a decision made in production can
 //! be repeated in a test. Bad input ends as a condition with a reason, never as an error.
 
-pub mod action;
 pub mod broadcast_job;
 pub mod condition;
 pub mod digest;
@@ -14,8 +13,10 @@ pub mod interlock;
 pub mod max_failed;
 pub mod name;
 pub mod node;
+pub mod owner;
 pub mod parallelism;
 pub mod placement;
+pub mod plan;
 pub mod pod;
 pub mod pod_body;
 pub mod quantity;
@@ -23,5 +24,6 @@ pub mod record;
 pub mod uid;
 pub mod view;
 
-pub use action::{Action, Note, Plan, Step};
+pub use owner::Owner;
+pub use plan::{Act, Note, OnError, Plan, Step};
 pub use uid::Uid;

@@ -1,11 +1,11 @@
 //! A pod template becomes a pod.
 
 use carillon_api::names::{
-    API_VERSION, FINALIZER_RESULT_TRACKING, LABEL_BROADCAST_JOB_NAME, LABEL_BROADCAST_JOB_UID,
+    FINALIZER_RESULT_TRACKING, LABEL_BROADCAST_JOB_NAME, LABEL_BROADCAST_JOB_UID,
 };
 use serde_json::{Map, Value, json};
 
-use crate::uid::Uid;
+use crate::owner::Owner;
 
 /// How a pod gets to its node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -17,38 +17,11 @@ pub enum PodPlacement {
     NodeName,
 }
 
-/// The owner whose pods are made.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PodOwner {
-    /// Kind, e.g. BroadcastJob.
-    pub kind: &'static str,
-    /// Namespace of owner and pods.
-    pub namespace: String,
-    /// Name of the owner.
-    pub name: String,
-    /// Uid of the owner.
-    pub uid: Uid,
-}
-
-impl PodOwner {
-    /// The controller reference its children carry.
-    pub fn reference(&self) -> Value {
-        json!({
-            "apiVersion": API_VERSION,
-            "kind": self.kind,
-            "name": self.name,
-            "uid": self.uid.to_string(),
-            "controller": true,
-            "blockOwnerDeletion": true,
-        })
-    }
-}
-
 /// The template as written, plus: name, namespace, owner, two labels, our finalizer, the node, and
 /// `terminationMessagePolicy: FallbackToLogsOnError` where the user wrote none. Nothing else.
 pub fn pod_body(
     template: &Value,
-    owner: &PodOwner,
+    owner: &Owner,
     name: &str,
     node: &str,
     placement: PodPlacement,
@@ -73,7 +46,7 @@ pub fn pod_body(
     })
 }
 
-fn metadata(template: &Value, owner: &PodOwner, name: &str) -> Value {
+fn metadata(template: &Value, owner: &Owner, name: &str) -> Value {
     let copied = |field: &str| {
         template
             .pointer(&format!("/metadata/{field}"))
@@ -147,8 +120,9 @@ fn keep_last_words(spec: &mut Map<String, Value>) {
 mod tests {
     use super::*;
 
-    fn owner() -> PodOwner {
-        PodOwner {
+    fn owner() -> Owner {
+        Owner {
+            api_version: carillon_api::names::API_VERSION,
             kind: "BroadcastJob",
             namespace: "ops".to_owned(),
             name: "fix".to_owned(),

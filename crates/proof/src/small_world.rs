@@ -33,8 +33,8 @@ pub mod worlds;
 use std::fmt;
 use std::time::Duration;
 
-use carillon_plan::Plan;
 use carillon_plan::broadcast_job::Snapshot;
+use carillon_plan::broadcast_job::action::Plan;
 use jiff::Timestamp;
 
 pub use self::explore::explore;

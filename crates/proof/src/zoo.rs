@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carillon_operator::controllers::broadcast_job::Rules;
-use carillon_plan::action::Plan;
+use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;

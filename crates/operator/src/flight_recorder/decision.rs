@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use carillon_plan::action::{Action, Plan, Step};
 use carillon_plan::pod::printable;
+use carillon_plan::{Act, OnError, Plan, Step};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::apply::Applied;
 
@@ -36,8 +37,9 @@ pub struct Decision {
     pub resource_version: u64,
     /// What the caches had seen, by kind: every object was read at its last version up to this.
     pub seen: BTreeMap<String, u64>,
-    /// What else the decision was made from.
-    pub inputs: Inputs,
+    /// What else the decision was made from: answers of the API server and the like, in the form of
+    /// the controller that decided.
+    pub inputs: Value,
     /// Fingerprint of the whole plan.
     pub digest: String,
     /// The plan, in short.
@@ -61,81 +63,6 @@ impl Decision {
     pub fn is_idle(&self) -> bool {
         self.steps.is_empty() && self.refused.is_none()
     }
-}
-
-/// What a plan is made from besides the objects: answers of the API server, and what pods said
-/// before they said what they say now.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Inputs {
-    /// What is known of the template.
-    pub template: TemplateAnswer,
-    /// Uids of pods that were asked for and are gone.
-    pub gone: Vec<String>,
-    /// Names of pods that are somebody else's.
-    pub conflicts: Vec<String>,
-    /// Why the last creations were refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub creation_problem: Option<Refusal>,
-    /// What is remembered of earlier states of pods.
-    pub remembered: Vec<Remembered>,
-    /// `--max-pod-changes-per-sync`.
-    pub max_pod_changes: usize,
-    /// Why this is not all there was, if so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub incomplete: Option<String>,
-}
-
-/// What the API server said of the template.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "answer")]
-pub enum TemplateAnswer {
-    /// It was not asked.
-    #[default]
-    Unknown,
-    /// It would create such a pod.
-    Accepted,
-    /// It would not.
-    Refused {
-        /// Why.
-        why: Refusal,
-        /// When it was asked.
-        at: Timestamp,
-    },
-}
-
-/// A refusal of the API server.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Refusal {
-    /// Reason of the condition that reports it.
-    pub reason: String,
-    /// Its words.
-    pub message: String,
-}
-
-/// What a pod's row keeps though the pod no longer says it.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Remembered {
-    /// Name of the pod.
-    pub pod: String,
-    /// It was seen deleted before it had ended.
-    pub interrupted: bool,
-    /// How its container failed before it was killed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<LastWords>,
-}
-
-/// How a container ended.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LastWords {
-    /// Exit code.
-    pub exit_code: Option<i32>,
-    /// The kubelet's reason.
-    pub reason: String,
-    /// Termination message.
-    pub message: String,
 }
 
 /// A step of a plan.
@@ -166,11 +93,11 @@ pub struct Acts {
 pub struct Outcome {
     /// Writes that succeeded.
     pub writes: usize,
-    /// Pods created.
+    /// Objects created.
     pub created: usize,
-    /// Pods deleted.
+    /// Objects deleted.
     pub deleted: usize,
-    /// Pods released.
+    /// Objects released.
     pub released: usize,
     /// The first action that failed, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,7 +112,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of a plan that was carried out.
-    pub fn of(applied: &Applied) -> Self {
+    pub fn of<R>(applied: &Applied<R>) -> Self {
         let failed = applied.failed.as_ref();
         Self {
             writes: applied.writes,
@@ -201,11 +128,11 @@ impl Outcome {
 }
 
 /// A plan in short.
-pub fn summary(plan: &Plan) -> Vec<StepSummary> {
+pub fn summary<A: Act>(plan: &Plan<A>) -> Vec<StepSummary> {
     plan.steps.iter().take(STEPS).map(step).collect()
 }
 
-fn step(step: &Step) -> StepSummary {
+fn step<A: Act>(step: &Step<A>) -> StepSummary {
     let mut actions: Vec<Acts> = Vec::new();
     for action in &step.actions {
         let word = action.word();
@@ -220,36 +147,11 @@ fn step(step: &Step) -> StepSummary {
         let acts = &mut actions[at];
         acts.count += 1;
         if acts.names.len() < NAMES {
-            acts.names.extend(name(action));
+            acts.names.extend(action.object());
         }
     }
     StepSummary {
-        needed: step.on_error == carillon_plan::action::OnError::Stop,
+        needed: step.on_error == OnError::Stop,
         actions,
     }
-}
-
-fn name(action: &Action) -> Option<String> {
-    Some(match action {
-        Action::CheckTemplate { pod, node } | Action::CreatePod { pod, node } => {
-            format!("{pod} on {node}")
-        }
-        Action::ConfirmGone { pod, .. }
-        | Action::DeletePod { pod, .. }
-        | Action::ReleasePod { pod, .. } => pod.to_string(),
-        Action::WriteSlice(slice) => {
-            let seal = if slice.sealed { ", sealed" } else { "" };
-            format!(
-                "slice {}: {} results{seal}",
-                slice.index,
-                slice.results.len()
-            )
-        }
-        Action::WriteStatus(status) => {
-            let on = status.conditions.iter().filter(|c| c.status == "True");
-            let on: Vec<_> = on.map(|c| format!("{}={}", c.type_, c.reason)).collect();
-            format!("{} {}", status.done, on.join(" "))
-        }
-        Action::DeleteJob => return None,
-    })
 }

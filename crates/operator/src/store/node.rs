@@ -8,7 +8,7 @@ use carillon_plan::broadcast_job::Job;
 use carillon_plan::eligibility;
 use carillon_plan::node::NodeRow;
 
-use super::{Row, Tables, Wake, held_at, is_open};
+use super::{Key, Row, Tables, Wake, held_at, is_open};
 use crate::gate::Kind;
 use crate::slim::SlimNode;
 use crate::watch::{Held, Listed};
@@ -89,7 +89,7 @@ fn wake_affected(
             node.map(|node| eligibility::refusal(&job.placement, name, node).map(|r| r.reason()))
         };
         if replaced || reason(old) != reason(new) || readiness && runs_on(tables, job, name) {
-            wakes.push(Wake::Soon(job.owner.uid));
+            wakes.push(Wake::Soon(Key::BroadcastJob(job.owner.uid)));
         }
     }
 }
@@ -104,7 +104,7 @@ fn runs_on(tables: &Tables, job: &Job, node: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slim::{SlimJob, SlimPod};
+    use crate::slim::{SlimBroadcastJob, SlimPod};
     use serde_json::{Value, json};
 
     const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
@@ -151,12 +151,12 @@ mod tests {
     fn readiness_wakes_the_jobs_with_a_pod_there_and_a_heartbeat_wakes_nobody() {
         let mut tables = Tables::default();
         for uid in [JOB, OTHER] {
-            enter::<SlimJob>(&mut tables, job(uid));
+            enter::<SlimBroadcastJob>(&mut tables, job(uid));
         }
         let joins = enter::<SlimNode>(&mut tables, node("True", "2026-01-01T00:00:01Z"));
         assert_eq!(joins.len(), 2);
         enter::<SlimPod>(&mut tables, pod("Running"));
-        let with_pod = [Wake::Soon(JOB.parse().unwrap())];
+        let with_pod = [Wake::Soon(Key::BroadcastJob(JOB.parse().unwrap()))];
         for (ready, heartbeat, expected) in [
             ("True", "2026-01-01T00:00:11Z", &[][..]),
             ("Unknown", "2026-01-01T00:00:11Z", &with_pod),

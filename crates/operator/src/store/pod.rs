@@ -6,8 +6,8 @@ use std::sync::Arc;
 use carillon_plan::Uid;
 use carillon_plan::pod::{PodRow, Pods};
 
-use super::{Row, Tables, Wake, held_at, in_scope};
-use crate::flight_recorder::Remembered;
+use super::{Key, Row, Tables, Wake, held_at, in_scope};
+use crate::controllers::broadcast_job::Remembered;
 use crate::gate::Kind;
 use crate::slim::{SlimMeta, SlimPod};
 use crate::watch::{Held, Listed};
@@ -60,7 +60,7 @@ impl Row for SlimPod {
         };
         of_job.pods.insert(name, row);
         if changed {
-            wakes.push(Wake::Soon(owner));
+            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
         }
     }
 
@@ -77,7 +77,7 @@ impl Row for SlimPod {
             .is_some_and(|row| Some(row.uid) == self.metadata.uid());
         if same {
             of_job.pods.remove(&*self.metadata.name);
-            wakes.push(Wake::Soon(owner));
+            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
         }
         if of_job.pods.is_empty() {
             tables.pods.remove(&owner);
@@ -97,7 +97,7 @@ impl Row for SlimPod {
             let before = of_job.pods.len();
             of_job.pods.retain(|_, row| listed.contains(&row.uid));
             if of_job.pods.len() != before {
-                wakes.push(Wake::Soon(*owner));
+                wakes.push(Wake::Soon(Key::BroadcastJob(*owner)));
             }
         }
         tables.pods.retain(|_, of_job| !of_job.pods.is_empty());

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use carillon_plan::Uid;
 
-use super::{Row, Store, Tables, Wake};
-use crate::queue::WorkQueue;
+use super::{Queues, Row, Store, Tables, Wake};
 use crate::watch::{Held, Listed, ObjectId, Sink};
 
 /// Brings one watch loop's objects into the cache and wakes the jobs concerned.
 #[derive(Debug)]
 pub struct StoreSink<K> {
     store: Store,
-    queue: WorkQueue<Uid>,
+    queues: Queues,
     batch: Duration,
     namespace: Option<String>,
     /// Uids seen by the list under way.
@@ -25,15 +24,10 @@ pub struct StoreSink<K> {
 
 impl<K: Row> StoreSink<K> {
     /// A sink for the loop over `namespace`, or over all.
-    pub fn new(
-        store: &Store,
-        queue: &WorkQueue<Uid>,
-        batch: Duration,
-        namespace: Option<&str>,
-    ) -> Self {
+    pub fn new(store: &Store, queues: &Queues, batch: Duration, namespace: Option<&str>) -> Self {
         Self {
             store: store.clone(),
-            queue: queue.clone(),
+            queues: queues.clone(),
             batch,
             namespace: namespace.map(str::to_owned),
             listed: HashSet::new(),
@@ -43,13 +37,10 @@ impl<K: Row> StoreSink<K> {
     }
 
     fn change(&self, change: impl FnOnce(&mut Tables, &mut Vec<Wake>)) {
-        let mut wakes = Vec::new();
+        let mut wakes: Vec<Wake> = Vec::new();
         change(&mut self.store.write(), &mut wakes);
         for wake in wakes {
-            match wake {
-                Wake::Now(uid) => self.queue.add(uid),
-                Wake::Soon(uid) => self.queue.add_after(uid, self.batch),
-            }
+            self.queues.wake(wake, self.batch);
         }
     }
 

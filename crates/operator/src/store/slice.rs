@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carillon_plan::Uid;
 use carillon_plan::record::Slice;
 
-use super::{Row, Tables, Wake, in_scope};
+use super::{Key, Row, Tables, Wake, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimSlice;
 use crate::watch::{Held, Listed};
@@ -90,7 +90,7 @@ impl Row for SlimSlice {
                 ledger.unreadable.insert(uid, Unreadable { rv, why });
             }
         }
-        wakes.push(Wake::Soon(owner));
+        wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -104,7 +104,7 @@ impl Row for SlimSlice {
         if ledger.slices.is_empty() && ledger.unreadable.is_empty() {
             tables.slices.remove(&owner);
         }
-        wakes.push(Wake::Soon(owner));
+        wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
     }
 
     fn sweep(
@@ -121,7 +121,7 @@ impl Row for SlimSlice {
             ledger.slices.retain(|slice| listed.contains(&slice.uid));
             ledger.unreadable.retain(|uid, _| listed.contains(uid));
             if ledger.slices.len() != before {
-                wakes.push(Wake::Soon(*owner));
+                wakes.push(Wake::Soon(Key::BroadcastJob(*owner)));
             }
             !(ledger.slices.is_empty() && ledger.unreadable.is_empty())
         });

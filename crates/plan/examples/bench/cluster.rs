@@ -4,12 +4,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use carillon_plan::action::{Action, Plan};
+use carillon_plan::Owner;
+use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Job, JobMeta, Snapshot, Template, settle};
 use carillon_plan::condition;
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
 use carillon_plan::pod::{End, PodPhase, PodRow, Pods};
-use carillon_plan::pod_body::PodOwner;
 use carillon_plan::record::{Record, Slice};
 use carillon_plan::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
@@ -230,7 +230,8 @@ impl Cluster {
 
 /// A job as many are: an agent's upgrade on every Linux node.
 fn job(status: &Value) -> Job {
-    let owner = PodOwner {
+    let owner = Owner {
+        api_version: carillon_api::names::API_VERSION,
         kind: "BroadcastJob",
         namespace: "ops".to_owned(),
         name: "upgrade-agent".to_owned(),

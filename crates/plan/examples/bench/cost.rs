@@ -1,6 +1,6 @@
 //! CPU time and heap of a sync.
 
-use carillon_plan::action::Plan;
+use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::plan;
 use carillon_plan::interlock;
 use rustix::time::{ClockId, clock_gettime};

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Progress;
 use super::{Snapshot, release, stop};
-use crate::action::{Action, Plan, Step};
+use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition;
 
 /// A deleted job keeps no pod back: garbage collection removes them.

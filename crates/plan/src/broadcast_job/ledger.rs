@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 
 use super::progress::Place;
-use crate::action::{Action, SliceWrite, Step};
+use crate::broadcast_job::action::{Action, SliceWrite, Step};
 use crate::record::{Record, Slice};
 
 /// Steps that store `updates`, append `reservations` and, with `seal`, close the log.

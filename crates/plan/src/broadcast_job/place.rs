@@ -12,7 +12,7 @@ use super::start::Start;
 use super::status::{self, End, Facts, Pause};
 use super::survey::Survey;
 use super::{Cause, Snapshot, ledger, release, stop, stop_reason, stored_cause};
-use crate::action::{Action, Plan, Step};
+use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::uid::Uid;
 
 /// How soon a pod that is missing in the cache only is looked for again.

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Policies;
+use crate::owner::Owner;
 use crate::parallelism::Parallelism;
 use crate::placement::Placement;
-use crate::pod_body::PodOwner;
 
 /// Label values hold this many characters.
 const MAX_NAME: usize = 63;
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 63;
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Namespace, name, uid.
-    pub owner: PodOwner,
+    pub owner: Owner,
     /// `metadata.generation`.
     pub generation: i64,
     /// resourceVersion it was read at.
@@ -58,7 +58,7 @@ pub struct Job {
 #[derive(Clone, Debug, Default)]
 pub struct JobMeta {
     /// Namespace, name, uid.
-    pub owner: PodOwner,
+    pub owner: Owner,
     /// `metadata.generation`.
     pub generation: i64,
     /// resourceVersion.

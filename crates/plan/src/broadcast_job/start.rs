@@ -11,7 +11,7 @@ use super::judge::node_of;
 use super::progress::{Place, Progress};
 use super::survey::Survey;
 use super::{Snapshot, Template};
-use crate::action::Action;
+use crate::broadcast_job::action::Action;
 use crate::eligibility;
 use crate::name;
 use crate::record::Record;

@@ -9,7 +9,7 @@ use super::decide::tolerated;
 use super::progress::Progress;
 use super::survey::{SAMPLE, Survey};
 use super::{Cause, Job, Refused};
-use crate::action::Note;
+use crate::broadcast_job::action::Note;
 use crate::condition::{self, whole_seconds};
 
 /// How a job ends.

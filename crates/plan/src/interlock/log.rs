@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::{Trip, is, rules, trip};
 
-use crate::action::SliceWrite;
 use crate::broadcast_job::Snapshot;
+use crate::broadcast_job::action::SliceWrite;
 use crate::name;
 use crate::pod::PodPhase;
 use crate::record::{Record, Slice};

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::broadcast_job::{Job, JobMeta};
 use crate::node::{Effect, NodeRow, Taint};
-use crate::pod_body::PodOwner;
+use crate::owner::Owner;
 use crate::quantity;
 use crate::record::{Record, Slice};
 
@@ -26,7 +26,8 @@ pub struct StoredJob {
 pub fn job(object: &Value) -> StoredJob {
     let meta = &object["metadata"];
     let null = Value::Null;
-    let owner = PodOwner {
+    let owner = Owner {
+        api_version: carillon_api::names::API_VERSION,
         kind: "BroadcastJob",
         namespace: text(&meta["namespace"]).to_owned(),
         name: text(&meta["name"]).to_owned(),

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use carillon_api::BroadcastJobStatus;
 use carillon_api::NodeState;
 use carillon_api::condition::{reasons, results, types};
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Job, Snapshot, Template};
 use carillon_plan::condition::{self, whole_seconds};
 use carillon_plan::node::{self, NodeRow};
 use carillon_plan::pod::{self, Deletion, PodRow, Pods};
 use carillon_plan::record::{Record, Slice};
-use carillon_plan::{Plan, Uid};
 use jiff::SignedDuration;
 
 use super::Violation;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use carillon_api::NodeState;
-use carillon_plan::action::{Action, Plan, Step};
 use carillon_plan::broadcast_job::Snapshot;
+use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::{Uid, name};
 use jiff::Timestamp;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use carillon_plan::Owner;
 use carillon_plan::Uid;
-use carillon_plan::pod_body::PodOwner;
 use jiff::{SignedDuration, Timestamp};
 
 /// First second of every world.
@@ -21,8 +21,9 @@ pub(super) fn seconds(time: Timestamp) -> i32 {
 }
 
 /// The owner of everything.
-pub(super) fn owner() -> PodOwner {
-    PodOwner {
+pub(super) fn owner() -> Owner {
+    Owner {
+        api_version: carillon_api::names::API_VERSION,
         kind: "BroadcastJob",
         namespace: "ops".to_owned(),
         name: "job".to_owned(),

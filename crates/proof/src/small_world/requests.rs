@@ -2,7 +2,7 @@
 
 use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, NodeState};
-use carillon_plan::action::{Action, OnError, Plan, SliceWrite};
+use carillon_plan::broadcast_job::action::{Action, OnError, Plan, SliceWrite};
 use carillon_plan::condition;
 use carillon_plan::record::Record;
 

@@ -1,6 +1,6 @@
 //! The worlds that are explored.
 
-use carillon_plan::Plan;
+use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{self, Snapshot};
 use jiff::Timestamp;
 

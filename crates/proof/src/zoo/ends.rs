@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use carillon_plan::action::{Action, Plan};
+use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use carillon_api::NodeState;
-use carillon_plan::action::{Action, Plan};
+use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::name;
 use jiff::Timestamp;

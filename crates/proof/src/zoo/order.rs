@@ -1,6 +1,6 @@
 //! Bugs of order: what must be stored before what is done.
 
-use carillon_plan::action::{Action, Plan, Step};
+use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 

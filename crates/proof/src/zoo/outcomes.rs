@@ -1,7 +1,7 @@
 //! Bugs of judgement: what a pod means for its node, and what was counted.
 
 use carillon_api::NodeState;
-use carillon_plan::action::{Action, Plan};
+use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::pod::{PodPhase, over_limit};
 use jiff::Timestamp;

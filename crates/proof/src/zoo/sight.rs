@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_plan::action::{Action, Plan};
+use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Job, Snapshot, plan};
 use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use carillon_plan::action::{Action, Plan, Step};
+use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 

@@ -9,7 +9,7 @@ use carillon_plan::Uid;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
 use carillon_plan::pod::{PodRow, Pods, is_kill};
 
-use crate::flight_recorder::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
+use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use crate::store::{Ledger, Tables};
 
 /// Entries of each kind that a record of inputs holds.

@@ -2,14 +2,16 @@
 
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::plan;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::inputs::Inputs;
 use super::memory::{Memory, is_behind, snapshot};
 use crate::clock;
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
-use crate::slim::{SlimJob, SlimNode, SlimPod, SlimSlice};
+use crate::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
 use crate::store::{Row, Tables};
 
 /// Why a decision cannot be made again.
@@ -59,16 +61,20 @@ pub fn replay(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<String, Irreproducible> {
-    if let Some(why) = &decision.inputs.incomplete {
-        return Err(Irreproducible::Incomplete(why.clone()));
+    let inputs = Inputs::deserialize(&decision.inputs)
+        .map_err(|error| Irreproducible::Unreadable(error.to_string()))?;
+    if let Some(why) = inputs.incomplete {
+        return Err(Irreproducible::Incomplete(why));
     }
     let mut tables = Tables::default();
     for (kind, object) in objects {
         match kind {
             Kind::Pod => enter::<SlimPod>(&mut tables, object, decision),
-            Kind::Job => enter::<SlimJob>(&mut tables, object, decision),
+            Kind::BroadcastJob => enter::<SlimBroadcastJob>(&mut tables, object, decision),
             Kind::Slice => enter::<SlimSlice>(&mut tables, object, decision),
             Kind::Node => enter::<SlimNode>(&mut tables, object, decision),
+            // Nothing of the others goes into these decisions.
+            Kind::CronJob | Kind::NativeCronJob | Kind::NativeJob => Ok(()),
         }?;
     }
     let uid: Uid = decision
@@ -77,16 +83,16 @@ pub fn replay(
         .map_err(|error: carillon_plan::uid::NotAUid| {
             Irreproducible::Unreadable(error.to_string())
         })?;
-    tables.recall(uid, &decision.inputs.remembered);
+    tables.recall(uid, &inputs.remembered);
     let job = tables.job(uid);
     let found = job.map(|job| job.rv);
     let Some(job) = job.filter(|job| job.rv == decision.resource_version) else {
         let recorded = decision.resource_version;
         return Err(Irreproducible::OtherJob { found, recorded });
     };
-    let mut memory = Memory::recorded(&decision.inputs).map_err(Irreproducible::Unreadable)?;
+    let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
     memory.behind_since = is_behind(job, tables.ledger(uid)).then(clock::instant);
-    let most = decision.inputs.max_pod_changes;
+    let most = inputs.max_pod_changes;
     Ok(snapshot(&tables, job, &memory, most, |snapshot| {
         plan(snapshot, decision.now).digest()
     }))

@@ -5,7 +5,7 @@ use carillon_api::condition::{reasons, results, types};
 use serde_json::json;
 
 use super::world::World;
-use crate::action::Action;
+use crate::broadcast_job::action::{Act, Action};
 use crate::broadcast_job::{Refused, TEMPLATE_RECHECK, Template};
 use crate::pod::PodPhase;
 

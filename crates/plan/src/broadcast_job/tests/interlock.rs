@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::world::World;
-use crate::action::{Action, OnError, Plan, SliceWrite, Step};
+use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite, Step};
 use crate::interlock::{TRIPPED_RECHECK, Trip, refuse, rules};
 use crate::pod::PodRow;
 use crate::uid::Uid;

@@ -8,12 +8,12 @@ use carillon_api::NodeState;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::action::{Action, OnError, Plan};
+use crate::broadcast_job::action::{Act, Action, OnError, Plan};
 use crate::broadcast_job::{Job, JobMeta, Refused, Snapshot, Template, plan, settle};
 use crate::interlock::{self, Trip};
 use crate::node::{NodeRow, Nodes};
+use crate::owner::Owner;
 use crate::pod::{Deletion, End, Failure, PodPhase, PodRow, Pods, Waiting};
-use crate::pod_body::PodOwner;
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
@@ -105,7 +105,8 @@ impl World {
     }
 
     pub(super) fn job(&self) -> Job {
-        let owner = PodOwner {
+        let owner = Owner {
+            api_version: carillon_api::names::API_VERSION,
             kind: "BroadcastJob",
             namespace: "ops".to_owned(),
             name: "job".to_owned(),

@@ -7,13 +7,13 @@ use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
 
-use super::{Row, Tables, Wake, held_at, in_scope};
+use super::{Key, Row, Tables, Wake, held_at, in_scope};
 use crate::gate::Kind;
-use crate::slim::SlimJob;
+use crate::slim::SlimBroadcastJob;
 use crate::watch::{Held, Listed};
 
-impl Row for SlimJob {
-    const KIND: Kind = Kind::Job;
+impl Row for SlimBroadcastJob {
+    const KIND: Kind = Kind::BroadcastJob;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let Some(job) = self.job() else { return };
@@ -30,9 +30,9 @@ impl Row for SlimJob {
                 && old.policies.retry == new.policies.retry
         });
         wakes.push(if only_status {
-            Wake::Soon(uid)
+            Wake::Soon(Key::BroadcastJob(uid))
         } else {
-            Wake::Now(uid)
+            Wake::Now(Key::BroadcastJob(uid))
         });
     }
 
@@ -40,7 +40,7 @@ impl Row for SlimJob {
         if let Some(uid) = self.metadata.uid()
             && tables.jobs.remove(&uid).is_some()
         {
-            wakes.push(Wake::Now(uid));
+            wakes.push(Wake::Now(Key::BroadcastJob(uid)));
         }
     }
 
@@ -53,7 +53,7 @@ impl Row for SlimJob {
         tables.jobs.retain(|uid, job| {
             let keep = listed.contains(uid) || !in_scope(&job.owner.namespace, namespace);
             if !keep {
-                wakes.push(Wake::Now(*uid));
+                wakes.push(Wake::Now(Key::BroadcastJob(*uid)));
             }
             keep
         });

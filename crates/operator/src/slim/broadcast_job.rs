@@ -1,7 +1,7 @@
 //! BroadcastJobs.
 
+use carillon_plan::Owner;
 use carillon_plan::broadcast_job::{Job, JobMeta};
-use carillon_plan::pod_body::PodOwner;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,18 +10,19 @@ use super::SlimMeta;
 /// A BroadcastJob: few, and read whole.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct SlimJob {
+pub struct SlimBroadcastJob {
     /// Metadata.
     pub metadata: SlimMeta,
     spec: Value,
     status: Value,
 }
 
-impl SlimJob {
+impl SlimBroadcastJob {
     /// The job as the planner reads it.
     pub fn job(&self) -> Option<Job> {
         let meta = &self.metadata;
-        let owner = PodOwner {
+        let owner = Owner {
+            api_version: carillon_api::names::API_VERSION,
             kind: "BroadcastJob",
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),

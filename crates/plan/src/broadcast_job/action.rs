@@ -1,75 +1,19 @@
-//! What a plan consists of.
+//! What a plan for a BroadcastJob does.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use carillon_api::BroadcastJobStatus;
 use carillon_api::node_result_slice::NodeResult;
-use jiff::Timestamp;
 
+use crate::digest::line;
+pub use crate::plan::{Act, Note, OnError};
 use crate::uid::Uid;
 
-/// What should happen now. Steps are done in order; a crash between any two writes must leave a
-/// state from which the next plan goes on.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
-    /// In order.
-    pub steps: Vec<Step>,
-    /// Plan again at this time at the latest. Computed anew by every plan from stored state.
-    pub wake: Option<Timestamp>,
-    /// More is to be done as soon as this plan is applied and seen.
-    pub again: bool,
-    /// Events to publish once the plan is applied.
-    pub notes: Vec<Note>,
-}
-
-/// Actions that may be done side by side.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// In the order they are tried.
-    pub actions: Vec<Action>,
-    /// What a failed action means.
-    pub on_error: OnError,
-    /// Try 1, then 2, then 4, … at a time; the first batch with a failure is the last.
-    pub slow_start: bool,
-}
-
-/// What a failed action of a step means for the plan.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OnError {
-    /// The later steps rely on this one: stop.
-    Stop,
-    /// The later steps stand on their own: go on, and plan again after a back-off.
-    GoOn,
-}
-
-impl Step {
-    /// A step the later ones rely on.
-    pub fn needed(actions: Vec<Action>) -> Self {
-        Self {
-            actions,
-            on_error: OnError::Stop,
-            slow_start: false,
-        }
-    }
-
-    /// A step the later ones do not rely on.
-    pub fn wanted(actions: Vec<Action>) -> Self {
-        Self {
-            actions,
-            on_error: OnError::GoOn,
-            slow_start: false,
-        }
-    }
-
-    /// Creations, slowly at first: if the first is refused, hundreds more would be too.
-    pub fn slowly(actions: Vec<Action>) -> Self {
-        Self {
-            actions,
-            on_error: OnError::GoOn,
-            slow_start: true,
-        }
-    }
-}
+/// A plan for a BroadcastJob.
+pub type Plan = crate::plan::Plan<Action>;
+/// A step of it.
+pub type Step = crate::plan::Step<Action>;
 
 /// One write, or one question only the API server can answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,9 +63,8 @@ pub enum Action {
     DeleteJob,
 }
 
-impl Action {
-    /// The action's word in logs and metrics.
-    pub fn word(&self) -> &'static str {
+impl Act for Action {
+    fn word(&self) -> &'static str {
         match self {
             Self::CheckTemplate { .. } => "check_template",
             Self::ConfirmGone { .. } => "confirm_gone",
@@ -131,6 +74,53 @@ impl Action {
             Self::ReleasePod { .. } => "release_pod",
             Self::WriteStatus(_) => "write_status",
             Self::DeleteJob => "delete_job",
+        }
+    }
+
+    fn object(&self) -> Option<String> {
+        Some(match self {
+            Self::CheckTemplate { pod, node } | Self::CreatePod { pod, node } => {
+                format!("{pod} on {node}")
+            }
+            Self::ConfirmGone { pod, .. }
+            | Self::DeletePod { pod, .. }
+            | Self::ReleasePod { pod, .. } => pod.to_string(),
+            Self::WriteSlice(slice) => {
+                let seal = if slice.sealed { ", sealed" } else { "" };
+                format!(
+                    "slice {}: {} results{seal}",
+                    slice.index,
+                    slice.results.len()
+                )
+            }
+            Self::WriteStatus(status) => {
+                let on = status.conditions.iter().filter(|c| c.status == "True");
+                let on: Vec<_> = on.map(|c| format!("{}={}", c.type_, c.reason)).collect();
+                format!("{} {}", status.done, on.join(" "))
+            }
+            Self::DeleteJob => return None,
+        })
+    }
+
+    fn write(&self, out: &mut dyn Write) -> serde_json::Result<()> {
+        let word = self.word();
+        match self {
+            Self::CheckTemplate { node, pod } | Self::CreatePod { node, pod } => {
+                line(out, &(word, &**node, pod))
+            }
+            Self::ConfirmGone { pod, uid } | Self::ReleasePod { pod, uid } => {
+                line(out, &(word, pod, uid.to_string()))
+            }
+            Self::DeletePod { pod, uid, rv } => line(out, &(word, pod, uid.to_string(), rv)),
+            Self::WriteSlice(slice) => {
+                line(out, &(word, slice.index, slice.rv, slice.sealed))?;
+                slice
+                    .results
+                    .iter()
+                    .try_for_each(|result| line(out, result))
+            }
+            Self::WriteStatus(status) => line(out, &(word, status)),
+            Self::DeleteJob => line(out, &word),
         }
     }
 }
@@ -146,17 +136,4 @@ pub struct SliceWrite {
     pub sealed: bool,
     /// All of its results.
     pub results: Vec<NodeResult>,
-}
-
-/// An event.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Note {
-    /// True: a person may have to act.
-    pub warning: bool,
-    /// CamelCase.
-    pub reason: &'static str,
-    /// What the operator was doing.
-    pub action: &'static str,
-    /// For people.
-    pub message: String,
 }

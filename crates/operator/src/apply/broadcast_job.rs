@@ -1,0 +1,206 @@
+//! What a plan for a BroadcastJob does.
+
+use carillon_api::condition::reasons;
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job::action::Action;
+use carillon_plan::broadcast_job::{Job, Refused, Template, settle};
+use carillon_plan::pod::printable;
+use carillon_plan::pod_body::{PodPlacement, pod_body};
+use jiff::Timestamp;
+
+use super::{Perform, found, is_quota, is_terminating, may_be_there, settled, write};
+use crate::gate::Kind;
+use crate::lease::BootTime;
+use crate::request;
+use crate::writes::{SendError, Writes};
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// What became of the dry run.
+    Template(Template),
+    /// This pod is gone.
+    Gone(Uid),
+    /// A pod of this name belongs to somebody else.
+    NameConflict(Box<str>),
+    /// Creations were refused, and why.
+    CreationRefused(Refused),
+    /// Creations went through.
+    CreationAccepted,
+}
+
+type Done = super::Done<Answer>;
+
+/// Carries out plans for one job.
+#[derive(Clone, Copy, Debug)]
+pub struct Performer<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// The way of every write.
+    pub writes: &'a Writes,
+    /// How pods get to their node.
+    pub placement: PodPlacement,
+    /// When the plan is too old for creations.
+    pub not_after: BootTime,
+    /// When the plan was made.
+    pub now: Timestamp,
+}
+
+impl Perform for Performer<'_> {
+    type Action = Action;
+    type Answer = Answer;
+
+    async fn perform(&self, action: &Action, created: usize) -> Result<Done, SendError> {
+        let namespace = &*self.job.owner.namespace;
+        match action {
+            Action::CheckTemplate { node, pod } => self.check_template(node, pod).await,
+            Action::ConfirmGone { pod, uid } => {
+                let found = found(self.writes, request::get_pod(namespace, pod)).await?;
+                Ok(match found {
+                    Some(meta) if meta.uid() == Some(*uid) => Done::Nothing,
+                    _ => Done::Answered(Answer::Gone(*uid)),
+                })
+            }
+            Action::WriteSlice(slice) => {
+                let request = request::write_slice(&self.job.owner, slice);
+                Ok(Done::Wrote(
+                    Kind::Slice,
+                    write(self.writes, request, None).await?.rv(),
+                ))
+            }
+            Action::CreatePod { pod, node } => self.create_pod(pod, node).await,
+            Action::DeletePod { pod, uid, rv } => {
+                let request = request::delete_pod(namespace, pod, *uid, *rv);
+                settled(write(self.writes, request, None).await).map(|meta| {
+                    // The pod has changed or is gone; the event of that brings the next plan.
+                    meta.map_or(Done::Nothing, |meta| Done::Deleted(Kind::Pod, meta.rv()))
+                })
+            }
+            Action::ReleasePod { pod, uid } => {
+                let request = request::release_pod(namespace, pod, *uid);
+                settled(write(self.writes, request, None).await).map(|meta| {
+                    meta.map_or(Done::Nothing, |meta| Done::Released(Kind::Pod, meta.rv()))
+                })
+            }
+            Action::WriteStatus(status) => {
+                let mut status = status.clone();
+                settle(&mut status, created);
+                let old = serde_json::to_value(&self.job.status).unwrap_or_default();
+                let new = serde_json::to_value(&status).unwrap_or_default();
+                if old == new {
+                    return Ok(Done::Nothing);
+                }
+                let request = request::write_status(&self.job.owner, self.job.rv, &old, &new);
+                Ok(Done::Wrote(
+                    Kind::BroadcastJob,
+                    write(self.writes, request, None).await?.rv(),
+                ))
+            }
+            Action::DeleteJob => {
+                let request = request::delete_job(&self.job.owner, self.job.rv);
+                let reply = self.writes.send(request, None).await;
+                settled(reply.map(|_| ())).map(|_| Done::Nothing)
+            }
+        }
+    }
+
+    fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
+        let created = matches!(action, Action::CreatePod { .. });
+        let refusal = created.then(|| refusal(error)).flatten();
+        refusal.map(Answer::CreationRefused)
+    }
+
+    fn went_through(&self) -> Option<Answer> {
+        Some(Answer::CreationAccepted)
+    }
+}
+
+impl Performer<'_> {
+    async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
+        let owner = &self.job.owner;
+        let body = pod_body(&self.job.template, owner, pod, node, self.placement);
+        let request = request::create_pod(&owner.namespace, &body, false);
+        let error = match write(self.writes, request, Some(self.not_after)).await {
+            Ok(meta) => return Ok(Done::Created(Kind::Pod, meta.rv())),
+            Err(error) => error,
+        };
+        if !may_be_there(&error) {
+            return Err(error);
+        }
+        let found = found(self.writes, request::get_pod(&owner.namespace, pod)).await?;
+        match found {
+            Some(meta) if meta.broadcast_job() == Some(owner.uid) => {
+                Ok(Done::Wrote(Kind::Pod, meta.rv()))
+            }
+            Some(_) => Ok(Done::Answered(Answer::NameConflict(pod.into()))),
+            None => Err(error),
+        }
+    }
+
+    /// Asks the API server about the template, without creating anything.
+    async fn check_template(&self, node: &str, pod: &str) -> Result<Done, SendError> {
+        let owner = &self.job.owner;
+        let body = pod_body(&self.job.template, owner, pod, node, self.placement);
+        let request = request::create_pod(&owner.namespace, &body, true);
+        let template = match self.writes.send(request, Some(self.not_after)).await {
+            Ok(_) => Template::Accepted,
+            Err(SendError::Refused(status)) => {
+                let message = status.message.clone();
+                let refused = |reason| Template::Refused {
+                    problem: Refused {
+                        reason,
+                        message: printable(&message),
+                    },
+                    at: self.now,
+                };
+                match status.code {
+                    // A full quota says nothing about the template.
+                    403 if is_quota(&status.message) => Template::Accepted,
+                    403 if !is_terminating(&status) => refused(reasons::POD_FORBIDDEN),
+                    400 | 422 => refused(reasons::INVALID_TEMPLATE),
+                    _ => return Err(SendError::Refused(status)),
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Done::Answered(Answer::Template(template)))
+    }
+}
+
+/// What a creation that did not succeed says about those to come.
+fn refusal(error: &SendError) -> Option<Refused> {
+    let (reason, message) = match error {
+        SendError::Refused(status) if is_quota(&status.message) => {
+            (reasons::QUOTA_EXCEEDED, status.message.clone())
+        }
+        SendError::Refused(status) => (reasons::POD_CREATION_FAILING, status.message.clone()),
+        // As when an admission webhook does not answer.
+        SendError::Unknown(_) => (reasons::POD_CREATION_FAILING, error.to_string()),
+        SendError::NotSent(_) => return None,
+    };
+    Some(Refused {
+        reason,
+        message: printable(&message),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_quota_is_told_from_other_refusals_of_a_pod() {
+        for (message, reason) in [
+            (
+                "pods \"p\" is forbidden: exceeded quota: q",
+                reasons::QUOTA_EXCEEDED,
+            ),
+            ("denied the request: no", reasons::POD_CREATION_FAILING),
+        ] {
+            let mut status = kube::core::Status::failure(message, "");
+            status.code = 403;
+            let refused = refusal(&SendError::Refused(Box::new(status))).unwrap();
+            assert_eq!(refused.reason, reason);
+        }
+    }
+}
