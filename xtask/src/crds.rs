@@ -122,12 +122,4 @@ mod tests {
         bring_up_to_date(&root, &wanted, true).unwrap();
         fs::remove_dir_all(&root).unwrap();
     }
-
-    /// `kubectl apply` keeps the object in an annotation, and annotations end at 256 KiB.
-    #[test]
-    fn every_crd_file_is_under_256_kib() {
-        for (file, text) in wanted().unwrap() {
-            assert!(text.len() < 256 * 1024, "{file}: {} bytes", text.len());
-        }
-    }
 }

@@ -10,6 +10,8 @@ pub mod types {
     pub const FAILURE_TARGET: &str = "FailureTarget";
     /// No new pods are started, by request or because of failures.
     pub const PAUSED: &str = "Paused";
+    /// CronJob: runs are started when the schedule says so. False: none are, the reason says why.
+    pub const SCHEDULED: &str = "Scheduled";
     /// kstatus: work remains.
     pub const RECONCILING: &str = "Reconciling";
     /// kstatus: progress needs a person.
@@ -51,11 +53,11 @@ pub mod reasons {
     /// Reconciling: only pods are left whose node has been gone or not ready for
     /// `nodeLostTimeoutSeconds`.
     pub const WAITING_FOR_LOST_NODES: &str = "WaitingForLostNodes";
-    /// Reconciling: the namespace's quota refuses more pods for now.
+    /// Reconciling: the namespace's quota refuses more pods, or the next run of a CronJob, for now.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// Reconciling: the API server refuses or drops pod creations for now.
     pub const POD_CREATION_FAILING: &str = "PodCreationFailing";
-    /// Stalled: the API server does not accept the pod template.
+    /// Stalled: the API server does not accept the pod template, or the template of a CronJob.
     pub const INVALID_TEMPLATE: &str = "InvalidTemplate";
     /// Stalled: the API server forbids such pods in this namespace (e.g. Pod Security).
     pub const POD_FORBIDDEN: &str = "PodForbidden";
@@ -67,6 +69,22 @@ pub mod reasons {
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Reconciling or Stalled is false: nothing is left to do.
     pub const FINISHED: &str = "Finished";
+    /// Scheduled: the next run is known.
+    pub const SCHEDULED: &str = "Scheduled";
+    /// Scheduled is false: `spec.suspend` is true.
+    pub const SUSPENDED: &str = "Suspended";
+    /// Scheduled is false, Stalled: `spec.schedule` cannot be read.
+    pub const INVALID_SCHEDULE: &str = "InvalidSchedule";
+    /// Scheduled is false, Stalled: no time zone is called as `spec.timeZone` says.
+    pub const UNKNOWN_TIME_ZONE: &str = "UnknownTimeZone";
+    /// Scheduled is false, Stalled: `spec.schedule` names no time that ever comes, e.g. 30 February.
+    pub const NEVER_FIRES: &str = "NeverFires";
+    /// Reconciling: the API server refuses or drops the creation of the job of a CronJob for now.
+    pub const JOB_CREATION_FAILING: &str = "JobCreationFailing";
+    /// Stalled: the API server forbids the job of a CronJob in this namespace (e.g. an admission webhook).
+    pub const JOB_FORBIDDEN: &str = "JobForbidden";
+    /// Stalled: an object with the name of the next job of a CronJob exists and belongs to somebody else.
+    pub const NAME_CONFLICT: &str = "NameConflict";
 }
 
 /// Reasons of per-node results (`NodeResult.reason`).

@@ -5,11 +5,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::{BroadcastJob, NodeResultSlice};
+use crate::{BroadcastJob, CronJob, NodeResultSlice};
 
 /// What a cluster needs before it can store our objects.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let mut crds = vec![BroadcastJob::crd(), NodeResultSlice::crd()];
+    let mut crds = vec![BroadcastJob::crd(), CronJob::crd(), NodeResultSlice::crd()];
     for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
         if let Some(schema) = version
             .schema

@@ -7,8 +7,11 @@
 pub mod broadcast_job;
 pub mod condition;
 mod crd;
+pub mod cron_job;
 pub mod names;
 pub mod node_result_slice;
+mod null;
+mod open_schema;
 mod pod_template;
 pub mod policy;
 
@@ -17,5 +20,9 @@ pub use broadcast_job::{
     FailurePolicy, FailurePolicyType, Phase, Refused,
 };
 pub use crd::crds;
+pub use cron_job::{
+    ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy,
+    RunReference,
+};
 pub use node_result_slice::{NodeResult, NodeResultSlice, NodeState};
 pub use policy::{Execution, NoEligibleNodes, PodFailurePolicy, PodFailurePolicyAction};

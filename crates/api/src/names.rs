@@ -28,3 +28,20 @@ pub const ANNOTATION_RETRY: &str = "carillon.dev/retry";
 
 /// On a BroadcastJob made to try nodes of an earlier one again: the name of that one.
 pub const ANNOTATION_RETRY_OF: &str = "carillon.dev/retry-of";
+
+/// On the children of a CronJob of carillon.dev: its name.
+pub const LABEL_CRON_JOB_NAME: &str = "carillon.dev/cronjob-name";
+/// On the children of a CronJob of carillon.dev: its uid.
+pub const LABEL_CRON_JOB_UID: &str = "carillon.dev/cronjob-uid";
+
+/// On the children of a CronJob: kept until the run is recorded in its status, so that a run is
+/// not started again when its child is deleted early.
+pub const FINALIZER_RUN_TRACKING: &str = "carillon.dev/run-tracking";
+
+/// On a CronJob: each new value starts one run, whatever the schedule says. Copied onto the child
+/// of that run.
+pub const ANNOTATION_RUN_NOW: &str = "carillon.dev/run-now";
+
+/// On the children of a CronJob: the time they were scheduled for, RFC 3339. Set by Kubernetes'
+/// own controller, too.
+pub const ANNOTATION_SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";

@@ -2,24 +2,48 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use carillon_api::crds;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use carillon_api::cron_job::{
+    DEFAULT_SUCCESSFUL_JOBS_HISTORY_LIMIT, MAX_JITTER_SECONDS, MAX_NAME_LENGTH,
+};
+use carillon_api::{
+    ConcurrencyPolicy, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy, RunReference, crds,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
+/// By kind.
+static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let schema = |crd: CustomResourceDefinition| {
+        let schema = &crd.spec.versions[0].schema.as_ref().unwrap();
+        let schema = serde_json::to_value(&schema.open_api_v3_schema).unwrap();
+        (crd.spec.names.kind, schema)
+    };
+    crds().into_iter().map(schema).collect()
+});
+
 fn schema_of(kind: &str) -> Value {
-    let crd = crds()
-        .into_iter()
-        .find(|crd| crd.spec.names.kind == kind)
-        .unwrap();
-    let schema = crd.spec.versions[0]
-        .schema
-        .clone()
-        .unwrap()
-        .open_api_v3_schema;
-    serde_json::to_value(schema).unwrap()
+    SCHEMAS[kind].clone()
 }
 
-fn template() -> Value {
-    schema_of("BroadcastJob")["properties"]["spec"]["properties"]["template"].clone()
+/// The schemas that are Kubernetes' own types: the pod template of a BroadcastJob, and the same
+/// and the spec of a Job in a CronJob.
+fn native_parts() -> Vec<(&'static str, Value)> {
+    let cron_job = schema_of("CronJob");
+    let part = |schema: &Value, path: &str| {
+        let path = path.replace('/', "/properties/");
+        schema.pointer(&path).unwrap().clone()
+    };
+    let broadcast = part(&schema_of("BroadcastJob"), "/spec/template");
+    let in_cron = part(&cron_job, "/spec/broadcastJobTemplate/spec/template");
+    let job = part(&cron_job, "/spec/jobTemplate/spec");
+    vec![
+        ("template", broadcast),
+        ("broadcastJobTemplate", in_cron),
+        ("jobTemplate", job),
+    ]
 }
 
 /// Calls `look` with every schema below and including this one, and its path.
@@ -37,42 +61,66 @@ fn each(path: &str, schema: &Value, look: &mut dyn FnMut(&str, &Value)) {
     }
 }
 
+/// `kubectl apply` keeps the object as compact JSON in an annotation, and annotations end at 256 KiB.
 #[test]
 fn what_kubectl_apply_stores_beside_the_object_fits_its_limit() {
     for crd in crds() {
         let size = serde_json::to_string(&crd).unwrap().len();
-        assert!(size < 256 * 1024, "{}: {size} bytes", crd.spec.names.kind);
+        assert!(size < 250_000, "{}: {size} bytes", crd.spec.names.kind);
     }
 }
 
 #[test]
-fn the_template_describes_nothing_and_lets_unknown_fields_pass() {
-    each("template", &template(), &mut |path, schema| {
-        if path != "template" {
-            assert_eq!(schema.get("description"), None, "{path}");
-        }
-        if schema.get("properties").is_some() {
-            assert_eq!(
-                schema["x-kubernetes-preserve-unknown-fields"], true,
-                "{path}"
-            );
-        }
-    });
+fn a_template_describes_nothing_and_lets_unknown_fields_pass() {
+    for (name, part) in native_parts() {
+        each(name, &part, &mut |path, schema| {
+            if path != name {
+                assert_eq!(schema.get("description"), None, "{path}");
+            }
+            if schema.get("properties").is_some() {
+                assert_eq!(
+                    schema["x-kubernetes-preserve-unknown-fields"], true,
+                    "{path}"
+                );
+            }
+        });
+    }
 }
 
 #[test]
-fn the_template_takes_null_for_every_field_a_pod_can_do_without() {
-    each("template", &template(), &mut |path, schema| {
-        let empty = Vec::new();
-        let required = schema["required"].as_array().unwrap_or(&empty);
-        let Some(properties) = schema["properties"].as_object() else {
-            return;
-        };
-        for (name, property) in properties {
-            let nullable = property.get("nullable").is_some();
-            assert_ne!(nullable, required.contains(&json!(name)), "{path}.{name}");
-        }
-    });
+fn a_template_takes_null_for_every_field_a_pod_can_do_without() {
+    for (name, part) in native_parts() {
+        each(name, &part, &mut |path, schema| {
+            let empty = Vec::new();
+            let required = schema["required"].as_array().unwrap_or(&empty);
+            let Some(properties) = schema["properties"].as_object() else {
+                return;
+            };
+            for (name, property) in properties {
+                let nullable = property.get("nullable").is_some();
+                assert_ne!(nullable, required.contains(&json!(name)), "{path}.{name}");
+            }
+        });
+    }
+}
+
+/// It may be changed at any time, for later runs.
+#[test]
+fn nothing_in_a_template_of_a_cron_job_is_immutable() {
+    let spec = schema_of("CronJob")["properties"]["spec"]["properties"].clone();
+    for template in ["jobTemplate", "broadcastJobTemplate"] {
+        each(template, &spec[template], &mut |path, schema| {
+            let text = format!(
+                "{}{}",
+                schema["x-kubernetes-validations"], schema["description"]
+            );
+            let text = text.to_lowercase();
+            assert!(
+                !text.contains("oldself") && !text.contains("mmutable"),
+                "{path}: {text}"
+            );
+        });
+    }
 }
 
 #[test]
@@ -80,13 +128,16 @@ fn every_field_outside_the_template_is_described() {
     for (kind, part) in [
         ("BroadcastJob", "spec"),
         ("BroadcastJob", "status"),
+        ("CronJob", "spec"),
+        ("CronJob", "status"),
         ("NodeResultSlice", "results"),
     ] {
         each(
             part,
             &schema_of(kind)["properties"][part],
             &mut |path, schema| {
-                if !path.contains("template.") && !path.contains(".items") {
+                let native = path.contains("template.") || path.contains("jobTemplate.spec.");
+                if !native && !path.contains("etadata.") && !path.contains(".items") {
                     assert!(schema["description"].is_string(), "{kind} {path}");
                 }
             },
@@ -96,7 +147,7 @@ fn every_field_outside_the_template_is_described() {
 
 #[test]
 fn each_rule_says_what_to_do() {
-    for kind in ["BroadcastJob", "NodeResultSlice"] {
+    for kind in ["BroadcastJob", "CronJob", "NodeResultSlice"] {
         each(kind, &schema_of(kind), &mut |path, schema| {
             for rule in schema["x-kubernetes-validations"]
                 .as_array()
@@ -116,4 +167,65 @@ fn the_enums_of_the_schema_are_those_of_the_types() {
     assert_eq!(*completion, json!(["Always", "Never"]));
     let failure = &spec["failurePolicy"]["properties"]["type"]["enum"];
     assert_eq!(*failure, json!(["FailFast", "Continue", "Pause"]));
+    let spec = schema_of("CronJob")["properties"]["spec"]["properties"].clone();
+    // The empty word is what batch/v1 takes for the default.
+    let concurrency = &spec["concurrencyPolicy"]["enum"];
+    assert_eq!(*concurrency, json!(["Allow", "Forbid", "Replace", ""]));
+    for word in concurrency.as_array().unwrap() {
+        serde_json::from_value::<ConcurrencyPolicy>(word.clone()).unwrap();
+    }
+    let missed = &spec["missedRunPolicy"]["enum"];
+    assert_eq!(*missed, json!(["Latest", "Skip", "All"]));
+    let dst = &spec["dstPolicy"]["enum"];
+    assert_eq!(*dst, json!(["AsWritten", "Once"]));
+}
+
+#[test]
+fn bounds_in_rules_and_messages_are_the_constants() {
+    let schema = schema_of("CronJob").to_string();
+    for bound in [
+        format!("size() <= {MAX_NAME_LENGTH}"),
+        format!("no more than {MAX_NAME_LENGTH} characters"),
+        format!("self <= {MAX_JITTER_SECONDS}"),
+        format!("\"default\":{DEFAULT_SUCCESSFUL_JOBS_HISTORY_LIMIT},"),
+    ] {
+        assert!(schema.contains(&bound), "{bound}");
+    }
+}
+
+#[test]
+fn a_cron_job_of_before_a_field_and_one_full_of_nulls_can_be_read() {
+    let bare = json!({"schedule": "@daily"});
+    let mut nulls = bare.clone();
+    let spec = schema_of("CronJob")["properties"]["spec"].clone();
+    for field in spec["properties"].as_object().unwrap().keys() {
+        if field != "schedule" {
+            nulls[field] = json!(null);
+        }
+    }
+    for spec in [bare, nulls] {
+        let spec: CronJobSpec = serde_json::from_value(spec).unwrap();
+        assert_eq!(spec.concurrency_policy, ConcurrencyPolicy::Allow);
+        assert_eq!(spec.missed_run_policy, MissedRunPolicy::Latest);
+        assert_eq!(spec.dst_policy, DstPolicy::AsWritten);
+        assert!(!spec.suspend);
+        let kept = (
+            spec.successful_jobs_history_limit,
+            spec.failed_jobs_history_limit,
+        );
+        assert_eq!(kept, (3, 1));
+    }
+
+    let status = schema_of("CronJob")["properties"]["status"].clone();
+    let mut nulls = json!({});
+    for field in status["properties"].as_object().unwrap().keys() {
+        nulls[field] = json!(null);
+    }
+    for status in [json!({}), nulls] {
+        let status: CronJobStatus = serde_json::from_value(status).unwrap();
+        assert_eq!(status, CronJobStatus::default());
+    }
+    let reference = json!({"kind": "Job", "uid": null, "name": null});
+    let reference: RunReference = serde_json::from_value(reference).unwrap();
+    assert_eq!(reference.uid, None);
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod admit_broadcast_job;
+mod admit_cron_job;
 mod broadcast_job;
 mod chart;
 mod cli;

@@ -1,0 +1,93 @@
+//! What a CronJob has done so far.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Values `status.ranNow` holds at most.
+pub const MAX_RAN_NOW: usize = 10;
+
+/// What the CronJob has done so far.
+#[derive(Clone, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CronJobStatus {
+    /// `metadata.generation` this status was computed for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Stalled, Scheduled, Reconciling.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+    /// Runs that have not ended. One without a uid is promised: it is about to be created.
+    #[serde(
+        default,
+        deserialize_with = "crate::null::as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub active: Vec<RunReference>,
+    /// Length of active, for kubectl's table.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    pub running: i32,
+    /// Time of the schedule for which a run was last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_schedule_time: Option<Time>,
+    /// When a run last ended successfully.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_successful_time: Option<Time>,
+    /// When a run last failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure_time: Option<Time>,
+    /// When the next run is due. Absent while none will be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_schedule_time: Option<Time>,
+    /// Runs that were due and never started.
+    #[serde(
+        default,
+        deserialize_with = "crate::null::as_default",
+        skip_serializing_if = "is_zero"
+    )]
+    pub missed_runs: i64,
+    /// Time of the schedule up to which missed runs are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_missed_time: Option<Time>,
+    /// The last values of the annotation `carillon.dev/run-now` for which a run was started, at
+    /// most 10, oldest first.
+    #[serde(
+        default,
+        deserialize_with = "crate::null::as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub ran_now: Vec<String>,
+}
+
+/// The Job or BroadcastJob of a run.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunReference {
+    /// `batch/v1` or `carillon.dev/v1alpha1`.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    pub api_version: String,
+    /// Job or BroadcastJob.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    pub kind: String,
+    /// Namespace of the CronJob.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    pub namespace: String,
+    /// Name of the job.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    pub name: String,
+    /// Its uid. Absent: it is promised, and was not seen yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Its resourceVersion when it was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(value: &i64) -> bool {
+    *value == 0
+}
