@@ -2,12 +2,14 @@
 
 mod component;
 pub mod garbage_collector;
+mod job_controller;
 mod kubelet;
 mod node_lifecycle;
 mod scheduler;
 mod timers;
 
 pub use self::component::{Component, KUBELET_STOPPED, run};
+pub use self::job_controller::{JOB_FATE, JobController};
 pub use self::kubelet::{Fate, Fates, Kubelets, Work};
 pub use self::node_lifecycle::NodeLifecycle;
 pub use self::scheduler::Scheduler;

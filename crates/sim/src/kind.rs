@@ -1,13 +1,16 @@
 //! The kinds that are served, one row each.
 
 mod broadcast_job;
+mod cron_job;
 mod event;
+mod job;
 mod lease;
 mod meta;
 mod namespace;
 mod node;
 mod node_result_slice;
 mod pod;
+mod pod_template;
 mod schema;
 
 use serde_json::{Value, json};
@@ -44,6 +47,8 @@ pub struct Kind {
     pub(crate) create_on_update: bool,
     /// Whether the reply to a delete is the object.
     pub(crate) returns_deleted: bool,
+    /// Whether dependents stay when a delete does not say what becomes of them.
+    pub(crate) orphans: bool,
     /// Seconds that a delete gives, of the object and the seconds asked for.
     pub(crate) grace: Option<fn(&Value, Option<i64>) -> i64>,
     /// Fills in what was left out, of a decoded object.
@@ -70,11 +75,21 @@ const PLAIN: Kind = Kind {
     unconditional_update: true,
     create_on_update: false,
     returns_deleted: false,
+    orphans: false,
     grace: None,
     fill: |_| {},
     begin: |_| {},
     keep: |_, _, _| {},
     check: |_, _| Vec::new(),
+};
+
+/// A kind of batch/v1: spec and status are written each through a path of its own.
+const BATCH: Kind = Kind {
+    group: "batch",
+    status: true,
+    generation: true,
+    keep: node::keep,
+    ..PLAIN
 };
 
 /// A custom kind of ours.
@@ -88,7 +103,7 @@ const OURS: Kind = Kind {
 
 /// Every kind.
 #[rustfmt::skip]
-pub(crate) static KINDS: [Kind; 7] = [
+pub(crate) static KINDS: [Kind; 9] = [
     Kind {
         plural: "pods", kind: "Pod", status: true, generation: true, returns_deleted: true,
         grace: Some(pod::grace), fill: pod::fill, begin: pod::begin, keep: pod::keep, check: pod::check, ..PLAIN
@@ -98,6 +113,8 @@ pub(crate) static KINDS: [Kind; 7] = [
         plural: "namespaces", kind: "Namespace", namespaced: false, status: true, returns_deleted: true,
         fill: namespace::fill, begin: namespace::begin, keep: namespace::keep, ..PLAIN
     },
+    Kind { plural: "jobs", kind: "Job", orphans: true, fill: job::fill, begin: job::begin, check: job::check, ..BATCH },
+    Kind { plural: "cronjobs", kind: "CronJob", fill: cron_job::fill, begin: cron_job::begin, check: cron_job::check, ..BATCH },
     Kind { plural: "broadcastjobs", kind: "BroadcastJob", status: true, schema: Some(broadcast_job::schema), check: broadcast_job::check, ..OURS },
     Kind { plural: "noderesultslices", kind: "NodeResultSlice", schema: Some(node_result_slice::schema), check: node_result_slice::check, ..OURS },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", fields: &["spec"], unconditional_update: false, create_on_update: true, fill: lease::fill, check: lease::check, ..PLAIN },
@@ -114,9 +131,9 @@ impl Kind {
     /// The kind of a name as in [`Key::resource`](carillon_oracle::Key::resource), without its group
     /// where that is no question: `pods`, `broadcastjobs`, `leases.coordination.k8s.io`.
     pub fn named(resource: &str) -> Option<&'static Self> {
-        KINDS
-            .iter()
-            .find(|k| k.plural == resource || k.resource() == resource)
+        let whole = KINDS.iter().find(|k| k.resource() == resource);
+        let mut plural = KINDS.iter().filter(|k| k.plural == resource);
+        whole.or_else(|| plural.next().filter(|_| plural.next().is_none()))
     }
 
     /// The kind of an object's `apiVersion` and `kind`.
@@ -230,8 +247,11 @@ mod tests {
         for kind in &KINDS {
             let (group, version, plural) = (kind.group, kind.version, kind.plural);
             assert_eq!(Kind::find(group, version, plural).unwrap().kind, kind.kind);
-            assert_eq!(Kind::named(plural).unwrap().group, group);
             assert_eq!(Kind::named(&kind.resource()).unwrap().group, group);
+            let alone = KINDS.iter().filter(|kind| kind.plural == plural).count() == 1;
+            if alone {
+                assert_eq!(Kind::named(plural).unwrap().group, group);
+            }
             assert_eq!(
                 Kind::of(&kind.api_version(), kind.kind).unwrap().plural,
                 plural

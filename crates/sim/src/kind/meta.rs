@@ -146,7 +146,8 @@ fn finalizers(kind: &Kind, meta: &Value) -> Vec<Cause> {
     let names = texts(&meta["finalizers"]);
     let wrong = |name: &&str| {
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(name);
-        let core = kind.group.is_empty();
+        // Kinds of batch are judged by the rules of core.
+        let core = ["", "batch"].contains(&kind.group);
         !is_qualified(name) || (core && !standard && !name.contains('/'))
     };
     let why = "name is neither a standard finalizer name nor is it fully qualified";

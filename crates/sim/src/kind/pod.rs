@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::pod_template;
 use crate::status::Cause;
 
 /// Seconds a deletion gives: none to a pod that no kubelet runs.
@@ -20,21 +21,8 @@ pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     }
 }
 
-/// The defaults that others rely on; the rest of a pod's many are left out.
 pub(super) fn fill(pod: &mut Value) {
-    if !pod["spec"].is_object() {
-        pod["spec"] = json!({});
-    }
-    let Some(spec) = pod["spec"].as_object_mut() else {
-        return;
-    };
-    for (field, value) in [
-        ("restartPolicy", json!("Always")),
-        ("terminationGracePeriodSeconds", json!(30)),
-        ("schedulerName", json!("default-scheduler")),
-    ] {
-        spec.entry(field).or_insert(value);
-    }
+    pod_template::fill(pod);
     if !pod["status"].is_object() {
         pod["status"] = json!({});
     }
@@ -89,25 +77,7 @@ pub(super) fn keep(new: &mut Value, old: &Value, status: bool) {
 pub(super) fn check(pod: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &pod["spec"];
     let mut causes = Vec::new();
-    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    if containers.is_empty() {
-        causes.push(Cause::required("spec.containers"));
-    }
-    for (index, container) in containers.iter().enumerate() {
-        let field = |name: &str| format!("spec.containers[{index}].{name}");
-        for name in ["name", "image"] {
-            if container[name].as_str().is_none_or(str::is_empty) {
-                causes.push(Cause::required(field(name)));
-            }
-        }
-        if containers[..index]
-            .iter()
-            .any(|other| other["name"] == container["name"])
-        {
-            let message = format!("Duplicate value: {}", container["name"]);
-            causes.push(Cause::new("FieldValueDuplicate", field("name"), message));
-        }
-    }
+    pod_template::check_containers(spec, "spec", &mut causes);
     if !["Always", "OnFailure", "Never"]
         .iter()
         .any(|policy| spec["restartPolicy"] == **policy)

@@ -220,7 +220,7 @@ fn fate(kind: &Kind, old: &Value, options: &Options, now: Timestamp) -> Fate {
             grace = Some(shorter);
         }
     }
-    let kept = finalizers(old, options.policy.as_deref());
+    let kept = finalizers(kind, old, options.policy.as_deref());
     let held = !kept.is_empty();
     if let Some(meta) = object["metadata"].as_object_mut() {
         meta.remove("finalizers");
@@ -253,8 +253,8 @@ fn mark(object: &mut Value, begun: Timestamp, grace: i64) {
 }
 
 /// The finalizers with which a deletion begins: those of the garbage collector come and go with the
-/// policy; without one they stay as they are.
-fn finalizers(old: &Value, policy: Option<&str>) -> Vec<String> {
+/// policy; without one they stay as they are, or else come as is usual for the kind.
+fn finalizers(kind: &Kind, old: &Value, policy: Option<&str>) -> Vec<String> {
     let all = old["metadata"]["finalizers"].as_array();
     let all: Vec<&str> = all
         .into_iter()
@@ -267,7 +267,8 @@ fn finalizers(old: &Value, policy: Option<&str>) -> Vec<String> {
         Some("Foreground") => (false, true),
         Some(_) => (false, false),
         None if has(ORPHAN) => (true, false),
-        None => (false, has(FOREGROUND)),
+        None if has(FOREGROUND) => (false, true),
+        None => (kind.orphans, false),
     };
     if orphan == has(ORPHAN) && foreground == has(FOREGROUND) {
         return all.into_iter().map(str::to_owned).collect();

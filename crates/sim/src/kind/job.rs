@@ -1,0 +1,200 @@
+//! Jobs of batch/v1.
+//!
+//! A status is stored as it is written: the rules by which the API server judges the writes of a job
+//! controller are left out, since the one here keeps them.
+
+use serde_json::{Map, Value, json};
+
+use super::pod_template;
+use crate::status::Cause;
+
+const NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
+const UID: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
+
+pub(super) fn fill(job: &mut Value) {
+    for part in ["spec", "status"] {
+        if !job[part].is_object() {
+            job[part] = json!({});
+        }
+    }
+    let spec = &mut job["spec"];
+    fill_template(&mut spec["template"]);
+    if let Some(spec) = spec.as_object_mut() {
+        let replacement = if spec.contains_key("podFailurePolicy") {
+            "Failed"
+        } else {
+            "TerminatingOrFailed"
+        };
+        if !spec.contains_key("parallelism") {
+            spec.entry("completions").or_insert(json!(1));
+        }
+        for (field, value) in [
+            ("parallelism", json!(1)),
+            ("backoffLimit", json!(6)),
+            ("completionMode", json!("NonIndexed")),
+            ("suspend", json!(false)),
+            ("manualSelector", json!(false)),
+            ("podReplacementPolicy", json!(replacement)),
+        ] {
+            spec.entry(field).or_insert(value);
+        }
+    }
+    label(job);
+    if let Some(status) = job["status"].as_object_mut() {
+        // Go leaves out a count of nothing.
+        for count in ["active", "succeeded", "failed"] {
+            if status.get(count) == Some(&json!(0)) {
+                status.remove(count);
+            }
+        }
+        if status.get("conditions") == Some(&json!([])) {
+            status.remove("conditions");
+        }
+    }
+}
+
+fn fill_template(template: &mut Value) {
+    if !template.is_object() {
+        *template = json!({});
+    }
+    pod_template::fill(template);
+}
+
+/// A Job without labels has those of its pods.
+fn label(job: &mut Value) {
+    let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.as_object().is_some_and(|labels| !labels.is_empty())
+        && job["metadata"]["labels"].is_null()
+    {
+        job["metadata"]["labels"] = labels;
+    }
+}
+
+pub(super) fn begin(job: &mut Value) {
+    job["status"] = json!({});
+    if job["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (name, uid) = (
+        job["metadata"]["name"].clone(),
+        job["metadata"]["uid"].clone(),
+    );
+    let template = job["spec"]["template"].as_object_mut();
+    let labels = template
+        .and_then(|template| object_in(template, "metadata"))
+        .and_then(|meta| object_in(meta, "labels"));
+    let Some(labels) = labels else { return };
+    let shared = json!(labels) == job["metadata"]["labels"];
+    let Some(labels) = job["spec"]["template"]["metadata"]["labels"].as_object_mut() else {
+        return;
+    };
+    for (keys, value) in [(NAME, &name), (UID, &uid)] {
+        for key in keys {
+            labels.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    let labels = labels.clone();
+    if shared || job["metadata"]["labels"].is_null() {
+        job["metadata"]["labels"] = json!(labels);
+    }
+    job["spec"]["selector"]["matchLabels"][UID[1]] = uid;
+}
+
+fn object_in<'a>(
+    parent: &'a mut Map<String, Value>,
+    key: &str,
+) -> Option<&'a mut Map<String, Value>> {
+    let child = parent.entry(key).or_insert_with(|| json!({}));
+    child.as_object_mut()
+}
+
+pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let spec = &job["spec"];
+    let mut causes = Vec::new();
+    pod_template::check(&spec["template"], "spec.template", &mut causes);
+    at_least_nothing(
+        spec,
+        "spec",
+        &[
+            "parallelism",
+            "completions",
+            "backoffLimit",
+            "activeDeadlineSeconds",
+            "ttlSecondsAfterFinished",
+        ],
+        &mut causes,
+    );
+    let Some(old) = old.map(|old| &old["spec"]) else {
+        return causes;
+    };
+    // Of a suspended Job more may change, which nobody here does.
+    for field in ["completions", "completionMode", "selector", "template"] {
+        if spec[field] != old[field] {
+            let path = format!("spec.{field}");
+            causes.push(Cause::invalid(path, &json!("…"), "field is immutable"));
+        }
+    }
+    causes
+}
+
+/// Counts and durations, at `path`.
+pub(super) fn at_least_nothing(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Cause>) {
+    for field in fields {
+        if spec[*field].as_i64().is_some_and(|value| value < 0) {
+            let why = "must be greater than or equal to 0";
+            causes.push(Cause::invalid(
+                format!("{path}.{field}"),
+                &spec[*field],
+                why,
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> Value {
+        json!({
+            "metadata": {"name": "a", "uid": "u"},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+            }}},
+        })
+    }
+
+    #[test]
+    fn a_job_selects_its_pods_by_its_uid() {
+        let mut job = job();
+        fill(&mut job);
+        begin(&mut job);
+        let labels = &job["spec"]["template"]["metadata"]["labels"];
+        for (key, value) in [(NAME, "a"), (UID, "u")] {
+            assert_eq!(
+                (&labels[key[0]], &labels[key[1]]),
+                (&json!(value), &json!(value))
+            );
+        }
+        assert_eq!(job["spec"]["selector"]["matchLabels"][UID[1]], "u");
+        assert_eq!(job["metadata"]["labels"], *labels);
+        assert_eq!(check(&job, Some(&job)), []);
+    }
+
+    #[test]
+    fn what_a_job_runs_does_not_change_and_how_much_does() {
+        let mut old = job();
+        fill(&mut old);
+        let mut new = old.clone();
+        new["spec"]["parallelism"] = json!(3);
+        new["spec"]["suspend"] = json!(true);
+        assert_eq!(check(&new, Some(&old)), []);
+        new["spec"]["parallelism"] = json!(-1);
+        new["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
+        let fields: Vec<String> = check(&new, Some(&old))
+            .into_iter()
+            .map(|c| c.field)
+            .collect();
+        assert_eq!(fields, ["spec.parallelism", "spec.template"]);
+    }
+}
