@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::Value;
 
 use crate::back_off;
+use crate::cron_job::object::is_of_a_run;
 use crate::desired::Desired;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
@@ -50,8 +51,8 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
         for uid in world.concerned(step) {
             let cost = costs.entry(uid).or_default();
             cost.desired.follow(&world, uid, step);
-            cost.provoked +=
-                u64::from(!assumptions.ours(step) && [JOBS, NODES].contains(&&*step.key.resource));
+            let by_others = !assumptions.ours(step) || is_of_a_run(step);
+            cost.provoked += u64::from(by_others && [JOBS, NODES].contains(&&*step.key.resource));
             match (&*step.key.resource, step.new.as_deref()) {
                 (SLICES, _) => cost.note_records(step),
                 (JOBS, Some(job)) => {
@@ -62,7 +63,9 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
             }
         }
         let written = step.new.as_deref().or(step.old.as_deref());
-        let Some(object) = written.filter(|_| assumptions.ours(step)) else {
+        // What a CronJob does with a job it started is not the job's cost, but a change by others.
+        let ours = assumptions.ours(step) && !is_of_a_run(step);
+        let Some(object) = written.filter(|_| ours) else {
             continue;
         };
         let job = match &*step.key.resource {

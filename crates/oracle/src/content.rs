@@ -176,7 +176,7 @@ fn object_or_empty(value: &Value) -> Value {
 }
 
 /// What is missing or different in `found`, or is there in addition and not filled in by the server.
-fn differs(path: &str, wanted: &Value, found: &Value, strict: bool) -> Option<String> {
+pub(crate) fn differs(path: &str, wanted: &Value, found: &Value, strict: bool) -> Option<String> {
     match (wanted, found) {
         (Value::Object(fields), Value::Object(have)) => {
             let missing = fields.iter().find_map(|(key, value)| {

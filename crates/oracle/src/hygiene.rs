@@ -1,9 +1,10 @@
 //! S17: no secret leaks, and no plan had to be stopped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
+use crate::cron_job::object::{CRONS, template_of};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S17;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -15,20 +16,26 @@ const SHORTEST_SECRET: usize = 8;
 
 /// S17. In every status, event and slice that a request of ours wrote:
 /// - no condition, event or record has a reason that says an interlock tripped;
-/// - no value of an environment variable of the job's template (of at least 8 bytes) is found. The
-///   last words of a container are its own: `message` of a record is not searched.
+/// - no value of an environment variable of the job's template, or of the template of the CronJob
+///   (of at least 8 bytes) is found. The last words of a container are its own: `message` of a record is not searched.
 pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
+    let mut crons: HashMap<&str, &Value> = HashMap::new();
     for step in &history.steps {
         world.apply(step);
+        if let Some(cron) = step.new.as_deref().filter(|_| is_cron_job(step)) {
+            crons.insert(object::uid(cron), cron);
+        }
         let ours = |object: &&Value| assumptions.ours(step) || is_our_event(step, object);
         let Some(object) = step.new.as_deref().filter(ours) else {
             continue;
         };
         let resource = &*step.key.resource;
         let (job, written) = match resource {
-            JOBS => (object::uid(object), vec![&object["status"]]),
+            _ if resource == JOBS || is_cron_job(step) => {
+                (object::uid(object), vec![&object["status"]])
+            }
             SLICES => {
                 let records = list(object, &["results"]).iter();
                 let fields = records.filter_map(Value::as_object).flatten();
@@ -53,10 +60,11 @@ pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
             let what = format!("{} says {:?}", step.key, tripped.unwrap_or(&""));
             Violation::at(S17, step, what)
         })?;
-        let Some(job) = world.jobs.get(job) else {
+        let of_job = world.jobs.get(job).map(|job| job.last);
+        let Some(owner) = of_job.or_else(|| crons.get(job).copied()) else {
             continue;
         };
-        let secrets = values_of_variables(job.last);
+        let secrets = values_of_variables(owner);
         let leak = secrets
             .iter()
             .find(|secret| words.iter().any(|word| word.contains(**secret)));
@@ -88,11 +96,24 @@ fn collect<'v>(value: &'v Value, words: &mut Vec<&'v str>) {
     }
 }
 
-fn values_of_variables(job: &Value) -> BTreeSet<&str> {
-    let spec = &job["spec"]["template"]["spec"];
-    ["containers", "initContainers"]
-        .iter()
-        .flat_map(|kind| list(spec, &[kind]))
+fn is_cron_job(step: &Step) -> bool {
+    CRONS.contains(&&*step.key.resource)
+}
+
+/// Those of the template of a job, or of those that a CronJob has.
+fn values_of_variables(owner: &Value) -> BTreeSet<&str> {
+    let of_runs = |kind| Some(&template_of(&owner["spec"], kind)?["spec"]);
+    let jobs = [
+        Some(&owner["spec"]),
+        of_runs("Job"),
+        of_runs("BroadcastJob"),
+    ];
+    let pods = jobs
+        .into_iter()
+        .flatten()
+        .map(|job| &job["template"]["spec"]);
+    pods.flat_map(|pod| ["containers", "initContainers"].map(|kind| list(pod, &[kind])))
+        .flatten()
         .flat_map(|container| list(container, &["env"]))
         .map(|variable| text(variable, &["value"]))
         .filter(|value| value.len() >= SHORTEST_SECRET)
@@ -130,5 +151,15 @@ mod tests {
     fn a_tripped_interlock_is_found() {
         let scene = Scene::good().condition("Stalled", "True", "InterlockTripped");
         breaks(S17, &scene, &Assumptions::default(), "InterlockTripped");
+    }
+
+    #[test]
+    fn the_status_of_a_cron_job_tells_no_secret() {
+        let strict = Assumptions::default();
+        holds(S17, &Scene::two_runs(), &strict);
+        let told = Scene::two_runs().cron_status(|s| s["note"] = json!("is hunter2-secret"));
+        breaks(S17, &told, &strict, "template's environment");
+        let tripped = Scene::two_runs().cron_status(|s| s["note"] = json!("Interlock"));
+        breaks(S17, &tripped, &strict, "says \"Interlock\"");
     }
 }

@@ -1,10 +1,10 @@
 //! The invariants by name.
 
 use crate::history::History;
-use crate::judge::{Assumptions, Checked, Report, Verdict};
+use crate::judge::{Assumptions, Checked, Report, Verdict, both};
 use crate::{
-    amplification, content, counting, deletion, finalizer, hygiene, liveness, once, ownership,
-    parallelism, silence, stopping, terminal,
+    amplification, content, counting, cron_job, deletion, finalizer, hygiene, liveness, once,
+    ownership, parallelism, silence, stopping, terminal,
 };
 
 /// What must hold. What each says exactly stands at the function that judges it.
@@ -16,35 +16,50 @@ pub enum Invariant {
     S2,
     /// Parallelism: [`parallelism::parallelism_is_kept`].
     S3,
-    /// Counted exactly once: [`counting::counted_exactly_once`].
+    /// Counted exactly once: [`counting::counted_exactly_once`],
+    /// [`cron_job::hold::notes_only_grow`].
     S4,
-    /// Nothing lost: [`finalizer::nothing_is_lost`].
+    /// Nothing lost: [`finalizer::nothing_is_lost`],
+    /// [`cron_job::hold::held_until_noted`].
     S5,
     /// Terminal is absorbing: [`terminal::terminal_is_absorbing`].
     S6,
-    /// Nothing is stopped without a reason: [`stopping::stopped_for_a_reason`].
+    /// A run once: [`cron_job::once::cron_once`].
+    S7,
+    /// Policy: [`cron_job::policy::policy_is_kept`].
+    S8,
+    /// Nothing is stopped without a reason: [`stopping::stopped_for_a_reason`],
+    /// [`cron_job::ending::child_ended_for_a_reason`].
     S9,
-    /// Ownership: [`ownership::only_what_is_ours`].
+    /// Ownership: [`ownership::only_what_is_ours`],
+    /// [`cron_job::ownership::only_what_it_started`].
     S11,
-    /// Amplification: [`amplification::bounded_cost`].
+    /// Amplification: [`amplification::bounded_cost`],
+    /// [`cron_job::cost::bounded_runs`].
     S12,
     /// Silence: [`silence::silent_when_done`].
     S13,
     /// Determinism: [`crate::determinism::replays_equally`].
     S15,
-    /// Content: [`content::pod_is_its_template`].
+    /// Content: [`content::pod_is_its_template`],
+    /// [`cron_job::content::child_is_its_template`].
     S16,
     /// Hygiene: [`hygiene::clean_words`].
     S17,
-    /// What is wanted comes to pass: [`liveness::all_is_done`].
+    /// What is wanted comes to pass: [`liveness::all_is_done`],
+    /// [`cron_job::settled::every_tick_is_settled`].
     L1,
-    /// Bounded: [`liveness::done_in_time`].
+    /// Bounded: [`liveness::done_in_time`],
+    /// [`cron_job::settled::every_tick_is_settled_in_time`].
     L2,
-    /// Deletion ends: [`deletion::deletion_ends`].
+    /// Deletion ends: [`deletion::deletion_ends`],
+    /// [`cron_job::deletion::nothing_is_held`].
     L3,
-    /// The status is what happened: [`counting::status_is_what_happened`].
+    /// The status is what happened: [`counting::status_is_what_happened`],
+    /// [`cron_job::settled::notes_are_what_happened`].
     L4,
-    /// Progress under pressure: [`liveness::all_is_done_under_pressure`].
+    /// Progress under pressure: [`liveness::all_is_done_under_pressure`],
+    /// [`cron_job::settled::every_tick_is_settled_under_pressure`].
     L6,
     /// Path independence: [`crate::same_end::same_end`].
     L7,
@@ -56,13 +71,15 @@ type Judge = fn(&History, &Assumptions) -> Verdict;
 
 impl Invariant {
     /// All of them, in order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::S1,
         Self::S2,
         Self::S3,
         Self::S4,
         Self::S5,
         Self::S6,
+        Self::S7,
+        Self::S8,
         Self::S9,
         Self::S11,
         Self::S12,
@@ -107,19 +124,30 @@ impl Invariant {
                 "S4",
                 "each outcome is counted exactly once, and stays as it was recorded",
             ),
-            Self::S5 => ("S5", "no pod is let go before its outcome is stored"),
+            Self::S5 => ("S5", "no pod or run is let go before it is noted"),
             Self::S6 => (
                 "S6",
                 "a job that has ended stays as it ended and starts nothing",
             ),
-            Self::S9 => ("S9", "no pod is stopped without a reason that is stored"),
+            Self::S7 => (
+                "S7",
+                "a tick of a CronJob is run at most once, and was promised before",
+            ),
+            Self::S8 => (
+                "S8",
+                "a run begins when its time and the policy of its CronJob allow it",
+            ),
+            Self::S9 => (
+                "S9",
+                "no pod or run is stopped without a reason that is stored",
+            ),
             Self::S11 => (
                 "S11",
                 "only what is ours is written, and each write says which version it means",
             ),
             Self::S12 => (
                 "S12",
-                "the pods and writes of a job are bounded by its nodes and what happened to them",
+                "the pods and writes of a job are bounded by its nodes and what happened to them, those of a CronJob by its runs",
             ),
             Self::S13 => (
                 "S13",
@@ -128,7 +156,7 @@ impl Invariant {
             Self::S15 => ("S15", "the same snapshot gives the same plan"),
             Self::S16 => (
                 "S16",
-                "a pod is its template, pinned to its node, and nothing else",
+                "a pod is its template, pinned to its node, a run is that of its CronJob, and nothing else",
             ),
             Self::S17 => (
                 "S17",
@@ -136,15 +164,21 @@ impl Invariant {
             ),
             Self::L1 => (
                 "L1",
-                "every eligible node gets an outcome, and the job ends as its policy says",
+                "every eligible node gets an outcome, the job ends as its policy says, and every tick is settled",
             ),
             Self::L2 => (
                 "L2",
                 "that comes to pass in a bounded time after the last fault",
             ),
-            Self::L3 => ("L3", "nothing is left of a deleted job"),
+            Self::L3 => (
+                "L3",
+                "nothing is left of a deleted job, and nothing of a deleted CronJob is held",
+            ),
             Self::L4 => ("L4", "the last status says what happened"),
-            Self::L6 => ("L6", "every node gets an outcome although faults never end"),
+            Self::L6 => (
+                "L6",
+                "every node gets an outcome and every tick is settled although faults never end",
+            ),
             Self::L7 => (
                 "L7",
                 "a chain of edits ends where its last spec alone would",
@@ -159,20 +193,77 @@ impl Invariant {
             Self::S1 => once::one_pod_per_node,
             Self::S2 => once::run_once,
             Self::S3 => parallelism::parallelism_is_kept,
-            Self::S4 => counting::counted_exactly_once,
-            Self::S5 => finalizer::nothing_is_lost,
+            Self::S4 => |h, a| {
+                both(
+                    counting::counted_exactly_once(h, a),
+                    cron_job::hold::notes_only_grow(h, a),
+                )
+            },
+            Self::S5 => |h, a| {
+                both(
+                    finalizer::nothing_is_lost(h, a),
+                    cron_job::hold::held_until_noted(h, a),
+                )
+            },
             Self::S6 => terminal::terminal_is_absorbing,
-            Self::S9 => stopping::stopped_for_a_reason,
-            Self::S11 => ownership::only_what_is_ours,
-            Self::S12 => amplification::bounded_cost,
+            Self::S7 => cron_job::once::cron_once,
+            Self::S8 => cron_job::policy::policy_is_kept,
+            Self::S9 => |h, a| {
+                both(
+                    stopping::stopped_for_a_reason(h, a),
+                    cron_job::ending::child_ended_for_a_reason(h, a),
+                )
+            },
+            Self::S11 => |h, a| {
+                both(
+                    ownership::only_what_is_ours(h, a),
+                    cron_job::ownership::only_what_it_started(h, a),
+                )
+            },
+            Self::S12 => |h, a| {
+                both(
+                    amplification::bounded_cost(h, a),
+                    cron_job::cost::bounded_runs(h, a),
+                )
+            },
             Self::S13 => silence::silent_when_done,
-            Self::S16 => content::pod_is_its_template,
+            Self::S16 => |h, a| {
+                both(
+                    content::pod_is_its_template(h, a),
+                    cron_job::content::child_is_its_template(h, a),
+                )
+            },
             Self::S17 => hygiene::clean_words,
-            Self::L1 => liveness::all_is_done,
-            Self::L2 => liveness::done_in_time,
-            Self::L3 => deletion::deletion_ends,
-            Self::L4 => counting::status_is_what_happened,
-            Self::L6 => liveness::all_is_done_under_pressure,
+            Self::L1 => |h, a| {
+                both(
+                    liveness::all_is_done(h, a),
+                    cron_job::settled::every_tick_is_settled(h, a),
+                )
+            },
+            Self::L2 => |h, a| {
+                both(
+                    liveness::done_in_time(h, a),
+                    cron_job::settled::every_tick_is_settled_in_time(h, a),
+                )
+            },
+            Self::L3 => |h, a| {
+                both(
+                    deletion::deletion_ends(h, a),
+                    cron_job::deletion::nothing_is_held(h, a),
+                )
+            },
+            Self::L4 => |h, a| {
+                both(
+                    counting::status_is_what_happened(h, a),
+                    cron_job::settled::notes_are_what_happened(h, a),
+                )
+            },
+            Self::L6 => |h, a| {
+                both(
+                    liveness::all_is_done_under_pressure(h, a),
+                    cron_job::settled::every_tick_is_settled_under_pressure(h, a),
+                )
+            },
             Self::S15 | Self::L7 | Self::L8 => return None,
         })
     }
@@ -208,6 +299,7 @@ pub fn check_all(history: &History, assumptions: &Assumptions) -> Report {
 mod tests {
     use super::*;
     use crate::scene::Scene;
+    use serde_json::json;
 
     #[test]
     fn a_clean_run_holds_everywhere_and_says_how_much_was_looked_at() {
@@ -219,6 +311,34 @@ mod tests {
         assert_eq!(report.violations().count(), 0, "{report}");
         assert!(report.evaluations() > 100, "{report}");
         assert_eq!(report.verdicts.len(), Invariant::ALL.len() - 3);
+    }
+
+    #[test]
+    fn a_cron_job_and_what_it_starts_hold_everywhere() {
+        let over = Assumptions {
+            over: true,
+            ..Assumptions::default()
+        };
+        let report = check_all(&Scene::two_runs().history(), &over);
+        assert_eq!(report.violations().count(), 0, "{report}");
+        // A BroadcastJob comes, is let go and is deleted by the one that serves it, too.
+        let (scene, (resource, name)) = cron_job::scene::broadcast(&json!({
+            "concurrencyPolicy": "Replace",
+        }));
+        let scene = scene.cron_status(|status| {
+            status["active"][0]["uid"] = json!("run-5");
+            status["lastScheduleTime"] = json!("2026-01-01T00:05:00Z");
+        });
+        let mut job = scene.object(resource, &name);
+        job["metadata"]["finalizers"] = json!([]);
+        let body = json!({"metadata": {"uid": "run-5"}});
+        let place = (resource, &*name);
+        let free = scene.step("carillon", "patch", place, Some(job), Some(body));
+        let body = json!({"preconditions": {"uid": "run-5", "resourceVersion": "7"}});
+        let gone = free.step("carillon", "delete", place, None, Some(body));
+        let none = gone.cron_status(|status| status["active"] = json!([]));
+        let report = check_all(&none.history(), &over);
+        assert_eq!(report.violations().count(), 0, "{report}");
     }
 
     #[test]

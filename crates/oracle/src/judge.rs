@@ -56,6 +56,9 @@ pub struct Assumptions {
     /// Writes for a job: so many at all, and so many for each attempt and each change of the job or
     /// a node by others (S12).
     pub writes_per_job: (u64, u64),
+    /// Writes for a CronJob and its children as such: so many at all, and so many for each run that
+    /// was promised or missed and each change of the CronJob by others (S12).
+    pub writes_per_run: (u64, u64),
 }
 
 impl Default for Assumptions {
@@ -77,6 +80,7 @@ impl Default for Assumptions {
             clock_skew: SignedDuration::from_secs(2),
             writes_per_pod: 3,
             writes_per_job: (20, 8),
+            writes_per_run: (10, 8),
         }
     }
 }
@@ -123,6 +127,18 @@ pub struct Checked {
 
 /// Whether an invariant holds, and how often that was asked; or where it first does not.
 pub type Verdict = Result<Checked, Box<Violation>>;
+
+/// What two parts of an invariant say: both hold, or where the first does not.
+pub(crate) fn both(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(Checked {
+            evaluations: one.evaluations + other.evaluations,
+            ..one
+        }),
+        (Err(one), Err(other)) if other.rev < one.rev => Err(other),
+        (Err(violation), _) | (_, Err(violation)) => Err(violation),
+    }
+}
 
 impl Checked {
     /// Nothing yet, of a history.

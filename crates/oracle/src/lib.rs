@@ -10,6 +10,7 @@ pub mod audit;
 mod back_off;
 pub mod content;
 pub mod counting;
+pub mod cron_job;
 pub mod deletion;
 mod desired;
 pub mod determinism;

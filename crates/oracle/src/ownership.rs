@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cron_job;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -17,11 +18,15 @@ use crate::world::World;
 /// - the path names the namespace of the object;
 /// - with `bodies`: a delete has preconditions on uid and resourceVersion; a patch of a slice or of a
 ///   status has a resourceVersion; a patch of a pod has its uid.
+///
+/// CronJobs and what they start are judged by [`crate::cron_job::ownership::only_what_it_started`].
 pub fn only_what_is_ours(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     for step in &history.steps {
-        if let Some(by) = step.by.as_deref().filter(|_| assumptions.ours(step)) {
+        if let Some(by) = step.by.as_deref().filter(|_| assumptions.ours(step))
+            && !cron_job::ownership::is_judged_here(step)
+        {
             let wrong = foreign(&world, step, by)
                 .or_else(|| changed_too_much(step))
                 .or_else(|| {
@@ -48,13 +53,8 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
     if !known {
         return Some("such objects are not the operator's to write".to_owned());
     }
-    if by.verb == "deletecollection" {
-        return Some("deletecollection is never used".to_owned());
-    }
-    let namespace = &*step.key.namespace;
-    let named = by.uri.split_once("/namespaces/").map(|(_, rest)| rest);
-    if named.is_some_and(|rest| rest.split(['/', '?']).next() != Some(namespace)) {
-        return Some(format!("the request went to {}", by.uri));
+    if let Some(wrong) = misdirected(step, by) {
+        return Some(wrong);
     }
     if resource != PODS && resource != SLICES {
         return None;
@@ -73,27 +73,41 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
     begun.then(|| format!("its job {} is gone", job.key))
 }
 
+/// What is wrong with the way of a request, whatever it is about.
+pub(crate) fn misdirected(step: &Step, by: &Request) -> Option<String> {
+    if by.verb == "deletecollection" {
+        return Some("deletecollection is never used".to_owned());
+    }
+    let namespace = &*step.key.namespace;
+    let named = by.uri.split_once("/namespaces/").map(|(_, rest)| rest);
+    let elsewhere = named.is_some_and(|rest| rest.split(['/', '?']).next() != Some(namespace));
+    elsewhere.then(|| format!("the request went to {}", by.uri))
+}
+
+/// An object without bookkeeping and without one of its finalizers.
+pub(crate) fn without(object: &Value, finalizer: &str) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for bookkeeping in ["managedFields", "resourceVersion", "generation"] {
+            metadata.remove(bookkeeping);
+        }
+        let finalizers = metadata.remove("finalizers");
+        let others = finalizers
+            .iter()
+            .flat_map(|list| list.as_array().into_iter().flatten());
+        let others: Vec<Value> = others.filter(|f| *f != finalizer).cloned().collect();
+        metadata.insert("finalizers".to_owned(), Value::from(others));
+    }
+    object
+}
+
 fn changed_too_much(step: &Step) -> Option<String> {
     let (old, new) = (step.old.as_deref()?, step.new.as_deref()?);
     // A delete sets the times of deletion, and nothing else.
     if object::is_deleting(new) && !object::is_deleting(old) {
         return None;
     }
-    let without = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for bookkeeping in ["managedFields", "resourceVersion", "generation"] {
-                metadata.remove(bookkeeping);
-            }
-            let finalizers = metadata.remove("finalizers");
-            let others = finalizers
-                .iter()
-                .flat_map(|list| list.as_array().into_iter().flatten());
-            let others: Vec<Value> = others.filter(|f| *f != FINALIZER).cloned().collect();
-            metadata.insert("finalizers".to_owned(), Value::from(others));
-        }
-        object
-    };
+    let without = |object| without(object, FINALIZER);
     match &*step.key.resource {
         PODS if object::is_tracked(new) && !object::is_tracked(old) => {
             Some("the finalizer was put on a pod that had none".to_owned())

@@ -83,6 +83,13 @@ impl Scene {
         self
     }
 
+    /// It is this time of the first day, or later.
+    pub(crate) fn at(mut self, time: &str) -> Self {
+        let time: Timestamp = format!("2026-01-01T{time}Z").parse().unwrap();
+        self.now = self.now.max(time - SignedDuration::from_secs(1));
+        self
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.now
     }

@@ -78,6 +78,9 @@ mod tests {
         let stamped =
             Scene::good().status(|s| s["conditions"][0]["lastTransitionTime"] = json!("x"));
         breaks(S13, &stamped, &strict, "changed nothing");
+        let cron = Scene::two_runs();
+        holds(S13, &cron, &strict);
+        breaks(S13, &cron.cron_status(|_| ()), &strict, "changed nothing");
     }
 
     #[test]

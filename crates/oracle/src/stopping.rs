@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::Value;
 
+use crate::cron_job::object::is_of_a_run;
 use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
@@ -20,7 +21,8 @@ use crate::world::World;
 ///   and has no uid (the pod came late), or there is none and the log is sealed.
 ///
 /// A request of ours that deletes a job finds it Complete or Failed, and `ttlSecondsAfterFinished`
-/// over. Nothing else is ever deleted.
+/// over. Nothing else is ever deleted, but for what a CronJob started:
+/// [`crate::cron_job::ending::child_ended_for_a_reason`].
 pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -30,6 +32,7 @@ pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Ver
             && deletes
             && !object::is_deleting(old)
             && assumptions.ours(step)
+            && !is_of_a_run(step)
         {
             let refused = match &*step.key.resource {
                 PODS => why_not(&world, assumptions, step, old),
@@ -119,7 +122,8 @@ pub(crate) fn starts_too_late(
     object::phase(pod) == "Pending" && age.is_none_or(|age| age >= due)
 }
 
-fn why_not_yet(assumptions: &Assumptions, step: &Step, job: &Value) -> Option<String> {
+/// Why the time to live of a job is not over.
+pub(crate) fn why_not_yet(assumptions: &Assumptions, step: &Step, job: &Value) -> Option<String> {
     let ttl = at(
         job,
         &["spec", "completionPolicy", "ttlSecondsAfterFinished"],

@@ -1,0 +1,114 @@
+//! Reading CronJobs and what they start, as the store holds them.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::history::{Key, Step};
+use crate::object::{self, GROUP, JOBS, at, list, text, time};
+
+/// Resources of CronJobs: ours, and that of batch/v1.
+pub(crate) const CRONS: [&str; 2] = ["cronjobs.carillon.dev", "cronjobs.batch"];
+/// Resource of Jobs.
+pub(crate) const JOBS_OF_BATCH: &str = "jobs.batch";
+/// Resources of what a CronJob starts.
+pub(crate) const CHILDREN: [&str; 2] = [JOBS_OF_BATCH, JOBS];
+/// The finalizer that keeps a child until the status has its uid.
+pub(crate) const HOLD: &str = "carillon.dev/run-tracking";
+/// Annotation of a child: for which time it was started.
+pub(crate) const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+/// Annotation of a CronJob that asks for a run, and of the child that it gets.
+pub(crate) const RUN_NOW: &str = "carillon.dev/run-now";
+
+/// Uid of the CronJob that controls the object.
+pub(crate) fn cron_of(object: &Value) -> Option<&str> {
+    let owner = object::controller(object)?;
+    let group = text(owner, &["apiVersion"]).split('/').next();
+    let known = group.is_some_and(|group| [GROUP, "batch"].contains(&group));
+    (text(owner, &["kind"]) == "CronJob" && known).then(|| text(owner, &["uid"]))
+}
+
+/// The kind of a child.
+pub(crate) fn kind_of(key: &Key) -> &'static str {
+    if &*key.resource == JOBS {
+        "BroadcastJob"
+    } else {
+        "Job"
+    }
+}
+
+/// What the annotation for runs on request says; empty when there is none.
+pub(crate) fn request_of(object: &Value) -> &str {
+    text(object, &["metadata", "annotations", RUN_NOW])
+}
+
+/// For which time a child was started; `None`: on request, or it does not say.
+pub(crate) fn tick_of(child: &Value) -> Option<Timestamp> {
+    let written = text(child, &["metadata", "annotations", SCHEDULED]);
+    written.parse().ok()
+}
+
+/// The name of the child for a time.
+pub(crate) fn name_for(cron: &str, tick: Timestamp) -> String {
+    format!("{cron}-{}", tick.as_second().div_euclid(60))
+}
+
+/// Whether a child carries our finalizer.
+pub(crate) fn is_held(child: &Value) -> bool {
+    let finalizers = list(child, &["metadata", "finalizers"]);
+    finalizers.iter().any(|finalizer| finalizer == HOLD)
+}
+
+/// Whether a step takes our finalizer off a child, or a child that has it out of the store.
+pub(crate) fn lets_go(step: &Step) -> bool {
+    let held = |child: Option<&Value>| child.is_some_and(is_held);
+    CHILDREN.contains(&&*step.key.resource)
+        && held(step.old.as_deref())
+        && !held(step.new.as_deref())
+}
+
+/// The references of a status to children.
+pub(crate) fn references(cron: &Value) -> &[Value] {
+    list(cron, &["status", "active"])
+}
+
+/// Whether the status refers to a child of this kind and name, with or without its uid.
+pub(crate) fn is_promised(cron: &Value, key: &Key) -> bool {
+    references(cron)
+        .iter()
+        .any(|reference| reference["kind"] == kind_of(key) && reference["name"] == *key.name)
+}
+
+/// A time of the status.
+pub(crate) fn status_time(cron: &Value, field: &str) -> Option<Timestamp> {
+    time(cron, &["status", field])
+}
+
+/// The last tick that was run or, where that is noted, counted as missed.
+pub(crate) fn last_counted(cron: &Value) -> Option<Timestamp> {
+    let run = status_time(cron, "lastScheduleTime");
+    run.max(status_time(cron, "lastMissedTime"))
+}
+
+/// The template of a child of this kind.
+pub(crate) fn template_of<'v>(spec: &'v Value, kind: &str) -> Option<&'v Value> {
+    let field = if kind == "Job" {
+        "jobTemplate"
+    } else {
+        "broadcastJobTemplate"
+    };
+    at(spec, &[field]).or_else(|| at(spec, &["template", field]))
+}
+
+/// Whether a step of a BroadcastJob or Job is about its part as a child: it comes, it goes, or its
+/// hold changes. The rest is the business of its own controller.
+pub(crate) fn is_of_a_run(step: &Step) -> bool {
+    let (old, new) = (step.old.as_deref(), step.new.as_deref());
+    let Some(object) = old.or(new) else {
+        return false;
+    };
+    let child = cron_of(object).is_some() || is_held(object);
+    let held = |object: Option<&Value>| object.is_some_and(is_held);
+    let deleted = |object: Option<&Value>| object.is_none_or(object::is_deleting);
+    let touched = old.is_none() || deleted(new) && !deleted(old) || new.is_none();
+    CHILDREN.contains(&&*step.key.resource) && child && (touched || held(old) != held(new))
+}

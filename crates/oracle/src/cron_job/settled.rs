@@ -1,0 +1,412 @@
+//! L1, L2, L4 and L6: when nothing happens any more, every tick was run or counted, and the status
+//! says so.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::ending::{alike, limit};
+use super::object::{self as of_cron};
+use super::schedule::Schedule;
+use super::world::{Cron, Crons};
+use crate::history::{History, Step};
+use crate::invariant::Invariant::{self, L1, L2, L4, L6};
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, at, number, text, time};
+
+/// A tick that has only just come need not be over.
+const RECENT: SignedDuration = SignedDuration::from_secs(10);
+
+/// L1, for a run that is `over`. Of every CronJob that is left and that nobody has deleted:
+/// - the last tick that is more than 10 s old (and older than its jitter) was run or, where that is
+///   noted, counted as missed. Exempt: it is suspended; its schedule cannot be read; the policy is
+///   Forbid and a child has not ended; in batch/v1, which counts nothing, one with a deadline, or
+///   whose spec was changed; with `may_stall`: all;
+/// - no promise is left: each reference of `status.active` has a uid, and they are exactly the
+///   children that we created and that have not ended;
+/// - of the children that completed, and of those that failed, no more are there than the limits say;
+/// - no child carries `carillon.dev/run-tracking`.
+pub fn every_tick_is_settled(history: &History, assumptions: &Assumptions) -> Verdict {
+    if assumptions.over {
+        settled_by(L1, history, assumptions, Timestamp::MAX)
+    } else {
+        Ok(Checked::all_of(history))
+    }
+}
+
+/// L6, for a run that is `over` and had `permanent_faults`: what L1 says.
+pub fn every_tick_is_settled_under_pressure(
+    history: &History,
+    assumptions: &Assumptions,
+) -> Verdict {
+    if assumptions.over && assumptions.permanent_faults {
+        settled_by(L6, history, assumptions, Timestamp::MAX)
+    } else {
+        Ok(Checked::all_of(history))
+    }
+}
+
+/// L2, for a run that was `healed`: what L1 says of the end is so when the bound is over, counted from
+/// the time of the last fault. Only the ticks up to the last fault are asked for: later ones, and
+/// the children of those, may be on their way.
+pub fn every_tick_is_settled_in_time(history: &History, assumptions: &Assumptions) -> Verdict {
+    let Some((healed, bound)) = assumptions.healed else {
+        return Ok(Checked::all_of(history));
+    };
+    let mut checked = Checked::all_of(history);
+    let due = healed.checked_add(bound).unwrap_or(Timestamp::MAX);
+    let (crons, last) = state_at(history, assumptions, due);
+    for cron in crons.all.values().filter(|cron| cron.is_alive()) {
+        let wrong = last.and_then(|last| open_tick(cron, assumptions, healed.min(last.at)));
+        checked.require(wrong.is_none(), || {
+            let what = format!("{}: {}", cron.key, wrong.unwrap_or_default());
+            Violation::in_state(L2, last, cron.key, Some(cron.last), what)
+        })?;
+    }
+    Ok(checked)
+}
+
+/// L4, for a run that is `over`. Of every CronJob that is left, that nobody has deleted, and whose
+/// status was not edited by others:
+/// - `observedGeneration`, where there is one, is `metadata.generation`;
+/// - `lastSuccessfulTime` is not before the end of a child that completed and is still there;
+/// - in our own kind, where schedule, zone and suspension never changed and it was never suspended:
+///   the ticks since its creation, up to the last that was run or counted, are as many as those for
+///   which a child was created and `missedRuns` together.
+pub fn notes_are_what_happened(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    if !assumptions.over {
+        return Ok(checked);
+    }
+    let (crons, last) = state_at(history, assumptions, Timestamp::MAX);
+    let left = crons
+        .all
+        .values()
+        .filter(|cron| cron.is_alive() && !cron.edited);
+    for cron in left {
+        let wrong = old_generation(cron)
+            .or_else(|| success_not_noted(cron))
+            .or_else(|| miscounted(cron));
+        checked.require(wrong.is_none(), || {
+            let what = format!("{}: {}", cron.key, wrong.unwrap_or_default());
+            Violation::in_state(L4, last, cron.key, Some(cron.last), what)
+        })?;
+    }
+    Ok(checked)
+}
+
+fn state_at<'h>(
+    history: &'h History,
+    assumptions: &'h Assumptions,
+    until: Timestamp,
+) -> (Crons<'h>, Option<&'h Step>) {
+    let mut crons = Crons::new(assumptions);
+    let mut last = None;
+    for step in history.steps.iter().take_while(|step| step.at <= until) {
+        crons.apply(step);
+        last = Some(step);
+    }
+    (crons, last)
+}
+
+fn settled_by(
+    invariant: Invariant,
+    history: &History,
+    assumptions: &Assumptions,
+    until: Timestamp,
+) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let (crons, last) = state_at(history, assumptions, until);
+    let now = last.map_or(Timestamp::UNIX_EPOCH, |last| last.at);
+    for cron in crons.all.values().filter(|cron| cron.is_alive()) {
+        let wrong = open_tick(cron, assumptions, now)
+            .or_else(|| wrong_references(cron))
+            .or_else(|| too_many_kept(cron))
+            .or_else(|| still_held(cron));
+        checked.require(wrong.is_none(), || {
+            let what = format!("{}: {}", cron.key, wrong.unwrap_or_default());
+            Violation::in_state(invariant, last, cron.key, Some(cron.last), what)
+        })?;
+    }
+    Ok(checked)
+}
+
+/// A tick before `now` that was neither run nor counted.
+fn open_tick(cron: &Cron<'_>, assumptions: &Assumptions, now: Timestamp) -> Option<String> {
+    let spec = &cron.last["spec"];
+    let blocked = text(spec, &["concurrencyPolicy"]) == "Forbid"
+        && cron.children.values().any(super::world::Child::runs);
+    let uncounted = !cron.counts()
+        && (at(spec, &["startingDeadlineSeconds"]).is_some_and(|d| !d.is_null())
+            || cron.versions.len() > 1);
+    if spec["suspend"] == true || blocked || uncounted || assumptions.may_stall {
+        return None;
+    }
+    let schedule = Schedule::of(spec)?;
+    let age = SignedDuration::from_secs(number(spec, &["jitterSeconds"])) + RECENT;
+    let since = of_cron::last_counted(cron.last);
+    let since = since.max(time(cron.last, &["metadata", "creationTimestamp"]))?;
+    // What came before the schedule was changed may have been no tick.
+    let changed = cron.versions.last().filter(|_| cron.versions.len() > 1);
+    let since = changed.map_or(since, |((_, at), _)| since.max(*at));
+    let open = schedule.ticks(since, now.checked_sub(age).ok()?);
+    let open = open.last()?;
+    Some(format!("{open} was neither run nor counted as missed"))
+}
+
+fn wrong_references(cron: &Cron<'_>) -> Option<String> {
+    let references = of_cron::references(cron.last);
+    let unkept = references
+        .iter()
+        .find(|reference| text(reference, &["uid"]).is_empty());
+    if let Some(unkept) = unkept {
+        return Some(format!("a promise is left: {unkept}"));
+    }
+    let said: BTreeSet<&str> = references.iter().map(|r| text(r, &["uid"])).collect();
+    let running = cron.children.values().filter(|child| child.runs());
+    let running: BTreeSet<&str> = running.map(|child| object::uid(child.object)).collect();
+    (said != running || said.len() != references.len())
+        .then(|| format!("status.active has {said:?}, and {running:?} have not ended"))
+}
+
+fn too_many_kept(cron: &Cron<'_>) -> Option<String> {
+    let spec = &cron.last["spec"];
+    cron.children.values().find_map(|child| {
+        let ended = object::is_terminal(child.object) && !object::is_deleting(child.object);
+        let kept = limit(spec, child.object).filter(|_| ended)?;
+        let found = alike(cron, child.object).count();
+        let names: BTreeSet<&str> = alike(cron, child.object)
+            .map(|child| object::name(child.object))
+            .collect();
+        (found as i64 > kept).then(|| format!("{names:?} are kept, and the limit is {kept}"))
+    })
+}
+
+fn still_held(cron: &Cron<'_>) -> Option<String> {
+    let mut children = cron.children.iter();
+    let (key, _) = children.find(|(_, child)| of_cron::is_held(child.object))?;
+    Some(format!("{key} still carries {}", of_cron::HOLD))
+}
+
+fn old_generation(cron: &Cron<'_>) -> Option<String> {
+    let observed = at(cron.last, &["status", "observedGeneration"]).filter(|o| !o.is_null())?;
+    let generation = number(cron.last, &["metadata", "generation"]);
+    (observed.as_i64() != Some(generation))
+        .then(|| format!("observedGeneration is {observed}, and the generation {generation}"))
+}
+
+fn success_not_noted(cron: &Cron<'_>) -> Option<String> {
+    let noted = of_cron::status_time(cron.last, "lastSuccessfulTime");
+    let completed = |child: &Value| time(child, &["status", "completionTime"]);
+    let ours = cron.children.values().filter(|child| child.ours);
+    let ours = ours.filter(|child| object::is_true(child.object, "Complete"));
+    let last = ours.filter_map(|child| completed(child.object)).max()?;
+    (noted < Some(last)).then(|| format!("a child completed at {last}, and it says {noted:?}"))
+}
+
+fn miscounted(cron: &Cron<'_>) -> Option<String> {
+    let fields = ["schedule", "timeZone", "dstPolicy", "suspend"];
+    let (_, first) = cron.versions.first()?;
+    let same = |spec: &Value| {
+        fields
+            .iter()
+            .all(|field| spec[*field] == first["spec"][*field])
+    };
+    let steady = cron.versions.iter().all(|(_, cron)| same(&cron["spec"]));
+    if !cron.counts() || !steady || first["spec"]["suspend"] == true {
+        return None;
+    }
+    let schedule = Schedule::of(&first["spec"])?;
+    let created = time(cron.last, &["metadata", "creationTimestamp"])?;
+    let missed = number(cron.last, &["status", "missedRuns"]);
+    let until = of_cron::last_counted(cron.last);
+    let ticks = until.map_or(0, |until| schedule.ticks(created, until).len());
+    let run = cron
+        .runs
+        .iter()
+        .filter_map(|(_, child)| of_cron::tick_of(child));
+    let run: BTreeSet<Timestamp> = run.filter(|tick| Some(*tick) <= until).collect();
+    (ticks as i64 != run.len() as i64 + missed).then(|| {
+        format!(
+            "there were {ticks} ticks until {until:?}, of which {} were run, and missedRuns is {missed}",
+            run.len()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cron_job::object::CRONS;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn over() -> Assumptions {
+        Assumptions {
+            over: true,
+            ..Assumptions::default()
+        }
+    }
+
+    fn cron(fields: Value) -> Scene {
+        Scene::new().cron(fields)
+    }
+
+    /// Something happens at this time.
+    fn until(scene: Scene, time: &str) -> Scene {
+        scene.at(time).node("n1").cordon("n1", true)
+    }
+
+    fn missed(scene: Scene, count: i64, last: &str) -> Scene {
+        scene.cron_status(|status| {
+            status["missedRuns"] = json!(count);
+            status["lastMissedTime"] = json!(format!("2026-01-01T{last}Z"));
+        })
+    }
+
+    #[test]
+    fn a_run_is_judged_when_it_is_over() {
+        for resource in CRONS {
+            let scene = Scene::new().cron_of(resource, &json!({})).ran(5).ran(10);
+            holds(L1, &scene, &over());
+        }
+        holds(L4, &Scene::two_runs(), &over());
+        let open = until(cron(json!({})), "01:00:00").history();
+        let strict = Assumptions::default();
+        assert_eq!(
+            every_tick_is_settled(&open, &strict).unwrap().evaluations,
+            0
+        );
+    }
+
+    #[test]
+    fn a_tick_that_was_forgotten_is_found() {
+        for resource in CRONS {
+            let scene = Scene::new().cron_of(resource, &json!({})).ran(5);
+            breaks(
+                L1,
+                &until(scene, "00:10:30"),
+                &over(),
+                "00:10:00Z was neither run",
+            );
+        }
+        let recent = until(Scene::two_runs(), "00:15:05");
+        holds(L1, &recent, &over());
+        let counted = missed(until(Scene::two_runs(), "00:15:30"), 1, "00:15:00");
+        holds(L1, &counted, &over());
+        let jittered = cron(json!({"jitterSeconds": 60})).ran(5);
+        holds(L1, &until(jittered, "00:10:30"), &over());
+    }
+
+    #[test]
+    fn what_policy_excludes_is_not_asked_for() {
+        let suspended = cron(json!({"suspend": true}));
+        holds(L1, &until(suspended, "01:00:00"), &over());
+        let forbid = cron(json!({"concurrencyPolicy": "Forbid"})).running(5);
+        holds(L1, &until(forbid, "01:00:00"), &over());
+        let deadline = json!({"startingDeadlineSeconds": 20});
+        let batch = Scene::new().cron_of(CRONS[1], &deadline);
+        holds(L1, &until(batch, "01:00:00"), &over());
+        let ours = until(cron(deadline), "01:00:00");
+        breaks(L1, &ours, &over(), "neither run nor counted");
+        let stalled = Assumptions {
+            may_stall: true,
+            ..over()
+        };
+        holds(L1, &ours, &stalled);
+        let changed = until(Scene::two_runs(), "00:59:00");
+        let changed = changed.edit_cron(|cron| cron["spec"]["schedule"] = json!("@hourly"));
+        breaks(
+            L1,
+            &until(changed.clone(), "01:00:30"),
+            &over(),
+            "01:00:00Z was neither",
+        );
+        holds(L1, &until(changed, "00:59:50"), &over());
+    }
+
+    #[test]
+    fn the_status_refers_to_what_has_not_ended() {
+        let promised = cron(json!({})).promise(5);
+        breaks(L1, &promised, &over(), "a promise is left");
+        let ended = cron(json!({})).running(5).end_run(5, "Complete");
+        breaks(L1, &ended, &over(), "have not ended");
+        let forgotten = cron(json!({})).running(5);
+        let forgotten = forgotten.cron_status(|status| status["active"] = json!([]));
+        breaks(L1, &forgotten, &over(), "have not ended");
+    }
+
+    #[test]
+    fn history_limits_hold_and_nothing_is_held() {
+        let limit = json!({"successfulJobsHistoryLimit": 1});
+        let kept = cron(limit).ran(5).ran(10);
+        breaks(L1, &kept, &over(), "are kept, and the limit is 1");
+        holds(L1, &kept.delete_run("carillon", 5), &over());
+        let held = cron(json!({})).promise(5).start(5).confirm(5);
+        breaks(L1, &held, &over(), "still carries");
+    }
+
+    #[test]
+    fn faults_that_never_end_change_nothing_about_that() {
+        let pressed = Assumptions {
+            permanent_faults: true,
+            ..over()
+        };
+        holds(L6, &Scene::two_runs(), &pressed);
+        let open = until(cron(json!({})), "01:00:00");
+        breaks(L6, &open, &pressed, "neither run nor counted");
+    }
+
+    #[test]
+    fn the_ticks_before_the_last_fault_are_settled_in_time() {
+        let open = until(Scene::two_runs(), "01:00:00");
+        let healed = |at: &str| Assumptions {
+            healed: Some((at.parse().unwrap(), SignedDuration::from_mins(20))),
+            ..Assumptions::default()
+        };
+        holds(L2, &open, &healed("2026-01-01T00:15:05Z"));
+        let late = check_at(&open, &healed("2026-01-01T00:59:00Z"));
+        assert!(late.what.contains("neither run nor counted"), "{late}");
+    }
+
+    fn check_at(scene: &Scene, assumptions: &Assumptions) -> Violation {
+        *every_tick_is_settled_in_time(&scene.history(), assumptions).unwrap_err()
+    }
+
+    #[test]
+    fn ticks_are_those_that_were_run_and_those_that_were_missed() {
+        let two = || until(Scene::two_runs(), "00:26:00");
+        holds(L4, &missed(two(), 3, "00:25:00"), &over());
+        breaks(
+            L4,
+            &missed(two(), 2, "00:25:00"),
+            &over(),
+            "there were 5 ticks",
+        );
+        breaks(
+            L4,
+            &missed(two(), 4, "00:25:00"),
+            &over(),
+            "there were 5 ticks",
+        );
+        let skipped = cron(json!({})).ran(5).ran(15);
+        breaks(L4, &skipped, &over(), "there were 3 ticks");
+        let uncounted = Scene::new().cron_of(CRONS[1], &json!({})).ran(5).ran(15);
+        holds(L4, &uncounted, &over());
+        let changed = skipped.edit_cron(|cron| cron["spec"]["schedule"] = json!("@hourly"));
+        holds(L4, &changed, &over());
+    }
+
+    #[test]
+    fn the_status_says_what_happened_last() {
+        let observed = |generation: i64| {
+            Scene::two_runs().cron_status(|s| s["observedGeneration"] = json!(generation))
+        };
+        holds(L4, &observed(1), &over());
+        breaks(L4, &observed(0), &over(), "observedGeneration is 0");
+        let unnoted = cron(json!({})).running(5).end_run(5, "Complete");
+        let unnoted = unnoted.cron_status(|status| status["active"] = json!([]));
+        breaks(L4, &unnoted, &over(), "a child completed at");
+    }
+}
