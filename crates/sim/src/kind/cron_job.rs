@@ -1,5 +1,6 @@
 //! CronJobs of batch/v1.
 
+use carillon_oracle::cron_job::schedule::Schedule;
 use serde_json::{Value, json};
 
 use super::{job, pod_template};
@@ -52,16 +53,22 @@ pub(super) fn check(cron: &Value, old: Option<&Value>) -> Vec<Cause> {
     let schedule = spec["schedule"].as_str().unwrap_or_default();
     if schedule.is_empty() {
         causes.push(Cause::required("spec.schedule"));
-    } else if schedule.split_whitespace().count() != 5 && !schedule.starts_with('@') {
-        let why = "expected exactly 5 fields";
+    } else if Schedule::parse(schedule, "").is_none() {
+        let why = "cannot be parsed";
         causes.push(Cause::invalid("spec.schedule", &json!(schedule), why));
     } else if schedule.contains("TZ") {
         let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
         causes.push(Cause::invalid("spec.schedule", &json!(schedule), why));
     }
-    if spec["timeZone"] == "" {
+    let zone = &spec["timeZone"];
+    let changed = old.is_none_or(|old| old["spec"]["timeZone"] != *zone);
+    if zone == "" {
         let why = "timeZone must be nil or non-empty string";
-        causes.push(Cause::invalid("spec.timeZone", &json!(""), why));
+        causes.push(Cause::invalid("spec.timeZone", zone, why));
+    } else if let Some(name) = zone.as_str().filter(|_| changed)
+        && Schedule::parse("@daily", name).is_none()
+    {
+        causes.push(Cause::invalid("spec.timeZone", zone, "unknown time zone"));
     }
     let policy = &spec["concurrencyPolicy"];
     if !["Allow", "Forbid", "Replace"]
@@ -120,8 +127,10 @@ mod tests {
         for (spec, field) in [
             (json!({"schedule": "* * * *"}), "spec.schedule"),
             (json!({"schedule": ""}), "spec.schedule"),
-            (json!({"schedule": "@every TZ"}), "spec.schedule"),
+            (json!({"schedule": "TZ=UTC @daily"}), "spec.schedule"),
+            (json!({"schedule": "60 * * * *"}), "spec.schedule"),
             (json!({"timeZone": ""}), "spec.timeZone"),
+            (json!({"timeZone": "No/Where"}), "spec.timeZone"),
             (
                 json!({"concurrencyPolicy": "Maybe"}),
                 "spec.concurrencyPolicy",
