@@ -4,6 +4,7 @@
 //! simulation.
 
 mod compare;
+mod kinds;
 mod requests;
 mod sides;
 
@@ -12,11 +13,12 @@ use carillon_testbed::{Cluster, Config};
 use fastrand::Rng;
 
 use self::compare::Twins;
-use self::requests::{Kind, Probe};
+use self::kinds::{KINDS, Kind};
+use self::requests::Probe;
 use self::sides::{Real, Sides, Simulated};
 
 const NAMESPACE: &str = "conformance";
-const SEQUENCES: u64 = 60;
+const SEQUENCES: u64 = 80;
 const STEPS: usize = 40;
 
 /// Nobody but the requests changes anything here: no controller, no scheduler, no kubelet.
@@ -129,9 +131,9 @@ async fn watches(sides: &Sides, twins: &mut Twins, begin: &(String, String)) -> 
     let mut differences = Vec::new();
     for selector in ["", "x", "x%3D1", "step"] {
         let watch = |kind: Kind| sides.watch(kind.collection(), begin, selector);
-        let [a, b, c, d] = requests::KINDS;
-        let (a, b, c, d) = tokio::join!(watch(a), watch(b), watch(c), watch(d));
-        for (kind, events) in requests::KINDS.iter().zip([a, b, c, d]) {
+        let [pods, broadcast_jobs, slices, leases, jobs, cron_jobs] = KINDS.map(watch);
+        let events = tokio::join!(pods, broadcast_jobs, slices, leases, jobs, cron_jobs);
+        for (kind, events) in KINDS.iter().zip(<[_; 6]>::from(events)) {
             if let Err(why) = twins.compare_events(&events) {
                 differences.push(format!("watch of {kind:?} by {selector:?}: {why}"));
             }

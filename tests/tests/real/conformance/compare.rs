@@ -136,6 +136,7 @@ impl Twins {
 
     fn objects(&mut self, real: &Value, simulated: &Value, at: &str) -> Result<(), String> {
         let pod = real["kind"] == "Pod" || real["spec"]["containers"].is_array();
+        let (real, simulated) = (without_own_uid(real), without_own_uid(simulated));
         let (real, simulated) = (real.as_object(), simulated.as_object());
         let (Some(real), Some(simulated)) = (real, simulated) else {
             return Err(format!("{at}: not two objects"));
@@ -151,6 +152,10 @@ impl Twins {
                 }
                 // The simulation leaves out most of a pod's many defaults.
                 "spec" | "status" if pod => part(real, simulated, &at)?,
+                "spec" if is_batch(real) => {
+                    part(real, simulated, &at)?;
+                    same(&at, &without_template(real), &without_template(simulated))?;
+                }
                 _ => same(&at, &timeless(real), &timeless(simulated))?,
             }
         }
@@ -260,6 +265,53 @@ fn part(real: &Value, simulated: &Value, at: &str) -> Result<(), String> {
         }
         _ => same(at, real, simulated),
     }
+}
+
+/// Whether this is the spec of a Job or a CronJob: an item of a list does not say what it is.
+fn is_batch(spec: &Value) -> bool {
+    !spec["completionMode"].is_null() || !spec["concurrencyPolicy"].is_null()
+}
+
+/// All but the template of the pods, of whose many defaults the simulation leaves out most.
+fn without_template(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    for field in ["template", "jobTemplate"] {
+        if let Some(spec) = spec.as_object_mut() {
+            spec.remove(field);
+        }
+    }
+    spec
+}
+
+/// The object without its uid in its labels and its spec, where those of a Job have it.
+fn without_own_uid(object: &Value) -> Value {
+    fn replace(value: &mut Value, uid: &Value) {
+        match value {
+            Value::Object(map) => map.values_mut().for_each(|value| replace(value, uid)),
+            Value::Array(items) => items.iter_mut().for_each(|item| replace(item, uid)),
+            value if value == uid => *value = json!("own uid"),
+            _ => {}
+        }
+    }
+    let mut object = object.clone();
+    let uid = object["metadata"]["uid"].clone();
+    if uid.is_string() {
+        replace(&mut object["metadata"]["labels"], &uid);
+        replace(&mut object["spec"], &uid);
+        // To look for what is not there leaves a null.
+        for part in [&["spec"][..], &["metadata", "labels"]] {
+            if let [parents @ .., last] = part
+                && let Some(parent) = parents
+                    .iter()
+                    .try_fold(&mut object, |o, key| o.get_mut(key))
+                && parent[*last].is_null()
+                && let Some(parent) = parent.as_object_mut()
+            {
+                parent.remove(*last);
+            }
+        }
+    }
+    object
 }
 
 fn same(at: &str, real: &Value, simulated: &Value) -> Result<(), String> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::NAMESPACE;
 use super::compare::{Side, Twins};
+use super::kinds::{KINDS, Kind};
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
@@ -16,168 +17,6 @@ const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-
-/// A kind that is tried.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
-    Pod,
-    BroadcastJob,
-    NodeResultSlice,
-    Lease,
-}
-
-pub(super) const KINDS: [Kind; 4] = [
-    Kind::Pod,
-    Kind::BroadcastJob,
-    Kind::NodeResultSlice,
-    Kind::Lease,
-];
-
-impl Kind {
-    pub(super) fn collection(self) -> &'static str {
-        match self {
-            Self::Pod => "/api/v1/namespaces/conformance/pods",
-            Self::BroadcastJob => {
-                "/apis/carillon.dev/v1alpha1/namespaces/conformance/broadcastjobs"
-            }
-            Self::NodeResultSlice => {
-                "/apis/carillon.dev/v1alpha1/namespaces/conformance/noderesultslices"
-            }
-            Self::Lease => "/apis/coordination.k8s.io/v1/namespaces/conformance/leases",
-        }
-    }
-
-    fn object(self, rng: &mut Rng) -> Value {
-        match self {
-            Self::Pod => json!({
-                "apiVersion": "v1", "kind": "Pod",
-                "spec": {
-                    "schedulerName": "nobody",
-                    "restartPolicy": pick(&["Never", "OnFailure", "Always"], rng),
-                    "terminationGracePeriodSeconds": pick(&[0, 5, 30], rng),
-                    "containers": [{"name": "main", "image": "none"}],
-                },
-            }),
-            Self::BroadcastJob => json!({
-                "apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob",
-                "spec": {"template": {"spec": {
-                    "restartPolicy": "OnFailure",
-                    "containers": [{"name": "main", "image": "none"}],
-                }}},
-            }),
-            Self::NodeResultSlice => json!({
-                "apiVersion": "carillon.dev/v1alpha1", "kind": "NodeResultSlice",
-                "sealed": rng.u8(0..4) == 0,
-                "results": results(rng),
-            }),
-            Self::Lease => json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15},
-            }),
-        }
-    }
-
-    /// A change that may be allowed, ignored or refused.
-    fn change(self, rng: &mut Rng) -> Value {
-        let spec = match self {
-            Self::Pod => vec![
-                json!({"activeDeadlineSeconds": rng.u8(1..4)}),
-                json!({"restartPolicy": "Never"}),
-                json!({"nodeName": "moon"}),
-                json!({"containers": [{"name": "main", "image": pick(&["none", "other"], rng)}]}),
-            ],
-            Self::BroadcastJob => vec![
-                json!({"paused": rng.bool()}),
-                json!({"parallelism": pick(&[json!(3), json!("50%"), json!(0), json!(true), Value::Null], rng)}),
-                json!({"completionPolicy": pick(&[
-                    json!({"type": "Never"}), json!({"ttlSecondsAfterFinished": 5}), Value::Null,
-                    json!({"ttlSecondsAfterFinished": -1}), json!({"type": "Maybe"}),
-                ], rng)}),
-                json!({"failurePolicy": pick(&[
-                    json!({"restartLimit": 2}), json!({"type": "Continue", "odd": 1}), json!([]),
-                ], rng)}),
-                json!({"template": {"spec": {"containers": [{"name": "main", "image": "other"}]}}}),
-                json!({"odd": 1}),
-            ],
-            Self::NodeResultSlice => {
-                return pick(
-                    &[
-                        json!({"sealed": true}),
-                        json!({"sealed": false}),
-                        json!({"sealed": Value::Null}),
-                        json!({"results": results(rng)}),
-                        json!({"results": results(rng), "sealed": true}),
-                        json!({"odd": 1}),
-                        json!({"results": "many"}),
-                    ],
-                    rng,
-                );
-            }
-            Self::Lease => vec![
-                json!({"holderIdentity": pick(&["a", "b"], rng)}),
-                json!({"leaseDurationSeconds": pick(&[15, 20, 0], rng)}),
-                json!({"leaseTransitions": pick(&[1, -1], rng)}),
-                json!({"holderIdentity": Value::Null}),
-            ],
-        };
-        json!({"spec": pick(&spec, rng)})
-    }
-
-    fn status(self, rng: &mut Rng) -> Value {
-        match self {
-            Self::Pod => pick(
-                &[
-                    json!({"phase": "Running"}),
-                    json!({"phase": "Succeeded"}),
-                    json!({"reason": "Because", "message": "of it"}),
-                    json!({"conditions": [
-                        {"type": "Ready", "status": pick(&["True", "False"], rng), "lastTransitionTime": "2026-01-01T00:00:00Z"},
-                    ]}),
-                    json!({"conditions": [
-                        {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
-                    ]}),
-                ],
-                rng,
-            ),
-            _ => pick(
-                &[
-                    json!({"active": rng.u8(0..3), "desired": 3}),
-                    json!({"phase": pick(&["running", "completed", "unheard"], rng)}),
-                    json!({"active": "three"}),
-                    json!({"done": "1/2", "odd": true}),
-                    json!({"done": Value::Null}),
-                    json!({"conditions": [{
-                        "type": "Complete", "status": "True", "reason": "R", "message": "",
-                        "lastTransitionTime": "2026-01-01T00:00:00Z",
-                    }]}),
-                    json!({"conditions": [{"type": "Complete", "status": "True"}]}),
-                ],
-                rng,
-            ),
-        }
-    }
-}
-
-fn results(rng: &mut Rng) -> Value {
-    let size = match rng.u8(0..20) {
-        0 => pick(&[250, 251], rng),
-        _ => rng.u8(0..4),
-    };
-    (0..size)
-        .map(|n| {
-            let mut result = json!({
-                "node": format!("n{n}"), "nodeUID": "u", "attempt": 1, "pod": "p", "state": "Started",
-            });
-            if rng.u16(0..500) == 0 {
-                result["state"] = json!("Finished");
-            }
-            if rng.u16(0..500) == 0 {
-                result["finishTime"] = Value::Null;
-            }
-            result
-        })
-        .collect()
-}
 
 /// What is sent. Texts beginning with `$` stand for what a side knows: [`Probe::request`].
 #[derive(Clone, Debug)]
@@ -252,9 +91,9 @@ impl Probe {
             8 => json!({"metadata": {"labels": {"seed": 7}}}),
             9 => json!({"metadata": {"labels": {"not a label": "x"}}}),
             10 => json!({"metadata": {"odd": 1}, "odd": {"a": 1}}),
-            11 => json!({"status": {"phase": "Running", "active": 7}}),
+            11 if kind != Kind::CronJob => json!({"status": {"phase": "Running", "active": 7}}),
             12 => json!({"spec": Value::Null}),
-            13 => json!({"spec": {"containers": []}}),
+            13 if kind == Kind::Pod => json!({"spec": {"containers": []}}),
             14 => json!({"spec": "short"}),
             15 if kind == Kind::BroadcastJob => {
                 json!({"spec": {"template": {"metadata": {"labels": {"carillon.dev/x": "y"}}}}})
@@ -360,7 +199,7 @@ impl Probe {
         self.content = MERGE;
         self.dry_run(rng);
         let mut edit = Self::edit(rng, kind, step);
-        if rng.u8(0..3) == 0 && (kind == Kind::Pod || rng.u8(0..4) == 0) {
+        if rng.u8(0..3) == 0 && (kind.is_built_in() || rng.u8(0..4) == 0) {
             self.content = STRATEGIC;
             if rng.bool() {
                 let gone = pick(&["example.com/a", "example.com/b", "example.com/z"], rng);
@@ -379,12 +218,7 @@ impl Probe {
         let preconditions = Self::preconditions(rng, ignored);
         let mut edit = json!({"status": kind.status(rng), "metadata": preconditions});
         if ignored {
-            let text = if kind == Kind::Pod {
-                "message"
-            } else {
-                "resumedBy"
-            };
-            merge(&mut edit, &json!({"status": {text: step.to_string()}}));
+            merge(&mut edit, &json!({"status": kind.changed_status(step)}));
             merge(
                 &mut edit,
                 &json!({"spec": {"paused": true}, "sealed": true}),
@@ -397,7 +231,7 @@ impl Probe {
                 self.body = Body::Edited(edit);
             }
             3 => {}
-            4..7 if kind == Kind::Pod => {
+            4..7 if kind.is_built_in() => {
                 self.method = Method::PATCH;
                 self.content = STRATEGIC;
                 self.body = Body::Json(edit);
@@ -611,6 +445,6 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn pick<T: Clone>(from: &[T], rng: &mut Rng) -> T {
+pub(super) fn pick<T: Clone>(from: &[T], rng: &mut Rng) -> T {
     from[rng.usize(0..from.len())].clone()
 }
