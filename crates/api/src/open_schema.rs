@@ -38,6 +38,14 @@ const NOT_REQUIRED: [(&str, &str); 9] = [
     ("io.k8s.api.core.v1.Sysctl", "value"),
 ];
 
+/// Types of which an item of a list may be empty, and so may be null. Of others the API server
+/// refuses the empty item; the empty text and number it takes in every list.
+const EMPTY_ITEMS: [&str; 3] = [
+    "io.k8s.api.core.v1.LocalObjectReference",
+    "io.k8s.api.core.v1.NodeSelectorTerm",
+    "io.k8s.api.core.v1.VolumeProjection",
+];
+
 /// k8s-openapi's `T` as a structural schema of ours.
 pub(crate) fn open_schema<T: JsonSchema>() -> Value {
     let mut generator = SchemaSettings::openapi3().into_generator();
@@ -67,7 +75,7 @@ fn open(schema: &Value, definitions: &Map<String, Value>) -> Value {
         }
     }
     if let Some(items) = schema.get("items") {
-        out.insert("items".into(), nullable(open(items, definitions)));
+        out.insert("items".into(), open_items(items, definitions));
     }
     if let Some(values) = schema.get("additionalProperties") {
         out.insert(
@@ -90,6 +98,15 @@ fn open(schema: &Value, definitions: &Map<String, Value>) -> Value {
         out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
     }
     Value::Object(out)
+}
+
+fn open_items(items: &Value, definitions: &Map<String, Value>) -> Value {
+    let out = open(items, definitions);
+    let may_be_empty = match items["$ref"].as_str() {
+        Some(name) => EMPTY_ITEMS.iter().any(|empty| name.ends_with(empty)),
+        None => true,
+    };
+    if may_be_empty { nullable(out) } else { out }
 }
 
 /// Takes [`NOT_REQUIRED`] off the required fields of a type.
@@ -119,10 +136,6 @@ fn open_property(
     if let Some((_, key)) = KEYED_LISTS.iter().find(|(list, _)| *list == name) {
         out["x-kubernetes-list-type"] = "map".into();
         out["x-kubernetes-list-map-keys"] = json!([key]);
-        // The key is required, so null is no item.
-        if let Some(items) = out["items"].as_object_mut() {
-            items.remove("nullable");
-        }
     }
     out
 }
