@@ -20,10 +20,12 @@ writes to nodes, pods/exec, impersonation.
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete, get, list, patch, watch]
-# get: is a job that the cache misses really gone, before its pods are let go. delete: ttlSecondsAfterFinished. Specs are never written.
+# get: is a job that the cache misses really gone, before its pods are let go. delete: ttlSecondsAfterFinished, and runs of a CronJob
+# that are replaced or past its history limits. create: runs of a CronJob; patch: taking off our finalizer once a run is recorded. Specs
+# are never changed.
 - apiGroups: [carillon.dev]
   resources: [broadcastjobs]
-  verbs: [delete, get, list, watch]
+  verbs: [create, delete, get, list, patch, watch]
 - apiGroups: [carillon.dev]
   resources: [broadcastjobs/status]
   verbs: [patch]
@@ -32,6 +34,32 @@ writes to nodes, pods/exec, impersonation.
 - apiGroups: [carillon.dev]
   resources: [broadcastjobs/finalizers]
   verbs: [update]
+- apiGroups: [carillon.dev]
+  resources: [cronjobs]
+  verbs: [get, list, watch]
+- apiGroups: [carillon.dev]
+  resources: [cronjobs/status]
+  verbs: [patch]
+# As broadcastjobs/finalizers.
+- apiGroups: [carillon.dev]
+  resources: [cronjobs/finalizers]
+  verbs: [update]
+# Runs of CronJobs, as broadcastjobs above.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [create, delete, get, list, patch, watch]
+{{- if has "cronjobs" .Values.serveNative }}
+# Native CronJobs in place of kube-controller-manager.
+- apiGroups: [batch]
+  resources: [cronjobs]
+  verbs: [get, list, watch]
+- apiGroups: [batch]
+  resources: [cronjobs/status]
+  verbs: [patch]
+- apiGroups: [batch]
+  resources: [cronjobs/finalizers]
+  verbs: [update]
+{{- end }}
 # The record of what ran where. Never deleted by the operator: slices are garbage collected with their job.
 - apiGroups: [carillon.dev]
   resources: [noderesultslices]
