@@ -11,6 +11,7 @@ mod crds;
 #[cfg(test)]
 mod defects;
 mod demo;
+mod golden;
 mod interrupt;
 #[cfg(test)]
 mod layout;
@@ -40,6 +41,8 @@ enum Command {
     Crds(crds::Args),
     /// Carillon on fifty simulated nodes, running the examples to their end
     Demo(demo::Args),
+    /// Ask the parser of Kubernetes' CronJobs what schedules mean, for our tests; or with --check compare
+    Golden(golden::Args),
     /// Prove that work is neither lost nor repeated: every crash point, random faults, a real cluster
     Prove(prove::Args),
     /// Everything a change must pass: formatting, lints, tests
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
+        Command::Golden(args) => golden::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Prove(args) => prove::run(&args),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Transcripts(args) => transcripts::run(&args).map(|()| ExitCode::SUCCESS),
