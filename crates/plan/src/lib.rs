@@ -21,6 +21,7 @@ pub mod pod;
 pub mod pod_body;
 pub mod quantity;
 pub mod record;
+pub mod schedule;
 pub mod uid;
 pub mod view;
 
