@@ -1,6 +1,7 @@
 //! The only writer: carries out the steps of a plan, in order.
 
 pub mod broadcast_job;
+pub mod cron_job;
 
 use std::future::Future;
 use std::time::Duration;
@@ -64,9 +65,18 @@ impl<R> Default for Applied<R> {
     }
 }
 
-/// What one action did.
+/// What one action did, and what was learnt by it.
 #[derive(Debug)]
-pub enum Done<R> {
+pub struct Done<R> {
+    /// What it did.
+    pub effect: Effect,
+    /// What the next plan has to know.
+    pub answer: Option<R>,
+}
+
+/// What an action did.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Effect {
     /// It wrote an object.
     Wrote(Kind, u64),
     /// It created one.
@@ -75,10 +85,26 @@ pub enum Done<R> {
     Deleted(Kind, u64),
     /// It removed our finalizer from one.
     Released(Kind, u64),
-    /// It asked something.
-    Answered(R),
     /// Nothing was left to do, or the object has changed and will be judged again.
     Nothing,
+}
+
+impl Effect {
+    /// With nothing learnt.
+    pub fn done<R>(self) -> Done<R> {
+        Done {
+            effect: self,
+            answer: None,
+        }
+    }
+
+    /// With something learnt.
+    pub fn and<R>(self, answer: R) -> Done<R> {
+        Done {
+            effect: self,
+            answer: Some(answer),
+        }
+    }
 }
 
 /// How the actions of one kind's plans are done.
@@ -160,19 +186,19 @@ pub async fn apply<P: Perform>(
 
 impl<R> Applied<R> {
     fn note(&mut self, done: Done<R>) {
-        let (kind, rv) = match done {
-            Done::Answered(answer) => return self.answers.push(answer),
-            Done::Nothing => return,
-            Done::Wrote(kind, rv) => (kind, rv),
-            Done::Created(kind, rv) => {
+        self.answers.extend(done.answer);
+        let (kind, rv) = match done.effect {
+            Effect::Nothing => return,
+            Effect::Wrote(kind, rv) => (kind, rv),
+            Effect::Created(kind, rv) => {
                 self.created += 1;
                 (kind, rv)
             }
-            Done::Deleted(kind, rv) => {
+            Effect::Deleted(kind, rv) => {
                 self.deleted += 1;
                 (kind, rv)
             }
-            Done::Released(kind, rv) => {
+            Effect::Released(kind, rv) => {
                 self.released += 1;
                 (kind, rv)
             }

@@ -13,7 +13,9 @@ use clap::{
     error::{Error, ErrorKind},
 };
 
-pub use self::config::{ApiRate, Config, Controller, Lease, LogFormat, LogLevel, PodPlacement};
+pub use self::config::{
+    ApiRate, Config, Controller, Lease, LogFormat, LogLevel, NativeKind, PodPlacement,
+};
 pub(crate) use self::duration::duration;
 use crate::check::Check;
 
@@ -57,7 +59,7 @@ struct Args {
     )]
     debug_address: String,
 
-    /// Controllers to run: broadcastjob; all when empty.
+    /// Controllers to run: broadcastjob, cronjob; all when empty.
     #[arg(
         long,
         env = "CARILLON_CONTROLLERS",
@@ -66,7 +68,8 @@ struct Args {
     )]
     controllers: Vec<String>,
 
-    /// Native kinds to serve in place of kube-controller-manager: none in this version.
+    /// Native kinds to serve in place of kube-controller-manager, whose controllers for them must be off:
+    /// cronjobs; none when empty.
     #[arg(
         long,
         env = "CARILLON_SERVE_NATIVE",
@@ -266,7 +269,11 @@ mod tests {
         assert_eq!(config.kubeconfig, None);
         assert_eq!(config.http_address.to_string(), "0.0.0.0:8080");
         assert_eq!(config.debug_address.unwrap().to_string(), "127.0.0.1:8081");
-        assert_eq!(config.controllers, [Controller::BroadcastJob]);
+        assert_eq!(
+            config.controllers,
+            [Controller::BroadcastJob, Controller::CronJob]
+        );
+        assert_eq!(config.serve_native, []);
         assert!(config.namespaces.is_empty());
         assert_eq!(config.api_rate, None);
         assert_eq!(config.max_in_flight_writes, 32);
@@ -324,9 +331,9 @@ mod tests {
             (&["--frobnicate"], &["--frobnicate"]),
             (&["extra"], &["extra"]),
             (&["--controllers=foo"], &["--controllers", "foo", "allowed: broadcastjob"]),
-            (&["--controllers=broadcastjob,cronjob"], &["--controllers", "cronjob", "not in this version"]),
+            (&["--controllers=broadcastjob,job"], &["--controllers", "job", "not in this version"]),
             (&["--serve-native=jobs"], &["--serve-native", "jobs", "not in this version"]),
-            (&["--serve-native=pods"], &["--serve-native", "pods", "jobs, cronjobs, daemonsets"]),
+            (&["--serve-native=pods"], &["--serve-native", "pods", "allowed: cronjobs"]),
             (&["--namespaces=A"], &["--namespaces", "A"]),
             (&["--http-address=here"], &["--http-address", "here"]),
             (&["--debug-address=0.0.0.0:8081"], &["--debug-address", "0.0.0.0:8081", "loopback"]),

@@ -2,3 +2,13 @@
 
 pub mod broadcast_job;
 pub mod core;
+pub mod cron_job;
+
+/// What decides, for each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    /// Of BroadcastJobs.
+    pub broadcast_job: broadcast_job::Rules,
+    /// Of CronJobs.
+    pub cron_job: cron_job::Rules,
+}

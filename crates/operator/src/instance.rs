@@ -11,16 +11,20 @@ use carillon_plan::pod_body;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Config, PodPlacement};
-use crate::controllers::broadcast_job::{self, BroadcastJobs, Rules};
+use crate::args::{Config, Controller, NativeKind, PodPlacement};
+use crate::controllers::Rules;
+use crate::controllers::broadcast_job::{self, BroadcastJobs};
 use crate::controllers::core::{self, Core};
+use crate::controllers::cron_job::{self, CronJobs};
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::queue::{Backoff, WorkQueue};
-use crate::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
+use crate::slim::{
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
+};
 use crate::store::{Queues, Row, Store, StoreSink};
 use crate::transport::Transport;
 use crate::watch::{self, Source};
@@ -66,7 +70,8 @@ pub struct Instance {
     pub tasks: JoinSet<()>,
     /// Ends the tasks.
     pub shutdown: CancellationToken,
-    broadcast_jobs: Arc<BroadcastJobs>,
+    broadcast_jobs: Option<Arc<BroadcastJobs>>,
+    cron_jobs: Option<Arc<CronJobs>>,
     leadership: Leadership,
     writes: Writes,
     workers: usize,
@@ -90,7 +95,7 @@ impl Instance {
         let store = Store::new();
         let queues = Queues {
             broadcast_jobs: WorkQueue::new(broadcast_job::NAME, BACKOFF, &metrics),
-            cron_jobs: WorkQueue::new("cronjob", BACKOFF, &metrics),
+            cron_jobs: WorkQueue::new(cron_job::NAME, BACKOFF, &metrics),
         };
         let watching = Watching {
             transport: reads,
@@ -100,12 +105,27 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let watches = vec![
-            watching.start::<SlimNode>("", &mut tasks),
-            watching.start::<SlimBroadcastJob>("", &mut tasks),
-            watching.start::<SlimSlice>(names::LABEL_BROADCAST_JOB_UID, &mut tasks),
-            watching.start::<SlimPod>(names::LABEL_BROADCAST_JOB_UID, &mut tasks),
-        ];
+        let runs = |controller| config.controllers.contains(&controller);
+        let native = config.serve_native.contains(&NativeKind::CronJobs);
+        let cron_jobs = runs(Controller::CronJob) || native;
+        let mut watches = vec![watching.start::<SlimBroadcastJob>("", &mut tasks)];
+        if runs(Controller::BroadcastJob) {
+            let of_jobs = names::LABEL_BROADCAST_JOB_UID;
+            watches.extend([
+                watching.start::<SlimNode>("", &mut tasks),
+                watching.start::<SlimSlice>(of_jobs, &mut tasks),
+                watching.start::<SlimPod>(of_jobs, &mut tasks),
+            ]);
+        }
+        if cron_jobs {
+            watches.push(watching.start::<SlimNativeJob>("", &mut tasks));
+        }
+        if runs(Controller::CronJob) {
+            watches.push(watching.start::<SlimCronJob<Carillon>>("", &mut tasks));
+        }
+        if native {
+            watches.push(watching.start::<SlimCronJob<Native>>("", &mut tasks));
+        }
 
         // Writes and events.
         let writes = Writes::new(
@@ -131,14 +151,19 @@ impl Instance {
             gate: Mutex::default(),
             flights: flights.clone(),
         };
-        let broadcast_jobs = Arc::new(BroadcastJobs {
+        let broadcast_jobs = runs(Controller::BroadcastJob).then(|| BroadcastJobs {
             core: core(broadcast_job::NAME, &queues.broadcast_jobs),
-            rules,
+            rules: rules.broadcast_job,
             placement: match config.pod_placement {
                 PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
                 PodPlacement::NodeName => pod_body::PodPlacement::NodeName,
             },
             max_pod_changes: config.max_pod_changes_per_sync,
+            memory: Mutex::default(),
+        });
+        let cron_jobs = cron_jobs.then(|| CronJobs {
+            core: core(cron_job::NAME, &queues.cron_jobs),
+            rules: rules.cron_job,
             memory: Mutex::default(),
         });
         Self {
@@ -148,7 +173,8 @@ impl Instance {
             flights,
             tasks,
             shutdown,
-            broadcast_jobs,
+            broadcast_jobs: broadcast_jobs.map(Arc::new),
+            cron_jobs: cron_jobs.map(Arc::new),
             leadership,
             writes,
             workers: config.workers,
@@ -167,7 +193,13 @@ impl Instance {
             if self.leadership.wait_leader().await {
                 tracing::info!("leading");
                 for _ in 0..self.workers {
-                    workers.spawn_local(core::work(self.broadcast_jobs.clone()));
+                    let (broadcast_jobs, cron_jobs) = (&self.broadcast_jobs, &self.cron_jobs);
+                    if let Some(controller) = broadcast_jobs {
+                        workers.spawn_local(core::work(controller.clone()));
+                    }
+                    if let Some(controller) = cron_jobs {
+                        workers.spawn_local(core::work(controller.clone()));
+                    }
                 }
             }
             std::future::pending::<()>().await;

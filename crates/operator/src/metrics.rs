@@ -10,9 +10,13 @@ use std::{
 };
 
 use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-    TextEncoder, core::Collector, exponential_buckets,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder, core::Collector, exponential_buckets,
 };
+
+use carillon_plan::interlock;
+
+use crate::controllers::{broadcast_job, cron_job};
 
 /// Values of the label `state` of `carillon_broadcastjob_nodes`.
 pub const NODE_STATES: [&str; 6] = [
@@ -26,6 +30,9 @@ pub const NODE_STATES: [&str; 6] = [
 
 /// Values of the label `phase` of `carillon_broadcastjob_jobs`.
 pub const JOB_PHASES: [&str; 5] = ["running", "paused", "completed", "failed", "stalled"];
+
+/// Values of the label `state` of `carillon_cronjobs`.
+pub const CRON_JOB_STATES: [&str; 4] = ["waiting", "running", "suspended", "stalled"];
 
 /// Sets gauges just before they are read; must not block.
 type BeforeScrape = Box<dyn Fn(&Metrics) + Send + Sync>;
@@ -50,6 +57,17 @@ pub struct Metrics {
     pub broadcastjob_jobs: IntGaugeVec,
     /// `carillon_broadcastjob_pod_creation_total{result}`
     pub broadcastjob_pod_creation: IntCounterVec,
+
+    /// `cronjob_controller_job_creation_skew_duration_seconds`
+    pub cronjob_job_creation_skew: Histogram,
+    /// `carillon_cronjob_sync_duration_seconds{result}`
+    pub cronjob_sync_duration: HistogramVec,
+    /// `carillon_cronjob_syncs_total{result}`
+    pub cronjob_syncs: IntCounterVec,
+    /// `carillon_cronjobs{state}`
+    pub cronjobs: IntGaugeVec,
+    /// `carillon_cronjob_missed_runs`
+    pub cronjob_missed_runs: IntGauge,
 
     /// `carillon_gate_wait_seconds{controller}`
     pub gate_wait: HistogramVec,
@@ -149,6 +167,12 @@ impl Metrics {
             broadcastjob_jobs: gauge(r, "carillon_broadcastjob_jobs", "BroadcastJobs that exist, by phase.", &["phase"])?,
             broadcastjob_pod_creation: counter(r, "carillon_broadcastjob_pod_creation_total", "Pod creations sent for BroadcastJobs, by result.", &["result"])?,
 
+            cronjob_job_creation_skew: plain_histogram(r, "cronjob_controller_job_creation_skew_duration_seconds", "Seconds from the time a run is scheduled for until its job was created.", exponential_buckets(1.0, 2.0, 10)?)?,
+            cronjob_sync_duration: histogram(r, "carillon_cronjob_sync_duration_seconds", "Seconds to sync one CronJob, API calls included.", &["result"], sync.clone())?,
+            cronjob_syncs: counter(r, "carillon_cronjob_syncs_total", "CronJob syncs, by result.", &["result"])?,
+            cronjobs: gauge(r, "carillon_cronjobs", "CronJobs that exist, by state.", &["state"])?,
+            cronjob_missed_runs: single_gauge(r, "carillon_cronjob_missed_runs", "Runs of all CronJobs of carillon.dev that were due and never started.")?,
+
             gate_wait: histogram(r, "carillon_gate_wait_seconds", "Seconds a key waited until the caches showed its own writes.", &["controller"], sync)?,
             gate_waits: counter(r, "carillon_gate_waits_total", "Times a key had to wait for the caches.", &["controller"])?,
             plan_duration: histogram(r, "carillon_plan_duration_seconds", "Seconds to compute one plan.", &["controller"], plan)?,
@@ -197,11 +221,12 @@ impl Metrics {
     /// A rate over a series that does not exist yet is no answer at all, so those that alerts use
     /// exist from the start.
     fn create_series(&self) {
-        const CONTROLLER: &str = "broadcastjob";
         self.build_info
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
         for result in ["success", "error"] {
+            self.cronjob_sync_duration.with_label_values(&[result]);
+            self.cronjob_syncs.with_label_values(&[result]);
             self.broadcastjob_sync_duration.with_label_values(&[result]);
             self.broadcastjob_syncs.with_label_values(&[result]);
         }
@@ -214,12 +239,21 @@ impl Metrics {
         for phase in JOB_PHASES {
             self.broadcastjob_jobs.with_label_values(&[phase]);
         }
-        self.gate_wait.with_label_values(&[CONTROLLER]);
-        self.gate_waits.with_label_values(&[CONTROLLER]);
-        self.plan_duration.with_label_values(&[CONTROLLER]);
-        self.panics.with_label_values(&[CONTROLLER]);
-        for rule in carillon_plan::interlock::rules::ALL {
-            self.interlock_trips.with_label_values(&[CONTROLLER, rule]);
+        for state in CRON_JOB_STATES {
+            self.cronjobs.with_label_values(&[state]);
+        }
+        let controllers = [
+            (broadcast_job::NAME, &interlock::rules::ALL[..]),
+            (cron_job::NAME, &interlock::cron_job::rules::ALL),
+        ];
+        for (controller, rules) in controllers {
+            self.gate_wait.with_label_values(&[controller]);
+            self.gate_waits.with_label_values(&[controller]);
+            self.plan_duration.with_label_values(&[controller]);
+            self.panics.with_label_values(&[controller]);
+            for rule in rules {
+                self.interlock_trips.with_label_values(&[controller, rule]);
+            }
         }
         for event in ["Normal", "Warning"] {
             self.events.with_label_values(&[event]);
@@ -279,6 +313,20 @@ fn counter(
 
 fn single(r: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
     register(r, IntCounter::new(name, help)?)
+}
+
+fn single_gauge(r: &Registry, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+    register(r, IntGauge::new(name, help)?)
+}
+
+fn plain_histogram(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    buckets: Vec<f64>,
+) -> Result<Histogram, prometheus::Error> {
+    let opts = HistogramOpts::new(name, help).buckets(buckets);
+    register(r, Histogram::with_opts(opts)?)
 }
 
 fn gauge(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING};
+use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING};
 use carillon_plan::Owner;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::SliceWrite;
@@ -10,27 +10,23 @@ use carillon_plan::{name, record};
 use http::{Method, Request, header};
 use serde_json::{Map, Value, json};
 
+use crate::gate::Kind;
+use crate::slim::SlimMeta;
 use crate::writes::ACCEPT_METADATA;
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Pods of a namespace, or one of them.
-fn pods(namespace: &str, name: &str) -> String {
-    path(&format!("/api/v1/namespaces/{namespace}/pods"), name)
-}
-
-/// Our own objects of a namespace, or one of them.
-fn ours(plural: &str, namespace: &str, name: &str) -> String {
-    path(
-        &format!("/apis/{API_VERSION}/namespaces/{namespace}/{plural}"),
-        name,
-    )
-}
-
-fn path(collection: &str, name: &str) -> String {
-    let mut path = collection.to_owned();
+/// All objects of a kind in a namespace, or one of them.
+fn path(kind: Kind, namespace: &str, name: &str) -> String {
+    let (group, version) = kind.group_version();
+    let mut path = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
+    let _ = write!(path, "/namespaces/{namespace}/{}", kind.plural());
     if !name.is_empty() {
         let _ = write!(path, "/{name}");
     }
@@ -56,62 +52,90 @@ fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Req
     request
 }
 
-/// Creates a pod, or only asks whether it would be created.
-pub fn create_pod(namespace: &str, body: &Value, dry_run: bool) -> Request<Vec<u8>> {
-    let query = if dry_run { "?dryRun=All" } else { "" };
-    build(
-        Method::POST,
-        &format!("{}{query}", pods(namespace, "")),
-        JSON,
-        Some(body),
-    )
-}
-
-/// Reads a pod's metadata, from the quorum.
-pub fn get_pod(namespace: &str, name: &str) -> Request<Vec<u8>> {
-    build(Method::GET, &pods(namespace, name), JSON, None)
+/// Reads an object's metadata, from the quorum.
+pub fn get(kind: Kind, namespace: &str, name: &str) -> Request<Vec<u8>> {
+    build(Method::GET, &path(kind, namespace, name), JSON, None)
 }
 
 /// Deletes the pod that was judged and no other.
 pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec<u8>> {
     build(
         Method::DELETE,
-        &pods(namespace, name),
+        &path(Kind::Pod, namespace, name),
         JSON,
         Some(&delete_options(uid, rv)),
     )
 }
 
-/// Removes our finalizer from a pod and leaves those of others.
-pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
-    let body = json!({"metadata": {
-        "uid": uid.to_string(),
-        "$deleteFromPrimitiveList/finalizers": [FINALIZER_RESULT_TRACKING],
-    }});
-    build(
-        Method::PATCH,
-        &pods(namespace, name),
-        STRATEGIC,
-        Some(&body),
+/// Removes our finalizer from a Job and leaves those of others.
+pub fn release_job(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    without(
+        Kind::NativeJob,
+        namespace,
+        name,
+        uid,
+        FINALIZER_RUN_TRACKING,
     )
 }
 
-/// Reads a job's metadata, from the quorum.
-pub fn get_job(namespace: &str, name: &str) -> Request<Vec<u8>> {
-    build(
-        Method::GET,
-        &ours("broadcastjobs", namespace, name),
-        JSON,
-        None,
-    )
+/// Removes our finalizer from a BroadcastJob, if its finalizers are still these. Lists of custom
+/// resources know no strategic merge, so the version says which list is meant.
+pub fn release_broadcast_job(namespace: &str, job: &SlimMeta) -> Request<Vec<u8>> {
+    let finalizers: Vec<&String> = job
+        .finalizers
+        .iter()
+        .flatten()
+        .filter(|finalizer| *finalizer != FINALIZER_RUN_TRACKING)
+        .collect();
+    let body = json!({"metadata": {
+        "uid": job.uid,
+        "resourceVersion": job.resource_version,
+        "finalizers": finalizers,
+    }});
+    let path = path(Kind::BroadcastJob, namespace, &job.name);
+    build(Method::PATCH, &path, MERGE, Some(&body))
+}
+
+/// Removes our finalizer from a pod and leaves those of others.
+pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    without(Kind::Pod, namespace, name, uid, FINALIZER_RESULT_TRACKING)
+}
+
+/// Removes a finalizer from an object of a built-in kind.
+fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -> Request<Vec<u8>> {
+    let body = json!({"metadata": {
+        "uid": uid.to_string(),
+        "$deleteFromPrimitiveList/finalizers": [finalizer],
+    }});
+    let path = path(kind, namespace, name);
+    build(Method::PATCH, &path, STRATEGIC, Some(&body))
 }
 
 /// Deletes a job; garbage collection deletes its pods and slices.
 pub fn delete_job(owner: &Owner, rv: u64) -> Request<Vec<u8>> {
-    let mut body = delete_options(owner.uid, rv);
+    let kind = Kind::BroadcastJob;
+    delete_with_dependents(kind, &owner.namespace, &owner.name, owner.uid, rv)
+}
+
+/// Deletes the object that was judged and no other; garbage collection deletes what it owns.
+pub fn delete_with_dependents(
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    uid: Uid,
+    rv: u64,
+) -> Request<Vec<u8>> {
+    let mut body = delete_options(uid, rv);
     body["propagationPolicy"] = json!("Background");
-    let path = ours("broadcastjobs", &owner.namespace, &owner.name);
+    let path = path(kind, namespace, name);
     build(Method::DELETE, &path, JSON, Some(&body))
+}
+
+/// Creates an object, or only asks whether it would be created.
+pub fn create(kind: Kind, namespace: &str, body: &Value, dry_run: bool) -> Request<Vec<u8>> {
+    let query = if dry_run { "?dryRun=All" } else { "" };
+    let path = format!("{}{query}", path(kind, namespace, ""));
+    build(Method::POST, &path, JSON, Some(body))
 }
 
 fn delete_options(uid: Uid, rv: u64) -> Value {
@@ -122,8 +146,14 @@ fn delete_options(uid: Uid, rv: u64) -> Value {
     })
 }
 
-/// Writes a job's status over `old`, if the job is still at `rv`.
-pub fn write_status(owner: &Owner, rv: u64, old: &Value, new: &Value) -> Request<Vec<u8>> {
+/// Writes an object's status over `old`, if the object is still at `rv`.
+pub fn write_status(
+    kind: Kind,
+    owner: &Owner,
+    rv: u64,
+    old: &Value,
+    new: &Value,
+) -> Request<Vec<u8>> {
     let mut status = new.as_object().cloned().unwrap_or_default();
     // A merge patch keeps what it does not name.
     for key in old.as_object().into_iter().flat_map(Map::keys) {
@@ -133,7 +163,7 @@ pub fn write_status(owner: &Owner, rv: u64, old: &Value, new: &Value) -> Request
         "metadata": {"uid": owner.uid.to_string(), "resourceVersion": rv.to_string()},
         "status": status,
     });
-    let path = ours("broadcastjobs", &owner.namespace, &owner.name) + "/status";
+    let path = path(kind, &owner.namespace, &owner.name) + "/status";
     build(Method::PATCH, &path, MERGE, Some(&body))
 }
 
@@ -150,7 +180,7 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
     }
     if let Some(rv) = slice.rv {
         body["metadata"] = json!({"resourceVersion": rv.to_string()});
-        let path = ours("noderesultslices", &owner.namespace, &name);
+        let path = path(Kind::Slice, &owner.namespace, &name);
         return build(Method::PATCH, &path, MERGE, Some(&body));
     }
     let labels: Map<String, Value> = record::slice_labels(&owner.name, owner.uid, slice.index)
@@ -167,7 +197,7 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
     });
     build(
         Method::POST,
-        &ours("noderesultslices", &owner.namespace, ""),
+        &path(Kind::Slice, &owner.namespace, ""),
         JSON,
         Some(&body),
     )
@@ -206,7 +236,13 @@ mod tests {
     #[test]
     fn a_status_patch_clears_what_the_new_status_no_longer_has() {
         let old = json!({"done": "1/2", "refused": [1]});
-        let request = write_status(&owner(), 7, &old, &json!({"done": "2/2"}));
+        let request = write_status(
+            Kind::BroadcastJob,
+            &owner(),
+            7,
+            &old,
+            &json!({"done": "2/2"}),
+        );
         assert_eq!(
             body(&request),
             json!({

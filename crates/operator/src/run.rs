@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Config;
 use crate::clock::Clock;
-use crate::controllers::broadcast_job;
+use crate::controllers::{Rules, broadcast_job, cron_job};
 use crate::http::{self, Check};
 use crate::instance::{Instance, Surroundings};
 use crate::lease::{self, Elector, Leadership};
@@ -33,7 +33,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
             leadership,
             identity: identity.clone(),
             metrics: metrics.clone(),
-            rules: broadcast_job::Rules::default(),
+            rules: Rules::default(),
         },
     );
     serve(&config, &metrics, &mut instance).await?;
@@ -81,7 +81,10 @@ async fn serve(
     instance: &mut Instance,
 ) -> anyhow::Result<()> {
     let measured = instance.store.clone();
-    metrics.before_scrape(move |metrics| broadcast_job::measure(&measured, metrics));
+    metrics.before_scrape(move |metrics| {
+        broadcast_job::measure(&measured, metrics);
+        cron_job::measure(&measured, metrics);
+    });
     let ready = instance
         .watches
         .iter()
@@ -97,7 +100,11 @@ async fn serve(
         let (store, queues) = (instance.store.clone(), instance.queues.clone());
         let flights = instance.flights.clone();
         let router = http::debug(
-            Box::new(move |_| broadcast_job::debug(&store)),
+            Box::new(move |_| {
+                let mut page = broadcast_job::debug(&store);
+                page["cronJobs"] = cron_job::debug(&store);
+                page
+            }),
             Box::new(move |_| serde_json::json!(queues.view())),
             Box::new(move |query| flights.page(query)),
         );

@@ -4,6 +4,8 @@
 //! Nothing here fails on odd content; what cannot be used is left out.
 
 mod broadcast_job;
+mod child;
+mod cron_job;
 mod node;
 mod pod;
 mod slice;
@@ -16,6 +18,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 pub use self::broadcast_job::SlimBroadcastJob;
+pub use self::child::SlimNativeJob;
+pub use self::cron_job::{Carillon, Native, Side, SlimCronJob};
 pub use self::node::SlimNode;
 pub use self::pod::SlimPod;
 pub use self::slice::SlimSlice;
@@ -81,14 +85,27 @@ pub struct Annotations {
     /// `carillon.dev/retry`.
     #[serde(rename = "carillon.dev/retry", default)]
     pub retry: Option<String>,
+    /// `carillon.dev/run-now`.
+    #[serde(rename = "carillon.dev/run-now", default)]
+    pub run_now: Option<String>,
+    /// `batch.kubernetes.io/cronjob-scheduled-timestamp`.
+    #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp", default)]
+    pub scheduled: Option<String>,
+    /// `cronjob.kubernetes.io/instantiate`, as `kubectl create job --from` sets it.
+    #[serde(rename = "cronjob.kubernetes.io/instantiate", default)]
+    pub instantiate: Option<String>,
 }
 
 /// An owner.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
+    /// Group and version of the owner.
+    pub api_version: String,
     /// Kind of the owner.
     pub kind: String,
+    /// Name of the owner.
+    pub name: String,
     /// Uid of the owner.
     pub uid: String,
     /// Whether it is the controller.
@@ -108,11 +125,20 @@ impl<L> SlimMeta<L> {
 
     /// The BroadcastJob that controls the object.
     pub fn broadcast_job(&self) -> Option<Uid> {
+        self.controller("BroadcastJob")?.uid.parse().ok()
+    }
+
+    /// The CronJob that controls the object.
+    pub fn cron_job(&self) -> Option<Uid> {
+        self.controller("CronJob")?.uid.parse().ok()
+    }
+
+    /// The controller, if it is of this kind.
+    pub fn controller(&self, kind: &str) -> Option<&OwnerReference> {
         self.owner_references
             .iter()
             .flatten()
-            .find(|owner| owner.controller == Some(true) && owner.kind == "BroadcastJob")
-            .and_then(|owner| owner.uid.parse().ok())
+            .find(|owner| owner.controller == Some(true) && owner.kind == kind)
     }
 }
 

@@ -4,6 +4,8 @@
 //! shared lock while they plan, which takes milliseconds. Each change says which jobs it concerns.
 
 mod broadcast_job;
+mod child;
+mod cron_job;
 mod node;
 mod pod;
 mod sink;
@@ -15,17 +17,21 @@ use std::time::Duration;
 
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
+use carillon_plan::cron_job::{Api, Child, ChildKind, CronJob};
 use carillon_plan::node::{NodeRow, Nodes};
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::{Record, Slice};
 
 pub use self::broadcast_job::is_open;
+pub use self::child::Family;
 pub use self::pod::OwnedPods;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
 use crate::queue::{QueueView, WorkQueue};
-use crate::slim::{Interner, SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
+use crate::slim::{
+    Interner, Side, SlimBroadcastJob, SlimCronJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
+};
 use crate::watch::{Held, Listed, Watched};
 
 /// Everything cached.
@@ -35,6 +41,8 @@ pub struct Tables {
     nodes: Nodes,
     pods: HashMap<Uid, OwnedPods>,
     slices: HashMap<Uid, Ledger>,
+    cron_jobs: HashMap<Uid, Arc<CronJob>>,
+    families: HashMap<Uid, Family>,
     seen: HashMap<Option<String>, Versions>,
     strings: Interner,
 }
@@ -65,6 +73,21 @@ impl Tables {
         self.slices.get(&job)
     }
 
+    /// A CronJob by uid.
+    pub fn cron_job(&self, uid: Uid) -> Option<&Arc<CronJob>> {
+        self.cron_jobs.get(&uid)
+    }
+
+    /// All CronJobs.
+    pub fn cron_jobs(&self) -> impl Iterator<Item = &Arc<CronJob>> {
+        self.cron_jobs.values()
+    }
+
+    /// The children of a CronJob.
+    pub fn family(&self, cron_job: Uid) -> Option<&Family> {
+        self.families.get(&cron_job)
+    }
+
     /// What the caches have seen of objects of `namespace`. Some kinds may be watched everywhere,
     /// nodes always are, and others in each namespace.
     pub fn seen(&self, namespace: &str) -> Versions {
@@ -80,7 +103,7 @@ impl Tables {
     }
 
     /// Rows and estimated bytes held, by kind.
-    pub fn size(&self) -> [(Kind, usize, usize); 4] {
+    pub fn size(&self) -> [(Kind, usize, usize); 7] {
         let text = |text: &str| text.len() + 16;
         let end = |pod: &PodRow| {
             pod.end.as_ref().map_or(0, |end| {
@@ -115,7 +138,23 @@ impl Tables {
             let record = |r: &Record| size_of_val(r) + text(&r.pod) + text(&r.message);
             size_of_val(slice) + slice.records.iter().map(record).sum::<usize>()
         };
-        let job_bytes = |job: &Arc<Job>| size_of_val(&**job) + job.template.to_string().len() * 3;
+        let template = |template: &serde_json::Value| template.to_string().len() * 3;
+        let job_bytes = |job: &Arc<Job>| size_of_val(&**job) + template(&job.template);
+        let cron_jobs = |api| {
+            let of_api = self
+                .cron_jobs
+                .values()
+                .filter(move |cron| cron.meta.api == api);
+            let bytes = |cron: &Arc<CronJob>| size_of_val(&**cron) + template(&cron.template);
+            (of_api.clone().count(), of_api.map(bytes).sum())
+        };
+        let (ours, native) = (cron_jobs(Api::Carillon), cron_jobs(Api::Native));
+        let children = self.families.values().flat_map(|family| &family.children);
+        // BroadcastJobs are counted above.
+        let children = children.filter(|((kind, _), _)| *kind == ChildKind::Job);
+        let child_bytes = |((_, name), child): (&(ChildKind, Box<str>), &Child)| {
+            (size_of_val(child) + 24) * 3 / 2 + text(name)
+        };
         [
             (Kind::Pod, pods.clone().count(), pods.map(pod_bytes).sum()),
             (
@@ -132,6 +171,13 @@ impl Tables {
                 Kind::BroadcastJob,
                 self.jobs.len(),
                 self.jobs.values().map(job_bytes).sum(),
+            ),
+            (Kind::CronJob, ours.0, ours.1),
+            (Kind::NativeCronJob, native.0, native.1),
+            (
+                Kind::NativeJob,
+                children.clone().count(),
+                children.map(child_bytes).sum(),
             ),
         ]
     }
@@ -245,8 +291,8 @@ pub trait Row: Watched {
 }
 
 macro_rules! watched {
-    ($($slim:ty),*) => {$(
-        impl Watched for $slim {
+    ($($slim:ty $(where $side:ident)?),*) => {$(
+        impl$(<$side: Side>)? Watched for $slim {
             fn resource_version(&self) -> Option<u64> {
                 Some(self.metadata.rv()).filter(|rv| *rv > 0)
             }
@@ -257,7 +303,14 @@ macro_rules! watched {
         }
     )*};
 }
-watched!(SlimBroadcastJob, SlimNode, SlimPod, SlimSlice);
+watched!(
+    SlimBroadcastJob,
+    SlimNode,
+    SlimPod,
+    SlimSlice,
+    SlimNativeJob,
+    SlimCronJob<S> where S
+);
 
 fn held_at(rv: Option<u64>) -> Held {
     rv.map_or(Held::Nothing, Held::At)

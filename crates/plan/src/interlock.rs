@@ -7,6 +7,7 @@
 //! Each rule is about what a plan *does*. A snapshot that is odd already (somebody changed a slice,
 //! somebody made a look-alike pod) trips nothing as long as the plan leaves it alone.
 
+pub mod cron_job;
 mod log;
 mod pods;
 mod status;

@@ -6,6 +6,7 @@
 
 pub mod broadcast_job;
 pub mod condition;
+pub mod cron_job;
 pub mod digest;
 pub mod eligibility;
 pub mod failure_rules;

@@ -12,6 +12,8 @@ const MAX_LABEL: usize = 63;
 /// Characters of the hash: 50 bits, so that two of a million children collide once in a thousand
 /// jobs; a collision is found by the owner uid and reported, never acted on.
 const HASH_CHARS: usize = 10;
+/// Names of CronJobs have up to 52 characters, and those of Jobs up to 63.
+const REQUEST_CHARS: usize = 9;
 /// No vowels and no look-alikes, as Kubernetes' own random suffixes.
 const ALPHABET: &[u8; 32] = b"bcdfghjklmnpqrstvwxz245678901367";
 
@@ -26,7 +28,20 @@ pub fn slice(job: &str, job_uid: Uid, index: u32) -> String {
     with_hash(job, &[&job_uid.to_string(), "results", &index.to_string()])
 }
 
+/// The part of a name that stands for a request for a run: 9 characters.
+pub fn request(cron_job: Uid, request: &str) -> String {
+    let mut text = hash(&[&cron_job.to_string(), "run-now", request]);
+    text.truncate(REQUEST_CHARS);
+    text
+}
+
 fn with_hash(prefix: &str, parts: &[&str]) -> String {
+    let room = MAX_LABEL - HASH_CHARS - 1;
+    let prefix: String = prefix.chars().take(room).collect();
+    format!("{}-{}", prefix.trim_end_matches(['-', '.']), hash(parts))
+}
+
+fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
         // The length makes ("ab","c") and ("a","bc") differ.
@@ -38,11 +53,10 @@ fn with_hash(prefix: &str, parts: &[&str]) -> String {
         .iter()
         .take(8)
         .fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-    let room = MAX_LABEL - HASH_CHARS - 1;
-    let prefix: String = prefix.chars().take(room).collect();
-    let mut name = format!("{}-", prefix.trim_end_matches(['-', '.']));
-    name.extend((0..HASH_CHARS).map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize])));
-    name
+    let characters = 0..HASH_CHARS;
+    characters
+        .map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))
+        .collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
+use carillon_operator::controllers;
 use carillon_operator::controllers::broadcast_job::{NAME, Rules};
 use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
@@ -281,6 +282,7 @@ fn config(disturbance: &Disturbance) -> anyhow::Result<Config> {
     let mut flags = vec![
         "carillon",
         "--lease-namespace=carillon",
+        "--controllers=broadcastjob",
         "--http-address=127.0.0.1:0",
     ];
     if disturbance.without_audit {
@@ -392,7 +394,10 @@ async fn operate(
             leadership,
             identity,
             metrics,
-            rules: cluster.rules,
+            rules: controllers::Rules {
+                broadcast_job: cluster.rules,
+                ..controllers::Rules::default()
+            },
         },
     );
     cluster.flights.borrow_mut().push(instance.flights.clone());

@@ -8,6 +8,7 @@ mod broadcast_job;
 mod chart;
 mod cli;
 mod conformance;
+mod cron_job;
 mod exactly_once;
 mod examples;
 mod policies;

@@ -8,7 +8,7 @@ use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use jiff::Timestamp;
 
-use super::{Perform, found, is_quota, is_terminating, may_be_there, settled, write};
+use super::{Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, write};
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request;
@@ -55,32 +55,32 @@ impl Perform for Performer<'_> {
         match action {
             Action::CheckTemplate { node, pod } => self.check_template(node, pod).await,
             Action::ConfirmGone { pod, uid } => {
-                let found = found(self.writes, request::get_pod(namespace, pod)).await?;
+                let found = found(self.writes, request::get(Kind::Pod, namespace, pod)).await?;
                 Ok(match found {
-                    Some(meta) if meta.uid() == Some(*uid) => Done::Nothing,
-                    _ => Done::Answered(Answer::Gone(*uid)),
+                    Some(meta) if meta.uid() == Some(*uid) => Effect::Nothing.done(),
+                    _ => Effect::Nothing.and(Answer::Gone(*uid)),
                 })
             }
             Action::WriteSlice(slice) => {
                 let request = request::write_slice(&self.job.owner, slice);
-                Ok(Done::Wrote(
-                    Kind::Slice,
-                    write(self.writes, request, None).await?.rv(),
-                ))
+                Ok(
+                    Effect::Wrote(Kind::Slice, write(self.writes, request, None).await?.rv())
+                        .done(),
+                )
             }
             Action::CreatePod { pod, node } => self.create_pod(pod, node).await,
             Action::DeletePod { pod, uid, rv } => {
                 let request = request::delete_pod(namespace, pod, *uid, *rv);
-                settled(write(self.writes, request, None).await).map(|meta| {
-                    // The pod has changed or is gone; the event of that brings the next plan.
-                    meta.map_or(Done::Nothing, |meta| Done::Deleted(Kind::Pod, meta.rv()))
-                })
+                // If the pod has changed or is gone, the event of that brings the next plan.
+                let reply = settled(write(self.writes, request, None).await)?;
+                let deleted = reply.map(|meta| Effect::Deleted(Kind::Pod, meta.rv()));
+                Ok(deleted.unwrap_or(Effect::Nothing).done())
             }
             Action::ReleasePod { pod, uid } => {
                 let request = request::release_pod(namespace, pod, *uid);
-                settled(write(self.writes, request, None).await).map(|meta| {
-                    meta.map_or(Done::Nothing, |meta| Done::Released(Kind::Pod, meta.rv()))
-                })
+                let reply = settled(write(self.writes, request, None).await)?;
+                let released = reply.map(|meta| Effect::Released(Kind::Pod, meta.rv()));
+                Ok(released.unwrap_or(Effect::Nothing).done())
             }
             Action::WriteStatus(status) => {
                 let mut status = status.clone();
@@ -88,18 +88,25 @@ impl Perform for Performer<'_> {
                 let old = serde_json::to_value(&self.job.status).unwrap_or_default();
                 let new = serde_json::to_value(&status).unwrap_or_default();
                 if old == new {
-                    return Ok(Done::Nothing);
+                    return Ok(Effect::Nothing.done());
                 }
-                let request = request::write_status(&self.job.owner, self.job.rv, &old, &new);
-                Ok(Done::Wrote(
+                let request = request::write_status(
+                    Kind::BroadcastJob,
+                    &self.job.owner,
+                    self.job.rv,
+                    &old,
+                    &new,
+                );
+                Ok(Effect::Wrote(
                     Kind::BroadcastJob,
                     write(self.writes, request, None).await?.rv(),
-                ))
+                )
+                .done())
             }
             Action::DeleteJob => {
                 let request = request::delete_job(&self.job.owner, self.job.rv);
                 let reply = self.writes.send(request, None).await;
-                settled(reply.map(|_| ())).map(|_| Done::Nothing)
+                settled(reply.map(|_| ())).map(|_| Effect::Nothing.done())
             }
         }
     }
@@ -119,20 +126,20 @@ impl Performer<'_> {
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
         let body = pod_body(&self.job.template, owner, pod, node, self.placement);
-        let request = request::create_pod(&owner.namespace, &body, false);
+        let request = request::create(Kind::Pod, &owner.namespace, &body, false);
         let error = match write(self.writes, request, Some(self.not_after)).await {
-            Ok(meta) => return Ok(Done::Created(Kind::Pod, meta.rv())),
+            Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
             Err(error) => error,
         };
         if !may_be_there(&error) {
             return Err(error);
         }
-        let found = found(self.writes, request::get_pod(&owner.namespace, pod)).await?;
+        let found = found(self.writes, request::get(Kind::Pod, &owner.namespace, pod)).await?;
         match found {
             Some(meta) if meta.broadcast_job() == Some(owner.uid) => {
-                Ok(Done::Wrote(Kind::Pod, meta.rv()))
+                Ok(Effect::Wrote(Kind::Pod, meta.rv()).done())
             }
-            Some(_) => Ok(Done::Answered(Answer::NameConflict(pod.into()))),
+            Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
             None => Err(error),
         }
     }
@@ -141,7 +148,7 @@ impl Performer<'_> {
     async fn check_template(&self, node: &str, pod: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
         let body = pod_body(&self.job.template, owner, pod, node, self.placement);
-        let request = request::create_pod(&owner.namespace, &body, true);
+        let request = request::create(Kind::Pod, &owner.namespace, &body, true);
         let template = match self.writes.send(request, Some(self.not_after)).await {
             Ok(_) => Template::Accepted,
             Err(SendError::Refused(status)) => {
@@ -163,7 +170,7 @@ impl Performer<'_> {
             }
             Err(error) => return Err(error),
         };
-        Ok(Done::Answered(Answer::Template(template)))
+        Ok(Effect::Nothing.and(Answer::Template(template)))
     }
 }
 

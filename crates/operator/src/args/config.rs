@@ -15,6 +15,8 @@ pub struct Config {
     pub debug_address: Option<SocketAddr>,
     /// Controllers to run.
     pub controllers: Vec<Controller>,
+    /// Native kinds to serve in place of kube-controller-manager.
+    pub serve_native: Vec<NativeKind>,
     /// Namespaces to watch; empty means all.
     pub namespaces: Vec<String>,
     /// Leader election; `None` when disabled.
@@ -44,6 +46,15 @@ pub struct Config {
 pub enum Controller {
     /// BroadcastJob of carillon.dev.
     BroadcastJob,
+    /// CronJob of carillon.dev.
+    CronJob,
+}
+
+/// A native kind that can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NativeKind {
+    /// CronJobs of batch/v1.
+    CronJobs,
 }
 
 /// Leader election; `duration > renew_deadline > retry_period`.

@@ -2,14 +2,17 @@
 
 use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
-use super::{ApiRate, Args, Config, Controller, Lease, LogFormat};
+use super::{ApiRate, Args, Config, Controller, Lease, LogFormat, NativeKind};
 
-/// The controllers of this version; what `--controllers` accepts.
-const CONTROLLERS: [&str; 1] = ["broadcastjob"];
-/// Controllers of the design that later versions bring.
-const FUTURE_CONTROLLERS: [&str; 3] = ["cronjob", "job", "daemonset"];
-/// Native kinds of the design that later versions serve.
-const FUTURE_NATIVE: [&str; 3] = ["jobs", "cronjobs", "daemonsets"];
+/// The controllers of this version, and those that later versions bring.
+const CONTROLLERS: [(&str, Controller); 2] = [
+    ("broadcastjob", Controller::BroadcastJob),
+    ("cronjob", Controller::CronJob),
+];
+const FUTURE_CONTROLLERS: [&str; 2] = ["job", "daemonset"];
+/// The native kinds that this version serves, and those that later versions will.
+const NATIVE: [(&str, NativeKind); 1] = [("cronjobs", NativeKind::CronJobs)];
+const FUTURE_NATIVE: [&str; 2] = ["jobs", "daemonsets"];
 
 /// The configuration that `args` ask for.
 pub(super) fn check(args: Args) -> Result<Config, String> {
@@ -22,10 +25,10 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
     if args.kube_api_qps == 0.0 && args.kube_api_burst > 0 {
         return Err("--kube-api-burst needs --kube-api-qps: without it there is no limit".into());
     }
-    serve_native(&args.serve_native)?;
     Ok(Config {
         debug_address: debug_address(&args.debug_address)?,
         controllers: controllers(&args.controllers)?,
+        serve_native: serve_native(&args.serve_native)?,
         namespaces: namespaces(&args.namespaces)?,
         lease: lease(&args)?,
         api_rate: (args.kube_api_qps > 0.0).then(|| ApiRate {
@@ -64,35 +67,42 @@ fn values(list: &[String]) -> impl Iterator<Item = &str> {
 }
 
 fn controllers(list: &[String]) -> Result<Vec<Controller>, String> {
-    for value in values(list) {
-        if FUTURE_CONTROLLERS.contains(&value) {
-            return Err(format!(
-                "--controllers {value}: not in this version, only {}",
-                CONTROLLERS.join(", ")
-            ));
-        }
-        if !CONTROLLERS.contains(&value) {
-            return Err(format!(
-                "--controllers {value}: no such controller, allowed: {}",
-                CONTROLLERS.join(", ")
-            ));
-        }
-    }
-    Ok(vec![Controller::BroadcastJob])
+    let chosen = choose("--controllers", list, &CONTROLLERS, &FUTURE_CONTROLLERS)?;
+    Ok(if chosen.is_empty() {
+        CONTROLLERS.map(|(_, controller)| controller).to_vec()
+    } else {
+        chosen
+    })
 }
 
-fn serve_native(list: &[String]) -> Result<(), String> {
-    match values(list).next() {
-        None => Ok(()),
-        Some(value) if FUTURE_NATIVE.contains(&value) => Err(format!(
-            "--serve-native {value}: not in this version, which serves no native kind; \
-             leave the flag out"
-        )),
-        Some(value) => Err(format!(
-            "--serve-native {value}: no such kind, allowed in later versions: {}",
-            FUTURE_NATIVE.join(", ")
-        )),
+fn serve_native(list: &[String]) -> Result<Vec<NativeKind>, String> {
+    choose("--serve-native", list, &NATIVE, &FUTURE_NATIVE)
+}
+
+/// The words of a list flag, each once.
+fn choose<T: Copy + PartialEq>(
+    flag: &str,
+    list: &[String],
+    known: &[(&str, T)],
+    future: &[&str],
+) -> Result<Vec<T>, String> {
+    let mut chosen = Vec::new();
+    for value in values(list) {
+        let Some((_, choice)) = known.iter().find(|(word, _)| *word == value) else {
+            let problem = if future.contains(&value) {
+                "not in this version"
+            } else {
+                "no such value"
+            };
+            let known: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            let known = known.join(", ");
+            return Err(format!("{flag} {value}: {problem}, allowed: {known}"));
+        };
+        if !chosen.contains(choice) {
+            chosen.push(*choice);
+        }
     }
+    Ok(chosen)
 }
 
 fn namespaces(list: &[String]) -> Result<Vec<String>, String> {

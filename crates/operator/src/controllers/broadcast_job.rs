@@ -21,7 +21,7 @@ use super::core::{Controller, Core, Next, Planned, lock, next};
 use crate::apply::{self, broadcast_job::Answer, broadcast_job::Performer};
 use crate::clock;
 use crate::flight_recorder::Outcome;
-use crate::gate::Versions;
+use crate::gate::{Kind, Versions};
 use crate::request;
 use crate::store::Tables;
 use crate::writes::SendError;
@@ -274,7 +274,12 @@ impl BroadcastJobs {
             return Next::Forget;
         }
         // The cache of jobs may be behind that of pods: only the API server knows.
-        match apply::found(&self.core.writes, request::get_job(&namespace, &job)).await {
+        match apply::found(
+            &self.core.writes,
+            request::get(Kind::BroadcastJob, &namespace, &job),
+        )
+        .await
+        {
             Ok(Some(meta)) if meta.uid() == Some(uid) => {
                 return Next::After(Duration::from_secs(1));
             }

@@ -1,11 +1,13 @@
 //! BroadcastJobs.
 
-use carillon_plan::Owner;
 use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::cron_job::Child;
+use carillon_plan::{Owner, Uid};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::SlimMeta;
+use super::child::{RunStatus, child};
 
 /// A BroadcastJob: few, and read whole.
 #[derive(Debug, Default, Deserialize)]
@@ -38,5 +40,11 @@ impl SlimBroadcastJob {
             retry: annotations.and_then(|annotations| annotations.retry.clone()),
         };
         Some(Job::read(meta, &self.spec, &self.status))
+    }
+
+    /// The CronJob that controls it, and what that has to know.
+    pub fn child(&self) -> Option<(Uid, Child)> {
+        let status = RunStatus::deserialize(&self.status).unwrap_or_default();
+        child(&self.metadata, &status)
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs.
+//! BroadcastJobs, which may be children of CronJobs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,8 +6,9 @@ use std::sync::Arc;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
+use carillon_plan::cron_job::ChildKind;
 
-use super::{Key, Row, Tables, Wake, held_at, in_scope};
+use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimBroadcastJob;
 use crate::watch::{Held, Listed};
@@ -16,6 +17,13 @@ impl Row for SlimBroadcastJob {
     const KIND: Kind = Kind::BroadcastJob;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        match self.child() {
+            Some((cron_job, row)) => {
+                let kind = ChildKind::BroadcastJob;
+                child::enter(tables, kind, &self.metadata, cron_job, row, wakes);
+            }
+            None => child::leave(tables, ChildKind::BroadcastJob, &self.metadata, wakes),
+        }
         let Some(job) = self.job() else { return };
         let uid = job.owner.uid;
         let old = tables.jobs.insert(uid, Arc::new(job));
@@ -37,6 +45,7 @@ impl Row for SlimBroadcastJob {
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        child::leave(tables, ChildKind::BroadcastJob, &self.metadata, wakes);
         if let Some(uid) = self.metadata.uid()
             && tables.jobs.remove(&uid).is_some()
         {
@@ -50,6 +59,7 @@ impl Row for SlimBroadcastJob {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
+        child::sweep(tables, ChildKind::BroadcastJob, namespace, listed, wakes);
         tables.jobs.retain(|uid, job| {
             let keep = listed.contains(uid) || !in_scope(&job.owner.namespace, namespace);
             if !keep {

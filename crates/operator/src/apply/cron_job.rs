@@ -1,0 +1,289 @@
+//! What a plan for a CronJob does.
+
+use carillon_api::condition::reasons;
+use carillon_plan::Uid;
+use carillon_plan::cron_job::action::{Action, Note, Run, Why};
+use carillon_plan::cron_job::{Api, ChildKind, CronJob, Refused, Template};
+use carillon_plan::pod::printable;
+use jiff::SignedDuration;
+use kube::core::Status;
+use serde_json::{Map, Value};
+
+use super::{Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, write};
+use crate::gate::Kind;
+use crate::lease::BootTime;
+use crate::request;
+use crate::slim::SlimMeta;
+use crate::writes::{SendError, Writes};
+
+/// What the status of a native CronJob has.
+const NATIVE_STATUS: [&str; 3] = ["active", "lastScheduleTime", "lastSuccessfulTime"];
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// Whether such children are accepted.
+    Template(Template),
+    /// This child is gone.
+    Gone(Uid),
+    /// There is no child of ours with this name.
+    Absent(String),
+    /// A child of this name belongs to somebody else.
+    NameConflict(String),
+    /// It was created, so much later than it was scheduled for.
+    Created(String, SignedDuration),
+}
+
+type Done = super::Done<Answer>;
+
+/// Carries out plans for one CronJob.
+#[derive(Clone, Copy, Debug)]
+pub struct Performer<'a> {
+    /// The CronJob.
+    pub cron: &'a CronJob,
+    /// The way of every write.
+    pub writes: &'a Writes,
+    /// When the plan is too old for creations.
+    pub not_after: BootTime,
+}
+
+/// The cached kind of a child.
+pub fn kind(child: ChildKind) -> Kind {
+    match child {
+        ChildKind::Job => Kind::NativeJob,
+        ChildKind::BroadcastJob => Kind::BroadcastJob,
+    }
+}
+
+/// The cached kind of a CronJob.
+pub fn kind_of(api: Api) -> Kind {
+    match api {
+        Api::Carillon => Kind::CronJob,
+        Api::Native => Kind::NativeCronJob,
+    }
+}
+
+impl Perform for Performer<'_> {
+    type Action = Action;
+    type Answer = Answer;
+
+    async fn perform(&self, action: &Action, _: usize) -> Result<Done, SendError> {
+        let meta = &self.cron.meta;
+        let namespace = &*meta.owner.namespace;
+        match action {
+            Action::TryChild(run) => self.try_child(run).await,
+            Action::ConfirmGone {
+                kind: child,
+                name,
+                uid,
+            } => {
+                let found = found(self.writes, request::get(kind(*child), namespace, name)).await?;
+                Ok(match (uid, found) {
+                    (Some(uid), Some(meta)) if meta.uid() == Some(*uid) => Effect::Nothing.done(),
+                    (Some(uid), _) => Effect::Nothing.and(Answer::Gone(*uid)),
+                    (None, Some(found)) if found.cron_job() == Some(meta.owner.uid) => {
+                        Effect::Nothing.done()
+                    }
+                    (None, _) => Effect::Nothing.and(Answer::Absent(name.clone())),
+                })
+            }
+            Action::ConfirmCurrent => {
+                let request = request::get(kind_of(meta.api), namespace, &meta.owner.name);
+                let found = found(self.writes, request).await?;
+                let same =
+                    |found: &SlimMeta| found.uid() == Some(meta.owner.uid) && found.rv() == meta.rv;
+                if found.as_ref().is_some_and(same) {
+                    return Ok(Effect::Nothing.done());
+                }
+                let mut status = Status::failure("the CronJob has changed", "Conflict");
+                status.code = 409;
+                Err(SendError::Refused(Box::new(status)))
+            }
+            Action::WriteStatus(status) => {
+                let kind = kind_of(meta.api);
+                let old = self.shown(&self.cron.status);
+                let new = self.shown(status);
+                if old == new {
+                    return Ok(Effect::Nothing.done());
+                }
+                let request = request::write_status(kind, &meta.owner, meta.rv, &old, &new);
+                let written = write(self.writes, request, None).await?;
+                Ok(Effect::Wrote(kind, written.rv()).done())
+            }
+            Action::CreateChild(run) => self.create_child(run).await,
+            Action::DeleteChild {
+                kind: child,
+                name,
+                uid,
+                rv,
+                why,
+            } => {
+                let kind = kind(*child);
+                let request = request::delete_with_dependents(kind, namespace, name, *uid, *rv);
+                let reply = write(self.writes, request, None).await;
+                let gone = |error: &SendError| error.refused().is_some_and(|s| s.code == 404);
+                let reply = match (why, reply) {
+                    // What is started next relies on it.
+                    (Why::Replaced, Err(error)) if !gone(&error) => return Err(error),
+                    (_, reply) => settled(reply)?,
+                };
+                let deleted = reply.map(|meta| Effect::Deleted(kind, meta.rv()));
+                Ok(deleted.unwrap_or(Effect::Nothing).done())
+            }
+            Action::ReleaseChild {
+                kind: child,
+                name,
+                uid,
+            } => {
+                let kind = kind(*child);
+                release(self.writes, kind, namespace, name, *uid).await
+            }
+        }
+    }
+
+    fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
+        let refused = match action {
+            Action::TryChild(_) | Action::CreateChild(_) => refusal(error)?,
+            _ => return None,
+        };
+        Some(Answer::Template(Template::Refused(refused)))
+    }
+
+    fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
+        let name = match action {
+            Action::TryChild(run) | Action::CreateChild(run) => &run.name,
+            Action::DeleteChild { name, .. } => name,
+            _ => return None,
+        };
+        let note = |warning, reason, action, message| {
+            Some(Note {
+                warning,
+                reason,
+                action,
+                message,
+            })
+        };
+        match (action, result) {
+            (_, Ok(done)) => match done.effect {
+                Effect::Created(..) => {
+                    let message = format!("Created job {name}");
+                    note(false, "SuccessfulCreate", "Creating", message)
+                }
+                Effect::Deleted(..) => {
+                    let message = format!("Deleted job {name}");
+                    note(false, "SuccessfulDelete", "Deleting", message)
+                }
+                _ => None,
+            },
+            (_, Err(SendError::Refused(status))) if is_terminating(status) => None,
+            (Action::DeleteChild { .. }, Err(error @ SendError::Refused(_))) => {
+                let message = format!("Deleted job: {error}");
+                note(true, "FailedDelete", "Deleting", message)
+            }
+            (_, Err(error @ SendError::Refused(_))) => {
+                let message = format!("Error creating job: {error}");
+                note(true, "FailedCreate", "Creating", message)
+            }
+            _ => None,
+        }
+    }
+
+    fn went_through(&self) -> Option<Answer> {
+        None
+    }
+}
+
+impl Performer<'_> {
+    /// The status as it is written: of a native CronJob only what kube-controller-manager writes.
+    fn shown(&self, status: &carillon_api::CronJobStatus) -> Value {
+        let shown = serde_json::to_value(status).unwrap_or_default();
+        match (self.cron.meta.api, shown) {
+            (Api::Native, Value::Object(fields)) => {
+                let native = |(field, _): &(String, Value)| NATIVE_STATUS.contains(&&**field);
+                Value::Object(fields.into_iter().filter(native).collect::<Map<_, _>>())
+            }
+            (_, shown) => shown,
+        }
+    }
+
+    async fn create_child(&self, run: &Run) -> Result<Done, SendError> {
+        let owner = &self.cron.meta.owner;
+        let kind = kind(run.kind);
+        let body = self.cron.child_body(run);
+        let request = request::create(kind, &owner.namespace, &body, false);
+        let error = match write(self.writes, request, Some(self.not_after)).await {
+            Ok(meta) => {
+                let created = meta.creation_timestamp.unwrap_or(run.time);
+                let late = created.duration_since(run.time);
+                let answer = Answer::Created(run.name.clone(), late);
+                return Ok(Effect::Created(kind, meta.rv()).and(answer));
+            }
+            Err(error) => error,
+        };
+        // The name may be taken by an earlier try of ours whose reply was lost; a full quota answers
+        // before the API server has looked.
+        if !may_be_there(&error) && error.refused().is_none() {
+            return Err(error);
+        }
+        let request = request::get(kind, &owner.namespace, &run.name);
+        match found(self.writes, request).await? {
+            Some(meta) if meta.cron_job() == Some(owner.uid) => {
+                Ok(Effect::Wrote(kind, meta.rv()).done())
+            }
+            Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(run.name.clone()))),
+            None => Err(error),
+        }
+    }
+
+    /// Asks the API server about such a child, without creating anything.
+    async fn try_child(&self, run: &Run) -> Result<Done, SendError> {
+        let owner = &self.cron.meta.owner;
+        let body = self.cron.child_body(run);
+        let request = request::create(kind(run.kind), &owner.namespace, &body, true);
+        match self.writes.send(request, Some(self.not_after)).await {
+            Ok(_) => {}
+            // So there is such a child already.
+            Err(error) if may_be_there(&error) && error.refused().is_some() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Effect::Nothing.and(Answer::Template(Template::Accepted)))
+    }
+}
+
+/// Removes our finalizer from a child, if it is still there.
+pub async fn release(
+    writes: &Writes,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    uid: Uid,
+) -> Result<Done, SendError> {
+    let request = if kind == Kind::NativeJob {
+        request::release_job(namespace, name, uid)
+    } else {
+        let found = found(writes, request::get(kind, namespace, name)).await?;
+        let Some(child) = found.filter(|found| found.uid() == Some(uid)) else {
+            return Ok(Effect::Nothing.done());
+        };
+        request::release_broadcast_job(namespace, &child)
+    };
+    let reply = settled(write(writes, request, None).await)?;
+    let released = reply.map(|meta| Effect::Released(kind, meta.rv()));
+    Ok(released.unwrap_or(Effect::Nothing).done())
+}
+
+/// What a creation that did not succeed says about those to come.
+fn refusal(error: &SendError) -> Option<Refused> {
+    let status = error.refused()?;
+    let reason = match status.code {
+        _ if is_terminating(status) => return None,
+        403 if is_quota(&status.message) => reasons::QUOTA_EXCEEDED,
+        403 => reasons::JOB_FORBIDDEN,
+        400 | 422 => reasons::INVALID_TEMPLATE,
+        _ => reasons::JOB_CREATION_FAILING,
+    };
+    Some(Refused {
+        reason,
+        message: printable(&status.message),
+    })
+}

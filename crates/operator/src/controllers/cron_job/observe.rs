@@ -1,0 +1,66 @@
+//! What the caches look like from outside: gauges and the debug page.
+
+use std::collections::HashMap;
+
+use carillon_api::condition::types::STALLED;
+use carillon_plan::condition;
+use carillon_plan::cron_job::CronJob;
+
+use crate::metrics::{CRON_JOB_STATES, Metrics};
+use crate::store::Store;
+
+/// Sets the gauges that are counted when somebody looks.
+pub fn measure(store: &Store, metrics: &Metrics) {
+    let tables = store.read();
+    let mut states: HashMap<&str, i64> = CRON_JOB_STATES.map(|state| (state, 0)).into();
+    let mut missed = 0;
+    for cron in tables.cron_jobs() {
+        *states.entry(state(cron)).or_default() += 1;
+        missed += cron.status.missed_runs;
+    }
+    for (state, count) in states {
+        metrics.cronjobs.with_label_values(&[state]).set(count);
+    }
+    metrics.cronjob_missed_runs.set(missed);
+}
+
+fn state(cron: &CronJob) -> &'static str {
+    if cron.suspended {
+        "suspended"
+    } else if cron.timetable.is_err() || condition::is_true(&cron.status.conditions, STALLED) {
+        "stalled"
+    } else if cron.status.active.is_empty() {
+        "waiting"
+    } else {
+        "running"
+    }
+}
+
+/// What `/debug/store` shows of CronJobs.
+pub fn debug(store: &Store) -> serde_json::Value {
+    let tables = store.read();
+    let cron_jobs = tables.cron_jobs().map(|cron| {
+        let owner = &cron.meta.owner;
+        let family = tables.family(owner.uid);
+        let children = family.into_iter().flat_map(|family| &family.children);
+        let children = children.map(|((kind, name), child)| {
+            serde_json::json!({
+                "kind": kind.kind(),
+                "name": name,
+                "held": child.held,
+                "ended": child.ended.map(carillon_plan::cron_job::Ended::condition),
+            })
+        });
+        serde_json::json!({
+            "apiVersion": owner.api_version,
+            "namespace": owner.namespace,
+            "name": owner.name,
+            "uid": owner.uid.to_string(),
+            "generation": cron.meta.generation,
+            "resourceVersion": cron.meta.rv.to_string(),
+            "state": state(cron),
+            "children": children.collect::<Vec<_>>(),
+        })
+    });
+    serde_json::json!(cron_jobs.collect::<Vec<_>>())
+}

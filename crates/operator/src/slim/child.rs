@@ -1,0 +1,82 @@
+//! What CronJobs start: Jobs of batch/v1, and BroadcastJobs.
+
+use carillon_api::names::FINALIZER_RUN_TRACKING;
+use carillon_plan::Uid;
+use carillon_plan::cron_job::{Child, Ended};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::SlimMeta;
+
+/// A Job of batch/v1.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimNativeJob {
+    /// Metadata.
+    pub metadata: SlimMeta,
+    status: RunStatus,
+}
+
+/// The part of a status that Jobs and BroadcastJobs have in common.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RunStatus {
+    start_time: Option<Timestamp>,
+    completion_time: Option<Timestamp>,
+    conditions: Option<Vec<RunCondition>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RunCondition {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+    last_transition_time: Option<Timestamp>,
+}
+
+impl SlimNativeJob {
+    /// The CronJob that controls it, and what that has to know.
+    pub fn child(&self) -> Option<(Uid, Child)> {
+        child(&self.metadata, &self.status)
+    }
+}
+
+/// The CronJob that controls an object, and what that has to know of it.
+pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<(Uid, Child)> {
+    let annotations = meta.annotations.as_ref();
+    let child = Child {
+        uid: meta.uid()?,
+        rv: meta.rv(),
+        held: meta
+            .finalizers
+            .iter()
+            .flatten()
+            .any(|finalizer| finalizer == FINALIZER_RUN_TRACKING),
+        deleting: meta.deletion_timestamp.is_some(),
+        by_hand: annotations.is_some_and(|annotations| annotations.instantiate.is_some()),
+        scheduled: annotations
+            .and_then(|annotations| annotations.scheduled.as_ref())
+            .and_then(|time| time.parse().ok()),
+        request: annotations.and_then(|annotations| annotations.run_now.as_deref().map(Box::from)),
+        started: status.start_time,
+        ended: status.ended(),
+    };
+    Some((meta.cron_job()?, child))
+}
+
+impl RunStatus {
+    fn ended(&self) -> Option<Ended> {
+        let mut conditions = self.conditions.iter().flatten();
+        let over = conditions.find(|condition| {
+            condition.status == "True" && matches!(&*condition.type_, "Complete" | "Failed")
+        })?;
+        let complete = over.type_ == "Complete";
+        let at = if complete {
+            self.completion_time
+        } else {
+            over.last_transition_time
+        };
+        Some(Ended { complete, at })
+    }
+}

@@ -1,0 +1,381 @@
+//! CronJob: a child at each tick of a schedule, exactly one.
+//!
+//! Why a run is promised first and its child held until it is recorded: decision 0015.
+
+mod account;
+pub mod action;
+mod child;
+mod conditions;
+mod due;
+mod history;
+mod promise;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use carillon_api::condition::{reasons, types};
+use carillon_api::cron_job::RunReference;
+use carillon_api::{ConcurrencyPolicy, CronJobStatus};
+use jiff::{SignedDuration, Timestamp};
+
+use self::account::Account;
+use self::action::{Action, Plan, Run, Step, Why};
+pub use self::child::{Child, ChildKind, Children, Ended};
+pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
+pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
+use crate::condition::{self, whole_seconds};
+use crate::uid::Uid;
+
+/// Reasons for which children are refused: asked about again until they are not.
+const OF_CHILDREN: [&str; 4] = [
+    reasons::INVALID_TEMPLATE,
+    reasons::QUOTA_EXCEEDED,
+    reasons::JOB_FORBIDDEN,
+    reasons::JOB_CREATION_FAILING,
+];
+
+/// Everything a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// The CronJob.
+    pub cron: &'a CronJob,
+    /// The children it controls.
+    pub children: &'a Children,
+    /// Uids of children that were asked for and are gone.
+    pub gone: &'a BTreeSet<Uid>,
+    /// Names of promised children that were asked for and are not there.
+    pub absent: &'a BTreeSet<String>,
+    /// Names of promised children that are somebody else's.
+    pub conflicts: &'a BTreeSet<String>,
+    /// What the API server said of such children.
+    pub template: &'a Template,
+}
+
+/// What is known about whether the API server accepts such children.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Template {
+    /// It was not asked, or the answer was for another generation.
+    #[default]
+    Unknown,
+    /// It does.
+    Accepted,
+    /// It does not, for now.
+    Refused(Refused),
+}
+
+/// A refusal of the API server.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refused {
+    /// Reason of the condition that reports it.
+    pub reason: &'static str,
+    /// Its words.
+    pub message: String,
+}
+
+/// What should happen now.
+pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let cron = snapshot.cron;
+    let mut account = Account::of(snapshot);
+    let mut plan = Plan::default();
+    let mut starts = Starts::default();
+    let mut history = Vec::new();
+    if !cron.meta.deleting {
+        starts = ahead(snapshot, &mut account, &mut plan, now);
+        history = history::beyond_limits(&account, snapshot.children);
+    }
+    let released = released(snapshot, &account);
+    if !cron.is_native() {
+        account.status.running = account.status.active.len() as i32;
+    }
+    let status = match (account.status == cron.status, starts.created.is_empty()) {
+        (false, _) => vec![Action::WriteStatus(Box::new(account.status))],
+        // Only who sees the present may keep a promise.
+        (true, false) => vec![Action::ConfirmCurrent],
+        (true, true) => Vec::new(),
+    };
+    let steps = [
+        Step::wanted(account.questions),
+        Step::needed(status),
+        Step::wanted(history),
+        Step::needed(starts.replaced),
+        Step::wanted(starts.created),
+        Step::wanted(released),
+    ];
+    let steps = steps.into_iter().filter(|step| !step.actions.is_empty());
+    plan.steps.extend(steps);
+    plan.notes = account.notes;
+    plan
+}
+
+/// What a plan starts, and what has to go first.
+#[derive(Debug, Default)]
+struct Starts {
+    replaced: Vec<Action>,
+    created: Vec<Action>,
+}
+
+/// The part of a plan that looks ahead: promises, creations, when to look again.
+fn ahead(
+    snapshot: &Snapshot<'_>,
+    account: &mut Account<'_>,
+    plan: &mut Plan,
+    now: Timestamp,
+) -> Starts {
+    let cron = snapshot.cron;
+    let clock = now.checked_sub(cron.offset).unwrap_or(now);
+    let mut starts = Starts::default();
+    let obstacle = conditions::obstacle(cron, clock);
+    report(cron, account, obstacle.as_ref());
+    let wanted = wanted(snapshot, account, plan, now, clock, obstacle.is_some());
+    take_back(snapshot, account, &wanted);
+    if let Some(question) = question(snapshot, &wanted, now) {
+        account.questions.push(question);
+    }
+    let problem = match snapshot.template {
+        Template::Refused(refused) => Some(refused),
+        Template::Unknown | Template::Accepted => None,
+    };
+    if problem.is_none() {
+        for run in wanted {
+            start(snapshot, account, run, &mut starts);
+        }
+    }
+    let asks = account
+        .questions
+        .iter()
+        .any(|asked| matches!(asked, Action::TryChild(_)));
+    // Without the answer nothing can be said yet.
+    if !cron.is_native() && (problem.is_some() || !asks) {
+        let next = match (&cron.timetable, cron.suspended) {
+            (Ok(schedule), false) => schedule.next(clock.max(account.decided_until())),
+            _ => None,
+        };
+        account.status.next_schedule_time = next.map(whole_seconds);
+        account.status.observed_generation = Some(cron.meta.generation);
+        conditions::set(cron, &mut account.status, obstacle.as_ref(), problem, now);
+    }
+    starts
+}
+
+/// The runs there should be now: the one asked for, and the one of the tick whose turn it is. Counts
+/// the ticks that are over.
+fn wanted(
+    snapshot: &Snapshot<'_>,
+    account: &mut Account<'_>,
+    plan: &mut Plan,
+    now: Timestamp,
+    clock: Timestamp,
+    blocked: bool,
+) -> Vec<Run> {
+    let cron = snapshot.cron;
+    let mut runs = Vec::new();
+    if let Some(request) = cron.meta.run_now.as_deref().filter(|_| !cron.is_native()) {
+        let ran = account.status.ran_now.iter().any(|known| known == request);
+        if !ran && !request.is_empty() {
+            runs.push(cron.run_for(request, now));
+        }
+    }
+    let schedule = match &cron.timetable {
+        Ok(schedule) if !blocked => schedule,
+        _ => return runs,
+    };
+    let due = due::due(cron, schedule, account.decided_until(), clock);
+    if let Some(over) = due.over.filter(|_| !cron.is_native()) {
+        let before = account.status.missed_runs;
+        account.count_missed(over, false);
+        let missed = account.status.missed_runs - before;
+        let message = format!("Could not start {missed} runs in time, the last one of {over}");
+        account.note(true, "MissSchedule", "Scheduling", message);
+    }
+    if due.many {
+        let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds \
+                       or check clock skew";
+        account.note(true, "TooManyMissedTimes", "Scheduling", message.to_owned());
+    }
+    let mut wake = schedule.next(clock);
+    for tick in due.run {
+        let run = cron.run_at(tick);
+        if is_taken(snapshot, account, &run) {
+            lose(snapshot, account, &run);
+            continue;
+        }
+        if let Some(deadline) = cron.deadline {
+            let second = SignedDuration::from_secs(1);
+            let over = tick
+                .checked_add(deadline)
+                .and_then(|at| at.checked_add(second));
+            wake = wake.into_iter().chain(over.ok()).min();
+        }
+        runs.push(run);
+        // One after the other, so that everything before a recorded tick is decided.
+        break;
+    }
+    plan.wake = wake.and_then(|at| at.checked_add(cron.offset).ok());
+    runs
+}
+
+/// Whether the minute of a run has its child already, or never will.
+fn is_taken(snapshot: &Snapshot<'_>, account: &Account<'_>, run: &Run) -> bool {
+    let mut active = account.status.active.iter();
+    let key = (run.kind, run.name.as_str().into());
+    active.any(|entry| entry.uid.is_some() && promise::is_to(entry, run.kind, &run.name))
+        || snapshot.children.contains_key(&key)
+        || snapshot.conflicts.contains(&run.name)
+}
+
+/// A tick that can have no child of its own.
+fn lose(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: &Run) {
+    account.count_missed(run.time, false);
+    if snapshot.conflicts.contains(&run.name) {
+        let (kind, name) = (run.kind.kind(), &run.name);
+        let message = format!(
+            "{kind} {name} exists and belongs to somebody else, so that the run of {} is lost; \
+             rename or delete that {kind}",
+            run.time
+        );
+        account.note(true, reasons::NAME_CONFLICT, "Creating", message);
+    }
+}
+
+/// Promises that are not to be kept any more, or cannot be, are taken back. Before a promise is
+/// forgotten it must be certain that it was not kept.
+fn take_back(snapshot: &Snapshot<'_>, account: &mut Account<'_>, wanted: &[Run]) {
+    let refused = matches!(snapshot.template, Template::Refused(_));
+    for entry in account.unkept.clone() {
+        let is_wanted = wanted
+            .iter()
+            .any(|run| promise::is_to(&entry, run.kind, &run.name));
+        if is_wanted && !refused {
+            continue;
+        }
+        if snapshot.absent.contains(&entry.name) || snapshot.conflicts.contains(&entry.name) {
+            account.status.active.retain(|known| *known != entry);
+        } else if let Some(kind) = promise::kind_of(&entry) {
+            account.questions.push(Action::ConfirmGone {
+                kind,
+                name: entry.name,
+                uid: None,
+            });
+        }
+    }
+}
+
+/// Whether the API server has to be asked about the template: of every new generation, so that a
+/// mistake is known long before the first run; and again and again while it refuses.
+fn question(snapshot: &Snapshot<'_>, wanted: &[Run], now: Timestamp) -> Option<Action> {
+    let cron = snapshot.cron;
+    let status = &cron.status;
+    let asks = match snapshot.template {
+        Template::Accepted => false,
+        Template::Refused(_) => true,
+        Template::Unknown => {
+            let new = status.observed_generation != Some(cron.meta.generation);
+            let stalled = condition::find(&status.conditions, types::STALLED)
+                .filter(|stalled| stalled.status == "True")
+                .is_some_and(|stalled| OF_CHILDREN.contains(&stalled.reason.as_str()));
+            wanted.is_empty() && !cron.is_native() && (new || stalled)
+        }
+    };
+    // A native CronJob is asked about when it has something to run.
+    let run = wanted.first().cloned();
+    let run = run.or_else(|| (!cron.is_native()).then(|| cron.run_at(now)));
+    asks.then_some(run).flatten().map(Action::TryChild)
+}
+
+/// Promises a run, or keeps its promise, if it may start now.
+fn start(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: Run, starts: &mut Starts) {
+    if !make_room(snapshot, account, &run, starts) {
+        return;
+    }
+    let mut active = account.status.active.iter();
+    if !active.any(|entry| promise::is_to(entry, run.kind, &run.name)) {
+        account.status.active.push(snapshot.cron.reference(&run));
+    }
+    starts.created.push(Action::CreateChild(run));
+}
+
+/// Whether a run may start beside the others; with Replace, these are stopped for it.
+fn make_room(
+    snapshot: &Snapshot<'_>,
+    account: &mut Account<'_>,
+    run: &Run,
+    starts: &mut Starts,
+) -> bool {
+    let cron = snapshot.cron;
+    let others: Vec<RunReference> = account
+        .status
+        .active
+        .iter()
+        .filter(|entry| !promise::is_to(entry, run.kind, &run.name))
+        .cloned()
+        .collect();
+    if others.is_empty() || cron.concurrency == ConcurrencyPolicy::Allow {
+        return true;
+    }
+    if cron.concurrency == ConcurrencyPolicy::Forbid {
+        let message = "Not starting job because prior execution is running and concurrency policy \
+                       is Forbid";
+        account.note(false, "JobAlreadyActive", "Scheduling", message.to_owned());
+        return false;
+    }
+    let mut stopped = Vec::new();
+    for entry in others {
+        let key = promise::kind_of(&entry).map(|kind| (kind, entry.name.as_str().into()));
+        let Some((kind, name)) = key else { continue };
+        match snapshot.children.get(&(kind, name)) {
+            Some(child) if !child.deleting => {
+                stopped.push(history::delete(kind, &entry.name, child, Why::Replaced));
+            }
+            Some(_) => {}
+            // Promised, or asked for already: what it becomes is known soon.
+            None => return false,
+        }
+    }
+    starts.replaced.extend(stopped);
+    true
+}
+
+/// Says what upstream says each time a CronJob cannot be scheduled.
+fn report(cron: &CronJob, account: &mut Account<'_>, obstacle: Option<&(&'static str, String)>) {
+    if cron.has_inline_zone && cron.is_native() {
+        let message = "CRON_TZ or TZ used in schedule is not officially supported, see \
+                       https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
+        account.note(
+            true,
+            "UnsupportedSchedule",
+            "Scheduling",
+            message.to_owned(),
+        );
+    }
+    let Some((reason, message)) = obstacle else {
+        return;
+    };
+    let reason = match *reason {
+        reasons::SUSPENDED => return,
+        reasons::INVALID_SCHEDULE if cron.is_native() => "UnparseableSchedule",
+        reasons::NEVER_FIRES if cron.is_native() => "InvalidSchedule",
+        reason => reason,
+    };
+    account.note(true, reason, "Scheduling", message.clone());
+}
+
+/// Lets go of the children whose run is recorded.
+fn released(snapshot: &Snapshot<'_>, account: &Account<'_>) -> Vec<Action> {
+    let stored: &CronJobStatus = &snapshot.cron.status;
+    let held = snapshot.children.iter().filter(|(_, child)| child.held);
+    held.filter(|((kind, name), child)| {
+        let mut entries = stored.active.iter();
+        match entries.find(|entry| promise::is_to(entry, *kind, name)) {
+            Some(entry) => entry.uid.as_deref() == Some(child.uid.to_string().as_str()),
+            None => snapshot.cron.meta.deleting || account.is_recorded(name, child),
+        }
+    })
+    .map(|((kind, name), child)| Action::ReleaseChild {
+        kind: *kind,
+        name: name.to_string(),
+        uid: child.uid,
+    })
+    .collect()
+}

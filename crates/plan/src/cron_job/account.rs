@@ -1,0 +1,244 @@
+//! What became of the runs that were started or promised: the part of a plan that looks back.
+
+use std::collections::BTreeSet;
+
+use carillon_api::cron_job::{MAX_RAN_NOW, RunReference};
+use carillon_api::{ConcurrencyPolicy, CronJobStatus};
+use jiff::{SignedDuration, Timestamp};
+
+use super::action::{Action, Note};
+use super::child::{Child, ChildKind, Ended};
+use super::promise::{is_to, kind_of};
+use super::{CronJob, Snapshot};
+use crate::condition::whole_seconds;
+use crate::uid::Uid;
+
+/// Missed runs are counted one by one up to so many at a time.
+const MOST_COUNTED: u64 = 10_000;
+
+/// The status as it will be, and what is to be asked and said on the way.
+#[derive(Debug)]
+pub(super) struct Account<'a> {
+    pub(super) cron: &'a CronJob,
+    pub(super) status: CronJobStatus,
+    pub(super) notes: Vec<Note>,
+    pub(super) questions: Vec<Action>,
+    /// Promises whose child is not there.
+    pub(super) unkept: Vec<RunReference>,
+}
+
+impl<'a> Account<'a> {
+    /// Looks at every active reference, and at every child that no reference names.
+    pub(super) fn of(snapshot: &Snapshot<'a>) -> Self {
+        let cron = snapshot.cron;
+        let mut account = Self {
+            cron,
+            status: cron.status.clone(),
+            notes: Vec::new(),
+            questions: Vec::new(),
+            unkept: Vec::new(),
+        };
+        let active = std::mem::take(&mut account.status.active);
+        let newest = active.len().saturating_sub(1);
+        for (at, reference) in active.into_iter().enumerate() {
+            if at == newest || !was_replaced(snapshot, &reference) {
+                account.look_at(snapshot, reference);
+            }
+        }
+        for ((kind, name), child) in snapshot.children {
+            let known = &cron.status.active;
+            if !known.iter().any(|entry| is_to(entry, *kind, name)) {
+                account.look_at_stranger(*kind, name, child);
+            }
+        }
+        account
+    }
+
+    fn look_at(&mut self, snapshot: &Snapshot<'_>, mut reference: RunReference) {
+        let Some(kind) = kind_of(&reference) else {
+            return;
+        };
+        let key = (kind, reference.name.as_str().into());
+        let child = snapshot.children.get(&key);
+        let uid: Option<Uid> = reference.uid.as_ref().and_then(|uid| uid.parse().ok());
+        match (uid, child) {
+            (None, Some(child)) => {
+                self.keep(&reference.name, child);
+                reference.uid = Some(child.uid.to_string());
+                reference.resource_version = Some(child.rv.to_string());
+                self.put(reference, child);
+            }
+            (None, None) => {
+                self.unkept.push(reference.clone());
+                self.status.active.push(reference);
+            }
+            (Some(uid), Some(child)) if child.uid == uid => self.put(reference, child),
+            (Some(uid), _) if snapshot.gone.contains(&uid) => {
+                let message = format!("Active job went missing: {}", reference.name);
+                self.note(false, "MissingJob", "Syncing", message);
+            }
+            (Some(uid), _) => {
+                self.questions.push(Action::ConfirmGone {
+                    kind,
+                    name: reference.name.clone(),
+                    uid: Some(uid),
+                });
+                self.status.active.push(reference);
+            }
+        }
+    }
+
+    /// A promise was kept: the run is recorded.
+    fn keep(&mut self, name: &str, child: &Child) {
+        if let Some(request) = &child.request {
+            let ran = &mut self.status.ran_now;
+            if !self.cron.is_native() && !ran.iter().any(|known| **known == **request) {
+                ran.push(request.to_string());
+                let more = ran.len().saturating_sub(MAX_RAN_NOW);
+                ran.drain(..more);
+            }
+            return;
+        }
+        let tick = child.scheduled.or_else(|| self.cron.tick_of(name));
+        if let Some(tick) = tick.filter(|tick| *tick > self.decided_until()) {
+            self.count_missed(tick, true);
+            self.status.last_schedule_time = Some(whole_seconds(tick));
+        }
+    }
+
+    /// An active reference stays active until its child has ended.
+    fn put(&mut self, reference: RunReference, child: &Child) {
+        match child.ended {
+            None => self.status.active.push(reference),
+            Some(ended) => {
+                let message = format!(
+                    "Saw completed job: {}, condition: {}",
+                    reference.name,
+                    ended.condition()
+                );
+                self.note(false, "SawCompletedJob", "Syncing", message);
+                self.has_ended(ended);
+            }
+        }
+    }
+
+    fn has_ended(&mut self, ended: Ended) {
+        let last = if ended.complete {
+            &mut self.status.last_successful_time
+        } else if self.cron.is_native() {
+            return;
+        } else {
+            &mut self.status.last_failure_time
+        };
+        let known = last.as_ref().map(|time| time.0);
+        if let Some(at) = ended.at.filter(|at| Some(*at) > known) {
+            *last = Some(whole_seconds(at));
+        }
+    }
+
+    /// A child that the status does not name.
+    fn look_at_stranger(&mut self, kind: ChildKind, name: &str, child: &Child) {
+        if let Some(ended) = child.ended {
+            self.has_ended(ended);
+        }
+        if child.held && !self.is_recorded(name, child) {
+            // Its promise was taken back while the creation was still under way.
+            self.keep(name, child);
+        }
+        if child.ended.is_some() || child.deleting {
+            return;
+        }
+        if child.held {
+            let run = super::action::Run {
+                kind,
+                name: name.to_owned(),
+                time: Timestamp::default(),
+                request: None,
+            };
+            self.status.active.push(RunReference {
+                uid: Some(child.uid.to_string()),
+                resource_version: Some(child.rv.to_string()),
+                ..self.cron.reference(&run)
+            });
+        } else if self.cron.is_native() || !child.by_hand {
+            let message = format!("Saw a job that the controller did not create or forgot: {name}");
+            self.note(true, "UnexpectedJob", "Syncing", message);
+        }
+    }
+
+    /// Whether the stored status says that this run was started, though it is no longer active.
+    pub(super) fn is_recorded(&self, name: &str, child: &Child) -> bool {
+        let stored = &self.cron.status;
+        if let Some(request) = &child.request {
+            return stored.ran_now.iter().any(|known| **known == **request);
+        }
+        let tick = child.scheduled.or_else(|| self.cron.tick_of(name));
+        let last = stored.last_schedule_time.as_ref().map(|time| time.0);
+        tick.is_none_or(|tick| Some(tick) <= last)
+    }
+
+    /// Up to when it is decided what became of each tick.
+    pub(super) fn decided_until(&self) -> Timestamp {
+        let of = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+            time.as_ref().map(|time| time.0)
+        };
+        let status = &self.status;
+        let known = of(&status.last_schedule_time).max(of(&status.last_missed_time));
+        known.unwrap_or(self.cron.meta.created)
+    }
+
+    /// Counts the ticks that were not run until `tick`, which itself was (`ran`) or was not.
+    pub(super) fn count_missed(&mut self, tick: Timestamp, ran: bool) {
+        let Ok(schedule) = &self.cron.timetable else {
+            return;
+        };
+        if self.cron.is_native() {
+            return;
+        }
+        let until = if ran {
+            tick.checked_sub(SignedDuration::from_secs(1))
+                .unwrap_or(tick)
+        } else {
+            tick
+        };
+        let missed = schedule.count(self.decided_until(), until, MOST_COUNTED);
+        self.status.missed_runs += missed as i64;
+        if !ran {
+            self.status.last_missed_time = Some(whole_seconds(tick));
+        }
+    }
+
+    pub(super) fn note(
+        &mut self,
+        warning: bool,
+        reason: &'static str,
+        action: &'static str,
+        message: String,
+    ) {
+        self.notes.push(Note {
+            warning,
+            reason,
+            action,
+            message,
+        });
+    }
+
+    /// Uids of the children that are active.
+    pub(super) fn active_uids(&self) -> BTreeSet<Uid> {
+        let uids = self
+            .status
+            .active
+            .iter()
+            .filter_map(|entry| entry.uid.as_ref());
+        uids.filter_map(|uid| uid.parse().ok()).collect()
+    }
+}
+
+/// Whether a run was stopped for a later one; of that people were told already.
+fn was_replaced(snapshot: &Snapshot<'_>, reference: &RunReference) -> bool {
+    let key = kind_of(reference).map(|kind| (kind, reference.name.as_str().into()));
+    let child = key.and_then(|key| snapshot.children.get(&key));
+    snapshot.cron.concurrency == ConcurrencyPolicy::Replace
+        && reference.uid.is_some()
+        && child.is_some_and(|child| child.deleting)
+}

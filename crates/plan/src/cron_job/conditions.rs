@@ -1,0 +1,57 @@
+//! What the conditions of a CronJob of carillon.dev say.
+
+use carillon_api::CronJobStatus;
+use carillon_api::condition::{reasons, types};
+use jiff::Timestamp;
+
+use super::{CronJob, Refused, Unusable};
+use crate::condition;
+
+/// Why nothing will run by schedule; `None` when it will.
+pub(super) fn obstacle(cron: &CronJob, clock: Timestamp) -> Option<(&'static str, String)> {
+    let schedule = match &cron.timetable {
+        Err(Unusable::TimeZone(error)) => return Some((reasons::UNKNOWN_TIME_ZONE, error.clone())),
+        _ if cron.suspended => {
+            let message = "spec.suspend is true; set it to false to go on".to_owned();
+            return Some((reasons::SUSPENDED, message));
+        }
+        Err(Unusable::Schedule(error)) => return Some((reasons::INVALID_SCHEDULE, error.clone())),
+        Ok(schedule) => schedule,
+    };
+    schedule.next(clock).is_none().then(|| {
+        let message = "spec.schedule: no time matches it within five years; \
+                       look at day of month and month";
+        (reasons::NEVER_FIRES, message.to_owned())
+    })
+}
+
+/// Sets them.
+pub(super) fn set(
+    cron: &CronJob,
+    status: &mut CronJobStatus,
+    obstacle: Option<&(&'static str, String)>,
+    problem: Option<&Refused>,
+    now: Timestamp,
+) {
+    let generation = cron.meta.generation;
+    let conditions = &mut status.conditions;
+    let mut set = |type_, on, reason: &str, message: &str| {
+        condition::set(conditions, type_, on, reason, message, generation, now);
+    };
+    match obstacle {
+        Some((reason, message)) => set(types::SCHEDULED, false, reason, message),
+        None => set(types::SCHEDULED, true, reasons::SCHEDULED, ""),
+    }
+    // Somebody has to act, or nothing will ever run. To be suspended is somebody's wish.
+    let stalled = obstacle
+        .filter(|(reason, _)| *reason != reasons::SUSPENDED)
+        .map(|(reason, message)| (*reason, message.as_str()))
+        .or_else(|| problem.map(|refused| (refused.reason, refused.message.as_str())));
+    match stalled {
+        Some((reason, message)) => set(types::STALLED, true, reason, message),
+        None if condition::is_true(&cron.status.conditions, types::STALLED) => {
+            set(types::STALLED, false, reasons::RESUMED, "");
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,166 @@
+//! Runs by name: the name of a child says which run it is, and is the lock against a second one.
+
+use carillon_api::cron_job::RunReference;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use carillon_api::names::{
+    ANNOTATION_RUN_NOW, ANNOTATION_SCHEDULED_TIMESTAMP, FINALIZER_RUN_TRACKING,
+    LABEL_CRON_JOB_NAME, LABEL_CRON_JOB_UID,
+};
+
+use super::CronJob;
+use super::action::Run;
+use super::child::ChildKind;
+use crate::name;
+use crate::schedule::zone;
+
+/// What follows the CronJob's name in that of a run on request, before its hash; minutes are digits.
+const REQUESTED: &str = "-r";
+
+impl CronJob {
+    /// The run of a tick. Its name has the minute, as upstream's: two ticks of one minute have one
+    /// child.
+    pub(super) fn run_at(&self, tick: Timestamp) -> Run {
+        let minutes = tick.as_second().div_euclid(60);
+        Run {
+            kind: self.child,
+            name: format!("{}-{minutes}", self.meta.owner.name),
+            time: tick,
+            request: None,
+        }
+    }
+
+    /// The run that a value of the annotation asks for.
+    pub(super) fn run_for(&self, request: &str, now: Timestamp) -> Run {
+        let owner = &self.meta.owner;
+        Run {
+            kind: self.child,
+            name: format!(
+                "{}{REQUESTED}{}",
+                owner.name,
+                name::request(owner.uid, request)
+            ),
+            time: now,
+            request: Some(request.to_owned()),
+        }
+    }
+
+    /// The tick of a child with this name: the last of its minute that the schedule has, or else the
+    /// minute itself. `None`: it is no run of a tick.
+    pub(super) fn tick_of(&self, name: &str) -> Option<Timestamp> {
+        let minutes = name
+            .strip_prefix(&*self.meta.owner.name)?
+            .strip_prefix('-')?;
+        let digits = !minutes.is_empty() && minutes.bytes().all(|byte| byte.is_ascii_digit());
+        let minutes: i64 = digits.then(|| minutes.parse().ok()).flatten()?;
+        let minute = Timestamp::from_second(minutes.checked_mul(60)?).ok()?;
+        let schedule = self.timetable.as_ref().ok();
+        let from = minute.checked_sub(SignedDuration::from_secs(1)).ok()?;
+        let until = minute.checked_add(SignedDuration::from_secs(59)).ok()?;
+        Some(
+            schedule
+                .and_then(|schedule| schedule.latest(from, until))
+                .unwrap_or(minute),
+        )
+    }
+
+    /// A reference to a run. Without uid it is a promise.
+    pub(super) fn reference(&self, run: &Run) -> RunReference {
+        RunReference {
+            api_version: run.kind.api_version().to_owned(),
+            kind: run.kind.kind().to_owned(),
+            namespace: self.meta.owner.namespace.clone(),
+            name: run.name.clone(),
+            uid: None,
+            resource_version: None,
+        }
+    }
+
+    /// The child of a run: the template as written, and what is ours. Labels only where the object
+    /// is ours, so that Jobs of native CronJobs are those that kube-controller-manager makes.
+    pub fn child_body(&self, run: &Run) -> Value {
+        let part = |key: &str| {
+            let part = self.template.pointer(&format!("/metadata/{key}"));
+            part.and_then(Value::as_object).cloned().unwrap_or_default()
+        };
+        let owner = &self.meta.owner;
+        let (mut labels, mut annotations) = (part("labels"), part("annotations"));
+        let time = json!(self.local(run.time));
+        annotations.insert(ANNOTATION_SCHEDULED_TIMESTAMP.to_owned(), time.clone());
+        let mut spec = self
+            .template
+            .get("spec")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        if !self.is_native() {
+            labels.insert(LABEL_CRON_JOB_NAME.to_owned(), json!(owner.name));
+            labels.insert(LABEL_CRON_JOB_UID.to_owned(), json!(owner.uid.to_string()));
+            tell_pods(&mut spec, &time);
+        }
+        if let Some(request) = &run.request {
+            annotations.insert(ANNOTATION_RUN_NOW.to_owned(), json!(request));
+        }
+        let mut metadata = json!({
+            "name": run.name,
+            "namespace": owner.namespace,
+            "annotations": annotations,
+            "ownerReferences": [owner.reference()],
+            "finalizers": [FINALIZER_RUN_TRACKING],
+        });
+        if !labels.is_empty() {
+            metadata["labels"] = json!(labels);
+        }
+        json!({
+            "apiVersion": run.kind.api_version(),
+            "kind": run.kind.kind(),
+            "metadata": metadata,
+            "spec": spec,
+        })
+    }
+
+    /// RFC 3339 in `spec.timeZone`, otherwise in UTC.
+    fn local(&self, time: Timestamp) -> String {
+        let zone = self.zone.as_deref().and_then(|zone| zone::load(zone).ok());
+        let Some(zone) = zone else {
+            return time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        };
+        let local = time.to_zoned(zone);
+        let text = local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+        // As Go writes it.
+        match text.strip_suffix("+00:00") {
+            Some(text) => format!("{text}Z"),
+            None => text,
+        }
+    }
+}
+
+/// The pods, too, carry the time they are for, so that a container can read it.
+fn tell_pods(spec: &mut Value, time: &Value) {
+    let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let metadata = template.entry("metadata").or_insert(json!({}));
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    if let Some(metadata) = metadata.as_object_mut() {
+        let annotations = metadata.entry("annotations").or_insert(json!({}));
+        if annotations.is_null() {
+            *annotations = json!({});
+        }
+        annotations[ANNOTATION_SCHEDULED_TIMESTAMP] = time.clone();
+    }
+}
+
+/// Whether a reference is to this child.
+pub(super) fn is_to(reference: &RunReference, kind: ChildKind, name: &str) -> bool {
+    reference.kind == kind.kind() && reference.name == name
+}
+
+/// Kind of the child a reference is to; `None` for one that somebody else wrote.
+pub(super) fn kind_of(reference: &RunReference) -> Option<ChildKind> {
+    ChildKind::ALL
+        .into_iter()
+        .find(|kind| kind.kind() == reference.kind)
+}

@@ -1,0 +1,167 @@
+//! A stored CronJob as the planner reads it: total, whatever was stored.
+
+use std::sync::Arc;
+
+use carillon_api::{ConcurrencyPolicy, CronJobStatus, DstPolicy, MissedRunPolicy};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::child::ChildKind;
+use crate::owner::Owner;
+use crate::schedule::{Schedule, zone};
+
+/// Whose CronJob it is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Api {
+    /// `carillon.dev/v1alpha1`.
+    #[default]
+    Carillon,
+    /// `batch/v1`: behaves as with kube-controller-manager, and its status has only what that writes.
+    Native,
+}
+
+/// The parts of the metadata a CronJob is read from.
+#[derive(Clone, Debug, Default)]
+pub struct CronJobMeta {
+    /// Namespace, name, uid.
+    pub owner: Owner,
+    /// Whose it is.
+    pub api: Api,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// resourceVersion.
+    pub rv: u64,
+    /// Has a deletionTimestamp.
+    pub deleting: bool,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Value of the annotation `carillon.dev/run-now`.
+    pub run_now: Option<String>,
+}
+
+/// A CronJob.
+#[derive(Clone, Debug)]
+pub struct CronJob {
+    /// Namespace, name, uid and so on.
+    pub meta: CronJobMeta,
+    /// When it runs, or why that cannot be told.
+    pub timetable: Result<Schedule, Unusable>,
+    /// `spec.schedule` contains `TZ`, which Kubernetes reads but does not support.
+    pub has_inline_zone: bool,
+    /// `spec.timeZone`.
+    pub zone: Option<String>,
+    /// `startingDeadlineSeconds`.
+    pub deadline: Option<SignedDuration>,
+    /// What a run means for those before it.
+    pub concurrency: ConcurrencyPolicy,
+    /// Which missed runs are made up for.
+    pub missed: MissedRunPolicy,
+    /// Nothing is started by schedule.
+    pub suspended: bool,
+    /// How much later than its schedule this CronJob runs: its share of `jitterSeconds`, the same
+    /// for ever.
+    pub offset: SignedDuration,
+    /// What a run is.
+    pub child: ChildKind,
+    /// `jobTemplate` or `broadcastJobTemplate`, as written.
+    pub template: Arc<Value>,
+    /// How many children that completed are kept; `None`: all.
+    pub keep_complete: Option<usize>,
+    /// How many children that failed are kept; `None`: all.
+    pub keep_failed: Option<usize>,
+    /// The stored status.
+    pub status: CronJobStatus,
+}
+
+/// Why a CronJob has no timetable.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Unusable {
+    /// There is no such zone.
+    TimeZone(String),
+    /// The schedule means nothing.
+    Schedule(String),
+}
+
+impl CronJob {
+    /// Reads a stored object. What is missing has its default; what cannot be used makes the
+    /// timetable unusable, with field, value and remedy.
+    pub fn read(meta: CronJobMeta, spec: &Value, status: &Value) -> Self {
+        let text = |field: &str| spec.get(field).and_then(Value::as_str);
+        let number = |field: &str| spec.get(field).and_then(Value::as_i64);
+        let written = text("schedule").unwrap_or_default();
+        let zone = text("timeZone").map(str::to_owned);
+        let once = text("dstPolicy") == Some("Once");
+        let dst = if once {
+            DstPolicy::Once
+        } else {
+            DstPolicy::AsWritten
+        };
+        let (child, template) = match spec.get("broadcastJobTemplate") {
+            Some(template) if template.is_object() => (ChildKind::BroadcastJob, template),
+            _ => (
+                ChildKind::Job,
+                spec.get("jobTemplate").unwrap_or(&Value::Null),
+            ),
+        };
+        let keep = |field| number(field).map(|limit| usize::try_from(limit).unwrap_or(0));
+        let offset = share(&meta, number("jitterSeconds").unwrap_or(0));
+        Self {
+            timetable: timetable(written, zone.as_deref(), dst),
+            has_inline_zone: written.contains("TZ"),
+            zone,
+            deadline: number("startingDeadlineSeconds").map(SignedDuration::from_secs),
+            concurrency: match text("concurrencyPolicy") {
+                Some("Forbid") => ConcurrencyPolicy::Forbid,
+                Some("Replace") => ConcurrencyPolicy::Replace,
+                _ => ConcurrencyPolicy::Allow,
+            },
+            missed: match text("missedRunPolicy") {
+                Some("Skip") => MissedRunPolicy::Skip,
+                Some("All") => MissedRunPolicy::All,
+                _ => MissedRunPolicy::Latest,
+            },
+            suspended: spec.get("suspend") == Some(&Value::Bool(true)),
+            offset,
+            child,
+            template: Arc::new(template.clone()),
+            keep_complete: keep("successfulJobsHistoryLimit"),
+            keep_failed: keep("failedJobsHistoryLimit"),
+            status: serde_json::from_value(status.clone()).unwrap_or_default(),
+            meta,
+        }
+    }
+
+    /// Whether it is served as kube-controller-manager would.
+    pub fn is_native(&self) -> bool {
+        self.meta.api == Api::Native
+    }
+}
+
+fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Schedule, Unusable> {
+    let zone = zone.map(zone::load).transpose();
+    let zone = zone.map_err(|error| Unusable::TimeZone(format!("spec.timeZone: {error}")))?;
+    let schedule = Schedule::parse(written)
+        .map_err(|error| Unusable::Schedule(format!("spec.schedule: {error}")))?;
+    let schedule = match zone {
+        Some(zone) if !schedule.has_inline_zone() => schedule.in_zone(zone),
+        _ => schedule,
+    };
+    Ok(match dst {
+        DstPolicy::AsWritten => schedule,
+        DstPolicy::Once => schedule.once_per_wall_clock(),
+    })
+}
+
+/// The same for one object for ever, and spread evenly over many.
+fn share(meta: &CronJobMeta, jitter: i64) -> SignedDuration {
+    let Ok(jitter) = u64::try_from(jitter) else {
+        return SignedDuration::ZERO;
+    };
+    let digest = Sha256::digest(meta.owner.uid.to_string());
+    let bits = digest
+        .iter()
+        .take(8)
+        .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    SignedDuration::from_secs((bits % (jitter + 1)) as i64)
+}

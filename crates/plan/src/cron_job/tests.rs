@@ -1,0 +1,4 @@
+//! The planner on CronJobs that are made by hand.
+
+mod fixture;
+mod life;

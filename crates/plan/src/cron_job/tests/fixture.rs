@@ -1,0 +1,177 @@
+//! A CronJob, its children and a plan for them.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::cron_job::action::{Act, Action, Plan};
+use crate::cron_job::{
+    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
+};
+use crate::interlock;
+use crate::owner::Owner;
+use crate::uid::Uid;
+
+/// Creation of every CronJob here.
+pub(super) const CREATED: &str = "2026-01-01T10:30:00Z";
+
+pub(super) fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+pub(super) fn uid(n: u64) -> Uid {
+    format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}").parse().unwrap()
+}
+
+/// Everything a plan is made from, to be changed by a test.
+#[derive(Clone, Debug)]
+pub(super) struct Fixture {
+    pub(super) api: Api,
+    pub(super) spec: Value,
+    pub(super) status: Value,
+    pub(super) run_now: Option<String>,
+    pub(super) deleting: bool,
+    pub(super) children: Children,
+    pub(super) gone: BTreeSet<Uid>,
+    pub(super) absent: BTreeSet<String>,
+    pub(super) conflicts: BTreeSet<String>,
+    pub(super) template: Template,
+}
+
+/// An hourly CronJob that has never run, of which everything else is as it is by default.
+pub(super) fn hourly(api: Api) -> Fixture {
+    Fixture {
+        api,
+        spec: json!({
+            "schedule": "0 * * * *",
+            "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": {"spec": {}}}},
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+        }),
+        status: json!({}),
+        run_now: None,
+        deleting: false,
+        children: Children::default(),
+        gone: BTreeSet::new(),
+        absent: BTreeSet::new(),
+        conflicts: BTreeSet::new(),
+        template: Template::Accepted,
+    }
+}
+
+impl Fixture {
+    pub(super) fn with(mut self, field: &str, value: Value) -> Self {
+        self.spec[field] = value;
+        self
+    }
+
+    pub(super) fn cron(&self) -> CronJob {
+        let meta = CronJobMeta {
+            owner: Owner {
+                api_version: "carillon.dev/v1alpha1",
+                kind: "CronJob",
+                namespace: "ops".to_owned(),
+                name: "report".to_owned(),
+                uid: uid(1),
+            },
+            api: self.api,
+            generation: 1,
+            rv: 7,
+            deleting: self.deleting,
+            created: at(CREATED),
+            run_now: self.run_now.clone(),
+        };
+        CronJob::read(meta, &self.spec, &self.status)
+    }
+
+    /// The plan; the interlock has nothing against it.
+    pub(super) fn plan(&self, now: &str) -> Plan {
+        let cron = self.cron();
+        let snapshot = Snapshot {
+            cron: &cron,
+            children: &self.children,
+            gone: &self.gone,
+            absent: &self.absent,
+            conflicts: &self.conflicts,
+            template: &self.template,
+        };
+        let now = at(now);
+        let plan = plan(&snapshot, now);
+        if let Err(trip) = interlock::cron_job::verify(&snapshot, &plan, now) {
+            panic!("{trip}\n{plan:#?}");
+        }
+        plan
+    }
+
+    /// Carries a plan out as if nothing went wrong.
+    pub(super) fn carry_out(&mut self, plan: &Plan) {
+        for action in plan.steps.iter().flat_map(|step| &step.actions) {
+            match action {
+                Action::TryChild(_) => self.template = Template::Accepted,
+                Action::ConfirmCurrent => {}
+                Action::ConfirmGone { name, uid, .. } => match uid {
+                    Some(uid) => drop(self.gone.insert(*uid)),
+                    None => drop(self.absent.insert(name.clone())),
+                },
+                Action::WriteStatus(status) => self.status = serde_json::to_value(status).unwrap(),
+                Action::CreateChild(run) => {
+                    let child = Child {
+                        uid: uid(run.time.as_second() as u64),
+                        rv: 9,
+                        held: true,
+                        scheduled: run.request.is_none().then_some(run.time),
+                        request: run.request.as_deref().map(Box::from),
+                        started: Some(run.time),
+                        ..Child::default()
+                    };
+                    let key = (run.kind, run.name.as_str().into());
+                    assert!(self.children.insert(key, child).is_none(), "twice");
+                }
+                Action::DeleteChild { kind, name, .. } => {
+                    self.children.remove(&(*kind, name.as_str().into()));
+                }
+                Action::ReleaseChild { kind, name, .. } => {
+                    let key = (*kind, name.as_str().into());
+                    self.children.get_mut(&key).unwrap().held = false;
+                }
+            }
+        }
+    }
+
+    /// Plans and carries out until nothing is left to do.
+    pub(super) fn settle(&mut self, now: &str) {
+        for _ in 0..20 {
+            let plan = self.plan(now);
+            if plan.steps.is_empty() {
+                return;
+            }
+            self.carry_out(&plan);
+        }
+        panic!("it never settles: {:#?}", self.plan(now));
+    }
+
+    /// The only child ends.
+    pub(super) fn end(&mut self, name: &str, complete: bool, when: &str) {
+        let key = (ChildKind::Job, name.into());
+        self.children.get_mut(&key).unwrap().ended = Some(Ended {
+            complete,
+            at: Some(at(when)),
+        });
+    }
+
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.children.keys().map(|(_, name)| &**name).collect()
+    }
+}
+
+/// The words of a plan's actions, in order.
+pub(super) fn words(plan: &Plan) -> Vec<&'static str> {
+    let actions = plan.steps.iter().flat_map(|step| &step.actions);
+    actions.map(Act::word).collect()
+}
+
+/// The reasons of a plan's notes, in order.
+pub(super) fn reasons(plan: &Plan) -> Vec<&'static str> {
+    plan.notes.iter().map(|note| note.reason).collect()
+}

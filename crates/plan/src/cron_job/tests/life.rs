@@ -1,0 +1,119 @@
+//! The life of a run, plan by plan.
+
+use serde_json::json;
+
+use super::fixture::{at, hourly, reasons, words};
+use crate::cron_job::Api;
+
+#[test]
+fn a_run_is_promised_started_recorded_let_go_and_taken_off_in_this_order() {
+    for api in [Api::Carillon, Api::Native] {
+        let mut cron = hourly(api);
+        cron.settle("2026-01-01T10:45:00Z");
+        let wait = cron.plan("2026-01-01T10:45:00Z");
+        assert_eq!(wait.wake, Some(at("2026-01-01T11:00:00Z")));
+
+        let start = cron.plan("2026-01-01T11:00:00Z");
+        assert_eq!(words(&start), ["write_status", "create_child"], "{api:?}");
+        cron.carry_out(&start);
+        assert_eq!(cron.names(), ["report-29454420"]);
+        assert!(cron.status["active"][0]["uid"].is_null());
+        assert!(cron.status["lastScheduleTime"].is_null());
+
+        let record = cron.plan("2026-01-01T11:00:01Z");
+        assert_eq!(words(&record), ["write_status"]);
+        cron.carry_out(&record);
+        assert!(cron.status["active"][0]["uid"].is_string());
+        assert_eq!(cron.status["lastScheduleTime"], "2026-01-01T11:00:00Z");
+
+        let release = cron.plan("2026-01-01T11:00:02Z");
+        assert_eq!(words(&release), ["release_child"]);
+        cron.carry_out(&release);
+        assert!(cron.plan("2026-01-01T11:00:03Z").steps.is_empty());
+
+        cron.end("report-29454420", true, "2026-01-01T11:05:00Z");
+        let over = cron.plan("2026-01-01T11:05:01Z");
+        assert_eq!(reasons(&over), ["SawCompletedJob"]);
+        cron.carry_out(&over);
+        assert!(cron.status["active"].is_null());
+        assert_eq!(cron.status["lastSuccessfulTime"], "2026-01-01T11:05:00Z");
+        assert!(cron.plan("2026-01-01T11:05:02Z").steps.is_empty());
+    }
+}
+
+#[test]
+fn a_promise_is_kept_after_a_crash_only_by_who_sees_the_present() {
+    let mut cron = hourly(Api::Carillon);
+    cron.settle("2026-01-01T10:45:00Z");
+    let start = cron.plan("2026-01-01T11:00:00Z");
+    // Killed between the two writes.
+    let mut cut = start.clone();
+    cut.steps.truncate(1);
+    cron.carry_out(&cut);
+    let again = cron.plan("2026-01-01T11:00:30Z");
+    assert_eq!(words(&again), ["confirm_current", "create_child"]);
+    cron.settle("2026-01-01T11:00:30Z");
+    assert_eq!(cron.names().len(), 1);
+}
+
+#[test]
+fn a_promise_nobody_may_keep_any_more_is_taken_back_when_it_is_certain_that_it_was_not_kept() {
+    let mut cron = hourly(Api::Carillon).with("startingDeadlineSeconds", json!(60));
+    cron.settle("2026-01-01T10:45:00Z");
+    let mut cut = cron.plan("2026-01-01T11:00:00Z");
+    cut.steps.truncate(1);
+    cron.carry_out(&cut);
+    let late = cron.plan("2026-01-01T11:30:00Z");
+    assert!(words(&late).contains(&"confirm_gone"), "{late:#?}");
+    cron.settle("2026-01-01T11:30:00Z");
+    assert!(cron.status["active"].is_null());
+    assert_eq!(cron.status["missedRuns"], 1);
+    assert_eq!(cron.status["lastMissedTime"], "2026-01-01T11:00:00Z");
+    assert!(cron.names().is_empty());
+}
+
+#[test]
+fn the_latest_of_missed_runs_is_made_up_for_and_the_others_are_counted() {
+    let mut cron = hourly(Api::Carillon);
+    cron.settle("2026-01-01T10:45:00Z");
+    cron.settle("2026-01-01T15:10:00Z");
+    assert_eq!(cron.names(), ["report-29454660"]);
+    assert_eq!(cron.status["lastScheduleTime"], "2026-01-01T15:00:00Z");
+    assert_eq!(cron.status["missedRuns"], 4);
+    assert_eq!(cron.status["nextScheduleTime"], "2026-01-01T16:00:00Z");
+}
+
+#[test]
+fn all_missed_runs_are_made_up_for_one_after_the_other_where_that_is_asked_for() {
+    let mut cron = hourly(Api::Carillon).with("missedRunPolicy", json!("All"));
+    cron.settle("2026-01-01T10:45:00Z");
+    cron.settle("2026-01-01T15:10:00Z");
+    assert_eq!(cron.names().len(), 5);
+    assert_eq!(cron.status["lastScheduleTime"], "2026-01-01T15:00:00Z");
+    assert!(cron.status["missedRuns"].is_null());
+}
+
+#[test]
+fn with_skip_a_run_that_is_late_is_left_out_and_counted() {
+    let mut cron = hourly(Api::Carillon).with("missedRunPolicy", json!("Skip"));
+    cron.settle("2026-01-01T10:45:00Z");
+    cron.settle("2026-01-01T15:10:00Z");
+    assert!(cron.names().is_empty());
+    assert_eq!(cron.status["missedRuns"], 5);
+    cron.settle("2026-01-01T16:00:30Z");
+    assert_eq!(cron.names(), ["report-29454720"]);
+}
+
+#[test]
+fn forbid_waits_and_replace_stops_first() {
+    for (policy, expected) in [
+        ("Forbid", &["report-29454420"][..]),
+        ("Replace", &["report-29454480"]),
+        ("Allow", &["report-29454420", "report-29454480"]),
+    ] {
+        let mut cron = hourly(Api::Native).with("concurrencyPolicy", json!(policy));
+        cron.settle("2026-01-01T11:00:00Z");
+        cron.settle("2026-01-01T12:00:00Z");
+        assert_eq!(cron.names(), expected, "{policy}");
+    }
+}
