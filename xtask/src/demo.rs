@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
+mod cron_jobs;
 mod follow;
 mod jobs;
 mod outcome;
@@ -68,6 +69,7 @@ fn play(args: &Args, interrupt: &Interrupt) -> Result<bool> {
     let operators = install(cluster, args.keep)?;
     interrupt.check()?;
 
+    cron_jobs::apply(cluster)?;
     let scenes = scenario::scenes(args.nodes);
     let expected = apply(cluster, &scenes)?;
     let resumable = scenes
@@ -84,18 +86,20 @@ fn play(args: &Args, interrupt: &Interrupt) -> Result<bool> {
     println!();
     outcome::print_failures(cluster, NAME)?;
     println!();
+    let crons = cron_jobs::outcome(cluster)?;
+    interrupt.check()?;
     print_metrics(&operators)?;
     let seconds = start.elapsed().as_secs();
-    if wrong.is_empty() {
+    if wrong.is_empty() && crons {
         println!(
-            "\nall {} jobs ended as they had to, {seconds}s after the start",
+            "\nall {} jobs ended as they had to and both CronJobs have run, {seconds}s after the start",
             expected.len()
         );
     } else {
         println!("\nnot as expected: {}", wrong.join(", "));
     }
     stage.end(operators)?;
-    Ok(wrong.is_empty())
+    Ok(wrong.is_empty() && crons)
 }
 
 fn step(text: &str) {

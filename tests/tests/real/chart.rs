@@ -5,6 +5,7 @@
 
 mod render;
 mod rights;
+mod runs;
 mod story;
 mod work;
 
@@ -152,13 +153,12 @@ fn requests_with_the_accounts_token_beyond_its_rights_are_answered_403() {
 }
 
 /// What is granted and never requested, and why it is granted.
-const NEVER_REQUESTED: &[(&str, &str, &str, &str)] = &[(
-    "carillon.dev",
-    "broadcastjobs/finalizers",
-    "update",
-    "OwnerReferencesPermissionEnforcement asks the authorizer for it when a child with \
-     blockOwnerDeletion is created; this cluster runs the plugin",
-)];
+const NEVER_REQUESTED: &[(&str, &str, &str, &str)] = &[
+    ("carillon.dev", "broadcastjobs/finalizers", "update", PLUGIN),
+    ("carillon.dev", "cronjobs/finalizers", "update", PLUGIN),
+];
+const PLUGIN: &str = "OwnerReferencesPermissionEnforcement asks the authorizer for it when a child \
+                      with blockOwnerDeletion is created; this cluster runs the plugin";
 
 #[test]
 fn without_update_on_finalizers_admission_refuses_children_that_block_their_owners_deletion() {

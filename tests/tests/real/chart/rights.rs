@@ -41,9 +41,11 @@ pub(super) const CAN_I: &[(&str, &str, &str, bool)] = &[
     ("create", "pods/portforward", "team-a", false),
     ("create", "pods/eviction", "team-a", false),
     ("patch", "pods/status", "team-a", false),
-    ("create", "broadcastjobs", "team-a", false),
+    ("create", "broadcastjobs", "team-a", true),
     ("update", "broadcastjobs", "team-a", false),
-    ("patch", "broadcastjobs", "team-a", false),
+    ("create", "cronjobs.carillon.dev", "team-a", false),
+    ("patch", "cronjobs.carillon.dev", "team-a", false),
+    ("list", "cronjobs.batch", "team-a", false),
     ("update", "broadcastjobs/status", "team-a", false),
     ("update", "noderesultslices", "team-a", false),
     ("delete", "noderesultslices", "team-a", false),
@@ -61,7 +63,9 @@ pub(super) const CAN_I: &[(&str, &str, &str, bool)] = &[
     ("create", "serviceaccounts/token", NAMESPACE, false),
     ("patch", "customresourcedefinitions", "", false),
     ("create", "validatingwebhookconfigurations", "", false),
-    ("create", "jobs.batch", "team-a", false),
+    ("create", "jobs.batch", "team-a", true),
+    ("update", "jobs.batch", "team-a", false),
+    ("patch", "jobs.batch/status", "team-a", false),
     ("create", "daemonsets.apps", "team-a", false),
     ("*", "*", "team-a", false),
 ];
@@ -116,11 +120,9 @@ pub(super) const VERBS: [&str; 8] = [
 pub(super) fn allowed(cluster: &Cluster) -> Result<BTreeSet<Right>> {
     let mut resources = resources(cluster)?;
     // Not in discovery, since nothing is served there.
-    resources.push((
-        "carillon.dev".into(),
-        "broadcastjobs/finalizers".into(),
-        true,
-    ));
+    for kind in ["broadcastjobs", "cronjobs"] {
+        resources.push(("carillon.dev".into(), format!("{kind}/finalizers"), true));
+    }
     let mut reviews = Vec::new();
     for (group, resource, namespaced) in &resources {
         let namespaces: &[&str] = if *namespaced {
@@ -219,7 +221,7 @@ pub(super) fn try_beyond(
     running_pod: &str,
 ) -> Result<Vec<(String, Output)>> {
     let annotate = r#"--patch={"metadata":{"annotations":{"a":"b"}}}"#;
-    let spec = r#"--patch={"spec":{"paused":true}}"#;
+    let spec = r#"--patch={"spec":{"suspend":true}}"#;
     #[rustfmt::skip]
     let attempts: &[&[&str]] = &[
         &["get", "secrets", "--all-namespaces"],
@@ -228,8 +230,10 @@ pub(super) fn try_beyond(
         &["get", "node", "node-0000"],
         &["patch", "node", "node-0000", "--type=merge", annotate],
         &["cordon", "node-0000"],
-        &["patch", "broadcastjob", "hangs", "-n", "team-a", "--type=merge", spec],
-        &["create", "job", "x", "--image=busybox", "-n", "team-a"],
+        &["patch", "ccj", "report", "-n", "team-a", "--type=merge", spec],
+        &["delete", "ccj", "report", "-n", "team-a"],
+        &["get", "cronjobs.batch", "-n", "team-a"],
+        &["create", "deployment", "x", "--image=busybox", "-n", "team-a"],
         &["get", "clusterroles"],
         &["get", "crd", "broadcastjobs.carillon.dev"],
         &["exec", running_pod, "-n", "team-a", "--", "true"],

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::render::{EVERYTHING, chart, render, said, texts};
 use super::rights::{Right, allowed, can_i, operators, try_beyond};
+use super::runs::runs;
 use super::work::{job, jobs_now, work, work_events};
 use super::{ACCOUNT, EVERY, LIMIT};
 
@@ -163,6 +164,7 @@ pub(super) fn live() -> Result<Story> {
         check(&operator, "/nowhere")?,
     ];
     let work = work(&cluster)?;
+    runs(&cluster)?;
     let rules = [
         rules(&cluster, "clusterrole", "carillon", "")?,
         rules(&cluster, "role", "carillon-lease", NAMESPACE)?,
