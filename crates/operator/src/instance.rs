@@ -93,9 +93,13 @@ impl Instance {
 
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
+        let runs = |controller| config.controllers.contains(&controller);
+        let native = config.serve_native.contains(&NativeKind::CronJobs);
+        let cron_jobs = runs(Controller::CronJob) || native;
+        let queue = |name| WorkQueue::new(name, BACKOFF, &metrics);
         let queues = Queues {
-            broadcast_jobs: WorkQueue::new(broadcast_job::NAME, BACKOFF, &metrics),
-            cron_jobs: WorkQueue::new(cron_job::NAME, BACKOFF, &metrics),
+            broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
+            cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
         };
         let watching = Watching {
             transport: reads,
@@ -105,9 +109,6 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let runs = |controller| config.controllers.contains(&controller);
-        let native = config.serve_native.contains(&NativeKind::CronJobs);
-        let cron_jobs = runs(Controller::CronJob) || native;
         let mut watches = vec![watching.start::<SlimBroadcastJob>("", &mut tasks)];
         if runs(Controller::BroadcastJob) {
             let of_jobs = names::LABEL_BROADCAST_JOB_UID;
@@ -151,8 +152,8 @@ impl Instance {
             gate: Mutex::default(),
             flights: flights.clone(),
         };
-        let broadcast_jobs = runs(Controller::BroadcastJob).then(|| BroadcastJobs {
-            core: core(broadcast_job::NAME, &queues.broadcast_jobs),
+        let broadcast_jobs = queues.broadcast_jobs.as_ref().map(|queue| BroadcastJobs {
+            core: core(broadcast_job::NAME, queue),
             rules: rules.broadcast_job,
             placement: match config.pod_placement {
                 PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
@@ -161,8 +162,8 @@ impl Instance {
             max_pod_changes: config.max_pod_changes_per_sync,
             memory: Mutex::default(),
         });
-        let cron_jobs = cron_jobs.then(|| CronJobs {
-            core: core(cron_job::NAME, &queues.cron_jobs),
+        let cron_jobs = queues.cron_jobs.as_ref().map(|queue| CronJobs {
+            core: core(cron_job::NAME, queue),
             rules: rules.cron_job,
             memory: Mutex::default(),
         });

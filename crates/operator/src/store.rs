@@ -227,44 +227,41 @@ pub enum Wake {
     Soon(Key),
 }
 
-/// The queue of each controller.
-#[derive(Clone, Debug)]
+/// The queue of each controller that runs.
+#[derive(Clone, Debug, Default)]
 pub struct Queues {
     /// Of BroadcastJobs.
-    pub broadcast_jobs: WorkQueue<Uid>,
+    pub broadcast_jobs: Option<WorkQueue<Uid>>,
     /// Of CronJobs.
-    pub cron_jobs: WorkQueue<Uid>,
+    pub cron_jobs: Option<WorkQueue<Uid>>,
 }
 
 impl Queues {
     /// What they hold, for `/debug/queue`.
-    pub fn view(&self) -> [QueueView; 2] {
-        [self.broadcast_jobs.view(), self.cron_jobs.view()]
+    pub fn view(&self) -> Vec<QueueView> {
+        self.all().map(WorkQueue::view).collect()
     }
 
     /// No key is handed out any more.
     pub fn shutdown(&self) {
-        self.broadcast_jobs.shutdown();
-        self.cron_jobs.shutdown();
+        self.all().for_each(WorkQueue::shutdown);
     }
 
-    fn of(&self, key: Key) -> (&WorkQueue<Uid>, Uid) {
-        match key {
+    fn all(&self) -> impl Iterator<Item = &WorkQueue<Uid>> {
+        self.broadcast_jobs.iter().chain(&self.cron_jobs)
+    }
+
+    /// Whom nobody looks after need not be woken.
+    fn wake(&self, wake: Wake, batch: Duration) {
+        let (Wake::Now(key) | Wake::Soon(key)) = wake;
+        let (queue, uid) = match key {
             Key::BroadcastJob(uid) => (&self.broadcast_jobs, uid),
             Key::CronJob(uid) => (&self.cron_jobs, uid),
-        }
-    }
-
-    fn wake(&self, wake: Wake, batch: Duration) {
+        };
+        let Some(queue) = queue else { return };
         match wake {
-            Wake::Now(key) => {
-                let (queue, uid) = self.of(key);
-                queue.add(uid);
-            }
-            Wake::Soon(key) => {
-                let (queue, uid) = self.of(key);
-                queue.add_after(uid, batch);
-            }
+            Wake::Now(_) => queue.add(uid),
+            Wake::Soon(_) => queue.add_after(uid, batch),
         }
     }
 }

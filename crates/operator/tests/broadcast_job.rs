@@ -86,15 +86,16 @@ impl Scene {
             max: Duration::from_secs(1),
         };
         let queue = |name| WorkQueue::new(name, backoff, &metrics);
+        let queue = queue(NAME);
         let queues = Queues {
-            broadcast_jobs: queue(NAME),
-            cron_jobs: queue("cronjob"),
+            broadcast_jobs: Some(queue.clone()),
+            ..Queues::default()
         };
         let controller = BroadcastJobs {
             core: Core {
                 name: NAME,
                 store: Store::new(),
-                queue: queues.broadcast_jobs.clone(),
+                queue,
                 writes,
                 events,
                 metrics: metrics.clone(),

@@ -35,8 +35,12 @@ pub(super) fn runs(cluster: &Cluster) -> Result<()> {
     let mut name = String::new();
     until(cluster, "waits is recorded and let go", || {
         let jobs = children(cluster, "waits")?;
-        let held = jobs.iter().any(|job| job["metadata"]["finalizers"].is_array());
-        let first = jobs.first().and_then(|job| job["metadata"]["name"].as_str());
+        let held = jobs
+            .iter()
+            .any(|job| job["metadata"]["finalizers"].is_array());
+        let first = jobs
+            .first()
+            .and_then(|job| job["metadata"]["name"].as_str());
         first.unwrap_or_default().clone_into(&mut name);
         Ok(!name.is_empty() && !held)
     })?;
@@ -50,7 +54,9 @@ pub(super) fn runs(cluster: &Cluster) -> Result<()> {
         let name = format!("hurry-{round}");
         create(cluster, &name, &hangs)?;
         run(cluster, &name)?;
-        until(cluster, "a run is there", || Ok(!children(cluster, &name)?.is_empty()))?;
+        until(cluster, "a run is there", || {
+            Ok(!children(cluster, &name)?.is_empty())
+        })?;
         cluster.kubectl_ok(["delete", "ccj", &name, "-n", WORK, "--cascade=background"])?;
         until(cluster, "nothing is left of it", || {
             Ok(children(cluster, &name)?.is_empty())
