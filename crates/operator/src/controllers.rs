@@ -3,6 +3,9 @@
 pub mod broadcast_job;
 pub mod core;
 pub mod cron_job;
+mod replay;
+
+pub use self::replay::Irreproducible;
 
 /// What decides, for each kind.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,9 +12,8 @@ use carillon_api::condition::{reasons, results};
 use carillon_api::node_result_slice::NodeResult;
 use carillon_api::{NodeState, names};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::broadcast_job::{
-    BroadcastJobs, Irreproducible, NAME, Rules, replay,
-};
+use carillon_operator::controllers::Irreproducible;
+use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules, replay};
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
@@ -392,7 +391,7 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
     objects.retain(|(kind, _)| *kind != Kind::BroadcastJob);
     let refused = again(&objects, &decision);
     assert!(
-        matches!(refused, Err(Irreproducible::OtherJob { .. })),
+        matches!(refused, Err(Irreproducible::Other { .. })),
         "{refused:?}"
     );
     let refused = again(&[job(99, &Value::Null)], &decision);

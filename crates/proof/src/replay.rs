@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use carillon_operator::controllers::broadcast_job::{self, Irreproducible};
+use carillon_operator::controllers::{Irreproducible, broadcast_job};
 use carillon_operator::flight_recorder::{Decision, FlightRecorder};
 use carillon_operator::gate::Kind;
 use carillon_oracle::determinism::Decision as Replayed;

@@ -30,7 +30,7 @@ pub use self::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 pub use self::memory::Memory;
 use self::memory::{is_behind, snapshot};
 pub use self::observe::{debug, measure};
-pub use self::replay::{Irreproducible, replay};
+pub use self::replay::replay;
 
 type Applied = apply::Applied<Answer>;
 

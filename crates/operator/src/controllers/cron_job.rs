@@ -2,6 +2,7 @@
 
 mod memory;
 mod observe;
+mod replay;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,7 @@ use crate::store::Tables;
 pub use self::memory::Memory;
 use self::memory::snapshot;
 pub use self::observe::{debug, measure};
+pub use self::replay::replay;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = "cronjob";
@@ -128,7 +130,7 @@ impl CronJobs {
                 plan: &plan,
                 trip: verdict.as_ref().err(),
                 seen: tables.seen(&owner.namespace),
-                inputs: memory.inputs(),
+                inputs: serde_json::to_value(memory.inputs()).unwrap_or_default(),
             };
             let sequence = self.core.record(&planned, now);
             let plan = match verdict {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use carillon_api::condition::reasons;
 use carillon_plan::Uid;
-use carillon_plan::cron_job::{Children, CronJob, Snapshot, Template};
-use serde_json::{Value, json};
+use carillon_plan::cron_job::{Children, CronJob, Refused, Snapshot, Template};
+use serde::{Deserialize, Serialize};
 
 use crate::apply::cron_job::Answer;
 use crate::store::Tables;
@@ -72,18 +73,72 @@ impl Memory {
     }
 
     /// What goes into the flight recorder besides the versions of the objects.
-    pub(super) fn inputs(&self) -> Value {
-        let template = match &self.template {
-            Template::Unknown => json!("Unknown"),
-            Template::Accepted => json!("Accepted"),
-            Template::Refused(refused) => {
-                json!({"reason": refused.reason, "message": refused.message})
-            }
-        };
-        let gone: Vec<String> = self.gone.iter().map(Uid::to_string).collect();
-        json!({
-            "template": template, "gone": gone,
-            "absent": self.absent, "conflicts": self.conflicts,
+    pub(super) fn inputs(&self) -> Inputs {
+        Inputs {
+            template: match &self.template {
+                Template::Unknown => TemplateAnswer::Unknown,
+                Template::Accepted => TemplateAnswer::Accepted,
+                Template::Refused(refused) => TemplateAnswer::Refused {
+                    reason: refused.reason.to_owned(),
+                    message: refused.message.clone(),
+                },
+            },
+            gone: self.gone.iter().map(Uid::to_string).collect(),
+            absent: self.absent.clone(),
+            conflicts: self.conflicts.clone(),
+        }
+    }
+
+    /// The memory that was written down. The error names what cannot be read.
+    pub(super) fn recorded(inputs: &Inputs, generation: i64) -> Result<Self, String> {
+        let uid = |text: &String| text.parse::<Uid>().map_err(|error| error.to_string());
+        Ok(Self {
+            generation,
+            template: match &inputs.template {
+                TemplateAnswer::Unknown => Template::Unknown,
+                TemplateAnswer::Accepted => Template::Accepted,
+                TemplateAnswer::Refused { reason, message } => Template::Refused(Refused {
+                    reason: REASONS
+                        .into_iter()
+                        .find(|known| known == reason)
+                        .ok_or_else(|| format!("unknown reason {reason:?}"))?,
+                    message: message.clone(),
+                }),
+            },
+            gone: inputs.gone.iter().map(uid).collect::<Result<_, _>>()?,
+            absent: inputs.absent.clone(),
+            conflicts: inputs.conflicts.clone(),
         })
     }
+}
+
+/// Reasons for which children are refused.
+const REASONS: [&str; 4] = [
+    reasons::INVALID_TEMPLATE,
+    reasons::QUOTA_EXCEEDED,
+    reasons::JOB_FORBIDDEN,
+    reasons::JOB_CREATION_FAILING,
+];
+
+/// What a plan is made from besides the objects, as the flight recorder keeps it.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Inputs {
+    template: TemplateAnswer,
+    gone: Vec<String>,
+    absent: BTreeSet<String>,
+    conflicts: BTreeSet<String>,
+}
+
+/// What the API server said of such children.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(tag = "answer")]
+enum TemplateAnswer {
+    #[default]
+    Unknown,
+    Accepted,
+    Refused {
+        reason: String,
+        message: String,
+    },
 }

@@ -1,0 +1,86 @@
+//! A recorded decision is made again, from the objects as they were.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::flight_recorder::Decision;
+use crate::gate::Kind;
+use crate::slim::{
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
+};
+use crate::store::{Row, Tables};
+
+/// Why a decision cannot be made again.
+#[derive(Debug, thiserror::Error)]
+pub enum Irreproducible {
+    /// More went into the decision than was recorded.
+    #[error("the record is not complete: {0}")]
+    Incomplete(String),
+    /// A part of the record has a form this version does not know.
+    #[error("the record cannot be read: {0}")]
+    Unreadable(String),
+    /// An object has a form this version does not know.
+    #[error("an object of {kind} cannot be read: {error}")]
+    Object {
+        /// Resource name of its kind.
+        kind: &'static str,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// An object was not yet seen in this version.
+    #[error("an object of {kind} has resourceVersion {found}; the decision had seen {seen}")]
+    Newer {
+        /// Resource name of its kind.
+        kind: &'static str,
+        /// Its version.
+        found: u64,
+        /// The version seen.
+        seen: u64,
+    },
+    /// The object itself was seen in another version, or is not there.
+    #[error("the object has resourceVersion {found:?}; the decision was made at {recorded}")]
+    Other {
+        /// Of the one among the objects.
+        found: Option<u64>,
+        /// Of the one decided about.
+        recorded: u64,
+    },
+}
+
+/// The caches as the decision saw them.
+pub(super) fn tables(
+    objects: impl Iterator<Item = (Kind, Value)>,
+    decision: &Decision,
+) -> Result<Tables, Irreproducible> {
+    let mut tables = Tables::default();
+    for (kind, object) in objects {
+        let enter = match kind {
+            Kind::Pod => enter::<SlimPod>,
+            Kind::BroadcastJob => enter::<SlimBroadcastJob>,
+            Kind::Slice => enter::<SlimSlice>,
+            Kind::Node => enter::<SlimNode>,
+            Kind::CronJob => enter::<SlimCronJob<Carillon>>,
+            Kind::NativeCronJob => enter::<SlimCronJob<Native>>,
+            Kind::NativeJob => enter::<SlimNativeJob>,
+        };
+        enter(&mut tables, object, decision)?;
+    }
+    Ok(tables)
+}
+
+fn enter<K: Row + DeserializeOwned>(
+    tables: &mut Tables,
+    object: Value,
+    decision: &Decision,
+) -> Result<(), Irreproducible> {
+    let kind = K::KIND.word();
+    let object: K =
+        serde_json::from_value(object).map_err(|error| Irreproducible::Object { kind, error })?;
+    let found = object.resource_version().unwrap_or(0);
+    let seen = decision.seen.get(kind).copied().unwrap_or(0);
+    if found > seen {
+        return Err(Irreproducible::Newer { kind, found, seen });
+    }
+    object.enter(tables, &mut Vec::new());
+    Ok(())
+}
