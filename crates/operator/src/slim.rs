@@ -11,9 +11,13 @@ mod pod;
 mod slice;
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use carillon_plan::Uid;
+use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
+use carillon_plan::pod::Failure;
+use carillon_plan::quantity::Milli;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -142,25 +146,88 @@ impl<L> SlimMeta<L> {
     }
 }
 
-/// Shares equal strings: node names, label keys and values, reasons.
+/// Shares what is equal: names, label keys and values, reasons; whole sets of labels, taints and
+/// resources, of which the nodes of a pool have the same; and how pods failed.
 #[derive(Debug, Default)]
-pub struct Interner(HashSet<Arc<str>>);
+pub struct Interner {
+    strings: HashSet<Arc<str>>,
+    labels: HashSet<LabelSet>,
+    taints: HashSet<Arc<[Taint]>>,
+    resources: HashSet<Amounts>,
+    failures: HashSet<Arc<Failure>>,
+}
 
 impl Interner {
     /// The shared copy of `text`.
     pub fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
+        if let Some(known) = self.strings.get(text) {
             return known.clone();
         }
         let new: Arc<str> = text.into();
-        self.0.insert(new.clone());
+        self.strings.insert(new.clone());
         new
+    }
+
+    /// The shared copy of these labels.
+    pub fn share_labels(&mut self, labels: Vec<(Arc<str>, Arc<str>)>) -> LabelSet {
+        share_set(&mut self.labels, labels)
+    }
+
+    /// The shared copy of these taints.
+    pub fn share_taints(&mut self, taints: Vec<Taint>) -> Arc<[Taint]> {
+        share_set(&mut self.taints, taints)
+    }
+
+    /// The shared copy of these amounts.
+    pub fn share_resources(&mut self, amounts: Vec<(Arc<str>, Milli)>) -> Amounts {
+        share_set(&mut self.resources, amounts)
+    }
+
+    /// The shared copy of a failure: most pods of a job that fail do so in the same way.
+    pub fn share_failure(&mut self, failure: Failure) -> Arc<Failure> {
+        if let Some(known) = self.failures.get(&failure) {
+            return known.clone();
+        }
+        let new = Arc::new(failure);
+        self.failures.insert(new.clone());
+        new
+    }
+
+    /// Bytes that the shared failures hold.
+    pub fn bytes_of_failures(&self) -> usize {
+        let bytes = |failure: &Arc<Failure>| {
+            let (exits, conditions) = (&*failure.exits, &*failure.conditions);
+            size_of::<Failure>() + size_of_val(exits) + size_of_val(conditions)
+        };
+        self.failures.iter().map(bytes).sum()
+    }
+
+    /// Bytes that the shared sets of nodes hold.
+    pub fn bytes_of_sets(&self) -> usize {
+        let labels = self.labels.iter().map(|set| size_of_val(&**set));
+        let taints = self.taints.iter().map(|set| size_of_val(&**set));
+        let resources = self.resources.iter().map(|set| size_of_val(&**set));
+        labels.chain(taints).chain(resources).sum()
     }
 
     /// Drops what nobody uses any more.
     pub fn sweep(&mut self) {
-        self.0.retain(|text| Arc::strong_count(text) > 1);
+        self.failures
+            .retain(|failure| Arc::strong_count(failure) > 1);
+        self.labels.retain(|set| Arc::strong_count(set) > 1);
+        self.taints.retain(|set| Arc::strong_count(set) > 1);
+        self.resources.retain(|set| Arc::strong_count(set) > 1);
+        self.strings.retain(|text| Arc::strong_count(text) > 1);
     }
+}
+
+fn share_set<T: Eq + Hash>(known: &mut HashSet<Arc<[T]>>, set: Vec<T>) -> Arc<[T]> {
+    if let Some(known) = known.get(&*set) {
+        return known.clone();
+    }
+    let new: Arc<[T]> = set.into();
+    known.insert(new.clone());
+    new
 }
 
 #[cfg(test)]

@@ -112,11 +112,7 @@ impl Tables {
         };
         let rest = |pod: &PodRow| {
             let waiting = pod.waiting.as_ref();
-            let failure = pod.failure.as_ref();
             waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
-                + failure.map_or(0, |f| {
-                    size_of_val(&**f) + size_of_val(&*f.exits) + size_of_val(&*f.conditions)
-                })
         };
         // A hash table keeps an eighth free and a byte of tag per entry.
         let entry = |bytes: usize| (bytes + 1) * 8 / 7;
@@ -127,11 +123,7 @@ impl Tables {
         };
         let node_bytes = |(name, node): (&Arc<str>, &NodeRow)| {
             // A B-tree keeps about a third free.
-            (size_of_val(name) + size_of_val(node)) * 3 / 2
-                + text(name)
-                + size_of_val(&*node.labels)
-                + size_of_val(&*node.taints)
-                + size_of_val(&*node.allocatable)
+            (size_of_val(name) + size_of_val(node)) * 3 / 2 + text(name)
         };
         let slices = self.slices.values().flat_map(|ledger| &ledger.slices);
         let slice_bytes = |slice: &Slice| {
@@ -156,11 +148,15 @@ impl Tables {
             (size_of_val(child) + 24) * 3 / 2 + text(name)
         };
         [
-            (Kind::Pod, pods.clone().count(), pods.map(pod_bytes).sum()),
+            (
+                Kind::Pod,
+                pods.clone().count(),
+                pods.map(pod_bytes).sum::<usize>() + self.strings.bytes_of_failures(),
+            ),
             (
                 Kind::Node,
                 self.nodes.len(),
-                self.nodes.iter().map(node_bytes).sum(),
+                self.nodes.iter().map(node_bytes).sum::<usize>() + self.strings.bytes_of_sets(),
             ),
             (
                 Kind::Slice,

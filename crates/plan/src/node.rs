@@ -11,8 +11,17 @@ use jiff::Timestamp;
 use crate::quantity::Milli;
 use crate::uid::Uid;
 
+/// The label that each node has for itself.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
 /// All nodes by name. The order is the order in which nodes are served.
 pub type Nodes = BTreeMap<Arc<str>, NodeRow>;
+
+/// Labels, sorted by key.
+pub type Labels = Arc<[(Arc<str>, Arc<str>)]>;
+
+/// Amounts of resources, sorted by name.
+pub type Amounts = Arc<[(Arc<str>, Milli)]>;
 
 /// One node, reduced to what a decision can depend on.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -25,14 +34,18 @@ pub struct NodeRow {
     pub deleting: bool,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
-    /// Sorted by key; keys and values are shared between nodes.
-    pub labels: Box<[(Arc<str>, Arc<str>)]>,
+    /// The label `kubernetes.io/hostname`, where it is not among the others: it alone is another one on
+    /// each node of a pool, and so these can be shared.
+    pub hostname: Option<Arc<str>>,
+    /// All labels but that. These sets, those of taints and of allocatable resources, are shared between
+    /// nodes that have the same.
+    pub labels: Labels,
     /// `spec.taints`.
-    pub taints: Box<[Taint]>,
+    pub taints: Arc<[Taint]>,
     /// Since when the condition Ready is not True, if it is not.
     pub not_ready_since: Option<Timestamp>,
-    /// `status.allocatable`, sorted by resource name.
-    pub allocatable: Box<[(Arc<str>, Milli)]>,
+    /// `status.allocatable`.
+    pub allocatable: Amounts,
 }
 
 /// Finds nodes of which most are asked for in the order of their names, as records of nodes are:
@@ -70,6 +83,9 @@ impl<'a> NodeCursor<'a> {
 impl NodeRow {
     /// Value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
+        if let (HOSTNAME, Some(hostname)) = (key, &self.hostname) {
+            return Some(hostname);
+        }
         let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
         self.labels.get(at).map(|(_, value)| &**value)
     }
@@ -85,7 +101,7 @@ impl NodeRow {
 }
 
 /// One taint.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Taint {
     /// Taint key.
     pub key: Arc<str>,
@@ -96,7 +112,7 @@ pub struct Taint {
 }
 
 /// Effect of a taint.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Effect {
     /// No new pods.
     NoSchedule,

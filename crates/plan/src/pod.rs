@@ -45,7 +45,7 @@ pub struct PodRow {
     /// How the containers ended, or ended last time.
     pub end: Option<Box<End>>,
     /// What the rules of a pod failure policy judge; read of failed pods only.
-    pub failure: Option<Box<Failure>>,
+    pub failure: Option<Arc<Failure>>,
 }
 
 /// Why a pod does not start.
@@ -58,7 +58,7 @@ pub struct Waiting {
 }
 
 /// How a failed pod's containers ended, and its conditions.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Failure {
     /// Name and exit code of containers and init containers that have ended; sidecars left out.
     pub exits: Box<[(Arc<str>, i32)]>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_plan::node::{Effect, NodeRow, Taint};
+use carillon_plan::node::{Effect, HOSTNAME, NodeRow, Taint};
 use carillon_plan::quantity;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -55,20 +55,16 @@ struct NodeCondition {
 impl SlimNode {
     /// Name and row.
     pub fn row(&self, strings: &mut Interner) -> Option<(Arc<str>, NodeRow)> {
-        let mut pair =
-            |(key, value): (&String, &String)| (strings.share(key), strings.share(value));
-        let labels = self
-            .metadata
-            .labels
-            .iter()
-            .flatten()
-            .map(&mut pair)
+        let labels = self.metadata.labels.as_ref();
+        let hostname = labels.and_then(|labels| labels.get(HOSTNAME));
+        let hostname = hostname.map(|hostname| strings.share(hostname));
+        let labels = labels.into_iter().flatten();
+        let labels = labels
+            .filter(|(key, _)| *key != HOSTNAME)
+            .map(|(key, value)| (strings.share(key), strings.share(value)))
             .collect();
-        let taints = self
-            .spec
-            .taints
-            .iter()
-            .flatten()
+        let taints = self.spec.taints.iter().flatten();
+        let taints = taints
             .filter_map(|taint| {
                 Some(Taint {
                     key: strings.share(&taint.key),
@@ -77,11 +73,8 @@ impl SlimNode {
                 })
             })
             .collect();
-        let allocatable = self
-            .status
-            .allocatable
-            .iter()
-            .flatten()
+        let allocatable = self.status.allocatable.iter().flatten();
+        let allocatable = allocatable
             .filter_map(|(resource, amount)| {
                 Some((strings.share(resource), quantity::parse(amount)?))
             })
@@ -91,10 +84,11 @@ impl SlimNode {
             rv: self.metadata.rv(),
             deleting: self.metadata.deletion_timestamp.is_some(),
             unschedulable: self.spec.unschedulable,
-            labels,
-            taints,
+            hostname,
+            labels: strings.share_labels(labels),
+            taints: strings.share_taints(taints),
             not_ready_since: self.not_ready_since(),
-            allocatable,
+            allocatable: strings.share_resources(allocatable),
         };
         Some((strings.share(&self.metadata.name), row))
     }

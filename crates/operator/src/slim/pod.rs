@@ -157,8 +157,10 @@ impl SlimPod {
             waiting: None,
             started: counted().filter_map(started).min(),
             end: end(status, counted(), deletion.is_some()),
-            failure: (phase == PodPhase::Failed)
-                .then(|| Box::new(failure(status, counted(), strings))),
+            failure: (phase == PodPhase::Failed).then(|| {
+                let failure = failure(status, counted(), strings);
+                strings.share_failure(failure)
+            }),
         };
         if !row.has_started() {
             row.waiting = waiting(status, counted(), strings);

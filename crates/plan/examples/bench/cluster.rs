@@ -60,7 +60,7 @@ impl Cluster {
             pairs.sort();
             pairs
         };
-        let labels = shared(&[
+        let labels: Arc<[_]> = shared(&[
             ("beta.kubernetes.io/arch", "amd64"),
             ("beta.kubernetes.io/instance-type", "large"),
             ("beta.kubernetes.io/os", "linux"),
@@ -70,15 +70,15 @@ impl Cluster {
             ("pool", "general"),
             ("topology.kubernetes.io/region", "r"),
             ("topology.kubernetes.io/zone", "r-a"),
-        ]);
-        let hostname: Arc<str> = "kubernetes.io/hostname".into();
-        let taints: Box<[Taint]> = [Taint {
+        ])
+        .into();
+        let taints: Arc<[Taint]> = [Taint {
             key: "example.com/busy".into(),
             value: "".into(),
             effect: Effect::PreferNoSchedule,
         }]
         .into();
-        let allocatable: Box<[(Arc<str>, _)]> = [
+        let allocatable: Arc<[(Arc<str>, _)]> = [
             ("cpu", 8_000),
             ("ephemeral-storage", 100_000_000_000_000),
             ("memory", 32_000_000_000_000),
@@ -88,12 +88,10 @@ impl Cluster {
         .into();
         for n in 0..nodes {
             let name: Arc<str> = format!("node-{n:06}.example.internal").into();
-            let mut labels = labels.clone();
-            labels.push((hostname.clone(), name.clone()));
-            labels.sort();
             let row = NodeRow {
                 uid: cluster.uid(),
-                labels: labels.into(),
+                hostname: Some(name.clone()),
+                labels: labels.clone(),
                 taints: taints.clone(),
                 allocatable: allocatable.clone(),
                 ..NodeRow::default()

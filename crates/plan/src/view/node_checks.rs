@@ -110,7 +110,8 @@ fn findings(check: Check, wish: &Placement, name: &str, node: &NodeRow) -> Vec<F
         match refusal {
             Refusal::Taint(taint) => {
                 let taint = taint.clone();
-                node.taints = node.taints.into_iter().filter(|t| *t != taint).collect();
+                let others = node.taints.iter().filter(|other| **other != taint);
+                node.taints = others.cloned().collect();
             }
             Refusal::NodeSelector { key, .. } => {
                 let key = key.to_owned();

@@ -58,6 +58,7 @@ pub fn node(object: &Value) -> Option<(Arc<str>, NodeRow)> {
         rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
         deleting: meta["deletionTimestamp"].is_string(),
         unschedulable: object["spec"]["unschedulable"] == true,
+        hostname: None,
         labels: entries(&meta["labels"])
             .filter_map(|(key, value)| Some((key.into(), value.as_str()?.into())))
             .collect(),

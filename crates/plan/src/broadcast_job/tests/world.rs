@@ -324,7 +324,7 @@ impl World {
         row.phase = if exit_code == 0 {
             PodPhase::Succeeded
         } else {
-            row.failure = Some(Box::new(Failure {
+            row.failure = Some(Arc::new(Failure {
                 exits: [("c".into(), exit_code)].into(),
                 ..Failure::default()
             }));
@@ -360,7 +360,7 @@ impl World {
             conditions: [("DisruptionTarget".into(), "True".into())].into(),
         };
         self.end(node, 143);
-        self.pods.get_mut(&pod).unwrap().failure = Some(Box::new(failure));
+        self.pods.get_mut(&pod).unwrap().failure = Some(Arc::new(failure));
     }
 
     /// Every running pod ends well; those being deleted are killed.
