@@ -74,6 +74,9 @@ pub struct Refused {
     pub message: String,
 }
 
+/// Clocks differ by less.
+const SKEW: SignedDuration = SignedDuration::from_secs(60);
+
 /// What should happen now.
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let cron = snapshot.cron;
@@ -126,7 +129,9 @@ fn ahead(
     let cron = snapshot.cron;
     let clock = now.checked_sub(cron.offset).unwrap_or(now);
     let mut starts = Starts::default();
-    let obstacle = conditions::obstacle(cron, clock);
+    let decided = account.decided_until();
+    // What is due already is run, even if nothing comes after it.
+    let obstacle = conditions::obstacle(cron, clock.min(decided));
     report(cron, account, obstacle.as_ref());
     let wanted = wanted(snapshot, account, plan, now, clock, obstacle.is_some());
     take_back(snapshot, account, &wanted);
@@ -149,12 +154,15 @@ fn ahead(
     // Without the answer nothing can be said yet.
     if !cron.is_native() && (problem.is_some() || !asks) {
         let next = match (&cron.timetable, cron.suspended) {
-            (Ok(schedule), false) => schedule.next(clock.max(account.decided_until())),
+            (Ok(schedule), false) => due::next(schedule, account.decided_until(), clock),
             _ => None,
         };
         account.status.next_schedule_time = next.map(whole_seconds);
         account.status.observed_generation = Some(cron.meta.generation);
-        conditions::set(cron, &mut account.status, obstacle.as_ref(), problem, now);
+        let rests = Some(account.decided_until())
+            .filter(|until| *until > cron.meta.created && until.duration_since(clock) > SKEW);
+        let status = &mut account.status;
+        conditions::set(cron, status, obstacle.as_ref(), problem, rests, now);
     }
     starts
 }
@@ -173,8 +181,11 @@ fn wanted(
     let mut runs = Vec::new();
     if let Some(request) = cron.meta.run_now.as_deref().filter(|_| !cron.is_native()) {
         let ran = account.status.ran_now.iter().any(|known| known == request);
-        if !ran && !request.is_empty() {
-            runs.push(cron.run_for(request, now));
+        let run = cron.run_for(request, now);
+        if snapshot.conflicts.contains(&run.name) {
+            tell_of_conflict(account, &run);
+        } else if !ran && !request.is_empty() && !is_taken(snapshot, account, &run) {
+            runs.push(run);
         }
     }
     let schedule = match &cron.timetable {
@@ -182,6 +193,15 @@ fn wanted(
         _ => return runs,
     };
     let due = due::due(cron, schedule, account.decided_until(), clock);
+    // A clock that is wrong may be put right at any time.
+    let decided = account.decided_until().min(clock);
+    let wake = due::next(schedule, decided, clock);
+    plan.wake = wake.and_then(|at| at.checked_add(cron.offset).ok());
+    let mut possible = due.run.iter().map(|tick| cron.run_at(*tick));
+    let first = possible.find(|run| !is_taken(snapshot, account, run));
+    if is_unsettled(snapshot, account, first.as_ref()) {
+        return runs;
+    }
     if let Some(over) = due.over.filter(|_| !cron.is_native()) {
         let before = account.status.missed_runs;
         account.count_missed(over, false);
@@ -194,26 +214,30 @@ fn wanted(
                        or check clock skew";
         account.note(true, "TooManyMissedTimes", "Scheduling", message.to_owned());
     }
-    let mut wake = schedule.next(clock);
-    for tick in due.run {
-        let run = cron.run_at(tick);
-        if is_taken(snapshot, account, &run) {
-            lose(snapshot, account, &run);
-            continue;
-        }
-        if let Some(deadline) = cron.deadline {
-            let second = SignedDuration::from_secs(1);
-            let over = tick
-                .checked_add(deadline)
-                .and_then(|at| at.checked_add(second));
-            wake = wake.into_iter().chain(over.ok()).min();
-        }
-        runs.push(run);
-        // One after the other, so that everything before a recorded tick is decided.
-        break;
+    // One after the other, so that everything before a recorded tick is decided.
+    let before = |tick: &&Timestamp| first.as_ref().is_none_or(|first| **tick < first.time);
+    for tick in due.run.iter().take_while(before) {
+        pass_over(snapshot, account, &cron.run_at(*tick));
     }
-    plan.wake = wake.and_then(|at| at.checked_add(cron.offset).ok());
+    let Some(run) = first else { return runs };
+    if let Some(deadline) = cron.deadline {
+        let over = run.time.checked_add(deadline);
+        let over = over.and_then(|at| at.checked_add(cron.offset)).ok();
+        plan.wake = plan.wake.into_iter().chain(over).min();
+    }
+    runs.push(run);
     runs
+}
+
+/// Whether there is a promise for another tick than that of `first`, of which it is not known what
+/// became of it. Until then nothing is decided: it may have been kept.
+fn is_unsettled(snapshot: &Snapshot<'_>, account: &Account<'_>, first: Option<&Run>) -> bool {
+    account.unkept.iter().any(|entry| {
+        let name = &entry.name;
+        let known = snapshot.absent.contains(name) || snapshot.conflicts.contains(name);
+        let is_first = first.is_some_and(|run| promise::is_to(entry, run.kind, &run.name));
+        !known && !is_first && snapshot.cron.minute_of(name).is_some()
+    })
 }
 
 /// Whether the minute of a run has its child already, or never will.
@@ -225,29 +249,42 @@ fn is_taken(snapshot: &Snapshot<'_>, account: &Account<'_>, run: &Run) -> bool {
         || snapshot.conflicts.contains(&run.name)
 }
 
-/// A tick that can have no child of its own.
-fn lose(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: &Run) {
-    account.count_missed(run.time, false);
-    if snapshot.conflicts.contains(&run.name) {
-        let (kind, name) = (run.kind.kind(), &run.name);
-        let message = format!(
-            "{kind} {name} exists and belongs to somebody else, so that the run of {} is lost; \
-             rename or delete that {kind}",
-            run.time
-        );
-        account.note(true, reasons::NAME_CONFLICT, "Creating", message);
+/// A tick whose child there is already, or that can have none.
+fn pass_over(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: &Run) {
+    let cron = snapshot.cron;
+    if let Some(child) = snapshot.children.get(&(run.kind, run.name.as_str().into())) {
+        let tick = cron.tick_of(&run.name, child);
+        if tick > Some(account.decided_until()) {
+            account.adopt(run, child);
+            return;
+        }
+    } else if snapshot.conflicts.contains(&run.name) {
+        tell_of_conflict(account, run);
     }
+    account.count_missed(run.time, false);
+}
+
+fn tell_of_conflict(account: &mut Account<'_>, run: &Run) {
+    let (kind, name) = (run.kind.kind(), &run.name);
+    let message = format!(
+        "{kind} {name} exists and belongs to somebody else, so that the run of {} is lost; rename \
+         or delete that {kind}",
+        run.time
+    );
+    account.note(true, reasons::NAME_CONFLICT, "Creating", message);
 }
 
 /// Promises that are not to be kept any more, or cannot be, are taken back. Before a promise is
 /// forgotten it must be certain that it was not kept.
 fn take_back(snapshot: &Snapshot<'_>, account: &mut Account<'_>, wanted: &[Run]) {
     let refused = matches!(snapshot.template, Template::Refused(_));
-    for entry in account.unkept.clone() {
+    // Two that were promised when the policy was another would wait for each other for ever.
+    let side_by_side = snapshot.cron.concurrency == ConcurrencyPolicy::Allow;
+    for (at, entry) in account.unkept.clone().into_iter().enumerate() {
         let is_wanted = wanted
             .iter()
             .any(|run| promise::is_to(&entry, run.kind, &run.name));
-        if is_wanted && !refused {
+        if is_wanted && !refused && (at == 0 || side_by_side) {
             continue;
         }
         if snapshot.absent.contains(&entry.name) || snapshot.conflicts.contains(&entry.name) {
@@ -291,7 +328,8 @@ fn start(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: Run, starts: &
     }
     let mut active = account.status.active.iter();
     if !active.any(|entry| promise::is_to(entry, run.kind, &run.name)) {
-        account.status.active.push(snapshot.cron.reference(&run));
+        let promise = snapshot.cron.reference(run.kind, &run.name);
+        account.status.active.push(promise);
     }
     starts.created.push(Action::CreateChild(run));
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use carillon_api::cron_job::{MAX_RAN_NOW, RunReference};
 use carillon_api::{ConcurrencyPolicy, CronJobStatus};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::action::{Action, Note};
+use super::action::{Action, Note, Run};
 use super::child::{Child, ChildKind, Ended};
 use super::promise::{is_to, kind_of};
 use super::{CronJob, Snapshot};
@@ -41,9 +42,7 @@ impl<'a> Account<'a> {
         let active = std::mem::take(&mut account.status.active);
         let newest = active.len().saturating_sub(1);
         for (at, reference) in active.into_iter().enumerate() {
-            if at == newest || !was_replaced(snapshot, &reference) {
-                account.look_at(snapshot, reference);
-            }
+            account.look_at(snapshot, reference, at == newest);
         }
         for ((kind, name), child) in snapshot.children {
             let known = &cron.status.active;
@@ -54,13 +53,17 @@ impl<'a> Account<'a> {
         account
     }
 
-    fn look_at(&mut self, snapshot: &Snapshot<'_>, mut reference: RunReference) {
+    fn look_at(&mut self, snapshot: &Snapshot<'_>, mut reference: RunReference, newest: bool) {
         let Some(kind) = kind_of(&reference) else {
             return;
         };
         let key = (kind, reference.name.as_str().into());
         let child = snapshot.children.get(&key);
         let uid: Option<Uid> = reference.uid.as_ref().and_then(|uid| uid.parse().ok());
+        if uid.is_none() {
+            // What somebody wrote there, and is no uid, makes it a promise again.
+            reference.uid = None;
+        }
         match (uid, child) {
             (None, Some(child)) => {
                 self.keep(&reference.name, child);
@@ -74,8 +77,11 @@ impl<'a> Account<'a> {
             }
             (Some(uid), Some(child)) if child.uid == uid => self.put(reference, child),
             (Some(uid), _) if snapshot.gone.contains(&uid) => {
-                let message = format!("Active job went missing: {}", reference.name);
-                self.note(false, "MissingJob", "Syncing", message);
+                // Of those that were replaced people were told already.
+                if newest || self.cron.concurrency != ConcurrencyPolicy::Replace {
+                    let message = format!("Active job went missing: {}", reference.name);
+                    self.note(false, "MissingJob", "Syncing", message);
+                }
             }
             (Some(uid), _) => {
                 self.questions.push(Action::ConfirmGone {
@@ -90,19 +96,35 @@ impl<'a> Account<'a> {
 
     /// A promise was kept: the run is recorded.
     fn keep(&mut self, name: &str, child: &Child) {
-        if let Some(request) = &child.request {
+        let Some(tick) = self.cron.tick_of(name, child) else {
             let ran = &mut self.status.ran_now;
-            if !self.cron.is_native() && !ran.iter().any(|known| **known == **request) {
-                ran.push(request.to_string());
+            let request = self.cron.request_of(name, child);
+            if let Some(request) =
+                request.filter(|request| !ran.iter().any(|known| known == request))
+            {
+                ran.push(request.to_owned());
                 let more = ran.len().saturating_sub(MAX_RAN_NOW);
                 ran.drain(..more);
             }
             return;
-        }
-        let tick = child.scheduled.or_else(|| self.cron.tick_of(name));
-        if let Some(tick) = tick.filter(|tick| *tick > self.decided_until()) {
+        };
+        if tick > self.decided_until() {
             self.count_missed(tick, true);
+        }
+        // It was started, even if that came to light only after it was given up as missed.
+        if Some(tick) > seconds(self.status.last_schedule_time.as_ref()) {
             self.status.last_schedule_time = Some(whole_seconds(tick));
+        }
+    }
+
+    /// The child of a tick that is due was made by somebody else: by kube-controller-manager, which
+    /// served this CronJob before us, or by hand.
+    pub(super) fn adopt(&mut self, run: &Run, child: &Child) {
+        self.keep(&run.name, child);
+        let uid = child.uid.to_string();
+        let mut active = self.status.active.iter();
+        if child.ended.is_none() && !active.any(|entry| entry.uid.as_ref() == Some(&uid)) {
+            self.put_stranger(run.kind, &run.name, child);
         }
     }
 
@@ -149,41 +171,36 @@ impl<'a> Account<'a> {
             return;
         }
         if child.held {
-            let run = super::action::Run {
-                kind,
-                name: name.to_owned(),
-                time: Timestamp::default(),
-                request: None,
-            };
-            self.status.active.push(RunReference {
-                uid: Some(child.uid.to_string()),
-                resource_version: Some(child.rv.to_string()),
-                ..self.cron.reference(&run)
-            });
+            self.put_stranger(kind, name, child);
         } else if self.cron.is_native() || !child.by_hand {
             let message = format!("Saw a job that the controller did not create or forgot: {name}");
             self.note(true, "UnexpectedJob", "Syncing", message);
         }
     }
 
+    fn put_stranger(&mut self, kind: ChildKind, name: &str, child: &Child) {
+        self.status.active.push(RunReference {
+            uid: Some(child.uid.to_string()),
+            resource_version: Some(child.rv.to_string()),
+            ..self.cron.reference(kind, name)
+        });
+    }
+
     /// Whether the stored status says that this run was started, though it is no longer active.
     pub(super) fn is_recorded(&self, name: &str, child: &Child) -> bool {
         let stored = &self.cron.status;
-        if let Some(request) = &child.request {
-            return stored.ran_now.iter().any(|known| **known == **request);
+        if let Some(tick) = self.cron.tick_of(name, child) {
+            return Some(tick) <= seconds(stored.last_schedule_time.as_ref());
         }
-        let tick = child.scheduled.or_else(|| self.cron.tick_of(name));
-        let last = stored.last_schedule_time.as_ref().map(|time| time.0);
-        tick.is_none_or(|tick| Some(tick) <= last)
+        let request = self.cron.request_of(name, child);
+        request.is_none_or(|request| stored.ran_now.iter().any(|known| known == request))
     }
 
     /// Up to when it is decided what became of each tick.
     pub(super) fn decided_until(&self) -> Timestamp {
-        let of = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
-            time.as_ref().map(|time| time.0)
-        };
         let status = &self.status;
-        let known = of(&status.last_schedule_time).max(of(&status.last_missed_time));
+        let known = seconds(status.last_schedule_time.as_ref())
+            .max(seconds(status.last_missed_time.as_ref()));
         known.unwrap_or(self.cron.meta.created)
     }
 
@@ -202,7 +219,7 @@ impl<'a> Account<'a> {
             tick
         };
         let missed = schedule.count(self.decided_until(), until, MOST_COUNTED);
-        self.status.missed_runs += missed as i64;
+        self.status.missed_runs = self.status.missed_runs.saturating_add(missed as i64);
         if !ran {
             self.status.last_missed_time = Some(whole_seconds(tick));
         }
@@ -234,11 +251,6 @@ impl<'a> Account<'a> {
     }
 }
 
-/// Whether a run was stopped for a later one; of that people were told already.
-fn was_replaced(snapshot: &Snapshot<'_>, reference: &RunReference) -> bool {
-    let key = kind_of(reference).map(|kind| (kind, reference.name.as_str().into()));
-    let child = key.and_then(|key| snapshot.children.get(&key));
-    snapshot.cron.concurrency == ConcurrencyPolicy::Replace
-        && reference.uid.is_some()
-        && child.is_some_and(|child| child.deleting)
+fn seconds(time: Option<&Time>) -> Option<Timestamp> {
+    time.map(|time| time.0)
 }

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::{CronJob, Refused, Unusable};
 use crate::condition;
 
-/// Why nothing will run by schedule; `None` when it will.
-pub(super) fn obstacle(cron: &CronJob, clock: Timestamp) -> Option<(&'static str, String)> {
+/// Why nothing will run by schedule after `after`; `None` when it will.
+pub(super) fn obstacle(cron: &CronJob, after: Timestamp) -> Option<(&'static str, String)> {
     let schedule = match &cron.timetable {
         Err(Unusable::TimeZone(error)) => return Some((reasons::UNKNOWN_TIME_ZONE, error.clone())),
         _ if cron.suspended => {
@@ -18,29 +18,36 @@ pub(super) fn obstacle(cron: &CronJob, clock: Timestamp) -> Option<(&'static str
         Err(Unusable::Schedule(error)) => return Some((reasons::INVALID_SCHEDULE, error.clone())),
         Ok(schedule) => schedule,
     };
-    schedule.next(clock).is_none().then(|| {
+    schedule.next(after).is_none().then(|| {
         let message = "spec.schedule: no time matches it within five years; \
                        look at day of month and month";
         (reasons::NEVER_FIRES, message.to_owned())
     })
 }
 
-/// Sets them.
+/// Sets them. `rests` is when the status allows the next run at the earliest, where that is far off.
 pub(super) fn set(
     cron: &CronJob,
     status: &mut CronJobStatus,
     obstacle: Option<&(&'static str, String)>,
     problem: Option<&Refused>,
+    rests: Option<Timestamp>,
     now: Timestamp,
 ) {
     let generation = cron.meta.generation;
     let conditions = &mut status.conditions;
+    let message = rests.map_or_else(String::new, |until| {
+        format!(
+            "no run is started before {until}: up to then status says what became of each; if a \
+             wrong clock wrote that, create the CronJob anew"
+        )
+    });
     let mut set = |type_, on, reason: &str, message: &str| {
         condition::set(conditions, type_, on, reason, message, generation, now);
     };
     match obstacle {
         Some((reason, message)) => set(types::SCHEDULED, false, reason, message),
-        None => set(types::SCHEDULED, true, reasons::SCHEDULED, ""),
+        None => set(types::SCHEDULED, true, reasons::SCHEDULED, &message),
     }
     // Somebody has to act, or nothing will ever run. To be suspended is somebody's wish.
     let stalled = obstacle
@@ -54,4 +61,6 @@ pub(super) fn set(
         }
         None => {}
     }
+    // kubectl shows the reason of the first that is true.
+    conditions.sort_by_key(|condition| condition.type_ != types::STALLED);
 }

@@ -41,14 +41,13 @@ pub(super) fn due(
         (None, MissedRunPolicy::Skip) => late(IN_TIME),
         (None, _) => Timestamp::MIN,
     };
-    let from = decided.max(floor);
-    let mut due = Due {
-        many: schedule.count(from, clock, MANY + 1) > MANY,
-        ..Due::default()
-    };
+    let mut due = Due::default();
     if floor > decided {
         due.over = schedule.latest(decided, floor.min(clock));
     }
+    // From tick to tick, so that `@every` keeps its phase.
+    let from = due.over.unwrap_or(decided);
+    due.many = schedule.count(from, clock, MANY + 1) > MANY;
     if cron.missed == MissedRunPolicy::All {
         let mut until = clock;
         while let Some(tick) = schedule.latest(from, until) {
@@ -67,4 +66,13 @@ pub(super) fn due(
         due.run.extend(schedule.latest(from, clock));
     }
     due
+}
+
+/// The first tick that is neither decided nor due at `clock`.
+pub(super) fn next(schedule: &Schedule, decided: Timestamp, clock: Timestamp) -> Option<Timestamp> {
+    // From tick to tick, as above; the search may give up sooner from farther back.
+    let last = schedule.latest(decided, clock).unwrap_or(decided);
+    schedule
+        .next(last)
+        .or_else(|| schedule.next(clock.max(decided)))
 }

@@ -11,7 +11,7 @@ use carillon_api::names::{
 
 use super::CronJob;
 use super::action::Run;
-use super::child::ChildKind;
+use super::child::{Child, ChildKind};
 use crate::name;
 use crate::schedule::zone;
 
@@ -33,52 +33,70 @@ impl CronJob {
 
     /// The run that a value of the annotation asks for.
     pub(super) fn run_for(&self, request: &str, now: Timestamp) -> Run {
-        let owner = &self.meta.owner;
         Run {
             kind: self.child,
-            name: format!(
-                "{}{REQUESTED}{}",
-                owner.name,
-                name::request(owner.uid, request)
-            ),
+            name: self.name_for(request),
             time: now,
             request: Some(request.to_owned()),
         }
     }
 
-    /// The tick of a child with this name: the last of its minute that the schedule has, or else the
-    /// minute itself. `None`: it is no run of a tick.
-    pub(super) fn tick_of(&self, name: &str) -> Option<Timestamp> {
+    /// The tick of a child: as it says itself, if that is of the minute of its name; otherwise the
+    /// last of that minute that the schedule has, or else the minute. `None`: it is no run of a tick.
+    ///
+    /// The name decides, because annotations can be edited.
+    pub(super) fn tick_of(&self, name: &str, child: &Child) -> Option<Timestamp> {
+        let minute = self.minute_of(name)?;
+        let within = |tick: &Timestamp| tick.as_second().div_euclid(60) * 60 == minute.as_second();
+        let said = child.scheduled.filter(within);
+        Some(said.or_else(|| self.last_within(minute)).unwrap_or(minute))
+    }
+
+    fn last_within(&self, minute: Timestamp) -> Option<Timestamp> {
+        let schedule = self.timetable.as_ref().ok()?;
+        let from = minute.checked_sub(SignedDuration::from_secs(1)).ok()?;
+        let until = minute.checked_add(SignedDuration::from_secs(59)).ok()?;
+        schedule.latest(from, until)
+    }
+
+    /// The minute in the name of a run of a tick. `None`: this is not one.
+    pub(super) fn minute_of(&self, name: &str) -> Option<Timestamp> {
         let minutes = name
             .strip_prefix(&*self.meta.owner.name)?
             .strip_prefix('-')?;
         let digits = !minutes.is_empty() && minutes.bytes().all(|byte| byte.is_ascii_digit());
         let minutes: i64 = digits.then(|| minutes.parse().ok()).flatten()?;
-        let minute = Timestamp::from_second(minutes.checked_mul(60)?).ok()?;
-        let schedule = self.timetable.as_ref().ok();
-        let from = minute.checked_sub(SignedDuration::from_secs(1)).ok()?;
-        let until = minute.checked_add(SignedDuration::from_secs(59)).ok()?;
-        Some(
-            schedule
-                .and_then(|schedule| schedule.latest(from, until))
-                .unwrap_or(minute),
-        )
+        Timestamp::from_second(minutes.checked_mul(60)?).ok()
+    }
+
+    /// The request that a child is the run of.
+    pub(super) fn request_of<'c>(&'c self, name: &str, child: &'c Child) -> Option<&'c str> {
+        let known = [child.request.as_deref(), self.meta.run_now.as_deref()];
+        let mut known = known.into_iter().flatten().filter(|_| !self.is_native());
+        known.find(|request| self.name_for(request) == name)
+    }
+
+    fn name_for(&self, request: &str) -> String {
+        let owner = &self.meta.owner;
+        let hash = name::request(owner.uid, request);
+        format!("{}{REQUESTED}{hash}", owner.name)
     }
 
     /// A reference to a run. Without uid it is a promise.
-    pub(super) fn reference(&self, run: &Run) -> RunReference {
+    pub(super) fn reference(&self, kind: ChildKind, name: &str) -> RunReference {
         RunReference {
-            api_version: run.kind.api_version().to_owned(),
-            kind: run.kind.kind().to_owned(),
+            api_version: kind.api_version().to_owned(),
+            kind: kind.kind().to_owned(),
             namespace: self.meta.owner.namespace.clone(),
-            name: run.name.clone(),
+            name: name.to_owned(),
             uid: None,
             resource_version: None,
         }
     }
 
     /// The child of a run: the template as written, and what is ours. Labels only where the object
-    /// is ours, so that Jobs of native CronJobs are those that kube-controller-manager makes.
+    /// is ours, so that Jobs of native CronJobs are those that kube-controller-manager makes. A run
+    /// on request was scheduled for no time.
     pub fn child_body(&self, run: &Run) -> Value {
         let part = |key: &str| {
             let part = self.template.pointer(&format!("/metadata/{key}"));
@@ -86,8 +104,6 @@ impl CronJob {
         };
         let owner = &self.meta.owner;
         let (mut labels, mut annotations) = (part("labels"), part("annotations"));
-        let time = json!(self.local(run.time));
-        annotations.insert(ANNOTATION_SCHEDULED_TIMESTAMP.to_owned(), time.clone());
         let mut spec = self
             .template
             .get("spec")
@@ -96,10 +112,15 @@ impl CronJob {
         if !self.is_native() {
             labels.insert(LABEL_CRON_JOB_NAME.to_owned(), json!(owner.name));
             labels.insert(LABEL_CRON_JOB_UID.to_owned(), json!(owner.uid.to_string()));
-            tell_pods(&mut spec, &time);
         }
         if let Some(request) = &run.request {
             annotations.insert(ANNOTATION_RUN_NOW.to_owned(), json!(request));
+        } else {
+            let time = json!(self.local(run.time));
+            if !self.is_native() {
+                tell_pods(&mut spec, &time);
+            }
+            annotations.insert(ANNOTATION_SCHEDULED_TIMESTAMP.to_owned(), time);
         }
         let mut metadata = json!({
             "name": run.name,
@@ -137,20 +158,22 @@ impl CronJob {
 
 /// The pods, too, carry the time they are for, so that a container can read it.
 fn tell_pods(spec: &mut Value, time: &Value) {
-    let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let metadata = template.entry("metadata").or_insert(json!({}));
-    if metadata.is_null() {
-        *metadata = json!({});
+    let metadata = spec
+        .get_mut("template")
+        .and_then(|template| object_in(template, "metadata"));
+    let annotations = metadata.and_then(|metadata| object_in(metadata, "annotations"));
+    if let Some(Value::Object(annotations)) = annotations {
+        annotations.insert(ANNOTATION_SCHEDULED_TIMESTAMP.to_owned(), time.clone());
     }
-    if let Some(metadata) = metadata.as_object_mut() {
-        let annotations = metadata.entry("annotations").or_insert(json!({}));
-        if annotations.is_null() {
-            *annotations = json!({});
-        }
-        annotations[ANNOTATION_SCHEDULED_TIMESTAMP] = time.clone();
+}
+
+/// A field that is an object; one that is null or absent is made one.
+fn object_in<'v>(of: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    let field = of.as_object_mut()?.entry(key).or_insert(Value::Null);
+    if field.is_null() {
+        *field = json!({});
     }
+    Some(field).filter(|field| field.is_object())
 }
 
 /// Whether a reference is to this child.

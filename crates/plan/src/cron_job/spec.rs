@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use carillon_api::{ConcurrencyPolicy, CronJobStatus, DstPolicy, MissedRunPolicy};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::child::ChildKind;
@@ -127,7 +128,7 @@ impl CronJob {
             template: Arc::new(template.clone()),
             keep_complete: keep("successfulJobsHistoryLimit"),
             keep_failed: keep("failedJobsHistoryLimit"),
-            status: serde_json::from_value(status.clone()).unwrap_or_default(),
+            status: stored(status),
             meta,
         }
     }
@@ -136,6 +137,20 @@ impl CronJob {
     pub fn is_native(&self) -> bool {
         self.meta.api == Api::Native
     }
+}
+
+/// The status, or of one that cannot be read what can.
+fn stored(status: &Value) -> CronJobStatus {
+    let whole = serde_json::from_value(status.clone());
+    whole.unwrap_or_else(|_| {
+        let fields = status.as_object().into_iter().flatten();
+        let fields = fields.map(|(key, value)| json!({key: value}));
+        let sound = fields.filter(|field| CronJobStatus::deserialize(field).is_ok());
+        let sound = sound
+            .filter_map(|field| field.as_object().cloned())
+            .flatten();
+        serde_json::from_value(Value::Object(sound.collect())).unwrap_or_default()
+    })
 }
 
 fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Schedule, Unusable> {

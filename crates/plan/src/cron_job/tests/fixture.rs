@@ -9,7 +9,7 @@ use crate::cron_job::action::{Act, Action, Plan};
 use crate::cron_job::{
     Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
 };
-use crate::interlock;
+use crate::interlock::{self, Trip};
 use crate::owner::Owner;
 use crate::uid::Uid;
 
@@ -28,6 +28,7 @@ pub(super) fn uid(n: u64) -> Uid {
 #[derive(Clone, Debug)]
 pub(super) struct Fixture {
     pub(super) api: Api,
+    pub(super) created: Timestamp,
     pub(super) spec: Value,
     pub(super) status: Value,
     pub(super) run_now: Option<String>,
@@ -37,12 +38,15 @@ pub(super) struct Fixture {
     pub(super) absent: BTreeSet<String>,
     pub(super) conflicts: BTreeSet<String>,
     pub(super) template: Template,
+    /// Names that the API server knows and the cache does not.
+    pub(super) unseen: BTreeSet<String>,
 }
 
 /// An hourly CronJob that has never run, of which everything else is as it is by default.
 pub(super) fn hourly(api: Api) -> Fixture {
     Fixture {
         api,
+        created: at(CREATED),
         spec: json!({
             "schedule": "0 * * * *",
             "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": {"spec": {}}}},
@@ -57,6 +61,7 @@ pub(super) fn hourly(api: Api) -> Fixture {
         absent: BTreeSet::new(),
         conflicts: BTreeSet::new(),
         template: Template::Accepted,
+        unseen: BTreeSet::new(),
     }
 }
 
@@ -79,7 +84,7 @@ impl Fixture {
             generation: 1,
             rv: 7,
             deleting: self.deleting,
-            created: at(CREATED),
+            created: self.created,
             run_now: self.run_now.clone(),
         };
         CronJob::read(meta, &self.spec, &self.status)
@@ -88,20 +93,39 @@ impl Fixture {
     /// The plan; the interlock has nothing against it.
     pub(super) fn plan(&self, now: &str) -> Plan {
         let cron = self.cron();
-        let snapshot = Snapshot {
-            cron: &cron,
+        let plan = plan(&self.snapshot(&cron), at(now));
+        if let Err(trip) = self.verify(&plan, now) {
+            panic!("{trip}\n{plan:#?}");
+        }
+        plan
+    }
+
+    /// What the interlock says of a plan.
+    pub(super) fn verify(&self, plan: &Plan, now: &str) -> Result<(), Trip> {
+        let cron = self.cron();
+        interlock::cron_job::verify(&self.snapshot(&cron), plan, at(now))
+    }
+
+    fn snapshot<'a>(&'a self, cron: &'a CronJob) -> Snapshot<'a> {
+        Snapshot {
+            cron,
             children: &self.children,
             gone: &self.gone,
             absent: &self.absent,
             conflicts: &self.conflicts,
             template: &self.template,
-        };
-        let now = at(now);
-        let plan = plan(&snapshot, now);
-        if let Err(trip) = interlock::cron_job::verify(&snapshot, &plan, now) {
-            panic!("{trip}\n{plan:#?}");
         }
-        plan
+    }
+
+    /// Carries out the first so many actions of a plan, and dies.
+    pub(super) fn die_after(&mut self, actions: usize, plan: &Plan) {
+        let mut cut = plan.clone();
+        let mut left = actions;
+        for step in &mut cut.steps {
+            step.actions.truncate(left);
+            left -= step.actions.len();
+        }
+        self.carry_out(&cut);
     }
 
     /// Carries a plan out as if nothing went wrong.
@@ -110,6 +134,7 @@ impl Fixture {
             match action {
                 Action::TryChild(_) => self.template = Template::Accepted,
                 Action::ConfirmCurrent => {}
+                Action::ConfirmGone { name, .. } if self.unseen.contains(name) => {}
                 Action::ConfirmGone { name, uid, .. } => match uid {
                     Some(uid) => drop(self.gone.insert(*uid)),
                     None => drop(self.absent.insert(name.clone())),
@@ -158,6 +183,20 @@ impl Fixture {
             complete,
             at: Some(at(when)),
         });
+    }
+
+    /// Puts a child there.
+    pub(super) fn put(&mut self, name: &str, child: Child) -> &mut Child {
+        let key = (ChildKind::Job, Box::from(name));
+        self.children.insert(key.clone(), child);
+        self.children.get_mut(&key).unwrap()
+    }
+
+    /// The child with this name.
+    pub(super) fn child(&mut self, name: &str) -> &mut Child {
+        self.children
+            .get_mut(&(ChildKind::Job, name.into()))
+            .unwrap()
     }
 
     pub(super) fn names(&self) -> Vec<&str> {
