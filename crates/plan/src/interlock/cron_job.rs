@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use carillon_api::ConcurrencyPolicy;
 use carillon_api::condition::{reasons, types};
 use carillon_api::cron_job::RunReference;
+use carillon_api::{ConcurrencyPolicy, CronJobStatus};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{TRIPPED_RECHECK, Trip, trip};
 use crate::condition;
 use crate::cron_job::action::{Action, Note, OnError, Plan, Run, Step, Why};
-use crate::cron_job::{ChildKind, CronJob, Snapshot};
+use crate::cron_job::{Child, ChildKind, CronJob, Snapshot};
+use crate::name;
 use crate::uid::Uid;
 
 /// The rules, as they are named in messages and metrics.
@@ -27,18 +28,21 @@ pub mod rules {
     pub const STARTS: &str = "starts";
     /// Times and counts of the status never go back.
     pub const FORWARD: &str = "forward";
+    /// The status forgets no run that may be there, and records none that is not.
+    pub const RECORD: &str = "record";
     /// Children are deleted by uid and resourceVersion, and only for a reason.
     pub const DELETE: &str = "delete";
     /// Children are let go by uid, and only when their run is stored.
     pub const RELEASE: &str = "release";
 
     /// All of them.
-    pub const ALL: [&str; 7] = [
+    pub const ALL: [&str; 8] = [
         PROMISED_FIRST,
         ONE_PER_RUN,
         CONCURRENCY,
         STARTS,
         FORWARD,
+        RECORD,
         DELETE,
         RELEASE,
     ];
@@ -85,6 +89,8 @@ pub fn refuse(cron: &CronJob, trip: &Trip, now: Timestamp) -> Plan {
             generation,
             now,
         );
+        // kubectl shows the reason of the first that is true.
+        conditions.sort_by_key(|condition| condition.type_ != types::STALLED);
         if status != cron.status {
             let status = Action::WriteStatus(Box::new(status));
             plan.steps = vec![Step::needed(vec![status])];
@@ -119,18 +125,7 @@ impl<'a> Check<'a> {
                 Ok(())
             }
             Action::WriteStatus(status) => {
-                let old = &self.snapshot.cron.status;
-                let time = |time: &Option<Time>| time.as_ref().map(|time| time.0);
-                let times = [
-                    (&old.last_schedule_time, &status.last_schedule_time),
-                    (&old.last_successful_time, &status.last_successful_time),
-                    (&old.last_failure_time, &status.last_failure_time),
-                    (&old.last_missed_time, &status.last_missed_time),
-                ];
-                let back = times.iter().any(|(old, new)| time(new) < time(old));
-                if back || status.missed_runs < old.missed_runs {
-                    return trip(rules::FORWARD, "a time or count of the status goes back");
-                }
+                self.status(status)?;
                 if step.on_error == OnError::Stop {
                     self.active = &status.active;
                     self.current = true;
@@ -153,10 +148,7 @@ impl<'a> Check<'a> {
                     );
                 };
                 match why {
-                    Why::History if child.ended.is_none() || child.held => trip(
-                        rules::DELETE,
-                        format!("{name} has not ended, or is not recorded"),
-                    ),
+                    Why::History => self.history(name, child),
                     Why::Replaced
                         if self.snapshot.cron.concurrency != ConcurrencyPolicy::Replace =>
                     {
@@ -166,14 +158,107 @@ impl<'a> Check<'a> {
                         rules::DELETE,
                         format!("what replaces {name} does not wait for it"),
                     ),
-                    _ => {
-                        self.stopped.insert(*uid);
-                        Ok(())
-                    }
-                }
+                    Why::Replaced => Ok(()),
+                }?;
+                self.stopped.insert(*uid);
+                Ok(())
             }
             Action::ReleaseChild { kind, name, uid } => self.release(*kind, name, *uid),
         }
+    }
+
+    fn status(&self, new: &CronJobStatus) -> Result<(), Trip> {
+        let old = &self.snapshot.cron.status;
+        let time = |time: &Option<Time>| time.as_ref().map(|time| time.0);
+        let times = [
+            (&old.last_schedule_time, &new.last_schedule_time),
+            (&old.last_successful_time, &new.last_successful_time),
+            (&old.last_failure_time, &new.last_failure_time),
+            (&old.last_missed_time, &new.last_missed_time),
+        ];
+        let back = times.iter().any(|(old, new)| time(new) < time(old));
+        if back || new.missed_runs < old.missed_runs {
+            return trip(rules::FORWARD, "a time or count of the status goes back");
+        }
+        if let Some(run) = old.active.iter().find(|run| !self.may_go(run, new)) {
+            return trip(
+                rules::RECORD,
+                format!("{} may be there and is forgotten", run.name),
+            );
+        }
+        let is_known = |run: &RunReference| {
+            let child = self.child(run);
+            run.uid.is_none()
+                || old.active.contains(run)
+                || child.is_some_and(|child| has_uid(run, child.uid))
+        };
+        if let Some(run) = new.active.iter().find(|run| !is_known(run)) {
+            return trip(rules::RECORD, format!("{} was never seen", run.name));
+        }
+        if let Some(tick) = time(&new.last_schedule_time)
+            && new.last_schedule_time != old.last_schedule_time
+        {
+            let minute = format!("-{}", tick.as_second().div_euclid(60));
+            let mut names = self.snapshot.children.keys();
+            if !names.any(|(_, name)| name.ends_with(&minute)) {
+                return trip(rules::RECORD, format!("nothing was started for {tick}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `new` has what became of a run that was active or promised, or may do without.
+    fn may_go(&self, run: &RunReference, new: &CronJobStatus) -> bool {
+        let Some(uid) = run.uid.as_ref().and_then(|uid| uid.parse().ok()) else {
+            let there = new
+                .active
+                .iter()
+                .any(|known| known.name == run.name && known.kind == run.kind);
+            let known = self.snapshot.absent.contains(&run.name)
+                || self.snapshot.conflicts.contains(&run.name);
+            let ended = self.child(run).is_some_and(|child| child.ended.is_some());
+            let foreign = !ChildKind::ALL.iter().any(|kind| kind.kind() == run.kind);
+            return there || known || ended || foreign;
+        };
+        let there = new.active.iter().any(|known| has_uid(known, uid));
+        let ended = self
+            .child(run)
+            .is_some_and(|child| child.uid == uid && child.ended.is_some());
+        let foreign = !ChildKind::ALL.iter().any(|kind| kind.kind() == run.kind);
+        there || ended || foreign || self.snapshot.gone.contains(&uid)
+    }
+
+    fn child(&self, run: &RunReference) -> Option<&Child> {
+        let mut kinds = ChildKind::ALL.into_iter();
+        let kind = kinds.find(|kind| kind.kind() == run.kind)?;
+        self.snapshot
+            .children
+            .get(&(kind, run.name.as_str().into()))
+    }
+
+    /// What has ended, is recorded, and is more than the limit keeps.
+    fn history(&self, name: &str, child: &Child) -> Result<(), Trip> {
+        let Some(ended) = child.ended.filter(|_| !child.held) else {
+            let what = format!("{name} has not ended, or is not recorded");
+            return trip(rules::DELETE, what);
+        };
+        if self.active.iter().any(|run| has_uid(run, child.uid)) {
+            return trip(rules::DELETE, format!("{name} is still active"));
+        }
+        let cron = self.snapshot.cron;
+        let keep = if ended.complete {
+            cron.keep_complete
+        } else {
+            cron.keep_failed
+        };
+        let children = self.snapshot.children.values();
+        let alike =
+            children.filter(|child| child.ended.is_some_and(|e| e.complete == ended.complete));
+        let left = alike.filter(|child| !self.stopped.contains(&child.uid));
+        if keep.is_none_or(|keep| left.count() <= keep) {
+            return trip(rules::DELETE, format!("the limit keeps {name}"));
+        }
+        Ok(())
     }
 
     fn create(&mut self, run: &'a Run) -> Result<(), Trip> {
@@ -238,9 +323,32 @@ impl<'a> Check<'a> {
             .children
             .get(&key)
             .filter(|child| child.uid == uid);
-        if is_promise || child.is_none() {
+        let recorded = |child: &Child| match entry {
+            Some(entry) => has_uid(entry, uid),
+            None => self.snapshot.cron.meta.deleting || self.was_recorded(name, child),
+        };
+        if is_promise || !child.is_some_and(recorded) {
             return trip(rules::RELEASE, format!("{name} is not recorded yet"));
         }
         Ok(())
     }
+
+    /// Whether the stored status knows of a run that is no longer active.
+    fn was_recorded(&self, name: &str, child: &Child) -> bool {
+        let stored = &self.snapshot.cron.status;
+        let suffix = name.strip_prefix(&*self.snapshot.cron.meta.owner.name);
+        let suffix = suffix.and_then(|suffix| suffix.strip_prefix('-'));
+        if let Some(minute) = suffix.and_then(|minute| minute.parse::<i64>().ok()) {
+            let last = stored.last_schedule_time.as_ref();
+            return last.is_some_and(|last| last.0.as_second() / 60 >= minute);
+        }
+        let uid = self.snapshot.cron.meta.owner.uid;
+        let is_its = |request: &&str| suffix == Some(&format!("r{}", name::request(uid, request)));
+        let mut requests = child.request.as_deref().into_iter().filter(is_its);
+        requests.all(|request| stored.ran_now.iter().any(|known| known == request))
+    }
+}
+
+fn has_uid(run: &RunReference, uid: Uid) -> bool {
+    run.uid.as_ref().and_then(|uid| uid.parse().ok()) == Some(uid)
 }
