@@ -1,5 +1,7 @@
 //! The planner on CronJobs that are made by hand.
 
+mod chaos;
 mod fixture;
 mod life;
 mod odd;
+mod world;
