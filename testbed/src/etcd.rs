@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::http;
+use crate::{base64, http};
 
 /// A zero byte in base64: as start and end of a range it stands for all keys. Kubernetes' lie below
 /// `/registry/`, but each revision has to be among the changes, or we would wait for the last.
@@ -67,5 +67,28 @@ impl Cluster {
                 return Ok(());
             }
         }
+    }
+
+    /// Changes an object in etcd, past the API server and all its rules. `key` is what follows
+    /// `/registry/`, such as `cronjobs/NAMESPACE/NAME`.
+    pub fn edit_stored(&self, key: &str, edit: impl FnOnce(&mut Value)) -> Result<()> {
+        let key = base64::encode(format!("/registry/{key}").as_bytes());
+        let range = json!({"key": key}).to_string();
+        let answer = http::post(self.etcd_port(), "/v3/kv/range", &range)?;
+        let answer: Value = serde_json::from_str(&answer.body).context("etcd's answer")?;
+        let stored = answer["kvs"][0]["value"].as_str();
+        let stored = base64::decode(stored.context("no such object in etcd")?)?;
+        let mut object: Value = serde_json::from_slice(&stored).context("not stored as JSON")?;
+        edit(&mut object);
+        let value = base64::encode(object.to_string().as_bytes());
+        // Only over what was read: somebody may have written meanwhile.
+        let unchanged = json!({"key": key, "target": "MOD", "result": "EQUAL",
+            "mod_revision": answer["kvs"][0]["mod_revision"]});
+        let put = json!({"request_put": {"key": key, "value": value}});
+        let transaction = json!({"compare": [unchanged], "success": [put]}).to_string();
+        let answer = http::post(self.etcd_port(), "/v3/kv/txn", &transaction)?;
+        let answer: Value = serde_json::from_str(&answer.body).context("etcd's answer")?;
+        ensure!(answer["succeeded"] == true, "not changed: {answer}");
+        Ok(())
     }
 }

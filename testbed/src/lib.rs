@@ -8,6 +8,7 @@
 //! All code here blocks; async callers use `spawn_blocking` or a plain thread.
 
 pub mod audit;
+mod base64;
 pub mod carillon;
 pub mod cluster;
 mod components;

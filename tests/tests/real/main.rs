@@ -9,6 +9,7 @@ mod chart;
 mod cli;
 mod conformance;
 mod cron_job;
+mod cron_parity;
 mod exactly_once;
 mod examples;
 mod policies;
