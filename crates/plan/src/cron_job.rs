@@ -375,28 +375,40 @@ fn make_room(
     true
 }
 
-/// Says what upstream says each time a CronJob cannot be scheduled.
+/// Says each time why a CronJob cannot be scheduled; of a native one in upstream's words.
 fn report(cron: &CronJob, account: &mut Account<'_>, obstacle: Option<&(&'static str, String)>) {
-    if cron.has_inline_zone && cron.is_native() {
-        let message = "CRON_TZ or TZ used in schedule is not officially supported, see \
-                       https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
-        account.note(
-            true,
-            "UnsupportedSchedule",
-            "Scheduling",
-            message.to_owned(),
+    let written = &cron.written;
+    // Kubernetes reads an inline zone, but does not support it.
+    if written.contains("TZ") && cron.is_native() {
+        let message = format!(
+            "CRON_TZ or TZ used in schedule {written:?} is not officially supported, see \
+             https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         );
+        account.note(true, "UnsupportedSchedule", "Scheduling", message);
     }
     let Some((reason, message)) = obstacle else {
         return;
     };
-    let reason = match *reason {
-        reasons::SUSPENDED => return,
-        reasons::INVALID_SCHEDULE if cron.is_native() => "UnparseableSchedule",
-        reasons::NEVER_FIRES if cron.is_native() => "InvalidSchedule",
-        reason => reason,
+    let zone = cron.zone.as_deref().unwrap_or_default();
+    let (reason, message) = match (*reason, cron.is_native()) {
+        (reasons::SUSPENDED, _) => return,
+        (reasons::UNKNOWN_TIME_ZONE, true) => (
+            reasons::UNKNOWN_TIME_ZONE,
+            format!("invalid timeZone: {zone:?}: unknown time zone {zone}"),
+        ),
+        (reasons::INVALID_SCHEDULE, true) => (
+            "UnparseableSchedule",
+            format!("unparseable schedule: {written:?} : {message}"),
+        ),
+        (reasons::NEVER_FIRES, true) => (
+            "InvalidSchedule",
+            format!(
+                "invalid schedule: {written} : time difference between two schedules is less than 1 second"
+            ),
+        ),
+        (reason, _) => (reason, message.clone()),
     };
-    account.note(true, reason, "Scheduling", message.clone());
+    account.note(true, reason, "Scheduling", message);
 }
 
 /// Lets go of the children whose run is recorded.

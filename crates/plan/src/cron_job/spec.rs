@@ -48,8 +48,8 @@ pub struct CronJob {
     pub meta: CronJobMeta,
     /// When it runs, or why that cannot be told.
     pub timetable: Result<Schedule, Unusable>,
-    /// `spec.schedule` contains `TZ`, which Kubernetes reads but does not support.
-    pub has_inline_zone: bool,
+    /// `spec.schedule`, as written.
+    pub written: String,
     /// `spec.timeZone`.
     pub zone: Option<String>,
     /// `startingDeadlineSeconds`.
@@ -109,7 +109,7 @@ impl CronJob {
         let offset = share(&meta, number("jitterSeconds").unwrap_or(0));
         Self {
             timetable: timetable(written, zone.as_deref(), dst),
-            has_inline_zone: written.contains("TZ"),
+            written: written.to_owned(),
             zone,
             deadline: number("startingDeadlineSeconds").map(SignedDuration::from_secs),
             concurrency: match text("concurrencyPolicy") {

@@ -4,4 +4,5 @@ mod chaos;
 mod fixture;
 mod life;
 mod odd;
+mod words;
 mod world;
