@@ -176,12 +176,12 @@ impl Perform for Performer<'_> {
                 _ => None,
             },
             (_, Err(SendError::Refused(status))) if is_terminating(status) => None,
-            (Action::DeleteChild { .. }, Err(error @ SendError::Refused(_))) => {
-                let message = format!("Deleted job: {error}");
+            (Action::DeleteChild { .. }, Err(SendError::Refused(status))) => {
+                let message = format!("Deleted job: {}", status.message);
                 note(true, "FailedDelete", "Deleting", message)
             }
-            (_, Err(error @ SendError::Refused(_))) => {
-                let message = format!("Error creating job: {error}");
+            (_, Err(SendError::Refused(status))) => {
+                let message = format!("Error creating job: {}", status.message);
                 note(true, "FailedCreate", "Creating", message)
             }
             _ => None,
