@@ -107,7 +107,7 @@ fn apiserver(config: &Config, at: &Layout<'_>) -> Vec<OsString> {
     args
 }
 
-fn controller_manager(config: &Config, at: &Layout<'_>) -> Vec<OsString> {
+pub(crate) fn controller_manager(config: &Config, at: &Layout<'_>) -> Vec<OsString> {
     let kubeconfig = at.dir.join(kubeconfig_file(Component::ControllerManager));
     let mut args = vec![
         flag("kubeconfig", kubeconfig),

@@ -12,6 +12,7 @@ mod base64;
 pub mod carillon;
 pub mod cluster;
 mod components;
+mod controllers;
 mod etcd;
 pub mod fate;
 pub mod fault_proxy;

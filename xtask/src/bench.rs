@@ -9,6 +9,7 @@ use clap::Subcommand;
 
 mod api_writes;
 mod broadcastjob;
+mod cronjob;
 mod machine;
 mod plan;
 mod report;
@@ -23,6 +24,8 @@ pub(crate) struct Args {
 enum Command {
     /// A BroadcastJob served by Carillon, and a native Job of as many pods
     Broadcastjob(Run),
+    /// Native CronJobs that are all due at once, served by Carillon and by kube-controller-manager
+    Cronjob(cronjob::Args),
     /// A sync without its requests: the plan, the interlock, the digest, on up to 100,000 nodes
     Plan,
 }
@@ -43,6 +46,7 @@ pub(crate) struct Run {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Broadcastjob(run) => broadcastjob::run(run),
+        Command::Cronjob(args) => cronjob::run(args),
         Command::Plan => plan::run(),
     }
 }

@@ -133,7 +133,7 @@ fn is_complete(body: &Value) -> bool {
 }
 
 /// Of `2026-01-01T10:20:30.123456Z` the time. A run over midnight is not worth a calendar.
-fn seconds_of_day(time: &str) -> Result<f64> {
+pub(super) fn seconds_of_day(time: &str) -> Result<f64> {
     let clock = time
         .split('T')
         .nth(1)

@@ -56,6 +56,34 @@ pub(super) struct Ratio {
     pub(super) reach: f64,
 }
 
+impl Ratio {
+    /// Of what was measured in each round.
+    pub(super) fn new(what: &'static str, reach: f64, rounds: Vec<f64>) -> Self {
+        Self {
+            what,
+            median: median(&rounds),
+            rounds,
+            reach,
+        }
+    }
+}
+
+/// A ratio as a line of a table.
+pub(super) fn ratio_line(ratio: &Ratio) -> String {
+    let Ratio {
+        what,
+        rounds,
+        median,
+        reach,
+    } = ratio;
+    let rounds: Vec<String> = rounds.iter().map(|ratio| format!("{ratio:.2}")).collect();
+    let verdict = if median <= reach { "" } else { ", missed" };
+    format!(
+        "| {what} | {} | {median:.2} | ≤ {reach}{verdict} |",
+        rounds.join(" ")
+    )
+}
+
 impl Report {
     pub(super) fn new(machine: String, nodes: usize, samples: Vec<Sample>) -> Self {
         let ratio = |what, reach, of: fn(&Sample) -> f64| {
@@ -68,12 +96,7 @@ impl Report {
                 .zip(theirs)
                 .map(|(ours, theirs)| ours / theirs)
                 .collect();
-            Ratio {
-                what,
-                median: median(&rounds),
-                rounds,
-                reach,
-            }
+            Ratio::new(what, reach, rounds)
         };
         let ratios = vec![
             ratio("wall time", 1.0, |sample| sample.wall_seconds),
@@ -120,19 +143,8 @@ impl Report {
         println!();
         println!("| ours by theirs | each round | median | reach |");
         println!("|---|---|---|---|");
-        for Ratio {
-            what,
-            rounds,
-            median,
-            reach,
-        } in &self.ratios
-        {
-            let rounds: Vec<String> = rounds.iter().map(|ratio| format!("{ratio:.2}")).collect();
-            let verdict = if median <= reach { "" } else { ", missed" };
-            println!(
-                "| {what} | {} | {median:.2} | ≤ {reach}{verdict} |",
-                rounds.join(" ")
-            );
+        for ratio in &self.ratios {
+            println!("{}", ratio_line(ratio));
         }
         self.print_timelines();
         self.print_writes();

@@ -1,0 +1,281 @@
+//! Native CronJobs that are all due in the same minute, in turns on one cluster: served by
+//! kube-controller-manager's controller, alone in a process of its own, and by Carillon.
+
+mod server;
+mod skew;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::{scope, sleep};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use carillon_testbed::carillon::{self, Profile, Program};
+use carillon_testbed::{Cluster, Component, Config};
+use serde_json::{Value, json};
+
+use self::server::{Kind, Server};
+use self::table::{Report, Sample};
+use super::{api_writes, machine};
+use crate::interrupt::{self, Interrupt};
+
+/// Who serves CronJobs is ours to say; and a Job that is only to be there needs nobody.
+const OTHER_CONTROLLERS: &str = "--controllers=*,-cronjob-controller,-job-controller";
+const CONTROL_PLANE: [Component; 5] = [
+    Component::Etcd,
+    Component::ApiServer,
+    Component::ControllerManager,
+    Component::Scheduler,
+    Component::Kwok,
+];
+/// Runs of each CronJob, a minute apart.
+const TICKS: u64 = 2;
+/// From the first creation to the first tick at least.
+const AHEAD: u64 = 45;
+/// How long all Jobs of a tick may take.
+const LIMIT: Duration = Duration::from_mins(10);
+const EVERY: Duration = Duration::from_secs(2);
+/// Seconds after the last tick in which nobody asks how far they are.
+const QUIET: u64 = 12;
+/// Before a run: what the last one left to do is done. After it: the last events and finalizers.
+const SETTLE: Duration = Duration::from_secs(5);
+const AFTER: Duration = Duration::from_secs(5);
+/// CronJobs created by one kubectl, which may send so many requests at once.
+const PER_KUBECTL: usize = 250;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// How many CronJobs
+    #[arg(long, default_value_t = 1000)]
+    crons: usize,
+    /// How often each of the two is measured
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Also measure kube-controller-manager once with the limits it has by default: 20 requests a
+    /// second
+    #[arg(long)]
+    default_limits: bool,
+    /// Further argument of the operator; may be given more than once
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    operator_arg: Vec<String>,
+    /// Also write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let interrupt = Interrupt::catch()?;
+    let report = measure_all(args, &interrupt);
+    if interrupt.came() {
+        eprintln!("interrupted; everything that was started has ended");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    let report = report?;
+    println!();
+    report.print();
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report)? + "\n";
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
+    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
+    carillon::build(Program::Operator, Profile::Release)?;
+    interrupt.check()?;
+    let mut config = Config::new("bench");
+    config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];
+    let cluster = Cluster::start(&config)?;
+    let servers = Server::prepare(&cluster, &args.operator_arg)?;
+    let mut runs = Vec::new();
+    for round in 1..=args.rounds {
+        // The cluster grows older; neither of the two is always the second.
+        let mut both = [Kind::Theirs, Kind::Ours];
+        if round % 2 == 0 {
+            both.reverse();
+        }
+        runs.extend(both.map(|kind| (kind, round, TICKS)));
+    }
+    if args.default_limits {
+        // Of its two minutes it would need more than both.
+        runs.push((Kind::TheirsByDefault, 1, 1));
+    }
+    let mut samples = Vec::new();
+    for (kind, round, ticks) in runs {
+        interrupt.check()?;
+        eprint!("round {round}, {}: ", kind.name());
+        let run = Run {
+            cluster: &cluster,
+            servers: &servers,
+            kind,
+            round,
+            ticks,
+            crons: args.crons,
+        };
+        let sample = run.measure()?;
+        eprintln!(
+            "skew {:.2} s (p50) {:.2} s (p99), {:.2} s CPU, {:.0} MB; others on this machine {:.0} s CPU",
+            sample.skew.p50,
+            sample.skew.p99,
+            sample.cpu_seconds,
+            sample.peak_rss_bytes as f64 / 1e6,
+            sample.stranger_cpu_seconds
+        );
+        samples.push(sample);
+    }
+    Ok(Report::new(machine::line(&cluster), args.crons, samples))
+}
+
+/// One run of one of the two.
+struct Run<'a> {
+    cluster: &'a Cluster,
+    servers: &'a Server,
+    kind: Kind,
+    round: usize,
+    ticks: u64,
+    crons: usize,
+}
+
+impl Run<'_> {
+    fn measure(&self) -> Result<Sample> {
+        let cluster = self.cluster;
+        let namespace = format!("bench-{}-{}", self.kind.name(), self.round);
+        cluster.kubectl_ok(["create", "namespace", &namespace])?;
+        let server = self.servers.start(cluster, self.kind)?;
+        sleep(SETTLE);
+        let mark = api_writes::mark(cluster)?;
+        let cluster_before = self.cluster_cpu()?;
+        let before = (server.usage()?, machine::busy_seconds()?);
+
+        let first = minute_after(AHEAD)?;
+        self.create(&namespace, first)?;
+        ensure!(unix_seconds()? < first * 60, "creating took too long");
+        self.wait_recorded(&namespace, (first + self.ticks - 1) * 60)?;
+        sleep(AFTER);
+
+        let after = (server.usage()?, machine::busy_seconds()?);
+        let cluster_spent = self.cluster_cpu()? - cluster_before;
+        let events = api_writes::since(cluster, mark)?;
+        let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
+        let writes = api_writes::by_verb(&events, |user| user == self.kind.user());
+        let late = skew::of_creations(&events, &namespace)?;
+        ensure!(
+            late.len() == self.crons * self.ticks as usize,
+            "{} Jobs were created by {} CronJobs in {} ticks",
+            late.len(),
+            self.crons,
+            self.ticks
+        );
+        let sample = Sample {
+            kind: self.kind.name(),
+            round: self.round,
+            skew: skew::Skew::of(late),
+            cpu_seconds,
+            stranger_cpu_seconds: (after.1 - before.1) - cluster_spent - cpu_seconds,
+            cluster_cpu_seconds: cluster_spent,
+            peak_rss_bytes: after.0.peak_rss_bytes,
+            writes_per_job: writes.values().sum::<usize>() as f64
+                / (self.crons as u64 * self.ticks) as f64,
+            writes,
+        };
+        cluster.kubectl_ok(["delete", "namespace", &namespace, "--timeout=10m"])?;
+        server.stop()?;
+        Ok(sample)
+    }
+
+    /// Creates all CronJobs, due in the minute `first` since 1970 and those that follow.
+    fn create(&self, namespace: &str, first: u64) -> Result<()> {
+        let minutes: Vec<String> = (0..self.ticks)
+            .map(|tick| ((first + tick) % 60).to_string())
+            .collect();
+        let schedule = format!("{} * * * *", minutes.join(","));
+        let crons: Vec<Value> = (0..self.crons)
+            .map(|n| cron(namespace, n, &schedule))
+            .collect();
+        let create = |chunk: &[Value]| {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": chunk}).to_string();
+            self.cluster
+                .kubectl_stdin(["create", "--validate=false", "-f", "-"], &list)
+        };
+        scope(|scope| {
+            let running: Vec<_> = crons
+                .chunks(PER_KUBECTL)
+                .map(|chunk| scope.spawn(move || create(chunk)))
+                .collect();
+            running.into_iter().try_for_each(|thread| {
+                thread
+                    .join()
+                    .map_err(|_| anyhow!("creating CronJobs panicked"))?
+                    .map(drop)
+            })
+        })
+    }
+
+    /// Waits until every status names the Jobs of all ticks, the last one in the second `last` since
+    /// 1970.
+    fn wait_recorded(&self, namespace: &str, last: u64) -> Result<()> {
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
+        // The answer is what the API server has to do besides: not asked for while it matters.
+        while unix_seconds()? < last + QUIET {
+            sleep(EVERY);
+        }
+        let limit = SystemTime::now() + LIMIT;
+        loop {
+            let crons = self.cluster.kubectl_ok(["get", "--raw", &path])?;
+            let crons: Value = serde_json::from_str(&crons)?;
+            let crons = crons["items"].as_array().context("a list of CronJobs")?;
+            let recorded = |cron: &&Value| {
+                let active = cron["status"]["active"].as_array();
+                active.is_some_and(|active| {
+                    active.len() as u64 == self.ticks
+                        && active.iter().all(|entry| entry["uid"].is_string())
+                })
+            };
+            let done = crons.iter().filter(recorded).count();
+            if done == self.crons {
+                return Ok(());
+            }
+            if SystemTime::now() > limit {
+                bail!("{done} of {} CronJobs have run by now", self.crons);
+            }
+            sleep(EVERY);
+        }
+    }
+
+    fn cluster_cpu(&self) -> Result<f64> {
+        let cpu = |component| Ok(self.cluster.usage(component)?.cpu_seconds);
+        CONTROL_PLANE.into_iter().map(cpu).sum()
+    }
+}
+
+/// Its Jobs are suspended: only the controller of CronJobs has something to do.
+fn cron(namespace: &str, n: usize, schedule: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": format!("cron-{n:04}"), "namespace": namespace},
+        "spec": {
+            "schedule": schedule,
+            "timeZone": "UTC",
+            "jobTemplate": {"spec": {
+                "suspend": true,
+                "template": {"spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "busybox:1.37", "command": ["true"]}],
+                }},
+            }},
+        },
+    })
+}
+
+fn unix_seconds() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
+}
+
+/// The first minute since 1970 that begins at least so many seconds from now.
+fn minute_after(seconds: u64) -> Result<u64> {
+    Ok((unix_seconds()? + seconds).div_ceil(60))
+}
