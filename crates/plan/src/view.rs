@@ -3,6 +3,7 @@
 //! Nothing here renders, and nothing here decides what happens: the rules are those of the planner.
 //! The fields serialise in camelCase, and are what `kubectl carillon -o json` prints.
 
+pub mod cron_job;
 pub mod explain;
 pub mod ledger;
 pub mod node_checks;

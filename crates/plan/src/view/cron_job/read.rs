@@ -1,0 +1,251 @@
+//! CronJobs and their children, as the API server has them or as a manifest.
+
+use carillon_api::condition::types;
+use carillon_api::names::{
+    ANNOTATION_RUN_NOW, ANNOTATION_SCHEDULED_TIMESTAMP, FINALIZER_RUN_TRACKING,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::api_version;
+use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended};
+use crate::owner::Owner;
+use crate::schedule::Schedule;
+use crate::uid::Uid;
+
+/// Written by `kubectl create job --from`.
+const ANNOTATION_INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
+
+const PREFIXES: [&str; 2] = ["TZ=", "CRON_TZ="];
+
+/// A CronJob, and what only people want to know of it.
+#[derive(Clone, Debug)]
+pub struct StoredCron {
+    /// As the planner reads it. A manifest that was not applied has uid 0.
+    pub cron: CronJob,
+    /// `spec.schedule`.
+    pub written: String,
+    /// `spec.jitterSeconds`.
+    pub jitter: i64,
+    /// `spec.dstPolicy` is Once.
+    pub once: bool,
+}
+
+/// Reads a CronJob, of carillon.dev or of batch/v1. Total, as [`CronJob::read`].
+pub fn cron(object: &Value) -> StoredCron {
+    let meta = &object["metadata"];
+    let null = Value::Null;
+    let api = if text(&object["apiVersion"]).starts_with("batch/") {
+        Api::Native
+    } else {
+        Api::Carillon
+    };
+    let owner = Owner {
+        api_version: api_version(api),
+        kind: "CronJob",
+        namespace: text(&meta["namespace"]).to_owned(),
+        name: text(&meta["name"]).to_owned(),
+        uid: text(&meta["uid"]).parse().unwrap_or_default(),
+    };
+    let read = CronJobMeta {
+        owner,
+        api,
+        generation: meta["generation"].as_i64().unwrap_or(0),
+        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        deleting: meta["deletionTimestamp"].is_string(),
+        created: text(&meta["creationTimestamp"]).parse().unwrap_or_default(),
+        run_now: meta["annotations"][ANNOTATION_RUN_NOW]
+            .as_str()
+            .map(str::to_owned),
+    };
+    let spec = object.get("spec").unwrap_or(&null);
+    let status = object.get("status").unwrap_or(&null);
+    let mut cron = CronJob::read(read, spec, status);
+    if cron.meta.owner.uid == Uid::MIN {
+        // Which share of the jitter it gets follows from the uid.
+        cron.offset = SignedDuration::ZERO;
+    }
+    StoredCron {
+        cron,
+        written: text(&spec["schedule"]).to_owned(),
+        jitter: spec["jitterSeconds"].as_i64().unwrap_or(0),
+        once: spec["dstPolicy"] == "Once",
+    }
+}
+
+impl StoredCron {
+    /// Whether it is an object of the API server, and not a manifest.
+    pub fn exists(&self) -> bool {
+        self.cron.meta.owner.uid != Uid::MIN
+    }
+
+    /// The schedule, without its zone.
+    fn plain(&self) -> &str {
+        let written = self.written.as_str();
+        let prefixed = PREFIXES
+            .iter()
+            .find_map(|prefix| written.strip_prefix(prefix));
+        let rest = prefixed.and_then(|prefixed| prefixed.split_once(' '));
+        rest.map_or(written, |(_, rest)| rest.trim())
+    }
+
+    /// Whether it is an `@every`, which knows no wall clock.
+    pub fn is_every(&self) -> bool {
+        self.plain().starts_with("@every")
+    }
+
+    /// The times of its wall clock, as if it were in UTC; `None` for `@every`.
+    pub(super) fn wall(&self) -> Option<Schedule> {
+        if self.is_every() {
+            return None;
+        }
+        Schedule::parse(self.plain()).ok()
+    }
+
+    /// Up to when it is decided what became of each tick; `None` for a manifest.
+    pub(super) fn decided_until(&self) -> Option<Timestamp> {
+        let status = &self.cron.status;
+        let run = status.last_schedule_time.as_ref().map(|time| time.0);
+        let missed = status.last_missed_time.as_ref().map(|time| time.0);
+        let created = self.exists().then_some(self.cron.meta.created);
+        run.max(missed).or(created)
+    }
+}
+
+/// Of Jobs and BroadcastJobs those that a CronJob controls.
+pub fn children(owner: Uid, kind: ChildKind, objects: &[Value]) -> Children {
+    let own = objects.iter().filter(|object| {
+        let references = object["metadata"]["ownerReferences"].as_array();
+        let mut references = references.into_iter().flatten();
+        references.any(|reference| {
+            reference["controller"] == true
+                && reference["kind"] == "CronJob"
+                && text(&reference["uid"]).parse() == Ok(owner)
+        })
+    });
+    own.map(|object| {
+        let name = text(&object["metadata"]["name"]);
+        ((kind, name.into()), child(object))
+    })
+    .collect()
+}
+
+/// Reads a Job or BroadcastJob as the child of a CronJob.
+pub fn child(object: &Value) -> Child {
+    let (meta, status) = (&object["metadata"], &object["status"]);
+    let annotation = |key: &str| meta["annotations"][key].as_str();
+    let mut finalizers = meta["finalizers"].as_array().into_iter().flatten();
+    Child {
+        uid: text(&meta["uid"]).parse().unwrap_or_default(),
+        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        held: finalizers.any(|finalizer| finalizer == FINALIZER_RUN_TRACKING),
+        deleting: meta["deletionTimestamp"].is_string(),
+        by_hand: annotation(ANNOTATION_INSTANTIATE).is_some(),
+        scheduled: annotation(ANNOTATION_SCHEDULED_TIMESTAMP).and_then(|time| time.parse().ok()),
+        request: annotation(ANNOTATION_RUN_NOW).map(Box::from),
+        started: time(&status["startTime"]),
+        ended: ended(status),
+    }
+}
+
+fn ended(status: &Value) -> Option<Ended> {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    let over = conditions.find(|condition| {
+        let end = [types::COMPLETE, types::FAILED];
+        condition["status"] == "True" && end.contains(&text(&condition["type"]))
+    })?;
+    let complete = over["type"] == types::COMPLETE;
+    let at = if complete {
+        time(&status["completionTime"])
+    } else {
+        time(&over["lastTransitionTime"])
+    };
+    Some(Ended { complete, at })
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
+    text(value).parse().ok()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::cron_job::samples::{UID, at, hourly};
+    use serde_json::json;
+
+    #[test]
+    fn a_manifest_has_no_share_of_the_jitter_yet_and_a_stored_one_has() {
+        let spec = json!({"schedule": "0 * * * *", "jitterSeconds": 600});
+        let manifest = cron(&json!({"apiVersion": "batch/v1", "spec": spec}));
+        assert!(!manifest.exists() && manifest.cron.is_native());
+        assert_eq!((manifest.cron.offset.as_secs(), manifest.jitter), (0, 600));
+        let stored = hourly(&json!({"jitterSeconds": 600}), &json!({}));
+        assert!(stored.exists() && !stored.cron.is_native());
+        assert!((1..=600).contains(&stored.cron.offset.as_secs()));
+    }
+
+    #[test]
+    fn the_wall_clock_of_a_schedule_has_no_zone_and_every_has_none() {
+        for (written, every) in [
+            ("CRON_TZ=Europe/Berlin 0 9 * * *", false),
+            ("0 9 * * *", false),
+            ("TZ=Asia/Tokyo @every 1h", true),
+            ("@every 1h", true),
+        ] {
+            let stored = hourly(&json!({"schedule": written}), &json!({}));
+            assert_eq!(stored.is_every(), every, "{written}");
+            let first = stored
+                .wall()
+                .and_then(|wall| wall.next(at("2026-01-01T00:00:00Z")));
+            let nine = (!every).then(|| at("2026-01-01T09:00:00Z"));
+            assert_eq!(first, nine, "{written}");
+        }
+    }
+
+    #[test]
+    fn only_what_it_controls_is_a_child() {
+        let job = |name: &str, uid: &str, controller: bool| {
+            json!({
+                "metadata": {
+                    "name": name,
+                    "annotations": {ANNOTATION_SCHEDULED_TIMESTAMP: "2026-01-01T02:00:00+01:00"},
+                    "ownerReferences": [{"kind": "CronJob", "uid": uid, "controller": controller}],
+                },
+                "status": {"startTime": "2026-01-01T01:00:01Z", "conditions": [
+                    {"type": "Failed", "status": "True", "lastTransitionTime": "2026-01-01T01:05:00Z"},
+                ]},
+            })
+        };
+        let other = "4e0c5d6a-0b1c-4d2e-8f3a-00000000ffff";
+        let jobs = [
+            job("a", UID, true),
+            job("b", UID, false),
+            job("c", other, true),
+        ];
+        let found = children(UID.parse().unwrap(), ChildKind::Job, &jobs);
+        let child = &found[&(ChildKind::Job, "a".into())];
+        assert_eq!(found.len(), 1);
+        assert_eq!(child.scheduled, Some(at("2026-01-01T01:00:00Z")));
+        let ended = child.ended.unwrap();
+        assert_eq!(
+            (ended.complete, ended.at),
+            (false, Some(at("2026-01-01T01:05:00Z")))
+        );
+    }
+
+    #[test]
+    fn anything_can_be_read_without_a_panic() {
+        for object in [
+            json!(null),
+            json!([1]),
+            json!({"metadata": 3, "spec": [], "status": "x"}),
+        ] {
+            assert!(cron(&object).cron.timetable.is_err(), "{object}");
+            let _ = child(&object);
+        }
+    }
+}
