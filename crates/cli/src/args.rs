@@ -5,23 +5,27 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 
+use crate::calendar::Calendar;
 use crate::complete::{self, Completion, Words};
 use crate::explain::Explain;
 use crate::get::Get;
+use crate::next::Next;
 use crate::pause::{Pause, Resume};
 use crate::plan::Plan;
 use crate::results::Results;
 use crate::retry::Retry;
+use crate::suspend::Suspend;
+use crate::trigger::Trigger;
 use crate::wait::Wait;
 
-/// What BroadcastJobs do on which node, and why not
+/// What BroadcastJobs do on which node and why not, and when CronJobs run
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-carillon",
     bin_name = "kubectl carillon",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 error. Those of plan and wait are in their help."
+    after_help = "Exit codes: 0 done, 1 error. Those of plan, trigger and wait are in their help."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -117,6 +121,10 @@ pub(crate) enum Verb {
     Pause(Pause),
     Resume(Resume),
     Wait(Wait),
+    Next(Next),
+    Calendar(Calendar),
+    Trigger(Trigger),
+    Suspend(Suspend),
     Completion(Completion),
     /// Print the version
     Version,

@@ -1,5 +1,7 @@
 //! The API server, as the verbs need it: a few paths, JSON in and out.
 
+mod cron_jobs;
+
 use anyhow::{Context, Error, Result, anyhow};
 use carillon_api::names::{API_VERSION, LABEL_BROADCAST_JOB_UID};
 use carillon_plan::Uid;

@@ -102,6 +102,22 @@ pub(crate) fn jobs() -> Vec<CompletionCandidate> {
     names(async |api| Ok(api.jobs(false).await?.iter().map(name_of).collect()))
 }
 
+/// Names of the CronJobs of the namespace.
+pub(crate) fn crons() -> Vec<CompletionCandidate> {
+    names(async |api| Ok(api.cron_names().await))
+}
+
+/// Names of the jobs of the namespace, and then of its CronJobs.
+pub(crate) fn jobs_and_crons() -> Vec<CompletionCandidate> {
+    names(async |api| {
+        let jobs = api.jobs(false).await.unwrap_or_default();
+        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        found.extend(api.cron_names().await);
+        found.dedup();
+        Ok(found)
+    })
+}
+
 /// Names of the namespaces.
 pub(crate) fn namespaces() -> Vec<CompletionCandidate> {
     names(async |api| Ok(api.namespaces().await?))

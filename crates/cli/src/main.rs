@@ -1,19 +1,25 @@
 //! The program `kubectl-carillon`: a kubectl plugin that also works alone.
 //!
 //! Each verb reads objects, asks `carillon-plan` what they mean, and prints the answer. There is no
-//! rule about jobs or nodes in here.
+//! rule about jobs, nodes or schedules in here.
 
 mod args;
+mod calendar;
 mod client;
 mod complete;
+mod cron;
 mod explain;
 mod get;
+mod manifest;
+mod next;
 mod pause;
 mod plan;
 mod problem;
 mod render;
 mod results;
 mod retry;
+mod suspend;
+mod trigger;
 mod wait;
 
 use std::process::ExitCode;
@@ -30,7 +36,7 @@ use self::render::Screen;
 const DONE: u8 = 0;
 /// It was not: the message says why.
 const ERROR: u8 = 1;
-/// `plan`: not every node would be served. `wait`: the time is over.
+/// `plan`: not every node would be served. `wait`, `trigger --wait`: the time is over.
 const NOT_ALL: u8 = 2;
 
 fn main() -> ExitCode {
@@ -68,6 +74,10 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Pause(args) => wait_for(async { pause::pause(&api().await?, args, screen).await }),
         Verb::Resume(args) => wait_for(async { pause::resume(&api().await?, args, screen).await }),
         Verb::Wait(args) => wait_for(async { wait::run(&api().await?, args, screen).await }),
+        Verb::Next(args) => wait_for(next::run(&cli.global, args, screen)),
+        Verb::Calendar(args) => wait_for(calendar::run(&cli.global, args, screen)),
+        Verb::Trigger(args) => wait_for(async { trigger::run(&api().await?, args, screen).await }),
+        Verb::Suspend(args) => wait_for(async { suspend::run(&api().await?, args, screen).await }),
         Verb::Completion(args) => complete::print_script(args, screen),
         Verb::KubectlComplete(args) => complete::for_kubectl(args, screen),
         Verb::Version => {

@@ -1,15 +1,17 @@
 //! `pause` and `resume`.
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::view::{pause, read};
+use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::DONE;
-use crate::args::JobName;
+use crate::args::{JobName, job_name};
 use crate::client::Api;
+use crate::cron::{CronName, cron_name};
 use crate::render::Screen;
+use crate::{DONE, complete, suspend};
 
 /// Start no further pod of a job; those that run are left alone
 #[derive(Debug, clap::Args)]
@@ -18,11 +20,45 @@ pub(crate) struct Pause {
     job: JobName,
 }
 
-/// Let a job go on, whoever or whatever paused it; failures so far are accepted
+/// Let a job or a CronJob go on, whoever or whatever paused or suspended it
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Of a BroadcastJob, failures so far are accepted. Of a CronJob, it is said which runs are made up for.
+
+Examples:
+  # The BroadcastJob of this name, or else the CronJob
+  kubectl carillon resume fix-kernel
+
+  # Whatever else is called so
+  kubectl carillon resume bcj/fix-kernel
+  kubectl carillon resume cronjob/close-books")]
 pub(crate) struct Resume {
-    #[command(flatten)]
-    job: JobName,
+    /// Name of a BroadcastJob or else of a CronJob; as bcj/NAME or cronjob/NAME only the one or the
+    /// other
+    #[arg(value_name = "JOB|CRON", value_parser = target,
+          add = ArgValueCandidates::new(complete::jobs_and_crons))]
+    target: Target,
+}
+
+/// What is to go on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Target {
+    /// A BroadcastJob.
+    Job(String),
+    /// A CronJob.
+    Cron(CronName),
+    /// Either, by name.
+    Any(String),
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    if !text.contains('/') {
+        return job_name(text).map(Target::Any);
+    }
+    let target = job_name(text).map(Target::Job);
+    target
+        .or_else(|_| cron_name(text).map(Target::Cron))
+        .map_err(|_| "write NAME, bcj/NAME or cronjob/NAME".to_owned())
 }
 
 pub(crate) async fn pause(api: &Api, args: &Pause, screen: &mut Screen) -> Result<u8> {
@@ -31,7 +67,38 @@ pub(crate) async fn pause(api: &Api, args: &Pause, screen: &mut Screen) -> Resul
 
 pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Result<u8> {
     let patch = |job: &Job| pause::resume(job, Timestamp::now());
-    change(api, &args.job, "resumed", patch, screen).await
+    let name = match &args.target {
+        Target::Cron(name) => {
+            let cron = api.cron(name).await?;
+            return suspend::resume(api, &cron, screen).await;
+        }
+        Target::Job(name) => {
+            let job = JobName { job: name.clone() };
+            return change(api, &job, "resumed", patch, screen).await;
+        }
+        Target::Any(name) => name,
+    };
+    let job = api.job_if_any(name).await?;
+    let any = CronName {
+        side: None,
+        name: name.clone(),
+    };
+    let cron = match api.cron_if_any(&any).await {
+        // Whoever may not see CronJobs means the job.
+        Err(_) if job.is_some() => None,
+        cron => cron?,
+    };
+    match (job, cron) {
+        (Some(_), Some(_)) => bail!(
+            "there are a BroadcastJob and a CronJob {name}: write bcj/{name} or cronjob/{name}"
+        ),
+        (Some(_), None) => {
+            let job = JobName { job: name.clone() };
+            change(api, &job, "resumed", patch, screen).await
+        }
+        (None, Some(cron)) => suspend::resume(api, &cron, screen).await,
+        (None, None) => Err(api.nothing_called(name).await),
+    }
 }
 
 /// Sends the patch that makes it so, unless it is so.
@@ -60,4 +127,21 @@ async fn change(
     }
     screen.line(&format!("broadcastjob.carillon.dev/{name} {done}"))?;
     Ok(DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_may_be_a_job_or_a_cron_job_and_a_kind_decides() {
+        assert_eq!(target("fix"), Ok(Target::Any("fix".to_owned())));
+        assert_eq!(target("bcj/fix"), Ok(Target::Job("fix".to_owned())));
+        for text in ["cronjob/fix", "ccj/fix", "cj/fix"] {
+            assert!(matches!(target(text), Ok(Target::Cron(_))), "{text}");
+        }
+        for wrong in ["", "pod/fix", "bcj/", "a/b/c"] {
+            assert!(target(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

@@ -1,8 +1,6 @@
 //! `plan`: what manifests would do, before they are applied.
 
-use std::io::Read;
-
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use carillon_plan::name;
 use carillon_plan::node::Nodes;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
@@ -15,7 +13,7 @@ use crate::args::{Format, Output};
 use crate::client::{Api, code, name_of};
 use crate::explain::{example, print_finding};
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
-use crate::{DONE, NOT_ALL, problem};
+use crate::{DONE, NOT_ALL, manifest, problem};
 
 /// Show what manifests would do: which nodes, which not and why, and what the API server refuses
 #[derive(Debug, clap::Args)]
@@ -52,7 +50,7 @@ struct List<'a> {
 pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
     let mut objects = Vec::new();
     for file in &args.filename {
-        objects.extend(jobs_in(file)?);
+        objects.extend(manifest::read(file, "BroadcastJob")?);
     }
     let nodes = api.nodes().await?;
     let chosen = api.namespace.clone();
@@ -80,42 +78,6 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
     } else {
         NOT_ALL
     })
-}
-
-/// The BroadcastJobs of a file. Other objects are named and left out.
-fn jobs_in(file: &str) -> Result<Vec<Value>> {
-    let text = if file == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
-        text
-    } else {
-        std::fs::read_to_string(file).with_context(|| file.to_owned())?
-    };
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).with_context(|| format!("{file} is not YAML"))?;
-    let mut jobs = Vec::new();
-    for document in documents {
-        match document {
-            Value::Object(ref list) if document["kind"] == "List" => {
-                let items = list.get("items").and_then(Value::as_array);
-                jobs.extend(items.into_iter().flatten().cloned());
-            }
-            Value::Null => {}
-            object => jobs.push(object),
-        }
-    }
-    let (jobs, others): (Vec<Value>, Vec<Value>) = jobs
-        .into_iter()
-        .partition(|object| object["kind"] == "BroadcastJob");
-    for other in others {
-        let (kind, name) = (&other["kind"], &other["metadata"]["name"]);
-        let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-        eprintln!("{file}: {} {} is not looked at", text(kind), text(name));
-    }
-    if jobs.is_empty() {
-        bail!("{file} has no BroadcastJob");
-    }
-    Ok(jobs)
 }
 
 async fn plan_one(api: &Api, object: &Value, nodes: &Nodes) -> Result<Planned> {

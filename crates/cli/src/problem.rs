@@ -1,8 +1,10 @@
 //! What to say when something asked for is not there.
 
 use anyhow::{Error, anyhow};
+use carillon_plan::view::cron_job::api_version;
 use kube::core::Status;
 
+use crate::cron::CronName;
 use crate::render::sample;
 
 /// Names that are shown in place of one that does not exist.
@@ -42,6 +44,27 @@ pub(crate) fn no_job(
         format!("{word}: {}", near.join(", "))
     };
     anyhow!("BroadcastJob {name} not found in namespace {namespace}. {hint}")
+}
+
+/// A CronJob does not exist; `others` are names that do.
+pub(crate) fn no_cron(wanted: &CronName, namespace: &str, others: &[String]) -> Error {
+    let name = &wanted.name;
+    let which = match wanted.sides() {
+        [one] => format!("of {}", api_version(*one)),
+        _ => "of carillon.dev or batch/v1".to_owned(),
+    };
+    let hint = if others.is_empty() {
+        format!("There are none in {namespace}: use -n for another namespace")
+    } else {
+        let near = near(name, others);
+        let word = if near.len() < others.len() {
+            "Among those that are"
+        } else {
+            "There are"
+        };
+        format!("{word}: {}", near.join(", "))
+    };
+    anyhow!("CronJob {name} {which} not found in namespace {namespace}. {hint}")
 }
 
 /// A node does not exist, or has no result.
@@ -96,6 +119,20 @@ mod tests {
         assert!(message(&[], &[]).ends_with("get -A for all"));
         assert!(message(&["fixx", "a"], &[]).ends_with("There are: fixx, a"));
         assert!(message(&["b"], &["team-a"]).ends_with("in team-a: use -n"));
+    }
+
+    #[test]
+    fn a_missing_cron_job_is_answered_with_where_it_was_looked_for() {
+        let message = |text: &str, others: &[&str]| {
+            let wanted = crate::cron::cron_name(text).unwrap();
+            no_cron(&wanted, "ops", &names(others)).to_string()
+        };
+        assert_eq!(
+            message("books", &["close-books"]),
+            "CronJob books of carillon.dev or batch/v1 not found in namespace ops. There are: \
+             close-books"
+        );
+        assert!(message("cj/books", &[]).starts_with("CronJob books of batch/v1 not found"));
     }
 
     #[test]

@@ -5,10 +5,13 @@ mod color;
 mod screen;
 mod table;
 
-pub(crate) use self::age::{age, seconds};
+pub(crate) use self::age::{age, duration, seconds};
 pub(crate) use self::color::Tone;
 pub(crate) use self::screen::Screen;
 pub(crate) use self::table::{Cell, Table};
+
+/// Names that are shown of several.
+pub(crate) const SAMPLE: usize = 3;
 
 /// Names, and how many more there are.
 pub(crate) fn sample(names: &[String], most: usize) -> String {

@@ -31,7 +31,8 @@ pub(crate) struct Wait {
     timeout: Option<Duration>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// `90s`, `1h30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let read = text.parse::<SignedDuration>().ok();
     read.and_then(|read| Duration::try_from(read).ok())
         .ok_or_else(|| "write a duration such as 90s, 10m or 1h30m".to_owned())

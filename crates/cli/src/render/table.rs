@@ -46,20 +46,28 @@ impl<T: AsRef<str>> From<T> for Cell {
 /// A table.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    headers: Vec<&'static str>,
+    headers: Vec<String>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub(crate) fn new(headers: &[&'static str]) -> Self {
+    pub(crate) fn new<T: AsRef<str>>(headers: &[T]) -> Self {
         Self {
-            headers: headers.to_vec(),
+            headers: headers
+                .iter()
+                .map(|text| text.as_ref().to_owned())
+                .collect(),
             rows: Vec::new(),
         }
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Rows so far.
+    pub(crate) fn height(&self) -> usize {
+        self.rows.len()
     }
 
     pub(crate) fn render(&self, headers: bool, color: bool) -> String {

@@ -1,0 +1,160 @@
+//! CronJobs, of carillon.dev and of batch/v1, and what they start.
+
+use anyhow::{Result, anyhow};
+use carillon_api::names::{API_VERSION, LABEL_CRON_JOB_UID};
+use carillon_plan::cron_job::{Api as Side, ChildKind, Children};
+use carillon_plan::view::cron_job::read::{self, StoredCron};
+use carillon_plan::view::cron_job::resource;
+use serde_json::Value;
+
+use super::{Answer, Api, JSON, WRITER, code, dry, encoded, name_of};
+use crate::cron::CronName;
+use crate::problem;
+
+impl Api {
+    fn crons_path(&self, side: Side) -> String {
+        let version = match side {
+            Side::Carillon => API_VERSION,
+            Side::Native => "batch/v1",
+        };
+        let namespace = encoded(&self.namespace);
+        format!("/apis/{version}/namespaces/{namespace}/cronjobs")
+    }
+
+    fn cron_path(&self, side: Side, name: &str) -> String {
+        format!("{}/{}", self.crons_path(side), encoded(name))
+    }
+
+    fn children_path(&self, kind: ChildKind) -> String {
+        match kind {
+            ChildKind::BroadcastJob => self.jobs_path(),
+            ChildKind::Job => {
+                let namespace = encoded(&self.namespace);
+                format!("/apis/batch/v1/namespaces/{namespace}/jobs")
+            }
+        }
+    }
+
+    /// A CronJob as stored: that of carillon.dev, or else that of batch/v1.
+    pub(crate) async fn cron(&self, wanted: &CronName) -> Result<Value> {
+        match self.cron_if_any(wanted).await? {
+            Some(cron) => Ok(cron),
+            None => Err(self.no_cron(wanted).await),
+        }
+    }
+
+    /// The same, if there is one.
+    pub(crate) async fn cron_if_any(&self, wanted: &CronName) -> Result<Option<Value>> {
+        let name = &wanted.name;
+        for side in wanted.sides() {
+            match self.get(&self.cron_path(*side, name)).await {
+                Ok(cron) => return Ok(Some(cron)),
+                Err(error) if code(&error) == Some(404) => {}
+                // Whoever asks for any of that name need not know that there are two APIs.
+                Err(error) if code(&error) == Some(403) && *side != wanted.sides()[0] => {}
+                Err(error) => {
+                    let what = format!("reading {}/{name}", resource(*side));
+                    return Err(self.explain(error, &what).await);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn no_cron(&self, wanted: &CronName) -> anyhow::Error {
+        let mut others = Vec::new();
+        for side in wanted.sides() {
+            match self
+                .list(&self.crons_path(*side), "", |cron| name_of(&cron))
+                .await
+            {
+                Ok(names) => others.extend(names),
+                Err(error) if *wanted.sides() == [*side] => {
+                    return self.explain(error, "listing CronJobs").await;
+                }
+                Err(_) => {}
+            }
+        }
+        others.sort();
+        others.dedup();
+        problem::no_cron(wanted, &self.namespace, &others)
+    }
+
+    /// Names of the CronJobs of both APIs.
+    pub(crate) async fn cron_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for side in [Side::Carillon, Side::Native] {
+            let path = self.crons_path(side);
+            let listed = self.list(&path, "", |cron| name_of(&cron)).await;
+            names.extend(listed.unwrap_or_default());
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Merges a patch into a CronJob, or only asks whether it could be.
+    pub(crate) async fn merge_cron(
+        &self,
+        (side, name): (Side, &str),
+        dry_run: bool,
+        patch: &Value,
+    ) -> Answer<Value> {
+        let uri = format!("{}?{WRITER}{}", self.cron_path(side, name), dry(dry_run));
+        let merge = "application/merge-patch+json";
+        self.send("PATCH", &uri, merge, Some(patch)).await
+    }
+
+    /// The Jobs and BroadcastJobs that a CronJob controls.
+    pub(crate) async fn children(&self, stored: &StoredCron) -> Result<Children> {
+        let owner = &stored.cron.meta.owner;
+        // Jobs of native CronJobs have no label of ours.
+        let (selector, kinds) = if stored.cron.is_native() {
+            (String::new(), &[ChildKind::Job][..])
+        } else {
+            (
+                format!("{LABEL_CRON_JOB_UID}={}", owner.uid),
+                &ChildKind::ALL[..],
+            )
+        };
+        let mut children = Children::new();
+        for kind in kinds {
+            let path = self.children_path(*kind);
+            let listed = self.list(&path, &selector, |job| {
+                read::children(owner.uid, *kind, &[job])
+            });
+            match listed.await {
+                Ok(found) => children.extend(found.into_iter().flatten()),
+                Err(error) => {
+                    let what = format!("listing {}s of {}", kind.kind(), owner.name);
+                    return Err(self.explain(error, &what).await);
+                }
+            }
+        }
+        Ok(children)
+    }
+
+    /// A Job or BroadcastJob, if it is there.
+    pub(crate) async fn child(&self, kind: ChildKind, name: &str) -> Result<Option<Value>> {
+        let path = format!("{}/{}", self.children_path(kind), encoded(name));
+        match self.send("GET", &path, JSON, None).await {
+            Ok(child) => Ok(Some(child)),
+            Err(error) if code(&error) == Some(404) => Ok(None),
+            Err(error) => {
+                let what = format!("reading {} {name}", kind.kind());
+                Err(self.explain(error, &what).await)
+            }
+        }
+    }
+
+    /// A BroadcastJob, if there is one of that name.
+    pub(crate) async fn job_if_any(&self, name: &str) -> Result<Option<Value>> {
+        self.child(ChildKind::BroadcastJob, name).await
+    }
+
+    /// Neither a BroadcastJob nor a CronJob has this name.
+    pub(crate) async fn nothing_called(&self, name: &str) -> anyhow::Error {
+        let missing = self.missing(name).await;
+        anyhow!("{missing}\nThere is no CronJob {name} either")
+    }
+}
