@@ -1,5 +1,6 @@
 //! `kubectl carillon` as people and scripts use it: what it prints, and its exit codes.
 
+mod cron_jobs;
 mod desk;
 mod plugin;
 mod questions;
