@@ -9,6 +9,7 @@ mod meta;
 mod namespace;
 mod node;
 mod node_result_slice;
+mod our_cron_job;
 mod pod;
 mod pod_template;
 mod schema;
@@ -103,7 +104,7 @@ const OURS: Kind = Kind {
 
 /// Every kind.
 #[rustfmt::skip]
-pub(crate) static KINDS: [Kind; 9] = [
+pub(crate) static KINDS: [Kind; 10] = [
     Kind {
         plural: "pods", kind: "Pod", status: true, generation: true, returns_deleted: true,
         grace: Some(pod::grace), fill: pod::fill, begin: pod::begin, keep: pod::keep, check: pod::check, ..PLAIN
@@ -116,6 +117,7 @@ pub(crate) static KINDS: [Kind; 9] = [
     Kind { plural: "jobs", kind: "Job", orphans: true, fill: job::fill, begin: job::begin, check: job::check, ..BATCH },
     Kind { plural: "cronjobs", kind: "CronJob", fill: cron_job::fill, begin: cron_job::begin, check: cron_job::check, ..BATCH },
     Kind { plural: "broadcastjobs", kind: "BroadcastJob", status: true, schema: Some(broadcast_job::schema), check: broadcast_job::check, ..OURS },
+    Kind { plural: "cronjobs", kind: "CronJob", status: true, schema: Some(our_cron_job::schema), check: our_cron_job::check, ..OURS },
     Kind { plural: "noderesultslices", kind: "NodeResultSlice", schema: Some(node_result_slice::schema), check: node_result_slice::check, ..OURS },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", fields: &["spec"], unconditional_update: false, create_on_update: true, fill: lease::fill, check: lease::check, ..PLAIN },
     Kind { group: "events.k8s.io", plural: "events", kind: "Event", fields: &event::FIELDS, create_on_update: true, check: event::check, ..PLAIN },

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_sim::actors::{self, JOB_FATE, JobController};
+use carillon_sim::actors::{self, JOB_FATE, JobController, garbage_collector};
 use carillon_sim::{Actor, Delete, Propagation, Server};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
@@ -24,12 +24,14 @@ fn job(name: &str, fate: &str, fields: &Value) -> Value {
     job
 }
 
-/// Lets the job controller act while `then` does.
+/// Lets the job controller and the garbage collector act while `then` does.
 async fn running(then: impl AsyncFnOnce(&Actor)) {
     let server = Server::new("2026-01-01T00:00:00Z".parse().unwrap());
     let user = server.actor("user");
     let tasks = LocalSet::new();
     let controller = JobController::new(&server);
+    let collect = garbage_collector::run(server.clone(), Duration::from_millis(20));
+    tasks.spawn_local(collect);
     tasks.spawn_local(actors::run(server, vec![Box::new(controller)]));
     tasks.run_until(then(&user)).await;
 }
@@ -135,6 +137,10 @@ async fn a_job_that_has_ended_goes_when_its_time_to_live_is_over() {
         sleep(Duration::from_secs(3)).await;
         assert!(user.get("jobs", "default", "a").is_err());
         assert!(get(user, "b")["metadata"]["deletionTimestamp"].is_string());
+        assert_eq!(
+            get(user, "b")["metadata"]["finalizers"],
+            json!(["example.com/a"])
+        );
     })
     .await;
 }

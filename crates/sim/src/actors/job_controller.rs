@@ -129,7 +129,7 @@ impl JobController {
         None
     }
 
-    /// A Job that has ended goes with what it owns when its time to live is over.
+    /// A Job that has ended goes when its time to live is over, after what it owns.
     fn expire(&self, job: &Value, ended: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let ttl = job["spec"]["ttlSecondsAfterFinished"].as_i64()?;
         let due = ended + SignedDuration::from_secs(ttl);
@@ -138,7 +138,7 @@ impl JobController {
         }
         let how = Delete {
             uid: Some(uid(job).to_owned()),
-            ..Delete::with(Propagation::Background)
+            ..Delete::with(Propagation::Foreground)
         };
         let (namespace, name) = place(job);
         drop(self.actor.delete("jobs", namespace, name, &how));
