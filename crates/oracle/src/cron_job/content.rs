@@ -49,6 +49,7 @@ const FILLED_IN_BROADCAST_JOB: [&str; 8] = [
 /// - its labels and annotations are those of the template, plus those that begin with
 ///   `carillon.dev/`, the annotation with the scheduled time, and on a Job the labels that the API
 ///   server generates;
+/// - the pods of a run of our own kind have the annotation with the scheduled time, too;
 /// - its finalizer is `carillon.dev/run-tracking`, and it has one owner.
 ///
 /// With `admission_changes_pods` additions are not looked at, only what is missing.
@@ -99,7 +100,11 @@ fn unlike(cron: &Cron<'_>, spec: &Value, key: &Key, child: &Value, strict: bool)
             &generated(child, wanted),
         )
     });
-    extra.or_else(|| unlike_spec(&template["spec"], key, &child["spec"], strict))
+    extra.or_else(|| {
+        let scheduled = &child["metadata"]["annotations"][of_cron::SCHEDULED];
+        let told = cron.counts().then_some(scheduled);
+        unlike_spec(&template["spec"], key, &child["spec"], told, strict)
+    })
 }
 
 /// Labels that a Job has of the API server: without its own it has those of its pods.
@@ -137,7 +142,13 @@ fn words(
     extra.map(|(key, value)| format!("{field} have {key}: {value}, which the template has not"))
 }
 
-fn unlike_spec(template: &Value, key: &Key, found: &Value, strict: bool) -> Option<String> {
+fn unlike_spec(
+    template: &Value,
+    key: &Key,
+    found: &Value,
+    told: Option<&Value>,
+    strict: bool,
+) -> Option<String> {
     let (mut template, mut found) = (template.clone(), found.clone());
     let filled_in: &[&str] = if &*key.resource == JOBS {
         &FILLED_IN_BROADCAST_JOB
@@ -155,7 +166,10 @@ fn unlike_spec(template: &Value, key: &Key, found: &Value, strict: bool) -> Opti
             template.contains_key(field) || strict && !filled_in.contains(&field.as_str())
         });
     }
-    let [wanted, found_pod] = pods;
+    let [mut wanted, found_pod] = pods;
+    if let Some(told) = told {
+        wanted["metadata"]["annotations"][of_cron::SCHEDULED] = told.clone();
+    }
     let filled = |wanted: &Value, found: &Value| differs_below(wanted, found, filled_in);
     filled(&template, &found)
         .or_else(|| differs("spec", &wanted["spec"], &found_pod["spec"], strict))
@@ -220,7 +234,7 @@ mod tests {
             let spec = &mut run["spec"];
             spec["completions"] = json!(1);
             spec["selector"] = json!({"matchLabels": {GENERATED[0]: uid}});
-            spec["template"]["metadata"] = json!({"labels": {GENERATED[0]: uid, "job-name": "x"}});
+            spec["template"]["metadata"]["labels"] = json!({GENERATED[0]: uid, "job-name": "x"});
             spec["template"]["spec"]["dnsPolicy"] = json!("ClusterFirst");
             run["metadata"]["labels"][GENERATED[0]] = uid;
             run["metadata"]["annotations"]["carillon.dev/x"] = json!("y");
@@ -232,7 +246,11 @@ mod tests {
     #[test]
     fn what_is_lost_changed_or_added_is_found() {
         type Change = fn(&mut Value);
-        let changes: [(Change, &str); 12] = [
+        let changes: [(Change, &str); 13] = [
+            (
+                |run| run["spec"]["template"]["metadata"] = json!({}),
+                "annotations of its pods",
+            ),
             (
                 |run| run["spec"]["backoffLimit"] = json!(6),
                 "backoffLimit is",

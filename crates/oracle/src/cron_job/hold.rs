@@ -11,7 +11,7 @@ use crate::object::{self, number};
 /// leaves the store) by a request of ours, or by one that is not known, one of these was so in the
 /// state before:
 /// - `status.active` of the CronJob has or had the uid of the child;
-/// - the tick of the child is not after `lastScheduleTime`;
+/// - the tick of the child is not after `lastScheduleTime`, or `ranNow` has what it was asked for with;
 /// - the CronJob is gone, or somebody has deleted it;
 /// - the request that created the child is known to have been late.
 pub fn held_until_noted(history: &History, assumptions: &Assumptions) -> Verdict {
@@ -29,6 +29,7 @@ pub fn held_until_noted(history: &History, assumptions: &Assumptions) -> Verdict
                 let noted = of_cron::status_time(cron.last, "lastScheduleTime");
                 let over = of_cron::tick_of(child)
                     .is_some_and(|tick| noted.is_some_and(|noted| tick <= noted));
+                let over = over || of_cron::has_run_now(cron.last, child);
                 cron.noted.contains(object::uid(child)) || over || late
             });
             checked.require(noted, || {
@@ -107,8 +108,18 @@ mod tests {
             status["active"][0]["uid"] = json!("run-a");
         });
         let ended = noted.cron_status(|status| status["active"] = json!([]));
-        let gone = ended.remove("carillon", (JOBS_OF_BATCH, "night-a"));
+        let gone = ended.remove("carillon", (JOBS_OF_BATCH, "night-ra"));
         holds(S5, &gone, &strict());
+        let asked = Scene::new().cron(json!({})).ask("a");
+        let run = asked.asked_run("a");
+        let ran = asked.create_run(run);
+        let gone = |scene: Scene| scene.remove("carillon", (JOBS_OF_BATCH, "night-ra"));
+        breaks(S5, &gone(ran.clone()), &strict(), "let go before");
+        let noted = ran.cron_status(|status| {
+            status["active"] = json!([]);
+            status["ranNow"] = json!(["a"]);
+        });
+        holds(S5, &gone(noted), &strict());
     }
 
     #[test]

@@ -41,10 +41,19 @@ pub(crate) fn request_of(object: &Value) -> &str {
     text(object, &["metadata", "annotations", RUN_NOW])
 }
 
-/// For which time a child was started; `None`: on request, or it does not say.
+/// For which time a child was started; `None`: on request (then it says when that was seen), or it does
+/// not say.
 pub(crate) fn tick_of(child: &Value) -> Option<Timestamp> {
     let written = text(child, &["metadata", "annotations", SCHEDULED]);
-    written.parse().ok()
+    let asked = !request_of(child).is_empty();
+    written.parse().ok().filter(|_| !asked)
+}
+
+/// Whether the status notes that the run a child was asked for was started.
+pub(crate) fn has_run_now(cron: &Value, child: &Value) -> bool {
+    let request = request_of(child);
+    let ran = list(cron, &["status", "ranNow"]);
+    !request.is_empty() && ran.iter().any(|known| known == request)
 }
 
 /// The name of the child for a time.

@@ -17,13 +17,14 @@ use crate::object;
 /// apart):
 /// - for its tick, which its annotation `batch.kubernetes.io/cronjob-scheduled-timestamp` names, no
 ///   other child of that CronJob (by uid) was ever created by us, whatever became of it;
-/// - without that annotation it was asked for: its annotation `carillon.dev/run-now` has a value that
-///   the CronJob's has or had, and no other child was ever created for that value;
+/// - with an annotation `carillon.dev/run-now` it is for no tick, whatever else it says: that has a value
+///   which the CronJob's has or had, and no other child was ever created for that value;
 /// - it was promised: in the state before, `status.active` has a reference of its kind and name;
 /// - it carries the finalizer `carillon.dev/run-tracking`, and its controller is the CronJob by
 ///   name, kind and version;
 /// - its tick is a time of the schedule in one of the specs that the CronJob has or had, and its name
-///   is `<cron>-<unix minutes of the tick>`; on request it begins with `<cron>-`.
+///   is `<cron>-<unix minutes of the tick>`; on request it begins with `<cron>-`, and what follows are
+///   no minutes.
 pub fn cron_once(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut crons = Crons::new(assumptions);
@@ -92,8 +93,10 @@ fn misnamed(cron: &Cron<'_>, child: &Value, key: &Key) -> Option<String> {
             return Some(format!("it has no tick, and nobody asked for {request:?}"));
         }
         let named = key.name.strip_prefix(&*cron.key.name);
-        let named = named.is_some_and(|rest| rest.starts_with('-'));
-        return (!named).then(|| format!("its name does not begin with {}-", cron.key.name));
+        let rest = named.and_then(|rest| rest.strip_prefix('-'));
+        let digits = rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+        return (rest.is_none() || digits)
+            .then(|| format!("its name is not {}-, and then no minutes", cron.key.name));
     };
     let name = of_cron::name_for(&cron.key.name, tick);
     if *key.name != *name {
@@ -237,7 +240,7 @@ mod tests {
         let run = asked.asked_run("a");
         let created = asked.clone().create_run(run.clone());
         holds(S7, &created, &strict());
-        let gone = created.remove("kubectl", (JOBS_OF_BATCH, "night-a"));
+        let gone = created.remove("kubectl", (JOBS_OF_BATCH, "night-ra"));
         breaks(
             S7,
             &gone.create_run(run),
@@ -245,7 +248,11 @@ mod tests {
             "second child for Request",
         );
         let other = asked.asked_run("b");
-        let other = asked.promise_name("night-b").create_run(other);
+        let other = asked.clone().promise_name("night-rb").create_run(other);
         breaks(S7, &other, &strict(), "nobody asked for \"b\"");
+        let mut minutes = asked.asked_run("a");
+        minutes["metadata"]["name"] = json!("night-29");
+        let minutes = asked.promise_name("night-29").create_run(minutes);
+        breaks(S7, &minutes, &strict(), "then no minutes");
     }
 }

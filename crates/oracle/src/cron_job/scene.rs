@@ -135,17 +135,21 @@ impl Scene {
             "apiVersion": cron["apiVersion"], "kind": "CronJob", "name": NIGHT, "uid": CRON,
             "controller": true, "blockOwnerDeletion": true,
         }]);
-        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": template["spec"]})
+        let mut spec = template["spec"].clone();
+        if self.cron_resource() == CRONS[0] {
+            spec["template"]["metadata"]["annotations"][SCHEDULED] =
+                json!(tick(minute).to_string());
+        }
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
     }
 
-    /// The child for a request.
+    /// The child for a request, which says when that was seen.
     pub(crate) fn asked_run(&self, request: &str) -> Value {
         let mut run = self.run(0);
         let meta = &mut run["metadata"];
-        meta["name"] = json!(format!("{NIGHT}-{request}"));
+        meta["name"] = json!(format!("{NIGHT}-r{request}"));
         meta["uid"] = json!(format!("run-{request}"));
         let annotations = meta["annotations"].as_object_mut().unwrap();
-        annotations.remove(SCHEDULED);
         annotations.insert(RUN_NOW.to_owned(), json!(request));
         run
     }
@@ -155,7 +159,7 @@ impl Scene {
         let asked = self.edit_cron(|cron| {
             cron["metadata"]["annotations"] = json!({RUN_NOW: request});
         });
-        asked.promise_name(&format!("{NIGHT}-{request}"))
+        asked.promise_name(&format!("{NIGHT}-r{request}"))
     }
 
     pub(crate) fn create_run(self, run: Value) -> Self {
@@ -270,6 +274,7 @@ pub(crate) fn broadcast(fields: &Value) -> (Scene, (&'static str, String)) {
     run["metadata"]["labels"] = template["metadata"]["labels"].clone();
     run["metadata"]["generation"] = json!(1);
     run["spec"] = template["spec"].clone();
+    run["spec"]["template"]["metadata"]["annotations"][SCHEDULED] = json!(tick(5).to_string());
     // What the API server fills in.
     run["spec"]["parallelism"] = json!(2_147_483_647);
     run["spec"]["completionPolicy"] = json!({"type": "Always"});

@@ -4,7 +4,7 @@
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Span, Timestamp};
 use serde_json::Value;
 
 use crate::object::text;
@@ -20,7 +20,8 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 pub struct Schedule {
     times: Times,
     zone: TimeZone,
-    /// A wall time that comes twice counts the first time only.
+    /// Each wall time counts once: the first time where it comes twice; where the clock is set forward,
+    /// all that it leaves out count together right after.
     once: bool,
 }
 
@@ -42,8 +43,8 @@ struct Field {
 
 impl Schedule {
     /// That of the spec of a CronJob: `schedule`, `timeZone` (default UTC), and `dstPolicy`, of which
-    /// `Once` says that a wall time which comes twice counts the first time only. `None`: it cannot
-    /// be read.
+    /// `Once` says that each wall time counts once: the first time where it comes twice, and where the
+    /// clock is set forward, all that it leaves out together right after. `None`: it cannot be read.
     pub fn of(spec: &Value) -> Option<Self> {
         let zone = text(spec, &["timeZone"]);
         let mut schedule = Self::parse(text(spec, &["schedule"]), zone)?;
@@ -83,8 +84,14 @@ impl Schedule {
         match &self.times {
             Times::Clock(fields) => {
                 let wall = self.zone.to_datetime(instant);
-                let first = !self.once || self.comes_first(wall, instant);
-                wall.second() == 0 && wall.subsec_nanosecond() == 0 && first && fits(fields, wall)
+                if wall.second() != 0 || wall.subsec_nanosecond() != 0 {
+                    return false;
+                }
+                if !self.once {
+                    return fits(fields, wall);
+                }
+                fits(fields, wall) && self.comes_first(wall, instant)
+                    || self.left_out(instant).any(|wall| fits(fields, wall))
             }
             Times::Every(interval) => bases.iter().any(|base| {
                 let passed = instant.as_second() - base.as_second();
@@ -109,6 +116,31 @@ impl Schedule {
             .take_while(|time| *time <= until)
             .filter(|time| self.matches(*time, &[after]))
             .collect()
+    }
+
+    /// The minutes that the clock leaves out when it gets to this instant.
+    fn left_out(&self, instant: Timestamp) -> impl Iterator<Item = DateTime> {
+        let minute = instant.checked_sub(MINUTE).unwrap_or(instant);
+        let (before, now) = (
+            self.zone.to_datetime(minute),
+            self.zone.to_datetime(instant),
+        );
+        let minutes = std::iter::successors(Some(before), |wall| wall.checked_add(MINUTE).ok());
+        minutes.skip(1).take_while(move |wall| *wall < now)
+    }
+
+    /// Whether there is none of its days within eight years, leap years or not.
+    pub fn never_fires(&self, from: Timestamp) -> bool {
+        let Times::Clock(fields) = &self.times else {
+            return false;
+        };
+        let [minute, hour, ..] = fields;
+        let (Some(minute), Some(hour)) = (minute.values.first(), hour.values.first()) else {
+            return true;
+        };
+        let today = self.zone.to_datetime(from).date();
+        let mut days = today.series(Span::new().days(1)).take(8 * 366);
+        !days.any(|day| fits(fields, day.at(*hour as i8, *minute as i8, 0, 0)))
     }
 
     /// Whether this is the first time that the clock shows this.
@@ -374,5 +406,38 @@ mod tests {
             ticks,
             [at("2026-11-01T05:30:00Z"), at("2026-11-02T06:30:00Z")]
         );
+    }
+    #[test]
+    fn wall_times_that_are_left_out_may_count_together() {
+        let ticks = |policy: &str, schedule: &str| {
+            let spec = serde_json::json!({
+                "schedule": schedule, "timeZone": "Europe/Berlin", "dstPolicy": policy,
+            });
+            let at = |text: &str| text.parse::<Timestamp>().unwrap();
+            let (from, until) = (at("2026-03-29T00:50:00Z"), at("2026-03-29T01:20:00Z"));
+            let ticks = Schedule::of(&spec).unwrap().ticks(from, until);
+            let minutes = ticks.iter().map(|tick| tick.to_string()[11..16].to_owned());
+            minutes.collect::<Vec<_>>()
+        };
+        let left_out = "0,15,59 2 * * *";
+        assert_eq!(ticks("AsWritten", left_out), [""; 0]);
+        assert_eq!(ticks("Once", left_out), ["01:00"]);
+        assert_eq!(ticks("Once", "*/15 2,3 * * *"), ["01:00", "01:15"]);
+        assert_eq!(ticks("Once", "10 3 * * *"), ["01:10"]);
+    }
+
+    #[test]
+    fn a_day_that_does_not_exist_never_comes() {
+        let never = |text| {
+            Schedule::parse(text, "")
+                .unwrap()
+                .never_fires(BASE.parse().unwrap())
+        };
+        for text in ["0 0 31 2 *", ", * * * *", "* , * * *"] {
+            assert!(never(text), "{text}");
+        }
+        for text in ["0 0 29 2 *", "@yearly", "@every 1h", "0 0 31 * 1"] {
+            assert!(!never(text), "{text}");
+        }
     }
 }
