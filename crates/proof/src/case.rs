@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_operator::controllers::Rules;
 use carillon_oracle::determinism::replays_equally;
 use carillon_oracle::{Assumptions, Violation, check_all};
 use jiff::SignedDuration;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disturbance::{Blow, Disturbance};
 use crate::monkey::MOST_SKEW;
-use crate::scenario::{Same, Scenario};
+use crate::scenario::Scenario;
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
 
@@ -103,7 +103,7 @@ impl Case {
     }
 
     /// What may be presumed of such a run.
-    fn assumptions(&self, outcome: &Outcome) -> Assumptions {
+    fn assumptions(&self, scenario: &Scenario, outcome: &Outcome) -> Assumptions {
         let disturbance = &self.disturbance;
         let mut assumptions = Assumptions {
             ours: Arc::new(world::ours),
@@ -132,13 +132,16 @@ impl Case {
             assumptions.late_requests = true;
             assumptions.writes_per_pod = 8;
             assumptions.writes_per_job = (100, 40);
+            assumptions.writes_per_run = (30, 12);
         }
         if weather {
             assumptions.writes_per_pod = 50;
             assumptions.writes_per_job = (1000, 200);
+            assumptions.writes_per_run = (300, 50);
             assumptions.clock_skew = MOST_SKEW + MOST_SKEW;
             assumptions.healed = Some((outcome.calm_at, DONE_WITHIN));
         }
+        assumptions.clock_skew = assumptions.clock_skew + scenario.skew();
         assumptions
     }
 
@@ -149,7 +152,7 @@ impl Case {
         outcome: &Outcome,
         clean: Option<&End>,
     ) -> Result<Counts, Box<Failure>> {
-        let report = check_all(&outcome.history, &self.assumptions(outcome));
+        let report = check_all(&outcome.history, &self.assumptions(scenario, outcome));
         // What the caches of a process held cannot be told where watches lost something.
         let told = self.disturbance.lost_event.is_none()
             && !self.disturbance.without_audit
@@ -197,11 +200,7 @@ impl Case {
         }
         if let Some(clean) = clean.filter(|_| outcome.ended) {
             let found = &outcome.end;
-            let same = match scenario.same {
-                Same::Everything => found == clean,
-                Same::Condition => found.condition == clean.condition && found.held == clean.held,
-            };
-            if !same {
+            if !found.is_as(clean, scenario.same) {
                 problem(
                     "L7",
                     format!("another end: {found:?}\nundisturbed: {clean:?}"),

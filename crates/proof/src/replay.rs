@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use carillon_operator::controllers::{Irreproducible, broadcast_job};
+use carillon_operator::controllers::{Irreproducible, broadcast_job, cron_job};
 use carillon_operator::flight_recorder::{Decision, FlightRecorder};
 use carillon_operator::gate::Kind;
 use carillon_oracle::determinism::Decision as Replayed;
@@ -18,10 +18,16 @@ pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> 
     if history.steps.len() > LONGEST {
         return Vec::new();
     }
-    let uids: BTreeSet<&str> = history
-        .steps
-        .iter()
-        .filter(|step| *step.key.resource == *"broadcastjobs.carillon.dev")
+    let of_kind = |kind| of_kind(history, flights, kind);
+    let kinds = [Kind::BroadcastJob, Kind::CronJob, Kind::NativeCronJob];
+    kinds.into_iter().flat_map(of_kind).collect()
+}
+
+/// Those about objects of a kind.
+fn of_kind(history: &History, flights: &[Arc<FlightRecorder>], kind: Kind) -> Vec<Replayed> {
+    let steps = history.steps.iter();
+    let steps = steps.filter(|step| *step.key.resource == *resource(kind));
+    let uids: BTreeSet<&str> = steps
         .filter_map(|step| step.new.as_ref()?["metadata"]["uid"].as_str())
         .collect();
     let uids: Vec<_> = uids.iter().filter_map(|uid| uid.parse().ok()).collect();
@@ -31,14 +37,22 @@ pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> 
     };
     let decisions = flights.iter().flat_map(|flights| of(flights));
     decisions
-        .filter_map(|decision| again(history, &decision))
+        .filter_map(|decision| again(history, kind, &decision))
         .collect()
 }
 
+/// As in keys.
+fn resource(kind: Kind) -> String {
+    match kind.group_version() {
+        ("", _) => kind.plural().to_owned(),
+        (group, _) => format!("{}.{group}", kind.plural()),
+    }
+}
+
 /// `None` when the record says itself that it is not enough.
-fn again(history: &History, decision: &Decision) -> Option<Replayed> {
-    let job = Key {
-        resource: "broadcastjobs.carillon.dev".into(),
+fn again(history: &History, about: Kind, decision: &Decision) -> Option<Replayed> {
+    let object = Key {
+        resource: resource(about).into(),
         namespace: decision.namespace.as_str().into(),
         name: decision.name.as_str().into(),
     };
@@ -47,31 +61,44 @@ fn again(history: &History, decision: &Decision) -> Option<Replayed> {
         let ours = objects(history, kind, seen, &decision.uid);
         ours.into_iter().map(move |object| (kind, object))
     });
-    let replayed = match broadcast_job::replay(objects, decision) {
+    let replayed = match about {
+        Kind::CronJob | Kind::NativeCronJob => cron_job::replay(objects, decision),
+        _ => broadcast_job::replay(objects, decision),
+    };
+    let replayed = match replayed {
         Ok(digest) => digest,
         Err(Irreproducible::Incomplete(_)) => return None,
         Err(error) => format!("cannot be made again: {error}"),
     };
     Some(Replayed {
         at: decision.now,
-        job,
+        job: object,
         recorded: decision.digest.clone(),
         replayed,
     })
 }
 
-/// The objects of a kind that concern the job, as they were at a revision.
+/// The objects of a kind that concern the one with this uid, as they were at a revision.
 fn objects(history: &History, kind: Kind, revision: u64, uid: &str) -> Vec<Value> {
-    let label = |object: &Value| {
-        let labels = &object["metadata"]["labels"];
-        labels["carillon.dev/broadcastjob-uid"] == uid || object["metadata"]["uid"] == uid
+    let concern = |object: &Value| {
+        let meta = &object["metadata"];
+        let owners = meta["ownerReferences"].as_array();
+        match kind {
+            // Those that a CronJob started.
+            Kind::NativeJob | Kind::BroadcastJob
+                if owners.into_iter().flatten().any(|o| o["uid"] == uid) =>
+            {
+                true
+            }
+            _ => meta["labels"]["carillon.dev/broadcastjob-uid"] == uid || meta["uid"] == uid,
+        }
     };
-    let of_kind = |key: &Key| key.resource.split('.').next() == Some(kind.word());
+    let resource = resource(kind);
     let state = history.state_at(revision);
-    let objects = state.iter().filter(|(key, _)| of_kind(key));
+    let objects = state.iter().filter(|(key, _)| *key.resource == *resource);
     objects
         .map(|(_, object)| object)
-        .filter(|object| kind == Kind::Node || label(object))
+        .filter(|object| kind == Kind::Node || concern(object))
         .map(|object| (**object).clone())
         .collect()
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::campaign::{self, Found, Job};
 use crate::case::Case;
 use crate::disturbance::Disturbance;
-use crate::scenario::{Ends, Same, Scenario};
+use crate::scenario::{Same, Scenario};
 use crate::storm::Weather;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
@@ -18,13 +18,11 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 pub fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::with_seed(seed);
     Scenario {
-        name: "swarm",
         nodes: rng.usize(2..=6),
         spec: spec(&mut rng, case(seed).has_monkey()),
         fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
-        script: Vec::new(),
         same: Same::Condition,
-        ends: Ends::Finished,
+        ..Scenario::of_broadcast_job("swarm")
     }
 }
 

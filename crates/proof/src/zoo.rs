@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use carillon_operator::controllers::broadcast_job::Rules;
+use carillon_operator::controllers::{Rules, broadcast_job};
 use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::interlock::{self, Trip};
@@ -174,8 +174,11 @@ impl Zoo {
     /// What a mutant breaks in a case, with nobody to stop it.
     pub fn watch(&mut self, mutant: &Mutant, case: &Case) -> anyhow::Result<Option<Caught>> {
         let rules = Rules {
-            plan: mutant.plan,
-            verify: look_on,
+            broadcast_job: broadcast_job::Rules {
+                plan: mutant.plan,
+                verify: look_on,
+            },
+            ..Rules::default()
         };
         TRIPPED.set(None);
         let outcome = self.run(case, rules, mutant.wire)?;

@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod crons;
 mod policies;
 
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
@@ -13,19 +14,20 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// Every scenario.
 pub fn all() -> Vec<Scenario> {
-    [running(), users(), pods(), nodes(), ends(), policies::all()].concat()
+    [
+        running(),
+        users(),
+        pods(),
+        nodes(),
+        ends(),
+        policies::all(),
+        crons::all(),
+    ]
+    .concat()
 }
 
 fn plain(name: &'static str) -> Scenario {
-    Scenario {
-        name,
-        nodes: 6,
-        spec: json!({"parallelism": 2}),
-        fates: |_, _| Fate::ends(2 * SECOND, 0),
-        script: Vec::new(),
-        same: Same::Everything,
-        ends: Ends::Finished,
-    }
+    Scenario::of_broadcast_job(name)
 }
 
 fn step(when: fn(&View<'_>) -> bool, act: fn(&View<'_>)) -> Step {

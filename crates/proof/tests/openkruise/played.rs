@@ -6,7 +6,7 @@ use carillon_oracle::{Key, Step as Change};
 use carillon_proof::case::Case;
 use carillon_proof::crash_anywhere;
 use carillon_proof::disturbance::Disturbance;
-use carillon_proof::scenario::{Ends, Same, Scenario, Step, View};
+use carillon_proof::scenario::{Scenario, Step, View};
 use carillon_proof::world::{Outcome, USER};
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
 use jiff::SignedDuration;
@@ -17,13 +17,9 @@ const JOBS: &str = "broadcastjobs.carillon.dev";
 /// A job on three nodes, each of which succeeds after two seconds.
 pub(crate) fn three_nodes(spec: Value) -> Scenario {
     Scenario {
-        name: "openkruise",
         nodes: 3,
         spec,
-        fates: |_, _| succeeds(),
-        script: Vec::new(),
-        same: Same::Everything,
-        ends: Ends::Finished,
+        ..Scenario::of_broadcast_job("openkruise")
     }
 }
 

@@ -1,0 +1,129 @@
+//! The cluster as its users see it, and what they may do to it.
+
+use std::sync::Arc;
+
+use carillon_sim::Actor;
+use serde_json::{Value, json};
+
+use super::{JOB, NAMESPACE, ready_node};
+
+/// The cluster, as a user sees it.
+#[derive(Debug)]
+pub struct View<'a>(&'a Actor);
+
+impl<'a> View<'a> {
+    /// What this user sees.
+    pub fn new(actor: &'a Actor) -> Self {
+        Self(actor)
+    }
+
+    pub(super) fn actor(&self) -> &'a Actor {
+        self.0
+    }
+
+    /// The job.
+    pub fn job(&self) -> Option<Arc<Value>> {
+        self.0
+            .get("broadcastjobs.carillon.dev", NAMESPACE, JOB)
+            .ok()
+    }
+
+    /// A number in the job's status.
+    pub fn count(&self, field: &str) -> i64 {
+        self.job()
+            .and_then(|job| job["status"][field].as_i64())
+            .unwrap_or(0)
+    }
+
+    /// Whether a condition of the job is True.
+    pub fn is(&self, type_: &str) -> bool {
+        self.job().is_some_and(|job| {
+            let conditions = job["status"]["conditions"].as_array();
+            conditions
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == type_ && c["status"] == "True")
+        })
+    }
+
+    /// All pods.
+    pub fn pods(&self) -> Vec<Arc<Value>> {
+        self.0.list("pods", NAMESPACE, "").unwrap_or_default()
+    }
+
+    /// All result slices.
+    pub fn slices(&self) -> Vec<Arc<Value>> {
+        let slices = self.0.list("noderesultslices.carillon.dev", NAMESPACE, "");
+        slices.unwrap_or_default()
+    }
+
+    /// The pod bound to a node, of this phase.
+    pub fn pod_on(&self, node: &str, phase: &str) -> Option<Arc<Value>> {
+        self.pods()
+            .into_iter()
+            .find(|pod| pod["spec"]["nodeName"] == node && pod["status"]["phase"] == phase)
+    }
+
+    /// Changes the job.
+    pub fn patch_job(&self, patch: &Value) {
+        drop(
+            self.0
+                .patch_merge("broadcastjobs.carillon.dev", NAMESPACE, JOB, patch),
+        );
+    }
+
+    /// Deletes the job.
+    pub fn delete_job(&self, how: &carillon_sim::Delete) {
+        drop(
+            self.0
+                .delete("broadcastjobs.carillon.dev", NAMESPACE, JOB, how),
+        );
+    }
+
+    /// Deletes a pod as `kubectl delete pod` does.
+    pub fn delete_pod(&self, pod: &Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        drop(
+            self.0
+                .delete("pods", NAMESPACE, name, &carillon_sim::Delete::default()),
+        );
+    }
+
+    /// Takes a pod out of the store, whoever still needs it.
+    pub fn remove_pod(&self, pod: &Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let bare = json!({"metadata": {"finalizers": null}});
+        drop(self.0.patch_merge("pods", NAMESPACE, name, &bare));
+        let now = carillon_sim::Delete::now();
+        drop(self.0.delete("pods", NAMESPACE, name, &now));
+    }
+
+    /// Changes the status of a pod.
+    pub fn patch_pod_status(&self, pod: &Value, status: &Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        drop(self.0.patch_status("pods", NAMESPACE, name, status));
+    }
+
+    /// Changes a node.
+    pub fn patch_node(&self, node: &str, patch: &Value) {
+        drop(self.0.patch_merge("nodes", "", node, patch));
+    }
+
+    /// Adds a node.
+    pub fn add_node(&self, node: &str) {
+        drop(self.0.create("nodes", "", &ready_node(node)));
+    }
+
+    /// Removes a node.
+    pub fn delete_node(&self, node: &str) {
+        drop(
+            self.0
+                .delete("nodes", "", node, &carillon_sim::Delete::default()),
+        );
+    }
+
+    /// The server.
+    pub fn server(&self) -> &carillon_sim::Server {
+        self.0.server()
+    }
+}

@@ -1,0 +1,278 @@
+//! The processes of the operator in a run, and the machines they run on.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_operator::args::{Config, Task};
+use carillon_operator::clock::Clock;
+use carillon_operator::controllers::{Rules, broadcast_job, cron_job};
+use carillon_operator::flight_recorder::FlightRecorder;
+use carillon_operator::instance::{Instance, Surroundings};
+use carillon_operator::lease::{self, Leadership, elect_here};
+use carillon_operator::metrics::Metrics;
+use carillon_operator::transport::Transport;
+use carillon_plan::interlock;
+use carillon_sim::Server;
+use jiff::SignedDuration;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Run, USER, until};
+use crate::connection::{Connection, Line};
+use crate::disturbance::{Disturbance, Span, Then};
+use crate::monkey::Machines;
+use crate::process::{Process, State};
+use crate::scenario::{Jump, Subject};
+use crate::tap::Tap;
+use crate::wire::Wire;
+
+/// How long a container that ended is down.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// How long a stopped process stays so at most.
+const STOPPED_FOR: Duration = Duration::from_mins(10);
+
+/// What the processes of a run share.
+pub(super) struct Cluster {
+    server: Server,
+    line: Arc<Line>,
+    config: Config,
+    rules: Rules,
+    wire: Wire,
+    disturbance: Disturbance,
+    /// When no process runs, in order.
+    outages: Vec<Span>,
+    jumps: Vec<Jump>,
+    metrics: RefCell<Vec<Arc<Metrics>>>,
+    exits: RefCell<Vec<String>>,
+    flights: RefCell<Vec<Arc<FlightRecorder>>>,
+    machines: Rc<Machines>,
+    /// By how many seconds the clocks of all machines are ahead.
+    ahead: Cell<i64>,
+    /// No process is to run now.
+    down: Cell<bool>,
+    /// The scenario has come to its end: a process that was given up stays so.
+    over: Cell<bool>,
+}
+
+impl Cluster {
+    pub(super) fn new(
+        run: &Run<'_>,
+        server: &Server,
+        line: &Arc<Line>,
+        machines: Rc<Machines>,
+    ) -> anyhow::Result<Rc<Self>> {
+        let disturbance = run.disturbance.clone();
+        let mut outages = [&run.scenario.down[..], &disturbance.down].concat();
+        outages.sort_by_key(|span| span.from);
+        Ok(Rc::new(Self {
+            server: server.clone(),
+            line: line.clone(),
+            config: config(run.scenario.subject, &disturbance)?,
+            rules: run.rules,
+            wire: run.wire,
+            disturbance,
+            outages,
+            jumps: run.scenario.jumps.clone(),
+            metrics: RefCell::default(),
+            exits: RefCell::default(),
+            flights: RefCell::default(),
+            machines,
+            ahead: Cell::new(0),
+            down: Cell::new(false),
+            over: Cell::new(false),
+        }))
+    }
+
+    /// Starts all processes, and what happens to them at certain times.
+    pub(super) fn start(self: &Rc<Self>) {
+        spawn_local(outages(self.clone()));
+        spawn_local(jumps(self.clone()));
+        for index in 0..self.disturbance.processes.max(1) {
+            spawn_local(supervise(self.clone(), index));
+        }
+        spawn_local(go_on(self.clone()));
+    }
+
+    /// The scenario has come to its end.
+    pub(super) fn give_up(&self) {
+        self.over.set(true);
+    }
+
+    /// Why processes ended, in order.
+    pub(super) fn exits(&self) -> Vec<String> {
+        self.exits.take()
+    }
+
+    /// What they decided.
+    pub(super) fn flights(&self) -> Vec<Arc<FlightRecorder>> {
+        self.flights.borrow().clone()
+    }
+
+    /// Panics, and plans that the interlock refused, of all processes.
+    pub(super) fn mistakes(&self) -> (u64, BTreeMap<&'static str, u64>) {
+        let metrics = self.metrics.borrow();
+        let controllers = [
+            (broadcast_job::NAME, &interlock::rules::ALL[..]),
+            (cron_job::NAME, &interlock::cron_job::rules::ALL[..]),
+        ];
+        let (mut panics, mut trips) = (0, BTreeMap::new());
+        for metrics in metrics.iter() {
+            for (name, rules) in controllers {
+                panics += metrics.panics.with_label_values(&[name]).get();
+                for rule in rules {
+                    let tripped = &metrics.interlock_trips;
+                    let tripped = tripped.with_label_values(&[name, rule]).get();
+                    *trips.entry(*rule).or_default() += tripped;
+                }
+            }
+        }
+        trips.retain(|_, trips| *trips > 0);
+        (panics, trips)
+    }
+}
+
+fn config(subject: Subject, disturbance: &Disturbance) -> anyhow::Result<Config> {
+    let mut flags = vec![
+        "carillon",
+        "--lease-namespace=carillon",
+        "--http-address=127.0.0.1:0",
+    ];
+    flags.push(match subject {
+        Subject::BroadcastJob => "--controllers=broadcastjob",
+        Subject::CronJob | Subject::NativeCronJob => "--controllers=broadcastjob,cronjob",
+    });
+    if subject == Subject::NativeCronJob {
+        flags.push("--serve-native=cronjobs");
+    }
+    if disturbance.without_audit {
+        flags.push("--cache-audit-period=0");
+    }
+    match Task::parse(flags)? {
+        Task::Operate(config) => Ok(config),
+        Task::Check(_) => anyhow::bail!("these flags ask for the operator"),
+    }
+}
+
+/// Keeps a process running, as a kubelet does.
+async fn supervise(cluster: Rc<Cluster>, index: usize) {
+    for incarnation in 0_usize.. {
+        until(&cluster.server, || !cluster.down.get()).await;
+        let old = cluster.disturbance.restart_at_revision;
+        let stale = old.filter(|_| incarnation > 0);
+        let (_, running) = Process::start(|process| {
+            operate(cluster.clone(), process, (index, incarnation), stale)
+        });
+        let end = running.await;
+        let why = match &end {
+            State::Exited(why) => why.as_str(),
+            State::Killed | State::Running | State::Stopped => "killed",
+        };
+        cluster
+            .exits
+            .borrow_mut()
+            .push(format!("{index}.{incarnation} {why}"));
+        let given_up = cluster.disturbance.then == Then::TakeOver && !cluster.down.get();
+        if end == State::Killed && given_up {
+            return;
+        }
+        sleep(RESTART_AFTER).await;
+    }
+}
+
+/// Kills all processes when the operator is to be down, and lets them start again after it.
+async fn outages(cluster: Rc<Cluster>) {
+    let begin = Instant::now();
+    for span in &cluster.outages {
+        sleep_until(begin + Duration::from_secs(span.from)).await;
+        cluster.down.set(true);
+        for process in cluster.machines.processes.borrow().iter() {
+            process.kill();
+        }
+        sleep_until(begin + Duration::from_secs(span.to)).await;
+        cluster.down.set(false);
+    }
+}
+
+/// Lets the clocks of all machines go wrong when they are to.
+async fn jumps(cluster: Rc<Cluster>) {
+    let begin = Instant::now();
+    for jump in &cluster.jumps {
+        sleep_until(begin + Duration::from_secs(jump.at)).await;
+        cluster.ahead.set(jump.ahead);
+        for clock in cluster.machines.clocks.borrow().iter() {
+            clock.set_skew(SignedDuration::from_secs(jump.ahead));
+        }
+    }
+}
+
+/// Continues what was stopped, once another process has done what was left, or after a while.
+async fn go_on(cluster: Rc<Cluster>) {
+    loop {
+        until(&cluster.server, || cluster.line.has_stopped()).await;
+        let over = until(&cluster.server, || cluster.over.get());
+        let _ = timeout(STOPPED_FOR, over).await;
+        cluster.line.continue_stopped();
+    }
+}
+
+/// The program of a process.
+async fn operate(
+    cluster: Rc<Cluster>,
+    process: Process,
+    (index, incarnation): (usize, usize),
+    stale: Option<u64>,
+) {
+    let identity = format!("carillon/{index}.{incarnation}");
+    let clock = Clock::simulated(cluster.server.now());
+    clock.set_skew(SignedDuration::from_secs(cluster.ahead.get()));
+    let Ok(metrics) = Metrics::new() else {
+        return process.exit("no metrics");
+    };
+    cluster.metrics.borrow_mut().push(metrics.clone());
+    cluster.machines.put(index, &process, &clock);
+    let connection = Connection::new(cluster.line.clone(), process.clone(), stale, cluster.wire);
+    let transport = || {
+        let client = cluster
+            .server
+            .client_with(USER, &identity, connection.clone());
+        let tap = Tap::new(client, connection.clone(), cluster.wire);
+        Transport::new(tap, metrics.clone())
+    };
+    let leadership = match &cluster.config.lease {
+        Some(lease) if !cluster.disturbance.without_lease => {
+            let settings = lease::Settings::new(lease, "carillon");
+            let (leadership, election) = elect_here(
+                transport(),
+                settings,
+                identity.clone(),
+                clock,
+                CancellationToken::new(),
+            );
+            let process = process.clone();
+            spawn_local(async move {
+                if let Some(reason) = election.await {
+                    process.exit(&reason);
+                }
+            });
+            leadership
+        }
+        _ => Leadership::always(clock),
+    };
+    let instance = Instance::start(
+        &cluster.config,
+        Surroundings {
+            reads: transport(),
+            writes: transport(),
+            leadership,
+            identity,
+            metrics,
+            rules: cluster.rules,
+        },
+    );
+    cluster.flights.borrow_mut().push(instance.flights.clone());
+    instance.work(CancellationToken::new()).await;
+}
