@@ -4,29 +4,81 @@
 const HASH: &str = "bcdfghjklmnpqrstvwxz245678901367";
 const HASH_LENGTH: usize = 10;
 
-/// The text with times, ages, estimates and the last part of pod names made equal. Ages and estimates
-/// are found by the headers above them.
+/// The text with times, ages, estimates, distances and the last part of names made equal. Ages,
+/// estimates and distances are found by the headers above them.
 pub(super) fn mask(text: &str) -> String {
-    let mut ages: Option<usize> = None;
+    let mut above = Above::Nothing;
     let mut out = String::new();
     for line in text.lines() {
-        let line = if line.contains("ETA   ") && line.contains("AGE") {
-            ages = line.find("ETA");
-            line.split_once("ETA")
-                .map_or_else(String::new, |(start, rest)| {
-                    let after = rest.trim_start().trim_start_matches("AGE");
-                    format!("{start}ETA   AGE{after}")
-                })
-        } else if let Some((start, rest)) = ages.and_then(|at| split_at_column(line, at)) {
-            estimate_and_age(start, rest)
+        let header = Above::of(line);
+        let line = if header == Above::Nothing {
+            let behind = above.column().and_then(|at| split_at_column(line, at));
+            match (above, behind) {
+                (Above::Estimate(_), Some((start, rest))) => estimate_and_age(start, rest),
+                (Above::Distance(_), Some((start, rest))) => distance(start, rest),
+                _ => {
+                    above = Above::Nothing;
+                    words(line)
+                }
+            }
         } else {
-            ages = None;
-            words(line)
+            above = header;
+            header.masked(line)
         };
         out.push_str(line.trim_end());
         out.push('\n');
     }
     out
+}
+
+/// The header that the lines to come are under, and its column.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Above {
+    Nothing,
+    /// ETA, and AGE behind it.
+    Estimate(usize),
+    /// IN: how long until a run.
+    Distance(usize),
+}
+
+impl Above {
+    fn of(line: &str) -> Self {
+        if line.contains("ETA   ") && line.contains("AGE") {
+            return line.find("ETA").map_or(Self::Nothing, Self::Estimate);
+        }
+        let at = line.starts_with("SCHEDULED (").then(|| line.find("   IN"));
+        at.flatten()
+            .map_or(Self::Nothing, |at| Self::Distance(at + 3))
+    }
+
+    fn column(self) -> Option<usize> {
+        match self {
+            Self::Nothing => None,
+            Self::Estimate(at) | Self::Distance(at) => Some(at),
+        }
+    }
+
+    /// The header itself, of which the columns move with what is below.
+    fn masked(self, line: &str) -> String {
+        let Some((start, rest)) = self.column().and_then(|at| line.split_at_checked(at)) else {
+            return line.to_owned();
+        };
+        if let Self::Distance(_) = self {
+            return distance(start, rest);
+        }
+        let after = rest.trim_start_matches("ETA").trim_start();
+        format!("{start}ETA   AGE{}", after.trim_start_matches("AGE"))
+    }
+}
+
+/// `IN     CLOCK`, `349d   comes twice`.
+fn distance(start: &str, rest: &str) -> String {
+    let (cell, behind) = rest.split_once("  ").unwrap_or((rest, ""));
+    let cell = match cell.trim() {
+        word @ ("IN" | "-") => word,
+        _ => "90d",
+    };
+    format!("{start}{cell:<3}   {}", behind.trim_start())
 }
 
 fn split_at_column(line: &str, column: usize) -> Option<(&str, &str)> {
@@ -51,24 +103,39 @@ fn estimate_and_age(start: &str, rest: &str) -> String {
 
 fn words(line: &str) -> String {
     let timed = line.contains('T') && line.contains('Z');
-    let words: Vec<String> = line
-        .split(' ')
-        .map(|word| match word {
-            word if is_time(word) => "2026-01-01T12:00:00Z".to_owned(),
+    let words: Vec<&str> = line.split(' ').collect();
+    let has_shape = |at: usize, wanted: &str| words.get(at).is_some_and(|w| shape(w) == wanted);
+    let mut masked: Vec<String> = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if has_shape(at, "0000-00-00") && has_shape(at + 1, "00:00:00") {
+            // The offset behind it, and what follows that without a blank.
+            masked.push("2026-01-01 12:00:00 +00:00".to_owned());
+            let offset = words.get(at + 2).copied().unwrap_or_default();
+            if let Some(last) = masked.last_mut() {
+                last.push_str(offset.get(6..).unwrap_or_default());
+            }
+            at += 3;
+            continue;
+        }
+        masked.push(match *word {
+            word if shape(word) == "0000-00-00T00:00:00Z" => "2026-01-01T12:00:00Z".to_owned(),
             word if timed && is_seconds(word) => "1s".to_owned(),
             word => hidden_hash(word),
-        })
-        .collect();
-    words.join(" ")
+        });
+        at += 1;
+    }
+    let line = masked.join(" ");
+    match line.rsplit_once(", in ") {
+        Some((start, _)) if line.starts_with("The next run is") => format!("{start}, in 90d"),
+        _ => line,
+    }
 }
 
-/// `2026-01-01T12:00:00Z`
-fn is_time(word: &str) -> bool {
-    let shape: String = word
-        .chars()
-        .map(|c| if c.is_ascii_digit() { '0' } else { c })
-        .collect();
-    shape == "0000-00-00T00:00:00Z"
+/// A time with zeros for its digits.
+fn shape(word: &str) -> String {
+    let zero = |c: char| if c.is_ascii_digit() { '0' } else { c };
+    word.chars().map(zero).collect()
 }
 
 fn is_seconds(word: &str) -> bool {
@@ -116,5 +183,37 @@ mod tests {
             "node-0001   2026-01-01T12:00:00Z   1s   fix-kernel-xxxxxxxxxx   fix-retry-1\n"
         );
         assert_eq!(mask("at most 5s\n"), "at most 5s\n");
+    }
+
+    #[test]
+    fn how_long_until_a_run_is_replaced_and_its_time_stays() {
+        let run = |distance: &str, gap: &str| {
+            format!(
+                "SCHEDULED (UTC)               IN{}   CLOCK\n\
+                 Sun 2030-11-03 01:30 +00:00   {distance}   comes twice\n\
+                 Mon 2030-11-04 01:30 +00:00   -{gap}   no run\n\
+                 Tue 2030-11-05 01:30 +00:00   {distance}\n",
+                " ".repeat(distance.len() - 2)
+            )
+        };
+        let one = mask(&run("1443d", "    "));
+        assert_eq!(one, mask(&run("4y", " ")));
+        assert!(
+            one.ends_with(
+                "Sun 2030-11-03 01:30 +00:00   90d   comes twice\n\
+                 Mon 2030-11-04 01:30 +00:00   -     no run\n\
+                 Tue 2030-11-05 01:30 +00:00   90d\n"
+            ),
+            "{one}"
+        );
+    }
+
+    #[test]
+    fn times_with_an_offset_are_replaced_with_what_is_behind_them_kept() {
+        let line = "The next run is that of 2027-01-01 00:00:00 -05:00, in 40d\n";
+        let masked = "The next run is that of 2026-01-01 12:00:00 +00:00, in 90d\n";
+        assert_eq!(mask(line), masked);
+        let change = "* 2030-11-03: the clock is set back from 02:00 to 01:00\n";
+        assert_eq!(mask(change), change);
     }
 }

@@ -1,5 +1,5 @@
-//! The cluster that the commands are run on: node-0006 is tainted, node-0007 cordoned, and three jobs
-//! meet failures.
+//! The cluster that the commands are run on: node-0006 is tainted, node-0007 cordoned, three jobs
+//! meet failures, and two CronJobs run on request.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl Scene {
         cluster.kubectl_ok(["label", "node", "node-0006", "example.com/pool=gpu"])?;
         cluster.kubectl_ok(["cordon", "node-0007"])?;
         let operator = Operator::start(&cluster, &Options::new("operator"))?;
-        let jobs = json!({"apiVersion": "v1", "kind": "List", "items": jobs()});
+        let jobs = json!({"apiVersion": "v1", "kind": "List", "items": objects()});
         cluster.kubectl_stdin(["apply", "-f", "-"], &jobs.to_string())?;
 
         let programs = cluster.dir().join("programs");
@@ -54,6 +54,14 @@ impl Scene {
             .env("KUBECACHEDIR", self.cluster.dir().join("kubectl-cache"))
             .env("PATH", format!("{}:{path}", self.programs.display()));
     }
+}
+
+fn objects() -> Vec<Value> {
+    let mut objects = jobs();
+    objects.push(cron("close-books", "30 1 * * *", "Allow", &table([])));
+    let slow = table([("*", Fate::default().with("run-time", "1h"))]);
+    objects.push(cron("count-stock", "0 6 1 1 *", "Forbid", &slow));
+    objects
 }
 
 fn jobs() -> Vec<Value> {
@@ -93,6 +101,26 @@ fn job(name: &str, parallelism: &Value, on_failure: &str, fates: &str) -> Value 
                     "containers": [{"name": "main", "image": "busybox:1.37"}],
                 },
             },
+        },
+    })
+}
+
+fn cron(name: &str, schedule: &str, concurrency: &str, fates: &str) -> Value {
+    json!({
+        "apiVersion": "carillon.dev/v1alpha1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "schedule": schedule,
+            "timeZone": "America/New_York",
+            "concurrencyPolicy": concurrency,
+            "jobTemplate": {"spec": {"template": {
+                "metadata": {"annotations": {FATES: fates}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "busybox:1.37"}],
+                },
+            }}},
         },
     })
 }
