@@ -169,7 +169,7 @@ fn refused(api: &Api, stored: &StoredCron, refusal: Refusal) -> Error {
         }
     };
     anyhow!(
-        "CronJob {name} was asked for a run already that has not started: {why}. Then ask again"
+        "CronJob {name} was asked for a run already that has not started: {why}; ask again once it has"
     )
 }
 
