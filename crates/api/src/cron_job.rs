@@ -208,7 +208,8 @@ pub struct CronJobSpec {
     /// each of them, oldest first. startingDeadlineSeconds applies in any case.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub missed_run_policy: MissedRunPolicy,
-    /// What happens when clocks are put back and a time of the schedule comes twice. AsWritten: two
+    /// What happens when clocks change: when they are put back a time of the schedule may come twice, when
+/// they are put forward it may not come at all. AsWritten: two
     /// runs. Once: one, at the first of them.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub dst_policy: DstPolicy,
@@ -239,13 +240,15 @@ pub enum MissedRunPolicy {
     All,
 }
 
-/// What happens when clocks are put back and a time of the schedule comes twice.
+/// What happens when clocks change: when they are put back a time of the schedule may come twice, when
+/// they are put forward it may not come at all.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub enum DstPolicy {
-    /// Two runs.
+    /// A time that comes twice has two runs, one that does not come has none, as in batch/v1.
     #[default]
     AsWritten,
-    /// One run, at the first of them.
+    /// A time that comes twice has one run, at the first of them. Those that do not come have one run
+    /// together, at the first instant after the change.
     Once,
 }
 
