@@ -193,6 +193,8 @@ fn a_name_that_is_taken_loses_the_run_and_says_so() {
     cron.die_after(1, &start);
     let name = cron.status["active"][0]["name"].clone();
     cron.conflicts.insert(name.as_str().unwrap().to_owned());
+    let lost = cron.plan("2026-01-01T10:50:00Z");
+    assert_eq!(reasons(&lost), [why::NAME_CONFLICT]);
     cron.settle("2026-01-01T10:50:00Z");
     assert!(cron.status["active"].is_null());
 }
@@ -300,11 +302,16 @@ fn a_status_that_was_edited_is_read_as_far_as_it_can_be() {
     assert_eq!(cron.status["missedRuns"], i64::MAX);
     assert_ne!(cron.status["lastScheduleTime"], last);
 
+    // What is no uid makes a promise.
+    let mut cron = served(Api::Carillon);
+    cron.status["active"] = json!([{"kind": "Job", "name": NAME, "uid": ""}]);
+    cron.settle(TICK);
+    assert_eq!(cron.names(), [NAME]);
+
     // Wiped: what is still there does not run again.
     cron.status = json!({});
-    let before = cron.names().len();
-    cron.settle("2026-01-01T15:30:00Z");
-    assert_eq!(cron.names().len(), before);
+    cron.settle("2026-01-01T11:30:00Z");
+    assert_eq!(cron.names(), [NAME]);
 }
 
 #[test]
