@@ -4,5 +4,6 @@ mod chaos;
 mod fixture;
 mod life;
 mod odd;
+mod upstream;
 mod words;
 mod world;
