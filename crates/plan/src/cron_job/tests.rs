@@ -1,7 +1,9 @@
 //! The planner on CronJobs that are made by hand.
 
 mod chaos;
+mod child;
 mod fixture;
+mod interlock;
 mod life;
 mod odd;
 mod upstream;
