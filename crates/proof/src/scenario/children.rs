@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{CRON, NAMESPACE, Subject, View};
 
 /// Resources of what a CronJob starts.
-pub const CHILDREN: [&str; 2] = ["jobs", "broadcastjobs"];
+const CHILDREN: [&str; 2] = ["jobs", "broadcastjobs"];
 /// The finalizer of a child that is not yet recorded.
 const HOLD: &str = "carillon.dev/run-tracking";
 
@@ -84,13 +84,13 @@ impl View<'_> {
 }
 
 /// Whether it is not yet recorded.
-pub fn is_held(child: &Value) -> bool {
+pub(super) fn is_held(child: &Value) -> bool {
     let finalizers = child["metadata"]["finalizers"].as_array();
     finalizers.into_iter().flatten().any(|f| f == HOLD)
 }
 
 /// Whether a child has started and not yet ended.
-pub fn is_running(child: &Value) -> bool {
+pub(super) fn is_running(child: &Value) -> bool {
     let conditions = child["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
     let over = conditions.any(|c| c["type"] == "Complete" || c["type"] == "Failed");

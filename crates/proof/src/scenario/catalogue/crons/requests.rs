@@ -1,0 +1,59 @@
+//! Runs on request.
+
+use serde_json::json;
+
+use super::{Same, Scenario, after, jobs_that, minutes, plain};
+
+pub(super) fn all() -> Vec<Scenario> {
+    vec![
+        Scenario {
+            script: vec![after(30, |view| view.ask("a"))],
+            ..plain("its user asks for a run")
+        },
+        Scenario {
+            spec: json!({
+                "schedule": "1-3 0 * * *", "concurrencyPolicy": "Forbid",
+                "jobTemplate": jobs_that("40s"),
+            }),
+            script: vec![after(70, |view| view.ask("a"))],
+            ends: minutes(7),
+            ..plain("its user asks for a run while another must not be disturbed")
+        },
+        Scenario {
+            spec: json!({
+                "schedule": "1-3 0 * * *", "concurrencyPolicy": "Replace",
+                "jobTemplate": jobs_that("40s"),
+            }),
+            script: vec![after(70, |view| view.ask("a"))],
+            ends: minutes(5),
+            ..plain("its user asks for a run in the place of another")
+        },
+        Scenario {
+            spec: json!({"schedule": "1-3 0 * * *", "suspend": true}),
+            script: vec![after(30, |view| view.ask("a"))],
+            ..plain("its user asks for a run of a suspended one")
+        },
+        Scenario {
+            spec: json!({"schedule": "2 0 * * *"}),
+            script: vec![
+                after(30, |view| view.ask("a")),
+                super::Step {
+                    after: super::SECOND / 10,
+                    ..after(0, |view| view.ask("b"))
+                },
+            ],
+            // Whether the first was seen before the second came.
+            same: Same::Condition,
+            ..plain("its user asks for two runs at once")
+        },
+        Scenario {
+            spec: json!({"schedule": "3 0 * * *", "successfulJobsHistoryLimit": 0}),
+            script: vec![
+                after(30, |view| view.ask("a")),
+                after(40, |view| view.ask("b")),
+                after(40, |view| view.ask("a")),
+            ],
+            ..plain("its user asks again for a run that there was")
+        },
+    ]
+}
