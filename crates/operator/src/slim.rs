@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use carillon_api::names::FINALIZER_RUN_TRACKING;
 use carillon_plan::Uid;
 use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
 use carillon_plan::pod::Failure;
@@ -135,6 +136,19 @@ impl<L> SlimMeta<L> {
     /// The CronJob that controls the object.
     pub fn cron_job(&self) -> Option<Uid> {
         self.controller("CronJob")?.uid.parse().ok()
+    }
+
+    /// Whom an object concerns that may be a run: the CronJob that controls it. One that we hold and
+    /// that has lost its CronJob concerns itself: nobody else would let it go.
+    pub fn family(&self) -> Option<Uid> {
+        let held = || self.uid().filter(|_| self.is_held_run());
+        self.cron_job().or_else(held)
+    }
+
+    /// Whether it carries our finalizer for runs.
+    pub fn is_held_run(&self) -> bool {
+        let mut finalizers = self.finalizers.iter().flatten();
+        finalizers.any(|finalizer| finalizer == FINALIZER_RUN_TRACKING)
     }
 
     /// The controller, if it is of this kind.

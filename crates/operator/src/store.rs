@@ -43,6 +43,8 @@ pub struct Tables {
     slices: HashMap<Uid, Ledger>,
     cron_jobs: HashMap<Uid, Arc<CronJob>>,
     families: HashMap<Uid, Family>,
+    /// The family of each child: a child may lose its owner, or be given another one.
+    family_of: HashMap<Uid, Uid>,
     seen: HashMap<Option<String>, Versions>,
     strings: Interner,
 }
@@ -145,7 +147,8 @@ impl Tables {
         // BroadcastJobs are counted above.
         let children = children.filter(|((kind, _), _)| *kind == ChildKind::Job);
         let child_bytes = |((_, name), child): (&(ChildKind, Box<str>), &Child)| {
-            (size_of_val(child) + 24) * 3 / 2 + text(name)
+            let row = (size_of_val(child) + 24) * 3 / 2 + text(name);
+            row + entry(2 * size_of::<Uid>())
         };
         [
             (

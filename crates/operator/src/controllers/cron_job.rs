@@ -227,7 +227,13 @@ impl CronJobs {
             return Next::Forget;
         }
         // The cache of CronJobs may be behind that of their children: only the API server knows.
-        match found(&core.writes, request::get(kind_of(api), &namespace, &name)).await {
+        let there = async {
+            if name.is_empty() {
+                return Ok(None);
+            }
+            found(&core.writes, request::get(kind_of(api), &namespace, &name)).await
+        };
+        match there.await {
             Ok(Some(meta)) if meta.uid() == Some(uid) => {
                 return Next::After(Duration::from_secs(1));
             }

@@ -42,7 +42,7 @@ impl SlimBroadcastJob {
         Some(Job::read(meta, &self.spec, &self.status))
     }
 
-    /// The CronJob that controls it, and what that has to know.
+    /// Whom it concerns as a run, see [`SlimMeta::family`], and what has to be known of it.
     pub fn child(&self) -> Option<(Uid, Child)> {
         let status = RunStatus::deserialize(&self.status).unwrap_or_default();
         child(&self.metadata, &status)

@@ -1,6 +1,5 @@
 //! What CronJobs start: Jobs of batch/v1, and BroadcastJobs.
 
-use carillon_api::names::FINALIZER_RUN_TRACKING;
 use carillon_plan::Uid;
 use carillon_plan::cron_job::{Child, Ended};
 use jiff::Timestamp;
@@ -36,23 +35,19 @@ struct RunCondition {
 }
 
 impl SlimNativeJob {
-    /// The CronJob that controls it, and what that has to know.
+    /// Whom it concerns, see [`SlimMeta::family`], and what has to be known of it.
     pub fn child(&self) -> Option<(Uid, Child)> {
         child(&self.metadata, &self.status)
     }
 }
 
-/// The CronJob that controls an object, and what that has to know of it.
+/// Whom an object concerns as a run, and what has to be known of it.
 pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<(Uid, Child)> {
     let annotations = meta.annotations.as_ref();
     let child = Child {
         uid: meta.uid()?,
         rv: meta.rv(),
-        held: meta
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|finalizer| finalizer == FINALIZER_RUN_TRACKING),
+        held: meta.is_held_run(),
         deleting: meta.deletion_timestamp.is_some(),
         by_hand: annotations.is_some_and(|annotations| annotations.instantiate.is_some()),
         scheduled: annotations
@@ -62,7 +57,7 @@ pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<(Uid, Child)>
         started: status.start_time,
         ended: status.ended(),
     };
-    Some((meta.cron_job()?, child))
+    Some((meta.family()?, child))
 }
 
 impl RunStatus {
