@@ -208,9 +208,9 @@ pub struct CronJobSpec {
     /// each of them, oldest first. startingDeadlineSeconds applies in any case.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub missed_run_policy: MissedRunPolicy,
-    /// What happens when clocks change: when they are put back a time of the schedule may come twice, when
-/// they are put forward it may not come at all. AsWritten: two
-    /// runs. Once: one, at the first of them.
+    /// What happens when clocks change. AsWritten: a time that comes twice has two runs, one that does
+    /// not come has none. Once: one run, and those that do not come have one together, at the first
+    /// instant after the change.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub dst_policy: DstPolicy,
 }

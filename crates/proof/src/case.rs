@@ -141,7 +141,7 @@ impl Case {
             assumptions.clock_skew = MOST_SKEW + MOST_SKEW;
             assumptions.healed = Some((outcome.calm_at, DONE_WITHIN));
         }
-        assumptions.clock_skew = assumptions.clock_skew + scenario.skew();
+        assumptions.clock_skew += scenario.skew();
         assumptions
     }
 

@@ -20,13 +20,13 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         Scenario {
             script: vec![before_recorded(|view| {
-                delete(view, Propagation::Background)
+                delete(view, Propagation::Background);
             })],
             ..long("it is deleted before a run is recorded")
         },
         Scenario {
             script: vec![before_recorded(|view| {
-                delete(view, Propagation::Foreground)
+                delete(view, Propagation::Foreground);
             })],
             ..long("it is deleted in the foreground before a run is recorded")
         },
