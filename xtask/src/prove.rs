@@ -31,7 +31,7 @@ enum Part {
     Sim,
     /// Published bugs put back one at a time: each has to be caught
     Zoo,
-    /// A real control plane, judged by its etcd history
+    /// A real control plane, judged by its etcd history; and native CronJobs beside kube-controller-manager
     Real,
 }
 
@@ -59,6 +59,7 @@ impl Part {
                 "--nocapture",
                 "--test-threads=1",
                 "proof::",
+                "cron_parity::",
             ]),
         }
     }

@@ -42,6 +42,7 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 #[test]
+#[ignore = "takes five minutes; the proof runs it"]
 fn native_cron_jobs_are_served_as_kube_controller_manager_serves_them() {
     let scenarios = scenarios();
     assert!(scenarios.len() >= 25, "{} scenarios", scenarios.len());

@@ -39,10 +39,11 @@ const DIFFERENCES: &[Difference] = &[
         facts: &[
             (Only::Ours, "Normal SawCompletedJob"),
             (Only::Theirs, "Normal MissingJob"),
+            (Only::Theirs, "Warning FailedDelete"),
         ],
         why: "With a limit of 0 kube-controller-manager deletes a run before it looks at how it has ended: \
               it never says that it has, and when its cache is late it misses the run it deleted \
-              itself. We say that it has ended, then that it was deleted.",
+              itself, or deletes it again. We say that it has ended, then that it was deleted.",
         always: true,
     },
     Difference {
