@@ -185,7 +185,13 @@ fn wanted(
         if snapshot.conflicts.contains(&run.name) {
             tell_of_conflict(account, &run);
         } else if !ran && !request.is_empty() && !is_taken(snapshot, account, &run) {
-            runs.push(run);
+            // It may have been started as another kind.
+            let other = |entry: &&RunReference| {
+                entry.name == run.name && !promise::is_to(entry, run.kind, &run.name)
+            };
+            if unsettled(snapshot, account).find(other).is_none() {
+                runs.push(run);
+            }
         }
     }
     let schedule = match &cron.timetable {
@@ -232,12 +238,22 @@ fn wanted(
 /// Whether there is a promise for another tick than that of `first`, of which it is not known what
 /// became of it. Until then nothing is decided: it may have been kept.
 fn is_unsettled(snapshot: &Snapshot<'_>, account: &Account<'_>, first: Option<&Run>) -> bool {
-    account.unkept.iter().any(|entry| {
-        let name = &entry.name;
-        let known = snapshot.absent.contains(name) || snapshot.conflicts.contains(name);
+    unsettled(snapshot, account).any(|entry| {
         let is_first = first.is_some_and(|run| promise::is_to(entry, run.kind, &run.name));
-        !known && !is_first && snapshot.cron.minute_of(name).is_some()
+        !is_first && snapshot.cron.minute_of(&entry.name).is_some()
     })
+}
+
+/// Promises of which it is not known whether they were kept.
+fn unsettled<'a>(
+    snapshot: &Snapshot<'a>,
+    account: &'a Account<'_>,
+) -> impl Iterator<Item = &'a RunReference> {
+    let Snapshot {
+        absent, conflicts, ..
+    } = *snapshot;
+    let unkept = account.unkept.iter();
+    unkept.filter(|entry| !absent.contains(&entry.name) && !conflicts.contains(&entry.name))
 }
 
 /// Whether the minute of a run has its child already, or never will.

@@ -276,6 +276,12 @@ impl<'a> Check<'a> {
         if !self.created.insert(name) || self.snapshot.children.contains_key(&key) {
             return trip(rules::ONE_PER_RUN, format!("{name} is there already"));
         }
+        // A promise to start the same as another kind may have been kept.
+        let mut active = self.active.iter();
+        if active.any(|entry| entry.name == *name && entry.uid.is_none() && !is_run(entry)) {
+            let what = format!("{name} may be there as another kind");
+            return trip(rules::ONE_PER_RUN, what);
+        }
         let by_schedule = run.request.is_none();
         if cron.meta.deleting || by_schedule && (cron.suspended || cron.timetable.is_err()) {
             return trip(rules::STARTS, format!("{name} starts, and nothing may"));

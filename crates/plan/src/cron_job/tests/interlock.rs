@@ -129,6 +129,13 @@ fn a_run_has_one_child() {
             .push(Step::wanted(vec![Action::CreateChild(again)]));
     };
     trips(&cron, TICK, rules::ONE_PER_RUN, twice);
+    let both = fresh();
+    trips(&both, TICK, rules::ONE_PER_RUN, |plan| {
+        let active = &mut status(plan).active;
+        let mut other = active[0].clone();
+        other.kind = "BroadcastJob".to_owned();
+        active.push(other);
+    });
     let plan = cron.plan(TICK);
     cron.put(NAME, Child::default());
     let trip = cron.verify(&plan, TICK).unwrap_err();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, at, hourly, reasons, uid, words};
 use crate::condition;
 use crate::cron_job::action::Action;
-use crate::cron_job::{Api, Child, Ended, Refused, Template};
+use crate::cron_job::{Api, Child, ChildKind, Ended, Refused, Template};
 
 /// The tick of 11:00, its child, and the one after.
 const TICK: &str = "2026-01-01T11:00:00Z";
@@ -61,6 +61,29 @@ fn while_it_is_not_known_whether_a_promise_was_kept_nothing_is_decided() {
     cron.settle("2026-01-01T12:00:00Z");
     assert_eq!(cron.names(), [NAME, NEXT]);
     assert!(cron.status["missedRuns"].is_null());
+}
+
+#[test]
+fn a_run_that_may_have_been_started_is_not_started_as_another_kind() {
+    for (now, request) in [(TICK, None), ("2026-01-01T10:50:00Z", Some("a"))] {
+        let mut cron = served(Api::Carillon);
+        cron.run_now = request.map(str::to_owned);
+        let start = cron.plan(now);
+        cron.die_after(1, &start);
+        let name = cron.status["active"][0]["name"].clone();
+        cron.unseen.insert(name.as_str().unwrap().to_owned());
+        let mut cron = cron.with("broadcastJobTemplate", json!({"spec": {}}));
+        let ask = cron.plan(now);
+        assert!(words(&ask).contains(&"confirm_gone") && !words(&ask).contains(&"create_child"));
+        // It was not.
+        cron.unseen.clear();
+        cron.settle(now);
+        assert_eq!(cron.children.len(), 1);
+        assert_eq!(
+            cron.children.keys().next().unwrap().0,
+            ChildKind::BroadcastJob
+        );
+    }
 }
 
 #[test]
