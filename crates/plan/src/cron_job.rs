@@ -208,7 +208,10 @@ fn wanted(
     if is_unsettled(snapshot, account, first.as_ref()) {
         return runs;
     }
-    if let Some(over) = due.over.filter(|_| !cron.is_native()) {
+    // What is promised may be an earlier tick of its minute.
+    let minutes = unsettled(snapshot, account).filter_map(|entry| cron.minute_of(&entry.name));
+    let open = minutes.min().unwrap_or(Timestamp::MAX);
+    if let Some(over) = due.over.filter(|over| !cron.is_native() && *over < open) {
         let before = account.status.missed_runs;
         account.count_missed(over, false);
         let missed = account.status.missed_runs - before;

@@ -179,6 +179,26 @@ fn two_ticks_of_one_minute_have_one_child() {
 }
 
 #[test]
+fn a_promise_is_for_any_tick_of_its_minute() {
+    let cron = hourly(Api::Carillon).with("schedule", json!("@every 10s"));
+    let mut cron = cron.with("startingDeadlineSeconds", json!(15));
+    let start = cron.plan("2026-01-01T10:30:10Z");
+    cron.die_after(1, &start);
+    // It was created for 10:30:10; that tick is over, and another of the minute is due.
+    let again = cron.plan("2026-01-01T10:30:30Z");
+    assert!(again.notes.is_empty(), "{again:#?}");
+    let run = Child {
+        held: true,
+        scheduled: Some(at("2026-01-01T10:30:10Z")),
+        ..theirs(9)
+    };
+    cron.put("report-29454390", run);
+    cron.settle("2026-01-01T10:30:30Z");
+    assert_eq!(cron.status["lastScheduleTime"], "2026-01-01T10:30:10Z");
+    assert_eq!(cron.status["missedRuns"], 2);
+}
+
+#[test]
 fn every_keeps_its_phase_whatever_the_deadline_and_the_time_it_is_looked_at() {
     let mut cron = hourly(Api::Carillon).with("schedule", json!("@every 1h"));
     cron.spec["startingDeadlineSeconds"] = json!(60);
