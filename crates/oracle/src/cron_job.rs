@@ -2,6 +2,7 @@
 //!
 //! The part that each invariant has about them; both kinds are judged by the same rules.
 
+pub mod conditions;
 pub mod content;
 pub mod cost;
 pub mod deletion;

@@ -56,7 +56,8 @@ pub enum Invariant {
     /// [`cron_job::deletion::nothing_is_held`].
     L3,
     /// The status is what happened: [`counting::status_is_what_happened`],
-    /// [`cron_job::settled::notes_are_what_happened`].
+    /// [`cron_job::settled::notes_are_what_happened`],
+    /// [`cron_job::conditions::conditions_are_true`].
     L4,
     /// Progress under pressure: [`liveness::all_is_done_under_pressure`],
     /// [`cron_job::settled::every_tick_is_settled_under_pressure`].
@@ -253,10 +254,11 @@ impl Invariant {
                 )
             },
             Self::L4 => |h, a| {
-                both(
-                    counting::status_is_what_happened(h, a),
+                let of_cron_jobs = both(
                     cron_job::settled::notes_are_what_happened(h, a),
-                )
+                    cron_job::conditions::conditions_are_true(h, a),
+                );
+                both(counting::status_is_what_happened(h, a), of_cron_jobs)
             },
             Self::L6 => |h, a| {
                 both(

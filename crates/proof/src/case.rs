@@ -152,7 +152,8 @@ impl Case {
         outcome: &Outcome,
         clean: Option<&End>,
     ) -> Result<Counts, Box<Failure>> {
-        let report = check_all(&outcome.history, &self.assumptions(scenario, outcome));
+        let assumptions = self.assumptions(scenario, outcome);
+        let report = check_all(&outcome.history, &assumptions);
         // What the caches of a process held cannot be told where watches lost something.
         let told = self.disturbance.lost_event.is_none()
             && !self.disturbance.without_audit
@@ -200,7 +201,9 @@ impl Case {
         }
         if let Some(clean) = clean.filter(|_| outcome.ended) {
             let found = &outcome.end;
-            if !found.is_as(clean, scenario.same) {
+            let mut steps = outcome.history.steps.iter();
+            let late = steps.any(|step| (assumptions.late)(step) && world::started(step).is_some());
+            if !found.is_as(clean, scenario.same, late) {
                 problem(
                     "L7",
                     format!("another end: {found:?}\nundisturbed: {clean:?}"),

@@ -20,7 +20,7 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use self::cluster::Cluster;
-pub use self::end::End;
+pub use self::end::{End, started};
 use crate::connection::Line;
 use crate::disturbance::Disturbance;
 use crate::monkey::{Machines, Monkey};

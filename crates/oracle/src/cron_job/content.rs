@@ -49,7 +49,7 @@ const FILLED_IN_BROADCAST_JOB: [&str; 8] = [
 /// - its labels and annotations are those of the template, plus those that begin with
 ///   `carillon.dev/`, the annotation with the scheduled time, and on a Job the labels that the API
 ///   server generates;
-/// - the pods of a run of our own kind have the annotation with the scheduled time, too;
+/// - the pods of a run of our own kind have the annotation with the scheduled time if the run has;
 /// - its finalizer is `carillon.dev/run-tracking`, and it has one owner.
 ///
 /// With `admission_changes_pods` additions are not looked at, only what is missing.
@@ -167,7 +167,7 @@ fn unlike_spec(
         });
     }
     let [mut wanted, found_pod] = pods;
-    if let Some(told) = told {
+    if let Some(told) = told.filter(|told| told.is_string()) {
         wanted["metadata"]["annotations"][of_cron::SCHEDULED] = told.clone();
     }
     let filled = |wanted: &Value, found: &Value| differs_below(wanted, found, filled_in);

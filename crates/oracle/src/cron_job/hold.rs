@@ -25,7 +25,7 @@ pub fn held_until_noted(history: &History, assumptions: &Assumptions) -> Verdict
             let cron = crons.of_child(child).filter(|cron| cron.is_alive());
             let noted = cron.is_none_or(|cron| {
                 let known = cron.children.get(&step.key);
-                let late = known.is_some_and(|child| !child.ours);
+                let late = known.is_some_and(|child| child.late || !child.ours);
                 let noted = of_cron::status_time(cron.last, "lastScheduleTime");
                 let over = of_cron::tick_of(child)
                     .is_some_and(|tick| noted.is_some_and(|noted| tick <= noted));

@@ -103,6 +103,15 @@ impl Schedule {
     /// All of its times after `after`, up to and with `until`, in order; an interval counts from
     /// `after`.
     pub fn ticks(&self, after: Timestamp, until: Timestamp) -> Vec<Timestamp> {
+        self.each(after, until).collect()
+    }
+
+    /// The first of them.
+    pub fn first(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
+        self.each(after, until).next()
+    }
+
+    fn each(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = Timestamp> {
         let (first, step) = match self.times {
             Times::Clock(_) => {
                 let minute = after.as_second().div_euclid(60) * 60;
@@ -111,11 +120,10 @@ impl Schedule {
             Times::Every(interval) => (Timestamp::from_second(after.as_second()), interval),
         };
         let first = first.unwrap_or(after);
-        let all = std::iter::successors(Some(first), |time| time.checked_add(step).ok());
+        let all = std::iter::successors(Some(first), move |time| time.checked_add(step).ok());
         all.skip(1)
-            .take_while(|time| *time <= until)
-            .filter(|time| self.matches(*time, &[after]))
-            .collect()
+            .take_while(move |time| *time <= until)
+            .filter(move |time| self.matches(*time, &[after]))
     }
 
     /// The minutes that the clock leaves out when it gets to this instant.

@@ -52,12 +52,19 @@ pub(crate) struct Child<'h> {
     pub(crate) object: &'h Value,
     /// We created it, in time.
     pub(crate) ours: bool,
+    /// The request that created it is known to have been late.
+    pub(crate) late: bool,
 }
 
 impl Child<'_> {
     /// Whether it is ours and has not ended.
     pub(crate) fn runs(&self) -> bool {
         self.ours && !object::is_terminal(self.object)
+    }
+
+    /// Whether it came late and has not ended.
+    pub(crate) fn runs_late(&self) -> bool {
+        self.late && !object::is_terminal(self.object)
     }
 }
 
@@ -192,8 +199,12 @@ impl<'h> Crons<'h> {
         if created {
             cron.runs.push((&step.key, object));
         }
-        let before = cron.children.get(&step.key);
+        let before = cron.children.get(&step.key).filter(|_| step.old.is_some());
         let ours = created || before.is_some_and(|child| child.ours);
-        cron.children.insert(&step.key, Child { object, ours });
+        let comes_late =
+            step.old.is_none() && !self.assumptions.others(step) && (self.assumptions.late)(step);
+        let late = comes_late || before.is_some_and(|child| child.late);
+        cron.children
+            .insert(&step.key, Child { object, ours, late });
     }
 }

@@ -74,13 +74,21 @@ impl End {
         end
     }
 
-    /// Whether a disturbed run ended as the undisturbed one did.
-    pub fn is_as(&self, clean: &Self, same: Same) -> bool {
+    /// Whether a disturbed run ended as the undisturbed one did. Where a run was started `late`, by a
+    /// request that was overtaken, that is kept or active as well, in the place of another.
+    pub fn is_as(&self, clean: &Self, same: Same, late: bool) -> bool {
+        let (mut found, mut wanted) = (self.clone(), clean.clone());
+        if late {
+            for end in [&mut found, &mut wanted] {
+                end.kept.clear();
+                end.active = 0;
+            }
+        }
         match same {
-            Same::Everything => self == clean,
+            Same::Everything => found == wanted,
             Same::Condition => {
-                let of = |end: &Self| (end.conditions.clone(), end.held, end.active);
-                of(self) == of(clean)
+                let of = |end: Self| (end.conditions, end.held, end.active);
+                of(found) == of(wanted)
             }
         }
     }
@@ -94,7 +102,7 @@ fn says_how_it_went(condition: &Value) -> bool {
 }
 
 /// The name of the run that a step of the operator started.
-fn started(step: &Step) -> Option<String> {
+pub fn started(step: &Step) -> Option<String> {
     let child = step.new.as_ref().filter(|_| step.old.is_none())?;
     let by_us = step.by.as_deref().is_some_and(ours);
     let is_child = child["metadata"]["ownerReferences"][0]["kind"] == "CronJob";
