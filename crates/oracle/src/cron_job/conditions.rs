@@ -28,7 +28,7 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 40);
 /// - `Stalled` is True, with a reason that is true, if somebody has to act: for the same reasons, but for
 ///   suspension, or because children are refused, which is possible with `may_stall` only; otherwise it
 ///   is not True;
-/// - both are of the last generation;
+/// - what they say that is so is of the last generation;
 /// - `nextScheduleTime` is the first time of its schedule after the last that was run or counted, and
 ///   there is none where `Scheduled` is False.
 pub fn conditions_are_true(history: &History, assumptions: &Assumptions) -> Verdict {
@@ -105,7 +105,9 @@ fn bad_stalled(cron: &Cron<'_>, obstacles: &[&str], assumptions: &Assumptions) -
         wrong_spec.next().is_none() || obstacles.contains(&"Suspended")
     };
     let said = || format!("it is {stalled}, and there are {obstacles:?}");
-    (!right).then(said).or_else(|| old(cron, stalled))
+    // What is over may stay as it was said.
+    let says = || old(cron, stalled).filter(|_| text(stalled, &["status"]) == "True");
+    (!right).then(said).or_else(says)
 }
 
 /// A condition of an earlier generation.

@@ -13,7 +13,7 @@ pub(super) fn all() -> Vec<Scenario> {
         Scenario {
             spec: json!({
                 "schedule": "1-3 0 * * *", "concurrencyPolicy": "Forbid",
-                "jobTemplate": jobs_that("40s"),
+                "jobTemplate": jobs_that("40s"), "successfulJobsHistoryLimit": 10,
             }),
             script: vec![after(70, |view| view.ask("a"))],
             ends: minutes(7),
@@ -26,6 +26,8 @@ pub(super) fn all() -> Vec<Scenario> {
             }),
             script: vec![after(70, |view| view.ask("a"))],
             ends: minutes(5),
+            // Which run is in the way of which.
+            same: Same::Condition,
             ..plain("its user asks for a run in the place of another")
         },
         Scenario {
