@@ -26,7 +26,36 @@ pub struct FlightRecorder(Mutex<Flights>);
 #[derive(Debug, Default)]
 struct Flights {
     sequence: u64,
-    objects: HashMap<Uid, VecDeque<Decision>>,
+    objects: HashMap<Uid, VecDeque<Kept>>,
+}
+
+/// A decision as it is kept: as text it takes a third of what its parts take each by itself.
+#[derive(Debug)]
+struct Kept {
+    sequence: u64,
+    repeated: u64,
+    is_idle: bool,
+    text: Box<str>,
+    outcome: Option<Box<Outcome>>,
+}
+
+impl Kept {
+    fn new(decision: &Decision) -> Self {
+        let text = serde_json::to_string(decision).unwrap_or_default();
+        Self {
+            sequence: decision.sequence,
+            repeated: decision.repeated,
+            is_idle: decision.is_idle(),
+            text: text.into(),
+            outcome: None,
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        let mut decision: Decision = serde_json::from_str(&self.text).unwrap_or_default();
+        decision.outcome = self.outcome.as_deref().cloned();
+        decision
+    }
 }
 
 impl FlightRecorder {
@@ -38,7 +67,7 @@ impl FlightRecorder {
         let ring = flights.objects.entry(uid).or_default();
         // An object that is looked at again and again without need must not push out the decision
         // that led there.
-        if let Some(last) = ring.back().filter(|last| last.is_idle())
+        if let Some(last) = ring.back().filter(|last| last.is_idle)
             && decision.is_idle()
         {
             decision.repeated = last.repeated + 1;
@@ -47,7 +76,7 @@ impl FlightRecorder {
         if ring.len() == DECISIONS {
             ring.pop_front();
         }
-        ring.push_back(decision);
+        ring.push_back(Kept::new(&decision));
         flights.make_room();
         flights.sequence
     }
@@ -57,7 +86,7 @@ impl FlightRecorder {
         let mut flights = self.flights();
         let mut ring = flights.objects.get_mut(&uid).into_iter().flatten().rev();
         if let Some(decision) = ring.find(|decision| decision.sequence == sequence) {
-            decision.outcome = Some(outcome);
+            decision.outcome = Some(Box::new(outcome));
         }
     }
 
@@ -65,7 +94,7 @@ impl FlightRecorder {
     pub fn decisions(&self, uid: Uid) -> Vec<Decision> {
         let flights = self.flights();
         let ring = flights.objects.get(&uid);
-        ring.map_or_else(Vec::new, |ring| ring.iter().cloned().collect())
+        ring.map_or_else(Vec::new, |ring| ring.iter().map(Kept::decision).collect())
     }
 
     /// What `/debug/flights` shows: with `uid=` or `namespace=` and `name=` in the query, the
@@ -83,7 +112,7 @@ impl FlightRecorder {
         let mut rings: Vec<_> = flights
             .objects
             .values()
-            .filter_map(|ring| Some((ring.back()?, ring)))
+            .filter_map(|ring| Some((ring.back()?.decision(), ring)))
             .filter(|(last, _)| {
                 is(uid, &last.uid) && is(namespace, &last.namespace) && is(name, &last.name)
             })
@@ -91,11 +120,16 @@ impl FlightRecorder {
         rings.sort_by_key(|(last, _)| last.sequence);
         let full = uid.is_some() || name.is_some();
         let objects = rings.into_iter().map(|(last, ring)| {
-            let mut object = json!({
+            let all = || ring.iter().map(Kept::decision).collect::<Vec<_>>();
+            let decisions = if full {
+                json!(all())
+            } else {
+                json!(ring.len())
+            };
+            json!({
                 "namespace": last.namespace, "name": last.name, "uid": last.uid,
-            });
-            object["decisions"] = if full { json!(ring) } else { json!(ring.len()) };
-            object
+                "decisions": decisions,
+            })
         });
         json!({"objects": objects.collect::<Vec<_>>()})
     }
@@ -109,7 +143,7 @@ impl FlightRecorder {
 impl Flights {
     fn make_room(&mut self) {
         while self.objects.len() > OBJECTS {
-            let last = |ring: &VecDeque<Decision>| ring.back().map(|decision| decision.sequence);
+            let last = |ring: &VecDeque<Kept>| ring.back().map(|kept| kept.sequence);
             let oldest = self.objects.iter().min_by_key(|(_, ring)| last(ring));
             let Some(uid) = oldest.map(|(uid, _)| *uid) else {
                 return;
