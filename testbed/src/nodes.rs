@@ -37,25 +37,30 @@ impl Cluster {
         let first = self.next_node()?;
         let node = |index: usize| node(index, &self.config.allocatable, labels, taints);
         let nodes: Vec<Value> = (first..first + count).map(node).collect();
+        self.create_all(&nodes)?;
+        let names: Vec<String> = (first..first + count).map(node_name).collect();
+        self.wait_nodes_ready(&names)?;
+        Ok(names)
+    }
+
+    /// Creates many objects, unvalidated by kubectl, with several kubectls side by side.
+    pub fn create_all(&self, objects: &[Value]) -> Result<()> {
         let create = |chunk: &[Value]| {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": chunk});
             self.kubectl_stdin(["create", "--validate=false", "-f", "-"], &list.to_string())
         };
         thread::scope(|scope| {
-            let running: Vec<_> = nodes
+            let running: Vec<_> = objects
                 .chunks(PER_KUBECTL)
                 .map(|chunk| scope.spawn(move || create(chunk)))
                 .collect();
             running.into_iter().try_for_each(|thread| {
                 thread
                     .join()
-                    .map_err(|_| anyhow!("creating nodes panicked"))?
+                    .map_err(|_| anyhow!("creating objects panicked"))?
                     .map(drop)
             })
-        })?;
-        let names: Vec<String> = (first..first + count).map(node_name).collect();
-        self.wait_nodes_ready(&names)?;
-        Ok(names)
+        })
     }
 
     /// Makes the node's kubelet report Ready=False, or True again, and waits until it has.

@@ -1,11 +1,15 @@
 //! `cargo xtask bench`: what Carillon costs, also beside what kube-controller-manager costs for the
 //! same.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
+use serde::Serialize;
+
+use crate::interrupt::Interrupt;
 
 mod api_writes;
 mod broadcastjob;
@@ -49,4 +53,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Cronjob(args) => cronjob::run(args),
         Command::Plan => plan::run(),
     }
+}
+
+/// Measures, prints the report and keeps all figures. `None`: somebody wanted us to end.
+fn reported<R: Serialize>(
+    measure: impl FnOnce(&Interrupt) -> Result<R>,
+    print: impl FnOnce(&R),
+    json: Option<&Path>,
+) -> Result<Option<R>> {
+    let interrupt = Interrupt::catch()?;
+    let report = measure(&interrupt);
+    if interrupt.came() {
+        eprintln!("interrupted; everything that was started has ended");
+        return Ok(None);
+    }
+    let report = report?;
+    println!();
+    print(&report);
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(&report)? + "\n";
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(Some(report))
 }

@@ -8,7 +8,6 @@ use carillon_plan::view::cron_job::overlap::{Overlap, Then};
 use carillon_plan::view::cron_job::resource;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use serde::Serialize;
 
 use crate::DONE;
 use crate::args::{Format, Global, Output};
@@ -48,12 +47,6 @@ fn month_of(text: &str) -> Result<Date, String> {
         .map_err(|_| "write year and month, such as 2027-11".to_owned())
 }
 
-/// What is printed of the CronJobs of a file as JSON or YAML.
-#[derive(Serialize)]
-struct List<'a> {
-    items: &'a [Month],
-}
-
 pub(crate) async fn run(global: &Global, args: &Calendar, screen: &mut Screen) -> Result<u8> {
     let found = args.source.read(global).await?;
     let children = match &found {
@@ -79,11 +72,7 @@ pub(crate) async fn run(global: &Global, args: &Calendar, screen: &mut Screen) -
         month(one, &children, args.month.unwrap_or(today), now)
     })?;
     let format = args.output.output;
-    let printed = match months.first() {
-        Some(one) if !found.is_list() => screen.document(format, one)?,
-        _ => screen.document(format, &List { items: &months })?,
-    };
-    if printed {
+    if screen.documents(format, &months, !found.is_list())? {
         return Ok(DONE);
     }
     let headers = !args.output.no_headers;

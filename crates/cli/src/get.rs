@@ -6,7 +6,6 @@ use carillon_plan::view::progress::{Progress, Standing, standing};
 use carillon_plan::view::read::{self, StoredJob};
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::DONE;
@@ -31,12 +30,6 @@ pub(crate) struct Get {
     output: Output,
 }
 
-/// What is printed of several jobs as JSON or YAML.
-#[derive(Serialize)]
-struct List<'a> {
-    items: &'a [&'a Progress],
-}
-
 pub(crate) async fn run(api: &Api, args: &Get, screen: &mut Screen) -> Result<u8> {
     let objects = match &args.job {
         Some(name) => vec![api.job(name).await?],
@@ -56,11 +49,7 @@ pub(crate) async fn run(api: &Api, args: &Get, screen: &mut Screen) -> Result<u8
     }
     let progress: Vec<&Progress> = shown.iter().map(|(_, progress, _)| progress).collect();
     let format = args.output.output;
-    let printed = match progress.first() {
-        Some(one) if args.job.is_some() => screen.document(format, one)?,
-        _ => screen.document(format, &List { items: &progress })?,
-    };
-    if printed {
+    if screen.documents(format, &progress, args.job.is_some())? {
         return Ok(DONE);
     }
     if shown.is_empty() {

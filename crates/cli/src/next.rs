@@ -9,7 +9,6 @@ use carillon_plan::view::cron_job::{Heading, resource};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
 use crate::DONE;
 use crate::args::{Format, Global, Output};
@@ -58,12 +57,6 @@ fn time(text: &str) -> Result<DateTime, String> {
         .map_err(|_| "write a date or time such as 2027-03-26 or 2027-03-26T09:00".to_owned())
 }
 
-/// What is printed of the CronJobs of a file as JSON or YAML.
-#[derive(Serialize)]
-struct List<'a> {
-    items: &'a [Outlook],
-}
-
 pub(crate) async fn run(global: &Global, args: &Next, screen: &mut Screen) -> Result<u8> {
     let (count, global) = count(global, args.count);
     let yours = match &args.zone {
@@ -77,11 +70,7 @@ pub(crate) async fn run(global: &Global, args: &Next, screen: &mut Screen) -> Re
         next(one, &yours, after, now, count.into())
     })?;
     let format = args.output.output;
-    let printed = match outlooks.first() {
-        Some(one) if !found.is_list() => screen.document(format, one)?,
-        _ => screen.document(format, &List { items: &outlooks })?,
-    };
-    if printed {
+    if screen.documents(format, &outlooks, !found.is_list())? {
         return Ok(DONE);
     }
     if format == Some(Format::Name) {

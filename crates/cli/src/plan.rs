@@ -41,12 +41,6 @@ struct Planned {
     notes: Vec<String>,
 }
 
-/// What is printed as JSON or YAML.
-#[derive(Serialize)]
-struct List<'a> {
-    items: &'a [Planned],
-}
-
 pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
     let mut objects = Vec::new();
     for file in &args.filename {
@@ -64,7 +58,7 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
         planned.push(plan_one(&api, &object, &nodes).await?);
     }
     let format = args.output.output;
-    if !screen.document(format, &List { items: &planned })? {
+    if !screen.documents(format, &planned, false)? {
         for (at, one) in planned.iter().enumerate() {
             if at > 0 && format != Some(Format::Name) {
                 screen.line("")?;

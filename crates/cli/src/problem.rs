@@ -35,13 +35,7 @@ pub(crate) fn no_job(
     } else if others.is_empty() {
         format!("There are none in {namespace}: use -n for another namespace, or get -A for all")
     } else {
-        let near = near(name, others);
-        let word = if near.len() < others.len() {
-            "Among those that are"
-        } else {
-            "There are"
-        };
-        format!("{word}: {}", near.join(", "))
+        those_that_are(name, others)
     };
     anyhow!("BroadcastJob {name} not found in namespace {namespace}. {hint}")
 }
@@ -56,15 +50,20 @@ pub(crate) fn no_cron(wanted: &CronName, namespace: &str, others: &[String]) -> 
     let hint = if others.is_empty() {
         format!("There are none in {namespace}: use -n for another namespace")
     } else {
-        let near = near(name, others);
-        let word = if near.len() < others.len() {
-            "Among those that are"
-        } else {
-            "There are"
-        };
-        format!("{word}: {}", near.join(", "))
+        those_that_are(name, others)
     };
     anyhow!("CronJob {name} {which} not found in namespace {namespace}. {hint}")
+}
+
+/// Names like the one that was asked for.
+fn those_that_are(name: &str, others: &[String]) -> String {
+    let near = near(name, others);
+    let word = if near.len() < others.len() {
+        "Among those that are"
+    } else {
+        "There are"
+    };
+    format!("{word}: {}", near.join(", "))
 }
 
 /// A node does not exist, or has no result.

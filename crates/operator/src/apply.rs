@@ -98,6 +98,11 @@ impl Effect {
         }
     }
 
+    /// Of a request that left nothing to do when there was no reply; see [`settled`].
+    pub fn of(reply: Option<&SlimMeta>, effect: impl FnOnce(u64) -> Self) -> Self {
+        reply.map_or(Self::Nothing, |meta| effect(meta.rv()))
+    }
+
     /// With something learnt.
     pub fn and<R>(self, answer: R) -> Done<R> {
         Done {

@@ -280,16 +280,9 @@ fn is_ready(node: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::object::NODES;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, over};
     use jiff::SignedDuration;
     use serde_json::json;
-
-    fn over() -> Assumptions {
-        Assumptions {
-            over: true,
-            ..Assumptions::default()
-        }
-    }
 
     fn start(spec: Value) -> Scene {
         Scene::new().node("n1").job(spec)

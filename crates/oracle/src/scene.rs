@@ -395,6 +395,14 @@ impl Scene {
     }
 }
 
+/// The run is over: what was to come to pass must have.
+pub(crate) fn over() -> Assumptions {
+    Assumptions {
+        over: true,
+        ..Assumptions::default()
+    }
+}
+
 /// The invariant holds, and was put to the test.
 #[track_caller]
 pub(crate) fn holds(invariant: Invariant, scene: &Scene, assumptions: &Assumptions) -> Checked {

@@ -29,7 +29,7 @@ use crate::condition::{self, whole_seconds};
 use crate::uid::Uid;
 
 /// Reasons for which children are refused: asked about again until they are not.
-const OF_CHILDREN: [&str; 4] = [
+pub const REFUSALS: [&str; 4] = [
     reasons::INVALID_TEMPLATE,
     reasons::QUOTA_EXCEEDED,
     reasons::JOB_FORBIDDEN,
@@ -330,7 +330,7 @@ fn question(snapshot: &Snapshot<'_>, wanted: &[Run], now: Timestamp) -> Option<A
             let new = status.observed_generation != Some(cron.meta.generation);
             let stalled = condition::find(&status.conditions, types::STALLED)
                 .filter(|stalled| stalled.status == "True")
-                .is_some_and(|stalled| OF_CHILDREN.contains(&stalled.reason.as_str()));
+                .is_some_and(|stalled| REFUSALS.contains(&stalled.reason.as_str()));
             wanted.is_empty() && !cron.is_native() && (new || stalled)
         }
     };

@@ -41,6 +41,12 @@ fn with_hash(prefix: &str, parts: &[&str]) -> String {
     format!("{}-{}", prefix.trim_end_matches(['-', '.']), hash(parts))
 }
 
+/// The first 64 bits of a digest.
+pub(crate) fn bits(digest: &[u8]) -> u64 {
+    let bytes = digest.iter().take(8);
+    bytes.fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}
+
 fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -48,11 +54,7 @@ fn hash(parts: &[&str]) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    let digest = hasher.finalize();
-    let bits = digest
-        .iter()
-        .take(8)
-        .fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let bits = bits(&hasher.finalize());
     let characters = 0..HASH_CHARS;
     characters
         .map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))

@@ -1,12 +1,11 @@
 //! A BroadcastJob on each of many nodes, and a native Job of as many pods, in turns on one cluster.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::process::Usage;
 use carillon_testbed::{Cluster, Component, Config, Fate, Operator, Options};
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use super::api_writes;
 use super::machine;
 use super::report::{OURS, Report, Sample, THEIRS};
+use super::reported;
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
@@ -38,19 +38,10 @@ const SETTLE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: &super::Run) -> Result<ExitCode> {
-    let interrupt = Interrupt::catch()?;
-    let report = measure_all(args, &interrupt);
-    if interrupt.came() {
-        eprintln!("interrupted; everything that was started has ended");
+    let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
+    let Some(report) = reported(measure, Report::print, args.json.as_deref())? else {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
-    }
-    let report = report?;
-    println!();
-    report.print();
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&report)? + "\n";
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
-    }
+    };
     if !report.one_pod_per_node() {
         eprintln!("error: not exactly one pod for each node, see above");
         return Ok(ExitCode::FAILURE);

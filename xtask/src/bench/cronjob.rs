@@ -5,20 +5,19 @@ mod server;
 mod skew;
 mod table;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread::{scope, sleep};
+use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::{Cluster, Component, Config};
 use serde_json::{Value, json};
 
 use self::server::{Kind, Server};
 use self::table::{Report, Sample};
-use super::{api_writes, machine};
+use super::{api_writes, machine, reported};
 use crate::interrupt::{self, Interrupt};
 
 /// Who serves CronJobs is ours to say; and a Job that is only to be there needs nobody.
@@ -42,8 +41,6 @@ const QUIET: u64 = 12;
 /// Before a run: what the last one left to do is done. After it: the last events and finalizers.
 const SETTLE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(5);
-/// CronJobs created by one kubectl, which may send so many requests at once.
-const PER_KUBECTL: usize = 250;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -66,20 +63,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let interrupt = Interrupt::catch()?;
-    let report = measure_all(args, &interrupt);
-    if interrupt.came() {
-        eprintln!("interrupted; everything that was started has ended");
-        return Ok(ExitCode::from(interrupt::EXIT_CODE));
-    }
-    let report = report?;
-    println!();
-    report.print();
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&report)? + "\n";
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
+    let report = reported(measure, Report::print, args.json.as_deref())?;
+    Ok(match report {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(interrupt::EXIT_CODE),
+    })
 }
 
 fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
@@ -195,23 +184,7 @@ impl Run<'_> {
         let crons: Vec<Value> = (0..self.crons)
             .map(|n| cron(namespace, n, &schedule))
             .collect();
-        let create = |chunk: &[Value]| {
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": chunk}).to_string();
-            self.cluster
-                .kubectl_stdin(["create", "--validate=false", "-f", "-"], &list)
-        };
-        scope(|scope| {
-            let running: Vec<_> = crons
-                .chunks(PER_KUBECTL)
-                .map(|chunk| scope.spawn(move || create(chunk)))
-                .collect();
-            running.into_iter().try_for_each(|thread| {
-                thread
-                    .join()
-                    .map_err(|_| anyhow!("creating CronJobs panicked"))?
-                    .map(drop)
-            })
-        })
+        self.cluster.create_all(&crons)
     }
 
     /// Waits until every status names the Jobs of all ticks, the last one in the second `last` since

@@ -9,6 +9,12 @@ use super::color::{Tone, wanted};
 use super::table::Table;
 use crate::args::{Color, Format};
 
+/// Several answers as one document.
+#[derive(Debug, Serialize)]
+struct List<'a, T> {
+    items: &'a [T],
+}
+
 /// Standard output.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -71,5 +77,19 @@ impl Screen {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Prints answers as JSON or YAML, if that is the format: a list, or the only one alone where one
+    /// thing was asked about. Says whether it was.
+    pub(crate) fn documents(
+        &mut self,
+        format: Option<Format>,
+        items: &[impl Serialize],
+        of_one: bool,
+    ) -> Result<bool> {
+        match items {
+            [one] if of_one => self.document(format, one),
+            _ => self.document(format, &List { items }),
+        }
     }
 }

@@ -73,14 +73,14 @@ impl Perform for Performer<'_> {
                 let request = request::delete_pod(namespace, pod, *uid, *rv);
                 // If the pod has changed or is gone, the event of that brings the next plan.
                 let reply = settled(write(self.writes, request, None).await)?;
-                let deleted = reply.map(|meta| Effect::Deleted(Kind::Pod, meta.rv()));
-                Ok(deleted.unwrap_or(Effect::Nothing).done())
+                let effect = |rv| Effect::Deleted(Kind::Pod, rv);
+                Ok(Effect::of(reply.as_ref(), effect).done())
             }
             Action::ReleasePod { pod, uid } => {
                 let request = request::release_pod(namespace, pod, *uid);
                 let reply = settled(write(self.writes, request, None).await)?;
-                let released = reply.map(|meta| Effect::Released(Kind::Pod, meta.rv()));
-                Ok(released.unwrap_or(Effect::Nothing).done())
+                let effect = |rv| Effect::Released(Kind::Pod, rv);
+                Ok(Effect::of(reply.as_ref(), effect).done())
             }
             Action::WriteStatus(status) => {
                 let mut status = status.clone();

@@ -127,8 +127,8 @@ impl Perform for Performer<'_> {
                     (Why::Replaced, Err(error)) if !gone(&error) => return Err(error),
                     (_, reply) => settled(reply)?,
                 };
-                let deleted = reply.map(|meta| Effect::Deleted(kind, meta.rv()));
-                Ok(deleted.unwrap_or(Effect::Nothing).done())
+                let effect = |rv| Effect::Deleted(kind, rv);
+                Ok(Effect::of(reply.as_ref(), effect).done())
             }
             Action::ReleaseChild {
                 kind: child,
@@ -268,8 +268,8 @@ pub async fn release(
         request::release_broadcast_job(namespace, &child)
     };
     let reply = settled(write(writes, request, None).await)?;
-    let released = reply.map(|meta| Effect::Released(kind, meta.rv()));
-    Ok(released.unwrap_or(Effect::Nothing).done())
+    let effect = |rv| Effect::Released(kind, rv);
+    Ok(Effect::of(reply.as_ref(), effect).done())
 }
 
 /// What a creation that did not succeed says about those to come.

@@ -6,22 +6,21 @@ mod observe;
 mod replay;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use carillon_plan::Uid;
-use carillon_plan::broadcast_job::action::{Note, Plan};
+use carillon_plan::broadcast_job::action::{Action, Note, Plan};
 use carillon_plan::broadcast_job::{Job, Snapshot};
 use carillon_plan::interlock::{self, Trip};
 use carillon_plan::pod_body::PodPlacement;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
-use super::core::{Controller, Core, Next, Planned, lock, next};
+use super::core::{Considered, Controller, Core, Next, lock, next};
 use crate::apply::{self, broadcast_job::Answer, broadcast_job::Performer};
 use crate::clock;
-use crate::flight_recorder::Outcome;
-use crate::gate::{Kind, Versions};
+use crate::gate::Kind;
 use crate::request;
 use crate::store::Tables;
 use crate::writes::SendError;
@@ -76,15 +75,6 @@ pub struct BroadcastJobs {
     pub memory: Mutex<HashMap<Uid, Memory>>,
 }
 
-/// A plan under the eyes of the interlock, and what it was made from.
-struct Considered {
-    job: Arc<Job>,
-    plan: Plan,
-    verdict: Result<(), Trip>,
-    seen: Versions,
-    inputs: serde_json::Value,
-}
-
 impl Controller for BroadcastJobs {
     fn core(&self) -> &Core {
         &self.core
@@ -101,13 +91,13 @@ impl Controller for BroadcastJobs {
                     return Next::After(BEHIND_RETRY);
                 }
                 Some(job) if core.may_pass(&tables, &job.owner) => {
-                    Some(self.plan(&tables, job, now))
+                    Some((job.clone(), self.plan(&tables, job, now)))
                 }
                 Some(_) => return Next::Gated,
                 None => None,
             }
         };
-        let Some(considered) = considered else {
+        let Some((job, considered)) = considered else {
             return self.after_deletion(uid).await;
         };
         let took = begin.elapsed().as_secs_f64();
@@ -115,7 +105,8 @@ impl Controller for BroadcastJobs {
             .plan_duration
             .with_label_values(&[NAME])
             .observe(took);
-        let (job, plan, sequence) = self.decide(considered, now);
+        let refuse = |trip: &Trip| interlock::refuse(&job, trip, now);
+        let (plan, sequence) = core.decide(&job.owner, considered, now, refuse);
         self.carry_out(&job, plan, sequence, now).await
     }
 
@@ -154,14 +145,15 @@ impl BroadcastJobs {
         now.saturating_duration_since(*since) < BEHIND_LIMIT
     }
 
-    fn plan(&self, tables: &Tables, job: &Arc<Job>, now: Timestamp) -> Considered {
+    fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
         let uid = job.owner.uid;
         let memory = lock(&self.memory).get(&uid).cloned().unwrap_or_default();
         snapshot(tables, job, &memory, self.max_pod_changes, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
             Considered {
-                job: job.clone(),
+                generation: job.generation,
+                rv: job.rv,
                 plan,
                 verdict,
                 seen: tables.seen(&job.owner.namespace),
@@ -170,42 +162,10 @@ impl BroadcastJobs {
         })
     }
 
-    /// Notes the decision, and puts what may be done in the place of what must not.
-    fn decide(&self, considered: Considered, now: Timestamp) -> (Arc<Job>, Plan, u64) {
-        let Considered {
-            job,
-            plan,
-            verdict,
-            seen,
-            inputs,
-        } = considered;
-        let planned = Planned {
-            owner: &job.owner,
-            generation: job.generation,
-            rv: job.rv,
-            plan: &plan,
-            trip: verdict.as_ref().err(),
-            seen,
-            inputs,
-        };
-        let sequence = self.core.record(&planned, now);
-        let plan = match verdict {
-            Ok(()) => plan,
-            Err(trip) => {
-                self.core.tripped(&job.owner, job.generation, &trip);
-                interlock::refuse(&job, &trip, now)
-            }
-        };
-        (job, plan, sequence)
-    }
-
     async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64, now: Timestamp) -> Next {
         let core = &self.core;
         let (wake, again) = (plan.wake, plan.again);
         let notes = std::mem::take(&mut plan.notes);
-        core.count(&plan);
-        let idle = plan.steps.is_empty();
-        let begin = clock::instant();
         let performer = Performer {
             job,
             writes: &core.writes,
@@ -213,16 +173,10 @@ impl BroadcastJobs {
             not_after: apply::end_of_life(&core.writes),
             now,
         };
-        let mut applied = apply::apply(&performer, core.parallel, plan).await;
-        let uid = job.owner.uid;
-        core.wrote(uid, &applied);
-        if !idle {
-            core.log(&job.owner, &applied, begin.elapsed());
-            let outcome = Outcome::of(&applied);
-            core.flights.add_outcome(uid, sequence, outcome);
-        }
-        core.tell(&job.owner, REPORTER, told(notes, &applied));
-        let answered = self.remember(uid, &mut applied);
+        let owner = &job.owner;
+        let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
+        core.tell(owner, REPORTER, told(notes, &applied));
+        let answered = self.remember(owner.uid, &mut applied);
         next(&applied, wake, again || answered)
     }
 
@@ -273,17 +227,10 @@ impl BroadcastJobs {
         if tracked.is_empty() {
             return Next::Forget;
         }
-        // The cache of jobs may be behind that of pods: only the API server knows.
-        match apply::found(
-            &self.core.writes,
-            request::get(Kind::BroadcastJob, &namespace, &job),
-        )
-        .await
-        {
-            Ok(Some(meta)) if meta.uid() == Some(uid) => {
-                return Next::After(Duration::from_secs(1));
-            }
-            Ok(_) => {}
+        let kind = Kind::BroadcastJob;
+        match self.core.exists(kind, &namespace, &job, uid).await {
+            Ok(true) => return Next::After(Duration::from_secs(1)),
+            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(controller = NAME, ns = %namespace, name = %job, %error, "cannot tell whether the job exists");
                 return Next::Failed(None);

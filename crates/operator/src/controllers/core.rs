@@ -9,16 +9,17 @@ use carillon_plan::interlock::Trip;
 use carillon_plan::{Act, Note, Owner, Plan, Uid};
 use jiff::Timestamp;
 
-use crate::apply::Applied;
+use crate::apply::{self, Applied, Perform};
 use crate::clock;
 use crate::event::{Event, EventSink, Regarding, Severity};
-use crate::flight_recorder::{Decision, FlightRecorder, summary};
+use crate::flight_recorder::{Decision, FlightRecorder, Outcome, summary};
 use crate::gate::{Gate, Kind, Passage, Versions};
 use crate::metrics::Metrics;
 use crate::queue::{Claim, WorkQueue};
+use crate::request;
 use crate::store::{Store, Tables};
 use crate::watch;
-use crate::writes::Writes;
+use crate::writes::{SendError, Writes};
 
 /// How soon an object whose own writes are not yet seen is looked at again.
 const GATE_RETRY: Duration = Duration::from_millis(20);
@@ -178,33 +179,67 @@ impl Core {
         }
     }
 
-    /// Keeps what was decided, and what it was made from. Its number.
-    pub(super) fn record<A: Act>(&self, planned: &Planned<'_, A>, now: Timestamp) -> u64 {
-        let (owner, plan) = (planned.owner, planned.plan);
-        let steps = summary(plan);
+    /// Whether an object that is not in the cache is there all the same: one cache may be behind
+    /// another, only the API server knows.
+    pub(super) async fn exists(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        uid: Uid,
+    ) -> Result<bool, SendError> {
+        let found = apply::found(&self.writes, request::get(kind, namespace, name)).await?;
+        Ok(found.is_some_and(|meta| meta.uid() == Some(uid)))
+    }
+
+    /// Keeps what was decided and what it was made from. The plan to carry out, which is another one
+    /// when the interlock refused it, and the number of the decision.
+    pub(super) fn decide<A: Act>(
+        &self,
+        owner: &Owner,
+        considered: Considered<A>,
+        now: Timestamp,
+        refuse: impl FnOnce(&Trip) -> Plan<A>,
+    ) -> (Plan<A>, u64) {
+        let Considered {
+            generation,
+            rv,
+            plan,
+            verdict,
+            seen,
+            inputs,
+        } = considered;
+        let steps = summary(&plan);
         let decision = Decision {
             now,
             namespace: owner.namespace.clone(),
             name: owner.name.clone(),
             uid: owner.uid.to_string(),
-            generation: planned.generation,
-            resource_version: planned.rv,
+            generation,
+            resource_version: rv,
             seen: Kind::ALL
-                .map(|kind| (kind.word().to_owned(), planned.seen.of(kind)))
+                .map(|kind| (kind.word().to_owned(), seen.of(kind)))
                 .into(),
-            inputs: planned.inputs.clone(),
+            inputs,
             digest: plan.digest(),
             all_steps: (plan.steps.len() > steps.len()).then_some(plan.steps.len()),
             steps,
             wake: plan.wake,
-            refused: planned.trip.map(Trip::to_string),
+            refused: verdict.as_ref().err().map(Trip::to_string),
             ..Decision::default()
         };
-        self.flights.record(owner.uid, decision)
+        let sequence = self.flights.record(owner.uid, decision);
+        match verdict {
+            Ok(()) => (plan, sequence),
+            Err(trip) => {
+                self.tripped(owner, generation, &trip);
+                (refuse(&trip), sequence)
+            }
+        }
     }
 
     /// Says that the interlock refused a plan.
-    pub(super) fn tripped(&self, owner: &Owner, generation: i64, trip: &Trip) {
+    fn tripped(&self, owner: &Owner, generation: i64, trip: &Trip) {
         tracing::error!(
             controller = self.name, ns = owner.namespace, name = owner.name, uid = %owner.uid,
             generation, rule = trip.rule, found = trip.what,
@@ -218,26 +253,39 @@ impl Core {
         self.relist();
     }
 
-    /// Counts what a plan does.
-    pub(super) fn count<A: Act>(&self, plan: &Plan<A>) {
+    /// Carries a plan out, and remembers what was written until the caches have seen it.
+    pub(super) async fn carry_out<P: Perform>(
+        &self,
+        owner: &Owner,
+        performer: &P,
+        plan: Plan<P::Action>,
+        sequence: u64,
+    ) -> Applied<P::Answer> {
         for action in plan.steps.iter().flat_map(|step| &step.actions) {
             self.metrics
                 .plan_actions
                 .with_label_values(&[self.name, action.word()])
                 .inc();
         }
-    }
-
-    /// Remembers what was written, until the caches have seen it.
-    pub(super) fn wrote<R>(&self, uid: Uid, applied: &Applied<R>) {
-        let mut gate = lock(&self.gate);
-        for (kind, rv) in &applied.versions {
-            gate.wrote(uid, *kind, *rv);
+        let idle = plan.steps.is_empty();
+        let begin = clock::instant();
+        let applied = apply::apply(performer, self.parallel, plan).await;
+        {
+            let mut gate = lock(&self.gate);
+            for (kind, rv) in &applied.versions {
+                gate.wrote(owner.uid, *kind, *rv);
+            }
         }
+        if !idle {
+            self.log(owner, &applied, begin.elapsed());
+            let outcome = Outcome::of(&applied);
+            self.flights.add_outcome(owner.uid, sequence, outcome);
+        }
+        applied
     }
 
     /// One line for a plan that did something.
-    pub(super) fn log<R>(&self, owner: &Owner, applied: &Applied<R>, took: Duration) {
+    fn log<R>(&self, owner: &Owner, applied: &Applied<R>, took: Duration) {
         let took_ms = took.as_millis() as u64;
         let (created, deleted, released) = (applied.created, applied.deleted, applied.released);
         let writes = applied.writes;
@@ -281,15 +329,15 @@ impl Core {
     }
 }
 
-/// A plan, and what it was made from.
+/// A plan under the eyes of the interlock, and what it was made from.
 #[derive(Debug)]
-pub(super) struct Planned<'a, A> {
-    pub(super) owner: &'a Owner,
+pub(super) struct Considered<A> {
     pub(super) generation: i64,
     pub(super) rv: u64,
-    pub(super) plan: &'a Plan<A>,
-    pub(super) trip: Option<&'a Trip>,
+    pub(super) plan: Plan<A>,
+    pub(super) verdict: Result<(), Trip>,
     pub(super) seen: Versions,
+    /// What else went into it, for the flight recorder.
     pub(super) inputs: serde_json::Value,
 }
 

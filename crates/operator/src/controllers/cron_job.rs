@@ -5,7 +5,7 @@ mod observe;
 mod replay;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use carillon_plan::cron_job::action::{Action, Plan};
@@ -14,13 +14,12 @@ use carillon_plan::interlock::Trip;
 use carillon_plan::{Uid, cron_job, interlock};
 use jiff::Timestamp;
 
-use super::core::{Controller, Core, Next, Planned, lock, next};
+use super::core::{Considered, Controller, Core, Next, lock, next};
+use crate::apply;
 use crate::apply::cron_job::{Answer, Performer, kind, kind_of, release};
-use crate::apply::{self, found};
 use crate::clock;
-use crate::flight_recorder::Outcome;
-use crate::request;
 use crate::store::Tables;
+use crate::writes::SendError;
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
@@ -73,17 +72,17 @@ impl Controller for CronJobs {
         let core = &self.core;
         let now = core.writes.clock().now();
         let begin = clock::instant();
-        let planned = {
+        let considered = {
             let tables = core.store.read();
             match tables.cron_job(uid) {
                 Some(cron) if core.may_pass(&tables, &cron.meta.owner) => {
-                    Some(self.plan(&tables, cron, now))
+                    Some((cron.clone(), self.plan(&tables, cron, now)))
                 }
                 Some(_) => return Next::Gated,
                 None => None,
             }
         };
-        let Some((cron, plan, sequence)) = planned else {
+        let Some((cron, considered)) = considered else {
             return self.after_deletion(uid).await;
         };
         let took = begin.elapsed().as_secs_f64();
@@ -91,6 +90,8 @@ impl Controller for CronJobs {
             .plan_duration
             .with_label_values(&[NAME])
             .observe(took);
+        let refuse = |trip: &Trip| interlock::cron_job::refuse(&cron, trip, now);
+        let (plan, sequence) = core.decide(&cron.meta.owner, considered, now, refuse);
         self.carry_out(&cron, plan, sequence).await
     }
 
@@ -107,13 +108,7 @@ impl Controller for CronJobs {
 }
 
 impl CronJobs {
-    /// Plans, notes the decision, and puts what may be done in the place of what must not.
-    fn plan(
-        &self,
-        tables: &Tables,
-        cron: &Arc<CronJob>,
-        now: Timestamp,
-    ) -> (Arc<CronJob>, Plan, u64) {
+    fn plan(&self, tables: &Tables, cron: &CronJob, now: Timestamp) -> Considered<Action> {
         let owner = &cron.meta.owner;
         let memory = lock(&self.memory)
             .get(&owner.uid)
@@ -123,24 +118,14 @@ impl CronJobs {
         snapshot(tables, cron, &memory, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
-            let planned = Planned {
-                owner,
+            Considered {
                 generation: cron.meta.generation,
                 rv: cron.meta.rv,
-                plan: &plan,
-                trip: verdict.as_ref().err(),
+                plan,
+                verdict,
                 seen: tables.seen(&owner.namespace),
                 inputs: serde_json::to_value(memory.inputs()).unwrap_or_default(),
-            };
-            let sequence = self.core.record(&planned, now);
-            let plan = match verdict {
-                Ok(()) => plan,
-                Err(trip) => {
-                    self.core.tripped(owner, cron.meta.generation, &trip);
-                    interlock::cron_job::refuse(cron, &trip, now)
-                }
-            };
-            (cron.clone(), plan, sequence)
+            }
         })
     }
 
@@ -149,22 +134,13 @@ impl CronJobs {
         let owner = &cron.meta.owner;
         let (wake, again) = (plan.wake, plan.again);
         let mut notes = std::mem::take(&mut plan.notes);
-        core.count(&plan);
         self.begin(cron, &plan);
-        let idle = plan.steps.is_empty();
-        let begin = clock::instant();
         let performer = Performer {
             cron,
             writes: &core.writes,
             not_after: apply::end_of_life(&core.writes),
         };
-        let mut applied = apply::apply(&performer, core.parallel, plan).await;
-        core.wrote(owner.uid, &applied);
-        if !idle {
-            core.log(owner, &applied, begin.elapsed());
-            let outcome = Outcome::of(&applied);
-            core.flights.add_outcome(owner.uid, sequence, outcome);
-        }
+        let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
         // What the status says is worth its event only if it was stored.
         if applied.stopped {
             notes.clear();
@@ -226,18 +202,14 @@ impl CronJobs {
         if held.is_empty() {
             return Next::Forget;
         }
-        // The cache of CronJobs may be behind that of their children: only the API server knows.
-        let there = async {
-            if name.is_empty() {
-                return Ok(None);
-            }
-            found(&core.writes, request::get(kind_of(api), &namespace, &name)).await
+        let exists = async {
+            let kind = kind_of(api);
+            Ok(!name.is_empty() && core.exists(kind, &namespace, &name, uid).await?)
         };
-        match there.await {
-            Ok(Some(meta)) if meta.uid() == Some(uid) => {
-                return Next::After(Duration::from_secs(1));
-            }
-            Ok(_) => {}
+        let exists: Result<bool, SendError> = exists.await;
+        match exists {
+            Ok(true) => return Next::After(Duration::from_secs(1)),
+            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(controller = NAME, ns = %namespace, %name, %error, "cannot tell whether the CronJob exists");
                 return Next::Failed(None);

@@ -44,7 +44,9 @@ impl SlimBroadcastJob {
 
     /// Whom it concerns as a run, see [`SlimMeta::family`], and what has to be known of it.
     pub fn child(&self) -> Option<(Uid, Child)> {
+        // Most are nobody's run.
+        let family = self.metadata.family()?;
         let status = RunStatus::deserialize(&self.status).unwrap_or_default();
-        child(&self.metadata, &status)
+        Some((family, child(&self.metadata, &status)?))
     }
 }

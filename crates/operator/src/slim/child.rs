@@ -37,14 +37,15 @@ struct RunCondition {
 impl SlimNativeJob {
     /// Whom it concerns, see [`SlimMeta::family`], and what has to be known of it.
     pub fn child(&self) -> Option<(Uid, Child)> {
-        child(&self.metadata, &self.status)
+        let family = self.metadata.family()?;
+        Some((family, child(&self.metadata, &self.status)?))
     }
 }
 
-/// Whom an object concerns as a run, and what has to be known of it.
-pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<(Uid, Child)> {
+/// What has to be known of a run.
+pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<Child> {
     let annotations = meta.annotations.as_ref();
-    let child = Child {
+    Some(Child {
         uid: meta.uid()?,
         rv: meta.rv(),
         held: meta.is_held_run(),
@@ -56,8 +57,7 @@ pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<(Uid, Child)>
         request: annotations.and_then(|annotations| annotations.run_now.as_deref().map(Box::from)),
         started: status.start_time,
         ended: status.ended(),
-    };
-    Some((meta.family()?, child))
+    })
 }
 
 impl RunStatus {

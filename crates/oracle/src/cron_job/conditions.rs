@@ -138,15 +138,8 @@ fn bad_next(cron: &Cron<'_>, obstacles: &[&str], created: Timestamp) -> Option<S
 mod tests {
     use super::*;
     use crate::cron_job::object::CRONS;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, over};
     use serde_json::json;
-
-    fn over() -> Assumptions {
-        Assumptions {
-            over: true,
-            ..Assumptions::default()
-        }
-    }
 
     fn condition(type_: &str, status: &str, reason: &str) -> Value {
         json!({"type": type_, "status": status, "reason": reason, "observedGeneration": 1})

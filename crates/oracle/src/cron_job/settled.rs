@@ -242,15 +242,8 @@ fn miscounted(cron: &Cron<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cron_job::object::CRONS;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, over};
     use serde_json::json;
-
-    fn over() -> Assumptions {
-        Assumptions {
-            over: true,
-            ..Assumptions::default()
-        }
-    }
 
     fn cron(fields: Value) -> Scene {
         Scene::new().cron(fields)

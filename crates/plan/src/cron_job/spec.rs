@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::child::ChildKind;
+use crate::name;
 use crate::owner::Owner;
 use crate::schedule::{Schedule, zone};
 
@@ -159,8 +160,8 @@ fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Schedu
     let schedule = Schedule::parse(written)
         .map_err(|error| Unusable::Schedule(format!("spec.schedule: {error}")))?;
     let schedule = match zone {
-        Some(zone) if !schedule.has_inline_zone() => schedule.in_zone(zone),
-        _ => schedule,
+        Some(zone) => schedule.in_zone(zone),
+        None => schedule,
     };
     Ok(match dst {
         DstPolicy::AsWritten => schedule,
@@ -173,10 +174,6 @@ fn share(meta: &CronJobMeta, jitter: i64) -> SignedDuration {
     let Ok(jitter) = u64::try_from(jitter) else {
         return SignedDuration::ZERO;
     };
-    let digest = Sha256::digest(meta.owner.uid.to_string());
-    let bits = digest
-        .iter()
-        .take(8)
-        .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let bits = name::bits(&Sha256::digest(meta.owner.uid.to_string()));
     SignedDuration::from_secs((bits % (jitter + 1)) as i64)
 }

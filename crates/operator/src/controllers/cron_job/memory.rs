@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use carillon_api::condition::reasons;
 use carillon_plan::Uid;
-use carillon_plan::cron_job::{Children, CronJob, Refused, Snapshot, Template};
+use carillon_plan::cron_job::{Children, CronJob, REFUSALS, Refused, Snapshot, Template};
 use serde::{Deserialize, Serialize};
 
 use crate::apply::cron_job::Answer;
@@ -98,7 +97,7 @@ impl Memory {
                 TemplateAnswer::Unknown => Template::Unknown,
                 TemplateAnswer::Accepted => Template::Accepted,
                 TemplateAnswer::Refused { reason, message } => Template::Refused(Refused {
-                    reason: REASONS
+                    reason: REFUSALS
                         .into_iter()
                         .find(|known| known == reason)
                         .ok_or_else(|| format!("unknown reason {reason:?}"))?,
@@ -111,14 +110,6 @@ impl Memory {
         })
     }
 }
-
-/// Reasons for which children are refused.
-const REASONS: [&str; 4] = [
-    reasons::INVALID_TEMPLATE,
-    reasons::QUOTA_EXCEEDED,
-    reasons::JOB_FORBIDDEN,
-    reasons::JOB_CREATION_FAILING,
-];
 
 /// What a plan is made from besides the objects, as the flight recorder keeps it.
 #[derive(Debug, Default, Deserialize, Serialize)]
