@@ -15,16 +15,16 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use carillon_api::ConcurrencyPolicy;
 use carillon_api::condition::{reasons, types};
 use carillon_api::cron_job::RunReference;
-use carillon_api::{ConcurrencyPolicy, CronJobStatus};
 use jiff::{SignedDuration, Timestamp};
 
 use self::account::Account;
 use self::action::{Action, Plan, Run, Step, Why};
 pub use self::child::{Child, ChildKind, Children, Ended};
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
-pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
+pub use self::spec::{Api, CronJob, CronJobMeta, Unusable, stored};
 use crate::condition::{self, whole_seconds};
 use crate::uid::Uid;
 
@@ -430,12 +430,11 @@ fn report(cron: &CronJob, account: &mut Account<'_>, obstacle: Option<&(&'static
     account.note(true, reason, "Scheduling", message);
 }
 
-/// Lets go of the children whose run is recorded.
+/// Lets go of the children whose run is recorded, by now or by the status that is written first.
 fn released(snapshot: &Snapshot<'_>, account: &Account<'_>) -> Vec<Action> {
-    let stored: &CronJobStatus = &snapshot.cron.status;
     let held = snapshot.children.iter().filter(|(_, child)| child.held);
     held.filter(|((kind, name), child)| {
-        let mut entries = stored.active.iter();
+        let mut entries = account.status.active.iter();
         match entries.find(|entry| promise::is_to(entry, *kind, name)) {
             Some(entry) => entry.uid.as_deref() == Some(child.uid.to_string().as_str()),
             None => snapshot.cron.meta.deleting || account.is_recorded(name, child),

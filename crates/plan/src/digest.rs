@@ -1,6 +1,5 @@
 //! A fingerprint of a plan, by which two plans are told apart without keeping either.
 
-use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
@@ -17,8 +16,9 @@ impl<A: Act> Plan<A> {
         let mut text = String::with_capacity(64);
         if let Ok(Hasher(hasher)) = out.into_inner() {
             for byte in hasher.finalize() {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "{byte:02x}");
+                for half in [byte >> 4, byte & 15] {
+                    text.extend(char::from_digit(half.into(), 16));
+                }
             }
         }
         text

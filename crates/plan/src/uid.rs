@@ -57,17 +57,17 @@ impl FromStr for Uid {
 
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        let [first, second, third, fourth] = [8, 12, 16, 20];
-        write!(
-            f,
-            "{}-{}-{}-{}-{}",
-            &hex[..first],
-            &hex[first..second],
-            &hex[second..third],
-            &hex[third..fourth],
-            &hex[fourth..]
-        )
+        let mut text = String::with_capacity(36);
+        let mut rest = self.0;
+        while text.len() < 36 {
+            if DASHES.contains(&text.len()) {
+                text.push('-');
+            }
+            let first = (rest >> 124) as u32;
+            text.extend(char::from_digit(first, 16));
+            rest <<= 4;
+        }
+        f.write_str(&text)
     }
 }
 

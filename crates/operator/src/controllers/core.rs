@@ -218,7 +218,7 @@ impl Core {
             generation,
             resource_version: rv,
             seen: Kind::ALL
-                .map(|kind| (kind.word().to_owned(), seen.of(kind)))
+                .map(|kind| (kind.word().into(), seen.of(kind)))
                 .into(),
             inputs,
             digest: plan.digest(),

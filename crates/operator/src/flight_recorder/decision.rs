@@ -1,5 +1,6 @@
 //! One decision: what it was made from, what was decided, what became of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use carillon_plan::pod::printable;
@@ -36,7 +37,7 @@ pub struct Decision {
     /// resourceVersion of the object.
     pub resource_version: u64,
     /// What the caches had seen, by kind: every object was read at its last version up to this.
-    pub seen: BTreeMap<String, u64>,
+    pub seen: BTreeMap<Cow<'static, str>, u64>,
     /// What else the decision was made from: answers of the API server and the like, in the form of
     /// the controller that decided.
     pub inputs: Value,

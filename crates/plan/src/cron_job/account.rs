@@ -186,14 +186,14 @@ impl<'a> Account<'a> {
         });
     }
 
-    /// Whether the stored status says that this run was started, though it is no longer active.
+    /// Whether the status says that this run was started, though it is not active.
     pub(super) fn is_recorded(&self, name: &str, child: &Child) -> bool {
-        let stored = &self.cron.status;
+        let status = &self.status;
         if let Some(tick) = self.cron.tick_of(name, child) {
-            return Some(tick) <= seconds(stored.last_schedule_time.as_ref());
+            return Some(tick) <= seconds(status.last_schedule_time.as_ref());
         }
         let request = self.cron.request_of(name, child);
-        request.is_none_or(|request| stored.ran_now.iter().any(|known| known == request))
+        request.is_none_or(|request| status.ran_now.iter().any(|known| known == request))
     }
 
     /// Up to when it is decided what became of each tick.

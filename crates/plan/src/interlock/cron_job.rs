@@ -32,7 +32,7 @@ pub mod rules {
     pub const RECORD: &str = "record";
     /// Children are deleted by uid and resourceVersion, and only for a reason.
     pub const DELETE: &str = "delete";
-    /// Children are let go by uid, and only when their run is stored.
+    /// Children are let go by uid, and only when their run is stored, or stored by a step before.
     pub const RELEASE: &str = "release";
 
     /// All of them.
@@ -56,7 +56,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
     let mut check = Check {
         snapshot,
         now,
-        active: &snapshot.cron.status.active,
+        status: &snapshot.cron.status,
         current: false,
         created: BTreeSet::new(),
         stopped: BTreeSet::new(),
@@ -109,7 +109,7 @@ struct Check<'a> {
     snapshot: &'a Snapshot<'a>,
     now: Timestamp,
     /// As stored when an action is done.
-    active: &'a [RunReference],
+    status: &'a CronJobStatus,
     /// The plan has proved that it sees the present.
     current: bool,
     created: BTreeSet<&'a str>,
@@ -127,7 +127,7 @@ impl<'a> Check<'a> {
             Action::WriteStatus(status) => {
                 self.status(status)?;
                 if step.on_error == OnError::Stop {
-                    self.active = &status.active;
+                    self.status = status;
                     self.current = true;
                 }
                 Ok(())
@@ -242,7 +242,7 @@ impl<'a> Check<'a> {
             let what = format!("{name} has not ended, or is not recorded");
             return trip(rules::DELETE, what);
         };
-        if self.active.iter().any(|run| has_uid(run, child.uid)) {
+        if self.status.active.iter().any(|run| has_uid(run, child.uid)) {
             return trip(rules::DELETE, format!("{name} is still active"));
         }
         let cron = self.snapshot.cron;
@@ -266,6 +266,7 @@ impl<'a> Check<'a> {
         let name = &run.name;
         let is_run = |entry: &RunReference| entry.name == *name && entry.kind == run.kind.kind();
         let promised = self
+            .status
             .active
             .iter()
             .any(|entry| is_run(entry) && entry.uid.is_none());
@@ -277,7 +278,7 @@ impl<'a> Check<'a> {
             return trip(rules::ONE_PER_RUN, format!("{name} is there already"));
         }
         // A promise to start the same as another kind may have been kept.
-        let mut active = self.active.iter();
+        let mut active = self.status.active.iter();
         if active.any(|entry| entry.name == *name && entry.uid.is_none() && !is_run(entry)) {
             let what = format!("{name} may be there as another kind");
             return trip(rules::ONE_PER_RUN, what);
@@ -302,7 +303,7 @@ impl<'a> Check<'a> {
         if cron.concurrency == ConcurrencyPolicy::Allow {
             return Ok(());
         }
-        let others = self.active.iter().filter(|entry| !is_run(entry));
+        let others = self.status.active.iter().filter(|entry| !is_run(entry));
         for other in others {
             let child = ChildKind::ALL.into_iter().find_map(|kind| {
                 let key = (kind, other.name.as_str().into());
@@ -319,8 +320,7 @@ impl<'a> Check<'a> {
     }
 
     fn release(&self, kind: ChildKind, name: &str, uid: Uid) -> Result<(), Trip> {
-        let stored = &self.snapshot.cron.status;
-        let mut entries = stored.active.iter();
+        let mut entries = self.status.active.iter();
         let entry = entries.find(|entry| entry.name == name && entry.kind == kind.kind());
         let is_promise = entry.is_some_and(|entry| entry.uid.is_none());
         let key = (kind, name.into());
@@ -339,9 +339,9 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether the stored status knows of a run that is no longer active.
+    /// Whether the status knows by then of a run that is no longer active.
     fn was_recorded(&self, name: &str, child: &Child) -> bool {
-        let stored = &self.snapshot.cron.status;
+        let stored = self.status;
         let suffix = name.strip_prefix(&*self.snapshot.cron.meta.owner.name);
         let suffix = suffix.and_then(|suffix| suffix.strip_prefix('-'));
         if let Some(minute) = suffix.and_then(|minute| minute.parse::<i64>().ok()) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cron_job::action::{Act, Action, Plan};
 use crate::cron_job::{
-    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
+    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan, stored,
 };
 use crate::interlock::{self, Trip};
 use crate::owner::Owner;
@@ -87,7 +87,7 @@ impl Fixture {
             created: self.created,
             run_now: self.run_now.clone(),
         };
-        CronJob::read(meta, &self.spec, &self.status)
+        CronJob::read(meta, &self.spec, stored(&self.status))
     }
 
     /// The plan; the interlock has nothing against it.
@@ -154,11 +154,20 @@ impl Fixture {
                     assert!(self.children.insert(key, child).is_none(), "twice");
                 }
                 Action::DeleteChild { kind, name, .. } => {
-                    self.children.remove(&(*kind, name.as_str().into()));
+                    let key = (*kind, name.as_str().into());
+                    let child = self.children.get_mut(&key).unwrap();
+                    child.deleting = true;
+                    if !child.held {
+                        self.children.remove(&key);
+                    }
                 }
                 Action::ReleaseChild { kind, name, .. } => {
                     let key = (*kind, name.as_str().into());
-                    self.children.get_mut(&key).unwrap().held = false;
+                    let child = self.children.get_mut(&key).unwrap();
+                    child.held = false;
+                    if child.deleting {
+                        self.children.remove(&key);
+                    }
                 }
             }
         }

@@ -328,13 +328,13 @@ fn a_child_is_let_go_only_when_its_run_is_stored() {
         scheduled: Some(at(TICK)),
         ..Child::default()
     };
-    // Promised, and not recorded; nor in the plan that records it.
+    // Promised, and not recorded; or only later in the plan, or by a step that may fail.
     let mut cron = promised();
     cron.put(NAME, held.clone());
     assert_eq!(verdict(cron.clone()), Err(rules::RELEASE));
-    let let_go = release(&mut cron, NAME);
+    trips(&cron, TICK, rules::RELEASE, |plan| plan.steps.reverse());
     trips(&cron, TICK, rules::RELEASE, |plan| {
-        plan.steps.push(Step::wanted(vec![let_go]));
+        plan.steps[0].on_error = OnError::GoOn;
     });
     // The one that is recorded is another.
     let mut other = cron.clone();

@@ -21,14 +21,10 @@ fn a_run_is_promised_started_recorded_let_go_and_taken_off_in_this_order() {
         assert!(cron.status["lastScheduleTime"].is_null());
 
         let record = cron.plan("2026-01-01T11:00:01Z");
-        assert_eq!(words(&record), ["write_status"]);
+        assert_eq!(words(&record), ["write_status", "release_child"]);
         cron.carry_out(&record);
         assert!(cron.status["active"][0]["uid"].is_string());
         assert_eq!(cron.status["lastScheduleTime"], "2026-01-01T11:00:00Z");
-
-        let release = cron.plan("2026-01-01T11:00:02Z");
-        assert_eq!(words(&release), ["release_child"]);
-        cron.carry_out(&release);
         assert!(cron.plan("2026-01-01T11:00:03Z").steps.is_empty());
 
         cron.end("report-29454420", true, "2026-01-01T11:05:00Z");
@@ -39,6 +35,18 @@ fn a_run_is_promised_started_recorded_let_go_and_taken_off_in_this_order() {
         assert_eq!(cron.status["lastSuccessfulTime"], "2026-01-01T11:05:00Z");
         assert!(cron.plan("2026-01-01T11:05:02Z").steps.is_empty());
     }
+}
+
+#[test]
+fn a_run_that_is_recorded_is_let_go_by_whoever_comes_after_a_crash() {
+    let mut cron = hourly(Api::Carillon);
+    cron.settle("2026-01-01T10:45:00Z");
+    let start = cron.plan("2026-01-01T11:00:00Z");
+    cron.carry_out(&start);
+    let record = cron.plan("2026-01-01T11:00:01Z");
+    cron.die_after(1, &record);
+    let release = cron.plan("2026-01-01T11:00:02Z");
+    assert_eq!(words(&release), ["release_child"]);
 }
 
 #[test]
