@@ -63,7 +63,7 @@ writes to nodes, pods/exec, impersonation.
 # The record of what ran where. Never deleted by the operator: slices are garbage collected with their job.
 - apiGroups: [carillon.dev]
   resources: [noderesultslices]
-  verbs: [create, list, patch, watch]
+  verbs: [create, get, list, patch, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]

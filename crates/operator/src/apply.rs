@@ -262,6 +262,17 @@ pub async fn found(
     }
 }
 
+/// What a plan relies on is there and still as it was read, or the plan ends as one whose write was
+/// refused for that.
+pub fn unchanged(found: Option<SlimMeta>, rv: u64) -> Result<(), SendError> {
+    if found.is_some_and(|found| found.rv() == rv) {
+        return Ok(());
+    }
+    let mut status = kube::core::Status::failure("it has changed since it was read", "Conflict");
+    status.code = 409;
+    Err(SendError::Refused(Box::new(status)))
+}
+
 /// A delete or release whose object is gone, has changed or is another one has nothing left to do.
 pub fn settled<T>(result: Result<T, SendError>) -> Result<Option<T>, SendError> {
     match result {

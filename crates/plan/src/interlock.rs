@@ -30,7 +30,8 @@ pub const TRIPPED_RECHECK: SignedDuration = SignedDuration::from_secs(60);
 pub mod rules {
     /// A node has at most one pod of the job that has not ended.
     pub const ONE_PER_NODE: &str = "one_per_node";
-    /// A pod is created only for a reservation that is stored.
+    /// A pod is created only for a reservation that is stored, by a plan that has asked whether it still
+    /// is, and a slice only for a job of which that is known.
     pub const RESERVED_FIRST: &str = "reserved_first";
     /// A node that has succeeded is never served again.
     pub const RUN_ONCE: &str = "run_once";
@@ -176,7 +177,10 @@ impl<'a> Check<'a> {
     fn action(&mut self, action: &'a Action, step: &Step) -> Result<(), Trip> {
         match action {
             // Questions change nothing.
-            Action::CheckTemplate { .. } | Action::ConfirmGone { .. } => Ok(()),
+            Action::CheckTemplate { .. }
+            | Action::ConfirmGone { .. }
+            | Action::ConfirmJob
+            | Action::ConfirmSlice { .. } => Ok(()),
             Action::WriteSlice(write) => {
                 if step.on_error != OnError::Stop {
                     let index = write.index;
@@ -204,6 +208,10 @@ impl<'a> Check<'a> {
         for action in &step.actions {
             match action {
                 Action::WriteSlice(write) => self.log.enter(write),
+                Action::ConfirmJob if step.on_error == OnError::Stop => self.log.job_is_there(),
+                Action::ConfirmSlice { index, rv } if step.on_error == OnError::Stop => {
+                    self.log.is_as_read(*index, *rv);
+                }
                 Action::WriteStatus(status) if step.on_error == OnError::Stop => {
                     self.stopping |= status::stops(status);
                 }

@@ -4,11 +4,14 @@ use carillon_api::condition::reasons;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::Action;
 use carillon_plan::broadcast_job::{Job, Refused, Template, settle};
+use carillon_plan::name;
 use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use jiff::Timestamp;
 
-use super::{Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, write};
+use super::{
+    Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged, write,
+};
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request;
@@ -60,6 +63,20 @@ impl Perform for Performer<'_> {
                     Some(meta) if meta.uid() == Some(*uid) => Effect::Nothing.done(),
                     _ => Effect::Nothing.and(Answer::Gone(*uid)),
                 })
+            }
+            Action::ConfirmJob => {
+                let (owner, rv) = (&self.job.owner, self.job.rv);
+                let job = request::get(Kind::BroadcastJob, namespace, &owner.name);
+                let job = found(self.writes, job).await?;
+                unchanged(job.filter(|job| job.uid() == Some(owner.uid)), rv)?;
+                Ok(Effect::Nothing.done())
+            }
+            Action::ConfirmSlice { index, rv } => {
+                let owner = &self.job.owner;
+                let slice = name::slice(&owner.name, owner.uid, *index);
+                let slice = request::get(Kind::Slice, namespace, &slice);
+                unchanged(found(self.writes, slice).await?, *rv)?;
+                Ok(Effect::Nothing.done())
             }
             Action::WriteSlice(slice) => {
                 let request = request::write_slice(&self.job.owner, slice);

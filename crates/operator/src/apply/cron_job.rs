@@ -6,14 +6,14 @@ use carillon_plan::cron_job::action::{Action, Note, Run, Why};
 use carillon_plan::cron_job::{Api, ChildKind, CronJob, Refused, Template};
 use carillon_plan::pod::printable;
 use jiff::SignedDuration;
-use kube::core::Status;
 use serde_json::{Map, Value};
 
-use super::{Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, write};
+use super::{
+    Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged, write,
+};
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request;
-use crate::slim::SlimMeta;
 use crate::writes::{SendError, Writes};
 
 /// What the status of a native CronJob has.
@@ -89,15 +89,12 @@ impl Perform for Performer<'_> {
             }
             Action::ConfirmCurrent => {
                 let request = request::get(kind_of(meta.api), namespace, &meta.owner.name);
-                let found = found(self.writes, request).await?;
-                let same =
-                    |found: &SlimMeta| found.uid() == Some(meta.owner.uid) && found.rv() == meta.rv;
-                if found.as_ref().is_some_and(same) {
-                    return Ok(Effect::Nothing.done());
-                }
-                let mut status = Status::failure("the CronJob has changed", "Conflict");
-                status.code = 409;
-                Err(SendError::Refused(Box::new(status)))
+                let cron = found(self.writes, request).await?;
+                unchanged(
+                    cron.filter(|cron| cron.uid() == Some(meta.owner.uid)),
+                    meta.rv,
+                )?;
+                Ok(Effect::Nothing.done())
             }
             Action::WriteStatus(status) => {
                 let kind = kind_of(meta.api);

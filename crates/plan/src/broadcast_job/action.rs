@@ -32,6 +32,15 @@ pub enum Action {
         /// Uid it had.
         uid: Uid,
     },
+    /// Ask whether the job is still as it was read: nothing else of the plan would notice.
+    ConfirmJob,
+    /// Ask whether a slice is still as it was read: promises in it are about to be kept.
+    ConfirmSlice {
+        /// Index of the slice.
+        index: u32,
+        /// resourceVersion it was read at.
+        rv: u64,
+    },
     /// Create or update a result slice.
     WriteSlice(SliceWrite),
     /// Create the pod of a reserved attempt.
@@ -68,6 +77,8 @@ impl Act for Action {
         match self {
             Self::CheckTemplate { .. } => "check_template",
             Self::ConfirmGone { .. } => "confirm_gone",
+            Self::ConfirmJob => "confirm_job",
+            Self::ConfirmSlice { .. } => "confirm_slice",
             Self::WriteSlice(_) => "write_slice",
             Self::CreatePod { .. } => "create_pod",
             Self::DeletePod { .. } => "delete_pod",
@@ -85,6 +96,7 @@ impl Act for Action {
             Self::ConfirmGone { pod, .. }
             | Self::DeletePod { pod, .. }
             | Self::ReleasePod { pod, .. } => pod.to_string(),
+            Self::ConfirmSlice { index, .. } => format!("slice {index}"),
             Self::WriteSlice(slice) => {
                 let seal = if slice.sealed { ", sealed" } else { "" };
                 format!(
@@ -98,7 +110,7 @@ impl Act for Action {
                 let on: Vec<_> = on.map(|c| format!("{}={}", c.type_, c.reason)).collect();
                 format!("{} {}", status.done, on.join(" "))
             }
-            Self::DeleteJob => return None,
+            Self::ConfirmJob | Self::DeleteJob => return None,
         })
     }
 
@@ -111,6 +123,7 @@ impl Act for Action {
             Self::ConfirmGone { pod, uid } | Self::ReleasePod { pod, uid } => {
                 line(out, &(word, pod, uid.to_string()))
             }
+            Self::ConfirmSlice { index, rv } => line(out, &(word, index, rv)),
             Self::DeletePod { pod, uid, rv } => line(out, &(word, pod, uid.to_string(), rv)),
             Self::WriteSlice(slice) => {
                 line(out, &(word, slice.index, slice.rv, slice.sealed))?;
@@ -120,7 +133,7 @@ impl Act for Action {
                     .try_for_each(|result| line(out, result))
             }
             Self::WriteStatus(status) => line(out, &(word, status)),
-            Self::DeleteJob => line(out, &word),
+            Self::ConfirmJob | Self::DeleteJob => line(out, &word),
         }
     }
 }

@@ -154,12 +154,20 @@ fn steps(
         steps.push(Step::wanted(questions));
     }
     let seal = fails || end.is_some();
-    steps.extend(ledger::write(
-        snapshot.slices,
-        &progress.updates,
-        start.reservations,
-        seal,
-    ));
+    let log = ledger::write(snapshot.slices, &progress.updates, start.reservations, seal);
+    // A new slice alone does not tell whether the job is still there.
+    if log
+        .first()
+        .is_some_and(|step| written(step).next().is_none())
+    {
+        steps.push(Step::needed(vec![Action::ConfirmJob]));
+    }
+    // Nor do creations alone tell whether their attempts are over.
+    let mut relies_on = start.relies_on;
+    for index in log.iter().flat_map(written) {
+        relies_on.remove(&index);
+    }
+    steps.extend(log);
     if cause.is_some() {
         steps.extend(status.take());
     }
@@ -181,6 +189,10 @@ fn steps(
         to_stop.into_iter().map(|(name, (uid, rv))| (name, uid, rv)),
         most,
     ));
+    if !relies_on.is_empty() {
+        let confirm = |(index, rv)| Action::ConfirmSlice { index, rv };
+        steps.push(Step::needed(relies_on.into_iter().map(confirm).collect()));
+    }
     if !start.creations.is_empty() {
         steps.push(Step::slowly(start.creations));
     }
@@ -188,4 +200,12 @@ fn steps(
     steps.extend(release(progress.to_release.iter().take(most).copied()));
     again &= !steps.is_empty();
     (steps, again)
+}
+
+/// Indices of the slices that a step changes. That write is refused if they are not as they were read.
+fn written(step: &Step) -> impl Iterator<Item = u32> {
+    step.actions.iter().filter_map(|action| match action {
+        Action::WriteSlice(write) => write.rv.map(|_| write.index),
+        _ => None,
+    })
 }

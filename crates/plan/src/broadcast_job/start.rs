@@ -1,5 +1,6 @@
 //! Which pods are created now.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_api::NodeState;
@@ -25,6 +26,8 @@ pub(super) struct Start {
     pub(super) reservations: Vec<Record>,
     /// Pods to create, of these and of earlier reservations.
     pub(super) creations: Vec<Action>,
+    /// Slices that hold those earlier ones, by index, with the resourceVersion they were read at.
+    pub(super) relies_on: BTreeMap<u32, u64>,
     /// There is room for more than one plan may create.
     pub(super) more: bool,
 }
@@ -79,7 +82,8 @@ impl Start {
         start
     }
 
-    /// Creates what was reserved before and is still wanted. The name makes a second try harmless.
+    /// Creates what was reserved before and is still wanted. The name makes a second try harmless, as
+    /// long as the attempt is not over: its slice says so, which must therefore be the present one.
     fn keep_promises<'a>(
         &mut self,
         snapshot: &Snapshot<'a>,
@@ -100,6 +104,8 @@ impl Start {
             if self.creations.len() < snapshot.max_pod_changes {
                 let (pod, node) = (record.pod.clone(), record.node.clone());
                 self.creations.push(Action::CreatePod { pod, node });
+                let slice = &snapshot.slices[place.0];
+                self.relies_on.insert(slice.index, slice.rv);
             }
         }
         progress.reserved = kept;

@@ -27,10 +27,12 @@ pub(super) struct Entry<'a> {
     pub(super) pod_uid: Option<Uid>,
     pub(super) reason: &'a str,
     pub(super) node_gone: Option<Timestamp>,
+    /// Index of its slice.
+    pub(super) slice: u32,
 }
 
 impl<'a> Entry<'a> {
-    fn of(record: &'a Record) -> Self {
+    fn of(record: &'a Record, slice: u32) -> Self {
         Self {
             node: &record.node,
             node_uid: record.node_uid,
@@ -40,10 +42,11 @@ impl<'a> Entry<'a> {
             pod_uid: record.pod_uid,
             reason: &record.reason,
             node_gone: record.node_gone,
+            slice,
         }
     }
 
-    fn read(result: &'a NodeResult) -> Option<Self> {
+    fn read(result: &'a NodeResult, slice: u32) -> Option<Self> {
         Some(Self {
             node: &result.node,
             node_uid: result.node_uid.parse().ok()?,
@@ -56,6 +59,7 @@ impl<'a> Entry<'a> {
             },
             reason: &result.reason,
             node_gone: result.node_gone_time.as_ref().map(|time| time.0),
+            slice,
         })
     }
 
@@ -83,6 +87,10 @@ pub(super) struct Log<'a> {
     ran: HashMap<(&'a str, Uid), u32>,
     /// Slices this plan has written.
     written: HashSet<u32>,
+    /// Slices that were asked about or written by an earlier step.
+    present: HashSet<u32>,
+    /// An earlier step has asked about the job.
+    job_present: bool,
 }
 
 impl<'a> Log<'a> {
@@ -97,7 +105,7 @@ impl<'a> Log<'a> {
             let shape = (slice.records.len(), slice.sealed);
             log.slices.insert(slice.index, shape);
             for record in &slice.records {
-                log.note(Entry::of(record));
+                log.note(Entry::of(record, slice.index));
             }
         }
         log
@@ -107,9 +115,29 @@ impl<'a> Log<'a> {
     pub(super) fn enter(&mut self, write: &'a SliceWrite) {
         let shape = (write.results.len(), write.sealed);
         self.slices.insert(write.index, shape);
-        for entry in write.results.iter().filter_map(Entry::read) {
+        self.present.insert(write.index);
+        let entries = write.results.iter();
+        for entry in entries.filter_map(|result| Entry::read(result, write.index)) {
             self.note(entry);
         }
+    }
+
+    /// The job was there in the version it was read at.
+    pub(super) fn job_is_there(&mut self) {
+        self.job_present = true;
+    }
+
+    /// The slice was there in this version.
+    pub(super) fn is_as_read(&mut self, index: u32, rv: u64) {
+        let read = self.stored.iter().find(|slice| slice.index == index);
+        if read.is_some_and(|slice| slice.rv == rv) {
+            self.present.insert(index);
+        }
+    }
+
+    /// Whether what the plan says about a slice is so at present, and not only in the snapshot.
+    pub(super) fn is_present(&self, index: u32) -> bool {
+        self.present.contains(&index)
     }
 
     fn note(&mut self, entry: Entry<'a>) {
@@ -242,6 +270,10 @@ impl<'a> Log<'a> {
                 }
                 Ok(&slice.records)
             }
+            (None, None) if !self.job_present && self.present.is_empty() => trip(
+                rules::RESERVED_FIRST,
+                format!("slice {index}: created; expected that the job is asked about before"),
+            ),
             (None, None) if index == next => match last {
                 Some((last, (length, _))) if *length < MAX_RESULTS_PER_SLICE => trip(
                     rules::APPEND_ONLY,
@@ -302,7 +334,7 @@ impl<'a> Log<'a> {
         index: u32,
         result: &'a NodeResult,
     ) -> Result<Entry<'a>, Trip> {
-        let Some(entry) = Entry::read(result) else {
+        let Some(entry) = Entry::read(result, index) else {
             return trip(
                 rules::ATTEMPTS,
                 format!(

@@ -37,6 +37,15 @@ impl<'a> Check<'a> {
                 ),
             );
         };
+        if !self.log.is_present(entry.slice) {
+            return trip(
+                rules::RESERVED_FIRST,
+                format!(
+                    "pod {pod} for node {node}: created; expected that slice {} is written or asked about before",
+                    entry.slice
+                ),
+            );
+        }
         if self.log.has_succeeded(entry) {
             return trip(
                 rules::RUN_ONCE,

@@ -27,6 +27,7 @@ impl Model {
                 }
                 after.slices = self.slices.number(list);
             }
+            Request::Confirm { .. } => {}
             Request::Create { pod, node } => {
                 let known = self.pod(store.pods, pod);
                 if known.is_some_and(|known| !known.gone) {
@@ -80,6 +81,10 @@ impl Model {
                 let (old, new) = (self.contents.at(found), self.contents.at(to));
                 let fenced = old.sealed && (!new.sealed || new.entries.len() > old.entries.len());
                 fenced || self.world.server.slice_version && found != from
+            }
+            Request::Confirm { index, from } => {
+                let list = self.slices.at(store.slices);
+                list.get(usize::from(index)) != Some(&from)
             }
             Request::Status { from, .. } => {
                 self.world.server.status_version && from != store.status

@@ -101,6 +101,7 @@ impl Model {
                     _ => Ok(()),
                 }
             }
+            Request::Confirm { .. } => Ok(()),
             Request::Create { pod, .. } => self.judge_create(before, after, pod),
             Request::Delete { pod, .. } => self.judge_delete(before, pod),
             Request::Release { pod, .. } => self.judge_release(before, pod),

@@ -213,6 +213,7 @@ impl Model {
                 let verb = if from.is_some() { "writes" } else { "creates" };
                 format!("{verb} slice {index} {}", self.tell_content(to))
             }
+            Request::Confirm { index, .. } => format!("confirms slice {index}"),
             Request::Create { pod, node } => {
                 format!("creates {} for n{node}", self.names.name(pod))
             }

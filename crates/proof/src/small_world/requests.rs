@@ -24,6 +24,11 @@ pub(super) enum Request {
         /// The nodes a seal was decided from.
         seals: Option<Nodes>,
     },
+    /// Refused unless a slice has this content.
+    Confirm {
+        index: u8,
+        from: u32,
+    },
     Create {
         pod: u8,
         node: u8,
@@ -143,6 +148,10 @@ impl Model {
                 to: self.store_content(write),
                 seals: write.sealed.then_some(view.nodes),
             },
+            Action::ConfirmSlice { index, rv } => Request::Confirm {
+                index: *index as u8,
+                from: *rv as u32 - 1,
+            },
             Action::CreatePod { pod, node } => Request::Create {
                 pod: self.names.number(pod),
                 node: names::node_number(node),
@@ -163,10 +172,11 @@ impl Model {
                 failed: status.failed as u16,
             },
             // What the answer may be is decided when a plan is made. The template is accepted, and
-            // the job has no time to live.
-            Action::ConfirmGone { .. } | Action::CheckTemplate { .. } | Action::DeleteJob => {
-                return None;
-            }
+            // the job has no time to live and stays.
+            Action::ConfirmGone { .. }
+            | Action::CheckTemplate { .. }
+            | Action::ConfirmJob
+            | Action::DeleteJob => return None,
         })
     }
 

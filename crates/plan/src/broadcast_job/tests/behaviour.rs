@@ -5,7 +5,7 @@ use carillon_api::condition::{reasons, results, types};
 use serde_json::json;
 
 use super::world::World;
-use crate::broadcast_job::action::{Act, Action};
+use crate::broadcast_job::action::{Act, Action, OnError};
 use crate::broadcast_job::{Refused, TEMPLATE_RECHECK, Template};
 use crate::pod::PodPhase;
 
@@ -41,6 +41,7 @@ fn an_attempt_is_stored_before_its_pod_is_created() {
     assert_eq!(
         words,
         [
+            "confirm_job",
             "write_slice",
             "create_pod",
             "create_pod",
@@ -48,6 +49,31 @@ fn an_attempt_is_stored_before_its_pod_is_created() {
             "write_status"
         ]
     );
+}
+
+#[test]
+fn a_promise_of_an_earlier_plan_is_kept_once_its_slice_is_known_to_be_the_present_one() {
+    let mut world = World::new(3, json!({"parallelism": 2}));
+    world.crash_after(1);
+    let asked = Action::ConfirmSlice {
+        index: 0,
+        rv: world.slices[0].rv,
+    };
+    let plan = world.plan();
+    let words: Vec<Vec<&str>> = plan
+        .steps
+        .iter()
+        .map(|step| step.actions.iter().map(Action::word).collect())
+        .collect();
+    assert_eq!(words[0], ["confirm_slice"]);
+    assert_eq!(words[1], ["create_pod", "create_pod"]);
+    assert_eq!(plan.steps[0].actions, [asked]);
+    assert_eq!(plan.steps[0].on_error, OnError::Stop);
+    // A write of that slice is refused if it is not.
+    world.spec["parallelism"] = json!(3);
+    let plan = world.plan();
+    let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+    assert!(!actions.any(|action| action.word() == "confirm_slice"));
 }
 
 #[test]

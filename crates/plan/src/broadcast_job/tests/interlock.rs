@@ -99,11 +99,11 @@ fn a_pod_is_created_only_for_an_attempt_stored_by_an_earlier_step() {
     let world = fresh();
     let rule = rules::RESERVED_FIRST;
     trips(&world, rule, |plan| drop_steps_with(plan, "write_slice"));
-    trips(&world, rule, |plan| plan.steps.swap(0, 1));
-    trips(&world, rule, |plan| plan.steps[0].on_error = OnError::GoOn);
+    trips(&world, rule, |plan| plan.steps.swap(1, 2));
+    trips(&world, rule, |plan| plan.steps[1].on_error = OnError::GoOn);
     trips(&world, rule, |plan| {
-        let side_by_side = plan.steps.remove(1);
-        plan.steps[0].actions.extend(side_by_side.actions);
+        let side_by_side = plan.steps.remove(2);
+        plan.steps[1].actions.extend(side_by_side.actions);
     });
     trips(&world, rule, |plan| match find(plan, "create_pod") {
         Action::CreatePod { node, .. } => *node = "n0001".into(),
@@ -112,6 +112,22 @@ fn a_pod_is_created_only_for_an_attempt_stored_by_an_earlier_step() {
     trips(&world, rule, |plan| {
         slice(plan).results[0].node_uid = Uid::MAX.to_string();
     });
+}
+
+#[test]
+fn only_who_sees_the_present_creates_what_was_reserved_before_or_the_first_slice() {
+    let rule = rules::RESERVED_FIRST;
+    let mut promised = fresh();
+    promised.crash_after(1);
+    for (world, question) in [(fresh(), "confirm_job"), (promised, "confirm_slice")] {
+        trips(&world, rule, |plan| drop_steps_with(plan, question));
+        trips(&world, rule, |plan| plan.steps.swap(0, 1));
+        trips(&world, rule, |plan| plan.steps[0].on_error = OnError::GoOn);
+        trips(&world, rule, |plan| {
+            let side_by_side = plan.steps.remove(1);
+            plan.steps[0].actions.extend(side_by_side.actions);
+        });
+    }
 }
 
 #[test]
@@ -260,7 +276,7 @@ fn a_job_that_must_not_start_anything_starts_nothing() {
     let start = fresh().plan();
     let creations = || {
         let mut plan = fresh().plan();
-        plan.steps.remove(0);
+        plan.steps.drain(..2);
         plan
     };
     for (field, value) in [("paused", json!(true)), ("parallelism", json!(-1))] {

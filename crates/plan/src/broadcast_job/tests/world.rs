@@ -162,7 +162,8 @@ impl World {
                 if done == writes {
                     return done;
                 }
-                done += 1;
+                let asks = matches!(action, Action::ConfirmJob | Action::ConfirmSlice { .. });
+                done += usize::from(!asks);
                 let ok = self.apply(action, created);
                 assert!(
                     ok || step.on_error == OnError::GoOn,
@@ -190,6 +191,13 @@ impl World {
                 if self.pods.get(&pod).is_none_or(|row| row.uid != uid) {
                     self.gone.insert(uid);
                 }
+            }
+            Action::ConfirmJob => {}
+            Action::ConfirmSlice { index, rv } => {
+                assert_eq!(
+                    self.slices[index as usize].rv, rv,
+                    "asked about another version"
+                );
             }
             Action::WriteSlice(write) => {
                 self.serial += 1;
