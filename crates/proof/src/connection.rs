@@ -119,7 +119,12 @@ pub struct Connection {
     last: Mutex<Option<(Method, String)>>,
     /// What the process makes of its watches.
     wire: Wire,
+    /// When the process was started.
+    since: Instant,
 }
+
+/// So long after its start a process that saw an earlier revision is told what has happened since.
+const BEHIND_FOR: Duration = Duration::from_secs(2);
 
 /// Lists that are answered as of an earlier revision, once for each resource.
 #[derive(Debug, Default)]
@@ -142,6 +147,7 @@ impl Connection {
             }),
             last: Mutex::default(),
             wire,
+            since: Instant::now(),
         })
     }
 
@@ -244,6 +250,10 @@ impl Faults for Connection {
         }
         if self.line.hangs(event) {
             return EventFate::Hold(Gate::new());
+        }
+        let behind = BEHIND_FOR.saturating_sub(self.since.elapsed());
+        if lock(&self.stale).revision.is_some() && !behind.is_zero() {
+            return EventFate::Delay(behind);
         }
         self.line.storm().event()
     }

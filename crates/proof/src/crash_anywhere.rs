@@ -13,6 +13,15 @@ pub fn clean(scenario: &Scenario) -> Case {
     case(scenario, Disturbance::none(1))
 }
 
+/// The same without a lease, whose renewals are revisions, too.
+pub fn clean_without_lease(scenario: &Scenario) -> Case {
+    let alone = Disturbance {
+        without_lease: true,
+        ..Disturbance::none(1)
+    };
+    case(scenario, alone)
+}
+
 /// Every write × {before it is sent, applied and the reply lost, after the reply} × {started again,
 /// another takes over}, and a stopped leader at every write. `writes` are those of the clean run.
 pub fn cases(scenario: &Scenario, writes: usize) -> Vec<Case> {
@@ -47,8 +56,9 @@ pub fn cases(scenario: &Scenario, writes: usize) -> Vec<Case> {
     cases
 }
 
-/// A kill at every write, after which the process sees the state at each earlier revision first:
-/// from those of the clean run, which is the same up to the kill.
+/// A kill at every write, after which the process sees the state at each earlier revision first, and
+/// acts on it at once: no lease keeps it waiting until it has caught up. The revisions are those of the
+/// clean run, which is the same up to the kill.
 pub fn stale_cases(scenario: &Scenario, clean: &Outcome) -> Vec<Case> {
     let steps = &clean.history.steps;
     let ours = steps.iter().filter(|step| {
@@ -69,6 +79,7 @@ pub fn stale_cases(scenario: &Scenario, clean: &Outcome) -> Vec<Case> {
                         blow: Blow::Kill(Point::ReplyLost),
                     }],
                     restart_at_revision: Some(revision),
+                    without_lease: true,
                     ..Disturbance::none(1)
                 },
             ));

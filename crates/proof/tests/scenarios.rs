@@ -49,6 +49,22 @@ fn a_crash_at_one_point_in_twenty_breaks_nothing() {
 }
 
 #[test]
+fn a_process_that_starts_again_with_an_old_view_breaks_nothing() {
+    let mut failures = Vec::new();
+    for scenario in scenario::all().into_iter().step_by(3) {
+        let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
+        let alone = crash_anywhere::clean_without_lease(&scenario);
+        let cases = crash_anywhere::stale_cases(&scenario, &alone.run(&scenario).unwrap());
+        let jobs = campaign::every_nth(300, &cases[cases.len() / 2..], &scenario, &clean.end);
+        failures.extend(campaign::run(&jobs, 3).unwrap().failures);
+    }
+    for failure in failures.iter().take(5) {
+        println!("{failure}");
+    }
+    assert!(failures.is_empty(), "{}", failures.len());
+}
+
+#[test]
 fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
     let found = swarm::run(1..=18, 3).unwrap();
     for failure in &found.failures {

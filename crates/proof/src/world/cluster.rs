@@ -161,8 +161,12 @@ fn config(subject: Subject, disturbance: &Disturbance) -> anyhow::Result<Config>
 async fn supervise(cluster: Rc<Cluster>, index: usize) {
     for incarnation in 0_usize.. {
         until(&cluster.server, || !cluster.down.get()).await;
+        // It may be started again before that revision is there.
+        let now = cluster
+            .server
+            .with_history(|history| history.steps.last().map(|step| step.rev));
         let old = cluster.disturbance.restart_at_revision;
-        let stale = old.filter(|_| incarnation > 0);
+        let stale = old.filter(|old| incarnation > 0 && Some(*old) <= now);
         let (_, running) = Process::start(|process| {
             operate(cluster.clone(), process, (index, incarnation), stale)
         });
