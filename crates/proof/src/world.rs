@@ -52,6 +52,8 @@ pub struct Run<'a> {
     pub wire: Wire,
     /// A run that takes longer hangs.
     pub horizon: Duration,
+    /// A run with more revisions goes round in circles.
+    pub most_revisions: u64,
 }
 
 /// What came of a run.
@@ -145,7 +147,8 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
 
     let is_over = || script_done.get() && is_over(&admin, run.scenario, start);
     let hangs = || server.now().duration_since(last_change(&server).1) > HANGS;
-    let stands_still = until(&server, || is_over() || hangs());
+    let circles = || last_change(&server).0 > run.most_revisions;
+    let stands_still = until(&server, || is_over() || hangs() || circles());
     let _ = timeout(run.horizon, stands_still).await;
     let ended = is_over();
     cluster.give_up();
@@ -153,7 +156,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     line.calm();
     line.continue_stopped();
     let over_at = if ended {
-        settle(&server).await
+        settle(&server, run.most_revisions).await
     } else {
         server.now()
     };
@@ -207,11 +210,12 @@ async fn until(server: &Server, holds: impl Fn() -> bool) {
 }
 
 /// Waits until nothing but leases has changed for a while; since when.
-async fn settle(server: &Server) -> Timestamp {
+async fn settle(server: &Server, most_revisions: u64) -> Timestamp {
     for _ in 0..100 {
         let (rev, _) = last_change(server);
         sleep(QUIET).await;
-        if last_change(server).0 == rev {
+        let now = last_change(server).0;
+        if now == rev || now > most_revisions {
             break;
         }
     }

@@ -6,6 +6,8 @@ mod expectations;
 mod names;
 mod order;
 mod outcomes;
+mod run_sight;
+mod runs;
 mod sight;
 mod stops;
 mod wires;
@@ -14,24 +16,29 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use carillon_operator::controllers::{Rules, broadcast_job};
+use carillon_operator::controllers::{self, Rules, broadcast_job};
 use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Snapshot, plan};
+use carillon_plan::cron_job;
 use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
 
 use crate::case::{Case, Failure};
 use crate::crash_anywhere::SEED;
-use crate::disturbance::{AtWrite, Blow, Disturbance};
+use crate::disturbance::{AtWrite, Blow, Disturbance, Point};
 use crate::scenario::{self, Scenario};
 use crate::wire::Wire;
 use crate::world::{self, End, Outcome, Run};
 
 /// A run that takes longer hangs: those of the cases do not.
 const HORIZON: Duration = Duration::from_mins(15);
+/// One with more goes round in circles: those of the cases do not.
+const MOST_REVISIONS: u64 = 1500;
 
-/// What decides.
+/// What decides about a BroadcastJob.
 pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
+/// What decides about a CronJob.
+pub type RunPlanner = fn(&cron_job::Snapshot<'_>, Timestamp) -> cron_job::action::Plan;
 
 /// A published bug, as Carillon would have it.
 #[derive(Clone, Debug)]
@@ -40,8 +47,10 @@ pub struct Mutant {
     pub name: &'static str,
     /// Where the bug was published.
     pub published: &'static str,
-    /// The planner with the bug.
+    /// The planner of BroadcastJobs with the bug.
     pub plan: Planner,
+    /// The planner of CronJobs with the bug.
+    pub plan_runs: RunPlanner,
     /// The client with the bug.
     pub wire: Wire,
     /// Runs in which it shows; the first that does is enough.
@@ -61,6 +70,7 @@ impl Mutant {
             name,
             published,
             plan,
+            plan_runs: cron_job::plan,
             wire: Wire::default(),
             cases,
             caught_by,
@@ -71,6 +81,10 @@ impl Mutant {
         Self { plan, ..self }
     }
 
+    fn plans_runs(self, plan_runs: RunPlanner) -> Self {
+        Self { plan_runs, ..self }
+    }
+
     fn speaks(self, wire: Wire) -> Self {
         Self { wire, ..self }
     }
@@ -78,6 +92,7 @@ impl Mutant {
     /// Whether it plans otherwise, so that the interlock has something to look at.
     pub fn has_planner(&self) -> bool {
         !std::ptr::fn_addr_eq(self.plan, plan as Planner)
+            || !std::ptr::fn_addr_eq(self.plan_runs, cron_job::plan as RunPlanner)
     }
 }
 
@@ -91,6 +106,7 @@ pub fn all() -> Vec<Mutant> {
         ends::mutants(),
         expectations::mutants(),
         wires::mutants(),
+        runs::mutants(),
     ]
     .concat()
 }
@@ -106,6 +122,22 @@ fn at(scenario: &str, write: usize, blow: Blow) -> Case {
         scenario,
         Disturbance {
             at: vec![AtWrite { write, blow }],
+            ..Disturbance::none(1)
+        },
+    )
+}
+
+/// A kill at the n-th write, and a restart that acts on an earlier revision.
+fn stale(scenario: &str, write: usize, revision: u64) -> Case {
+    under(
+        scenario,
+        Disturbance {
+            at: vec![AtWrite {
+                write,
+                blow: Blow::Kill(Point::ReplyLost),
+            }],
+            restart_at_revision: Some(revision),
+            without_lease: true,
             ..Disturbance::none(1)
         },
     )
@@ -136,6 +168,21 @@ thread_local! {
 #[allow(clippy::unnecessary_wraps)] // it stands in the place of one that refuses
 fn look_on(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
     if let Err(trip) = interlock::verify(snapshot, plan, now)
+        && TRIPPED.get().is_none()
+    {
+        TRIPPED.set(Some(trip.rule));
+    }
+    Ok(())
+}
+
+/// The same of CronJobs.
+#[allow(clippy::unnecessary_wraps)] // it stands in the place of one that refuses
+fn look_on_runs(
+    snapshot: &cron_job::Snapshot<'_>,
+    plan: &cron_job::action::Plan,
+    now: Timestamp,
+) -> Result<(), Trip> {
+    if let Err(trip) = interlock::cron_job::verify(snapshot, plan, now)
         && TRIPPED.get().is_none()
     {
         TRIPPED.set(Some(trip.rule));
@@ -178,7 +225,10 @@ impl Zoo {
                 plan: mutant.plan,
                 verify: look_on,
             },
-            ..Rules::default()
+            cron_job: controllers::cron_job::Rules {
+                plan: mutant.plan_runs,
+                verify: look_on_runs,
+            },
         };
         TRIPPED.set(None);
         let outcome = self.run(case, rules, mutant.wire)?;
@@ -211,6 +261,7 @@ impl Zoo {
             rules,
             wire,
             horizon: HORIZON,
+            most_revisions: MOST_REVISIONS,
         })
     }
 

@@ -7,8 +7,8 @@ use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
-use super::sight::actions;
-use super::{Mutant, calm};
+use super::sight::{actions, leave_out};
+use super::{Mutant, calm, stale};
 use crate::case::Case;
 use crate::wire::Wire;
 
@@ -37,6 +37,29 @@ pub(super) fn mutants() -> Vec<Mutant> {
             vec![calm("the job is deleted and created again under its name")],
         )
         .plans(remembers_by_name),
+        Mutant::new(
+            "a pod is created by whoever remembers its reservation",
+            "Sieve: stale controllers act on what they saw",
+            &["S2"],
+            vec![stale(
+                "a finished pod is deleted and its node stays done",
+                11,
+                16,
+            )],
+        )
+        .plans(|snapshot, now| {
+            let asks = |action: &Action| matches!(action, Action::ConfirmSlice { .. });
+            unasked(snapshot, now, asks)
+        }),
+        Mutant::new(
+            "a job is begun by whoever remembers it",
+            "Sieve: stale controllers act on what they saw",
+            &["S2", "S11"],
+            vec![stale("the job is deleted while it runs", 13, 14)],
+        )
+        .plans(|snapshot, now| {
+            unasked(snapshot, now, |action| matches!(action, Action::ConfirmJob))
+        }),
         Mutant::new(
             "a node that is gone stays in the cache",
             "etcd#18089, #19179; a relist that loses deletes",
@@ -67,6 +90,13 @@ fn unaudited(scenario: &str) -> Case {
     let mut case = calm(scenario);
     case.disturbance.without_audit = true;
     case
+}
+
+/// The plan without these questions.
+fn unasked(snapshot: &Snapshot<'_>, now: Timestamp, which: fn(&Action) -> bool) -> Plan {
+    let mut plan = plan(snapshot, now);
+    leave_out(&mut plan, which);
+    plan
 }
 
 fn expects_for_ever(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {

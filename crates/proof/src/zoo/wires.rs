@@ -108,7 +108,7 @@ fn refused(scenario: &str, writes: &[usize]) -> Case {
     under(scenario, refusals)
 }
 
-fn without(message: &mut Message, method: &str, plural: &str, path: &[&str; 2]) {
+pub(super) fn without(message: &mut Message, method: &str, plural: &str, path: &[&str; 2]) {
     if message.method == method
         && message.is_for(plural)
         && let Some(Value::Object(parent)) = message.body.get_mut(path[0])

@@ -27,8 +27,8 @@ pub(super) fn all() -> Vec<Scenario> {
             }),
         ),
         Scenario {
-            spec: json!({"schedule": "1-3 0 * * *", "startingDeadlineSeconds": 40}),
-            down: vec![Span { from: 100, to: 165 }],
+            spec: json!({"schedule": "1-3 0 * * *", "startingDeadlineSeconds": 28}),
+            down: vec![Span { from: 100, to: 150 }],
             ..plain("the operator is down until the deadline of a tick has passed")
         },
         Scenario {
