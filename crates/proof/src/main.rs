@@ -10,8 +10,9 @@ use carillon_proof::campaign::{self, Found};
 use carillon_proof::case::{Case, Counts};
 use carillon_proof::scenario::{self, Scenario};
 use carillon_proof::small_world::Limits;
+use carillon_proof::swarm::Swarm;
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, small_world, swarm};
+use carillon_proof::{crash_anywhere, small_world};
 use clap::Parser;
 
 /// The scenarios in which a process that is started again sees every earlier revision first.
@@ -37,9 +38,12 @@ struct Args {
     /// Every N-th point only.
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Random schedules to try.
+    /// Random schedules of BroadcastJobs to try.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     seeds: u64,
+    /// Random schedules of CronJobs to try.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    cron_seeds: u64,
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     first_seed: u64,
@@ -94,8 +98,8 @@ fn replay(file: &PathBuf) -> anyhow::Result<bool> {
 }
 
 fn find(case: &Case) -> anyhow::Result<Scenario> {
-    if case.scenario == "swarm" {
-        return Ok(swarm::scenario(case.seed));
+    if let Some(swarm) = Swarm::of(case) {
+        return Ok(swarm.scenario(case.seed));
     }
     let mut all = scenario::all().into_iter();
     all.find(|scenario| scenario.name == case.scenario)
@@ -225,12 +229,19 @@ fn stale_restarts(
 }
 
 fn seeds(args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
-    let begin = Instant::now();
-    let seeds = args.first_seed..args.first_seed + args.seeds;
-    let found = swarm::run(seeds, MOST_FAILURES)?;
-    let last = args.first_seed + args.seeds - 1;
-    let what = format!("random schedules, seeds {} to {last}", args.first_seed);
-    tally.add(&what, &found, begin);
+    for (swarm, kind, seeds) in [
+        (Swarm::BroadcastJobs, "BroadcastJobs", args.seeds),
+        (Swarm::CronJobs, "CronJobs", args.cron_seeds),
+    ] {
+        let begin = Instant::now();
+        let end = args.first_seed + seeds;
+        let found = swarm.run(args.first_seed..end, MOST_FAILURES)?;
+        let what = format!(
+            "random schedules of {kind}, {seeds} seeds from {} on",
+            args.first_seed
+        );
+        tally.add(&what, &found, begin);
+    }
     Ok(())
 }
 

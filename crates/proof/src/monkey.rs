@@ -1,5 +1,7 @@
 //! Users, nodes and machines that do anything at any time, from a seed; then everything is mended.
 
+mod cron_jobs;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -11,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::process::Process;
-use crate::scenario::{JOB, View};
+use crate::scenario::{JOB, Subject, View};
 
 /// Clocks are wrong by so much at most.
 pub const MOST_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -46,6 +48,7 @@ pub struct Monkey {
     actor: Actor,
     machines: Rc<Machines>,
     rng: Rng,
+    subject: Subject,
     nodes: usize,
     next: Timestamp,
     until: Timestamp,
@@ -53,11 +56,11 @@ pub struct Monkey {
 }
 
 impl Monkey {
-    /// A monkey that knows `nodes` nodes and stops at `until`.
+    /// A monkey that knows what is served and on how many nodes, and stops at `until`.
     pub fn new(
         actor: Actor,
         machines: Rc<Machines>,
-        nodes: usize,
+        (subject, nodes): (Subject, usize),
         seed: u64,
         until: Timestamp,
     ) -> Self {
@@ -66,6 +69,7 @@ impl Monkey {
             actor,
             machines,
             rng: Rng::with_seed(seed ^ 0x6d6f_6e6b_6579),
+            subject,
             nodes,
             next,
             until,
@@ -78,6 +82,9 @@ impl Monkey {
     }
 
     fn mischief(&mut self) {
+        if self.subject != Subject::BroadcastJob && self.rng.u32(0..3) > 0 {
+            return cron_jobs::mischief(&self.actor, &mut self.rng);
+        }
         let node = self.node();
         let actor = self.actor.clone();
         let view = View::new(&actor);
@@ -137,6 +144,9 @@ impl Monkey {
         let actor = self.actor.clone();
         let view = View::new(&actor);
         full_quota(&actor, false);
+        if self.subject != Subject::BroadcastJob {
+            cron_jobs::mend(&actor);
+        }
         for n in 0..self.nodes {
             let node = format!("node-{n}");
             // One that is there is left as it is.

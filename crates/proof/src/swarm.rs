@@ -1,5 +1,7 @@
-//! Random schedules: a seed decides the job, the nodes, and what goes wrong. First the faults do
-//! not stop, and nothing may break; then everything is mended, and the job has to come to its end.
+//! Random schedules: a seed decides the job or CronJob, the nodes, and what goes wrong. First the faults
+//! do not stop, and nothing may break; then everything is mended, and all has to come to its end.
+
+mod cron_jobs;
 
 use carillon_sim::actors::{Fate, Work};
 use fastrand::Rng;
@@ -14,44 +16,78 @@ use crate::storm::Weather;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-/// The scenario of a seed.
-pub fn scenario(seed: u64) -> Scenario {
+/// What a seed is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Swarm {
+    /// A BroadcastJob.
+    BroadcastJobs,
+    /// A CronJob of carillon.dev or of batch/v1.
+    CronJobs,
+}
+
+impl Swarm {
+    /// The one of a case.
+    pub fn of(case: &Case) -> Option<Self> {
+        let all = [Self::BroadcastJobs, Self::CronJobs];
+        all.into_iter().find(|swarm| swarm.name() == case.scenario)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::BroadcastJobs => "swarm",
+            Self::CronJobs => "swarm of CronJobs",
+        }
+    }
+
+    /// The scenario of a seed.
+    pub fn scenario(self, seed: u64) -> Scenario {
+        match self {
+            Self::BroadcastJobs => broadcast_job(self.name(), seed),
+            Self::CronJobs => cron_jobs::scenario(self.name(), seed),
+        }
+    }
+
+    /// The case of a seed.
+    pub fn case(self, seed: u64) -> Case {
+        let mut rng = Rng::with_seed(!seed);
+        Case {
+            scenario: self.name().to_owned(),
+            seed,
+            disturbance: Disturbance {
+                without_lease: rng.u32(0..4) == 0,
+                weather: Some(weather(&mut rng)),
+                ..Disturbance::none(rng.usize(1..=3))
+            },
+        }
+    }
+
+    /// Runs and judges the cases of these seeds; ends early after `most` failures.
+    pub fn run(self, seeds: impl Iterator<Item = u64>, most: usize) -> anyhow::Result<Found> {
+        let cases: Vec<(Case, Scenario)> = seeds
+            .map(|seed| (self.case(seed), self.scenario(seed)))
+            .collect();
+        let jobs: Vec<Job<'_>> = cases
+            .iter()
+            .map(|(case, scenario)| Job {
+                case,
+                scenario,
+                clean: None,
+            })
+            .collect();
+        campaign::run(&jobs, most)
+    }
+}
+
+fn broadcast_job(name: &'static str, seed: u64) -> Scenario {
     let mut rng = Rng::with_seed(seed);
+    let watched = Swarm::BroadcastJobs.case(seed).has_monkey();
     Scenario {
         nodes: rng.usize(2..=6),
-        spec: spec(&mut rng, case(seed).has_monkey()),
+        spec: spec(&mut rng, watched),
         fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
         same: Same::Condition,
-        ..Scenario::of_broadcast_job("swarm")
+        ..Scenario::of_broadcast_job(name)
     }
-}
-
-/// The case of a seed.
-pub fn case(seed: u64) -> Case {
-    let mut rng = Rng::with_seed(!seed);
-    Case {
-        scenario: "swarm".to_owned(),
-        seed,
-        disturbance: Disturbance {
-            without_lease: rng.u32(0..4) == 0,
-            weather: Some(weather(&mut rng)),
-            ..Disturbance::none(rng.usize(1..=3))
-        },
-    }
-}
-
-/// Runs and judges the cases of these seeds; ends early after `most` failures.
-pub fn run(seeds: impl Iterator<Item = u64>, most: usize) -> anyhow::Result<Found> {
-    let cases: Vec<(Case, Scenario)> = seeds.map(|seed| (case(seed), scenario(seed))).collect();
-    let jobs: Vec<Job<'_>> = cases
-        .iter()
-        .map(|(case, scenario)| Job {
-            case,
-            scenario,
-            clean: None,
-        })
-        .collect();
-    campaign::run(&jobs, most)
 }
 
 /// A part of the faults, each at a rate of its own: all at once would hide what one alone shows.

@@ -122,10 +122,10 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         Box::new(script),
     ];
     if weather.monkey {
-        let (nodes, machines) = (run.scenario.nodes, machines.clone());
+        let (about, machines) = ((run.scenario.subject, run.scenario.nodes), machines.clone());
         let actor = server.actor("monkey");
         components.push(Box::new(Monkey::new(
-            actor, machines, nodes, run.seed, calm_at,
+            actor, machines, about, run.seed, calm_at,
         )));
     }
     spawn_local(actors::run(server.clone(), components));

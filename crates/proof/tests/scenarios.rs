@@ -1,6 +1,7 @@
 //! The scenarios, undisturbed and with a crash.
 
-use carillon_proof::{campaign, crash_anywhere, scenario, swarm};
+use carillon_proof::swarm::Swarm;
+use carillon_proof::{campaign, crash_anywhere, scenario};
 
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
@@ -66,9 +67,11 @@ fn a_process_that_starts_again_with_an_old_view_breaks_nothing() {
 
 #[test]
 fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
-    let found = swarm::run(1..=18, 3).unwrap();
-    for failure in &found.failures {
-        println!("{failure}");
+    for (swarm, seeds) in [(Swarm::BroadcastJobs, 1..=18), (Swarm::CronJobs, 1..=18)] {
+        let found = swarm.run(seeds, 3).unwrap();
+        for failure in &found.failures {
+            println!("{failure}");
+        }
+        assert!(found.failures.is_empty(), "{}", found.failures.len());
     }
-    assert!(found.failures.is_empty(), "{}", found.failures.len());
 }
