@@ -22,6 +22,13 @@ fn rhythms() -> Vec<Scenario> {
             script: vec![after(190, |view| view.edit_cron(json!({"suspend": true})))],
             ..plain("runs come at intervals")
         },
+        Scenario {
+            spec: json!({"schedule": "@every 50s", "startingDeadlineSeconds": 10}),
+            script: vec![after(190, |view| view.edit_cron(json!({"suspend": true})))],
+            // A crash may take longer than that.
+            same: super::Same::Condition,
+            ..plain("runs come at intervals and only in time")
+        },
     ]
 }
 
