@@ -141,6 +141,7 @@ impl Case {
             assumptions.writes_per_run = (300, 50);
             assumptions.clock_skew = MOST_SKEW + MOST_SKEW;
             assumptions.healed = Some((outcome.calm_at, DONE_WITHIN));
+            assumptions.permanent_faults = disturbance.never_heals();
         }
         assumptions.clock_skew += scenario.skew();
         assumptions

@@ -1,8 +1,10 @@
-//! A kill at every write, at every point of it, whoever goes on; and a leader stopped at every write.
+//! A kill at every write, at every point of it, whoever goes on; and a leader stopped at every write. And
+//! faults that never end.
 
 use crate::case::Case;
 use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Then};
 use crate::scenario::Scenario;
+use crate::storm::Weather;
 use crate::world::{self, Outcome};
 
 /// The seed of every run: what goes wrong is the same in each but for the point.
@@ -86,6 +88,22 @@ pub fn stale_cases(scenario: &Scenario, clean: &Outcome) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// A tenth of all requests is refused, for ever, and some replies are lost.
+pub fn under_pressure(scenario: &Scenario, seed: u64) -> Case {
+    let pressed = Disturbance {
+        weather: Some(Weather {
+            refused: 100,
+            reply_lost: 20,
+            ..Weather::default()
+        }),
+        ..Disturbance::none(1)
+    };
+    Case {
+        seed,
+        ..case(scenario, pressed)
+    }
 }
 
 fn case(scenario: &Scenario, disturbance: Disturbance) -> Case {

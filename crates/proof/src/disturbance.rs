@@ -115,6 +115,13 @@ impl Disturbance {
         }
     }
 
+    /// Whether the faults by chance never end.
+    pub fn never_heals(&self) -> bool {
+        self.weather
+            .as_ref()
+            .is_some_and(|weather| weather.minutes == 0)
+    }
+
     /// What happens at the n-th write.
     pub fn blow(&self, nth: usize) -> Option<Blow> {
         let at = self.at.iter().find(|at| at.write == nth);

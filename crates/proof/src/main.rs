@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use carillon_proof::campaign::{self, Found};
+use carillon_proof::campaign::{self, Found, Job};
 use carillon_proof::case::{Case, Counts};
 use carillon_proof::scenario::{self, Scenario};
 use carillon_proof::small_world::Limits;
@@ -28,6 +28,8 @@ const SEEN_EARLIER: [&str; 8] = [
 ];
 /// In the others it sees one in so many.
 const FEWER: usize = 7;
+/// Each scenario is run so often with faults that never end.
+const PRESSED: u64 = 5;
 /// Failures after which a part of the proof is given up.
 const MOST_FAILURES: usize = 5;
 
@@ -144,6 +146,7 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     let clean = undisturbed(&scenarios, &mut tally)?;
     crashes(args, &scenarios, &clean, &mut tally)?;
     stale_restarts(args, &scenarios, &clean, &mut tally)?;
+    pressure(args, &scenarios, &mut tally)?;
     seeds(args, &mut tally)?;
     let small = args.no_small_worlds || small_worlds();
     println!("\nIn all, {:.0} s:", begin.elapsed().as_secs_f64());
@@ -225,6 +228,31 @@ fn stale_restarts(
         );
         tally.add(&what, &found, begin);
     }
+    Ok(())
+}
+
+fn pressure(args: &Args, scenarios: &[Scenario], tally: &mut Tally) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let seeds = args.first_seed..args.first_seed + PRESSED;
+    let cases: Vec<(Case, &Scenario)> = scenarios
+        .iter()
+        .flat_map(|scenario| {
+            seeds
+                .clone()
+                .map(move |seed| (crash_anywhere::under_pressure(scenario, seed), scenario))
+        })
+        .collect();
+    let jobs: Vec<Job<'_>> = cases
+        .iter()
+        .map(|(case, scenario)| Job {
+            case,
+            scenario,
+            clean: None,
+        })
+        .step_by(args.every)
+        .collect();
+    let found = campaign::run(&jobs, MOST_FAILURES)?;
+    tally.add("a tenth of all requests is refused for ever", &found, begin);
     Ok(())
 }
 

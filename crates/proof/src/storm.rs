@@ -5,6 +5,7 @@ use std::time::Duration;
 use carillon_sim::faults::{EventFate, Fate, Leg};
 use carillon_sim::{Call, Status};
 use fastrand::Rng;
+use http::Method;
 use serde::{Deserialize, Serialize};
 
 use crate::process::Process;
@@ -33,7 +34,7 @@ pub struct Weather {
     pub event_twice: u32,
     /// An event is lost.
     pub event_lost: u32,
-    /// Minutes until it is over.
+    /// Minutes until it is over; 0: it never is.
     pub minutes: u32,
     /// Users, nodes and machines do anything meanwhile.
     pub monkey: bool,
@@ -93,7 +94,9 @@ impl Storm {
         }
         if self.chance(weather.refused) {
             return Fate::refuse(match self.rng.u32(0..5) {
-                0 => Status::conflict(&call.resource(), &call.name, "by chance"),
+                0 if !says_which(call) => {
+                    Status::conflict(&call.resource(), &call.name, "by chance")
+                }
                 1 => Status::too_many_requests(1),
                 2 => Status::internal("by chance"),
                 3 => Status::unavailable(),
@@ -139,4 +142,12 @@ impl Storm {
         }
         EventFate::Deliver
     }
+}
+
+/// Whether a request is about one object as it was: a delete, or the release of a pod or a run. That it
+/// has changed is only said of such a one when it has, and then an event of that is on its way.
+fn says_which(call: &Call) -> bool {
+    let object = call.method == Method::PATCH && call.subresource.is_empty();
+    let kept = ["pods", "jobs.batch", "broadcastjobs.carillon.dev"];
+    call.method == Method::DELETE || object && kept.contains(&&*call.resource())
 }

@@ -153,7 +153,9 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let ended = is_over();
     cluster.give_up();
     let unmet = line.unmet();
-    line.calm();
+    if !run.disturbance.never_heals() {
+        line.calm();
+    }
     line.continue_stopped();
     let over_at = if ended {
         settle(&server, run.most_revisions).await

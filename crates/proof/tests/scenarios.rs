@@ -66,6 +66,27 @@ fn a_process_that_starts_again_with_an_old_view_breaks_nothing() {
 }
 
 #[test]
+fn requests_that_are_refused_now_and_then_for_ever_keep_nothing_from_its_end() {
+    let scenarios = scenario::all();
+    let case = |scenario| crash_anywhere::under_pressure(scenario, 1);
+    let cases: Vec<_> = scenarios.iter().step_by(3).map(case).collect();
+    let chosen = scenarios.iter().step_by(3).zip(&cases);
+    let jobs: Vec<_> = chosen
+        .map(|(scenario, case)| campaign::Job {
+            case,
+            scenario,
+            clean: None,
+        })
+        .collect();
+    let found = campaign::run(&jobs, 3).unwrap();
+    for failure in &found.failures {
+        println!("{failure}");
+    }
+    assert!(found.failures.is_empty(), "{}", found.failures.len());
+    assert!(found.counts.evaluations["L6"] > 0);
+}
+
+#[test]
 fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
     for (swarm, seeds) in [(Swarm::BroadcastJobs, 1..=18), (Swarm::CronJobs, 1..=18)] {
         let found = swarm.run(seeds, 3).unwrap();
