@@ -158,7 +158,10 @@ fn bad_schedule_time(cron: &Cron<'_>, old: &Value, new: &Value) -> Option<String
     };
     let ran = |tick: Timestamp| {
         let name = of_cron::name_for(&cron.key.name, tick);
-        let mut runs = cron.runs.iter();
+        // What was created late is no less a run, though one that was given up before.
+        let late = cron.children.iter().filter(|(_, child)| child.late);
+        let late = late.map(|(key, child)| (*key, child.object));
+        let mut runs = cron.runs.iter().copied().chain(late);
         runs.any(|(key, child)| *key.name == *name && of_cron::tick_of(child) == Some(tick))
     };
     (!ran(is)).then(|| format!("lastScheduleTime is {is}, for which no child was ever created"))
@@ -305,6 +308,14 @@ mod tests {
         breaks(S8, &lost, &strict(), "lastScheduleTime went from");
         let ahead = set(Scene::two_runs(), json!("2026-01-01T00:15:00Z"));
         breaks(S8, &ahead, &strict(), "no child was ever created");
+        let late = Assumptions {
+            late: std::sync::Arc::new(|step| step.rev == 3),
+            ..strict()
+        };
+        let came_late = || cron(json!({})).promise(5).start(5);
+        holds(S8, &came_late().confirm(5), &late);
+        let other = set(came_late(), json!("2026-01-01T00:10:00Z"));
+        breaks(S8, &other, &late, "no child was ever created");
         let edited = Scene::two_runs().edit_cron(|cron| {
             cron["status"]["lastScheduleTime"] = json!("2027-01-01T00:00:00Z");
         });
