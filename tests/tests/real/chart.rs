@@ -152,11 +152,14 @@ fn requests_with_the_accounts_token_beyond_its_rights_are_answered_403() {
     }
 }
 
-/// What is granted and never requested, and why it is granted.
-const NEVER_REQUESTED: &[(&str, &str, &str, &str)] = &[
+/// What is granted and not requested here, unless by chance, and why it is granted.
+const NOT_REQUESTED: &[(&str, &str, &str, &str)] = &[
     ("carillon.dev", "broadcastjobs/finalizers", "update", PLUGIN),
     ("carillon.dev", "cronjobs/finalizers", "update", PLUGIN),
+    ("carillon.dev", "noderesultslices", "get", PROMISE),
 ];
+const PROMISE: &str = "the slice is asked for before the promise of an earlier plan is kept, which is \
+                       after a crash or a creation that failed";
 const PLUGIN: &str = "OwnerReferencesPermissionEnforcement asks the authorizer for it when a child \
                       with blockOwnerDeletion is created; this cluster runs the plugin";
 
@@ -193,9 +196,10 @@ fn the_verbs_granted_equal_the_verbs_used_in_the_audit_log() {
     let [everywhere, lease] = &story.rules;
     let mut granted = granted(everywhere);
     granted.extend(rights::granted(lease));
-    for (group, resource, verb, _why) in NEVER_REQUESTED {
+    for (group, resource, verb, _why) in NOT_REQUESTED {
         let right = ((*group).into(), (*resource).into(), (*verb).into());
         assert!(granted.remove(&right), "{right:?} is no longer granted");
+        used.remove(&right);
     }
     let unused: Vec<_> = granted.difference(&used).collect();
     assert!(unused.is_empty(), "granted and not used: {unused:#?}");
