@@ -121,8 +121,9 @@ struct Args {
           default_value = "2s", value_parser = duration)]
     lease_retry_period: Duration,
 
-    /// Keys planned at a time, per controller.
-    #[arg(long, env = "CARILLON_WORKERS", value_name = "N", default_value = "4")]
+    /// Keys under way at a time, per controller. Most of them wait for the API server; how much of it
+    /// all of them may use is said by --max-in-flight-writes.
+    #[arg(long, env = "CARILLON_WORKERS", value_name = "N", default_value = "16")]
     workers: NonZeroU32,
 
     /// Writes and single reads a second; 0 means no limit.
@@ -276,6 +277,7 @@ mod tests {
         assert_eq!(config.serve_native, []);
         assert!(config.namespaces.is_empty());
         assert_eq!(config.api_rate, None);
+        assert_eq!(config.workers, 16);
         assert_eq!(config.max_in_flight_writes, 32);
         assert_eq!(config.max_pod_changes_per_sync, 500);
         assert_eq!(config.job_sync_batch_period, Duration::from_secs(1));

@@ -21,7 +21,7 @@ pub struct Config {
     pub namespaces: Vec<String>,
     /// Leader election; `None` when disabled.
     pub lease: Option<Lease>,
-    /// Keys planned at a time, per controller.
+    /// Keys under way at a time, per controller.
     pub workers: usize,
     /// Client-side limit on writes and single reads; `None` means no limit.
     pub api_rate: Option<ApiRate>,
