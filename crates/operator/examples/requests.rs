@@ -1,0 +1,168 @@
+//! What the requests of a CronJob's run cost by themselves: the same five as the operator sends for
+//! each Job of a native CronJob, over the same connections, and nothing else. No watch, no plan, no
+//! log. What is left of the operator's CPU time is what could be saved without sending less.
+//!
+//! ```sh
+//! cargo xtask cluster up
+//! eval "$(cargo xtask cluster env)"
+//! cargo run --release -p carillon-operator --example requests -- 1000 16
+//! ```
+//!
+//! Arguments: how many runs, and how many side by side. The cluster is that of `KUBECONFIG`.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use carillon_operator::clock::Clock;
+use carillon_operator::gate::Kind;
+use carillon_operator::lease::Leadership;
+use carillon_operator::metrics::Metrics;
+use carillon_operator::request;
+use carillon_operator::slim::SlimMeta;
+use carillon_operator::transport::{self, Transport};
+use carillon_operator::writes::{ACCEPT_METADATA, Writes, decode};
+use carillon_plan::{Owner, Uid};
+use futures::{StreamExt, TryStreamExt, stream};
+use http::Request;
+use jiff::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "default";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |otherwise: usize| match arguments.next() {
+        Some(text) => text
+            .parse()
+            .with_context(|| format!("{text:?} is no number")),
+        None => Ok(otherwise),
+    };
+    let (runs, parallel) = (number(1000)?, number(16)?);
+    let kubeconfig = std::env::var_os("KUBECONFIG").map(PathBuf::from);
+    let config = transport::config(kubeconfig.as_deref()).await?;
+    let transport = Transport::connect(&config, Metrics::new()?)?;
+    let leadership = Leadership::always(Clock::system());
+    let writes = Writes::new(transport, leadership, parallel, None);
+
+    let prefix = format!("requests-{}", Timestamp::now().as_second());
+    let crons: Vec<(Owner, u64)> = stream::iter(0..runs)
+        .map(|number| cron_job(&writes, format!("{prefix}-{number}")))
+        .buffered(parallel)
+        .try_collect()
+        .await?;
+    let (begin, before) = (Instant::now(), cpu_time());
+    stream::iter(&crons)
+        .map(|cron| run(&writes, cron))
+        .buffer_unordered(parallel)
+        .try_collect::<()>()
+        .await?;
+    let (spent, wall) = (cpu_time().saturating_sub(before), begin.elapsed());
+    println!(
+        "{runs} runs of five requests, {parallel} side by side: {:.2} s CPU ({:.0} µs a request), {:.2} s wall",
+        spent.as_secs_f64(),
+        spent.as_secs_f64() * 1e6 / (5 * runs) as f64,
+        wall.as_secs_f64(),
+    );
+    Ok(())
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What is read of a reply, as the operator does.
+#[derive(Deserialize)]
+struct Reply {
+    metadata: SlimMeta,
+}
+
+async fn send(writes: &Writes, request: Request<Vec<u8>>) -> Result<SlimMeta> {
+    let reply = writes.send(request, None).await?;
+    Ok(decode::<Reply>(&reply)?.metadata)
+}
+
+async fn cron_job(writes: &Writes, name: String) -> Result<(Owner, u64)> {
+    let body = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
+        "spec": {"schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": {"spec": job()}},
+    });
+    let request = request::create(Kind::NativeCronJob, NAMESPACE, &body, false);
+    let meta = send(writes, request).await?;
+    let owner = Owner {
+        api_version: "batch/v1",
+        kind: "CronJob",
+        namespace: NAMESPACE.to_owned(),
+        name,
+        uid: meta.uid().context("a CronJob without uid")?,
+    };
+    Ok((owner, meta.rv()))
+}
+
+fn job() -> Value {
+    json!({
+        "suspend": true,
+        "template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "example.com/none"}],
+        }},
+    })
+}
+
+/// Promise, Job, record, letting go, event.
+async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
+    let name = format!("{}-1", owner.name);
+    let none = json!({});
+    let active = |uid: Option<Uid>| {
+        json!({"active": [{
+            "apiVersion": "batch/v1", "kind": "Job", "namespace": NAMESPACE, "name": name,
+            "uid": uid.map(|uid| uid.to_string()),
+        }]})
+    };
+    let promise = request::write_status(Kind::NativeCronJob, owner, *rv, &none, &active(None));
+    let promised = send(writes, promise).await?;
+    let body = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "ownerReferences": [owner.reference()],
+            "finalizers": [carillon_api::names::FINALIZER_RUN_TRACKING],
+        },
+        "spec": job(),
+    });
+    let create = request::create(Kind::NativeJob, NAMESPACE, &body, false);
+    let uid = send(writes, create).await?.uid();
+    let uid = uid.context("a Job without uid")?;
+    let mut recorded = active(Some(uid));
+    recorded["lastScheduleTime"] = json!("2026-01-01T00:00:00Z");
+    let record = request::write_status(
+        Kind::NativeCronJob,
+        owner,
+        promised.rv(),
+        &active(None),
+        &recorded,
+    );
+    send(writes, record).await?;
+    send(writes, request::release_job(NAMESPACE, &name, uid)).await?;
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "eventTime": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+        "reportingController": "carillon.dev/example", "reportingInstance": "requests",
+        "action": "Creating", "reason": "SuccessfulCreate", "type": "Normal",
+        "note": format!("Created job {name}"),
+        "regarding": {"apiVersion": "batch/v1", "kind": "CronJob", "namespace": NAMESPACE,
+                      "name": owner.name, "uid": owner.uid.to_string()},
+    });
+    let event = Request::post(format!(
+        "/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
+    ))
+    .header(http::header::CONTENT_TYPE, "application/json")
+    .header(http::header::ACCEPT, ACCEPT_METADATA)
+    .body(event.to_string().into_bytes())?;
+    send(writes, event).await?;
+    Ok(())
+}
