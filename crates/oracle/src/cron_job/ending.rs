@@ -12,38 +12,53 @@ use crate::stopping;
 
 /// S9. Where a request of ours deletes a child of a CronJob that nobody had deleted, one of these was
 /// so in the state before (specs: in one that we may have seen):
-/// - it has ended, and more children with that end are there than `successfulJobsHistoryLimit` or
-///   `failedJobsHistoryLimit` keeps;
+/// - it has ended, and more children with that end are there, or were as far as we may have seen, than
+///   `successfulJobsHistoryLimit` or `failedJobsHistoryLimit` keeps;
 /// - it has not ended, and the policy is Replace;
 /// - it is a BroadcastJob whose own time to live is over;
 /// - the request that created it is known to have been late.
 pub fn child_ended_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut crons = Crons::new(assumptions);
+    let mut removed: Vec<(&str, &Step)> = Vec::new();
     for step in &history.steps {
         let deletes = step.new.as_deref().is_none_or(object::is_deleting);
         if let Some(old) = step.old.as_deref()
             && CHILDREN.contains(&&*step.key.resource)
             && deletes
             && !object::is_deleting(old)
-            && assumptions.ours(step)
             && let Some(cron) = crons.of_child(old)
         {
-            let specs: Vec<&Value> = crons.specs(cron, step).collect();
             let own = &*step.key.resource == JOBS
                 && stopping::why_not_yet(assumptions, step, old).is_none();
-            let refused = why_not(cron, step, old, &specs).filter(|_| !own);
-            checked.require(refused.is_none(), || {
-                let why = refused.unwrap_or_default();
-                Violation::at(S9, step, format!("{} was deleted: {why}", step.key))
-            })?;
+            if assumptions.ours(step) && !own {
+                let specs: Vec<&Value> = crons.specs(cron, step).collect();
+                // What somebody else has just removed may still be counted.
+                let unseen = removed.iter().filter(|(of, at)| {
+                    *of == object::uid(cron.last) && assumptions.may_see(step, (at.rev, at.at))
+                });
+                let unseen = unseen.filter_map(|(_, at)| at.old.as_deref());
+                let refused = why_not(cron, step, old, &specs, unseen);
+                checked.require(refused.is_none(), || {
+                    let why = refused.unwrap_or_default();
+                    Violation::at(S9, step, format!("{} was deleted: {why}", step.key))
+                })?;
+            } else {
+                removed.push((object::uid(cron.last), step));
+            }
         }
         crons.apply(step);
     }
     Ok(checked)
 }
 
-fn why_not(cron: &Cron<'_>, step: &Step, old: &Value, specs: &[&Value]) -> Option<String> {
+fn why_not<'a>(
+    cron: &Cron<'_>,
+    step: &Step,
+    old: &Value,
+    specs: &[&Value],
+    unseen: impl Iterator<Item = &'a Value>,
+) -> Option<String> {
     let child = cron.children.get(&step.key)?;
     let made_by_others = !child.ours && !of_cron::is_held(old);
     if !child.ours && !made_by_others {
@@ -58,7 +73,8 @@ fn why_not(cron: &Cron<'_>, step: &Step, old: &Value, specs: &[&Value]) -> Optio
     let Some(kept) = kept else {
         return Some("it has ended, and all are kept".to_owned());
     };
-    let found = alike(cron, old).count();
+    let unseen = unseen.filter(|child| ended_alike(child, old));
+    let found = alike(cron, old).count() + unseen.count();
     (found as i64 <= kept).then(|| format!("{found} ended so, and {kept} are kept"))
 }
 
@@ -77,12 +93,14 @@ pub(super) fn alike<'c, 'h>(
     cron: &'c Cron<'h>,
     child: &'c Value,
 ) -> impl Iterator<Item = &'c Child<'h>> {
-    let completed = object::is_true(child, "Complete");
-    cron.children.values().filter(move |other| {
-        object::is_terminal(other.object)
-            && object::is_true(other.object, "Complete") == completed
-            && !object::is_deleting(other.object)
-    })
+    let children = cron.children.values();
+    children
+        .filter(move |other| ended_alike(other.object, child) && !object::is_deleting(other.object))
+}
+
+fn ended_alike(one: &Value, other: &Value) -> bool {
+    let completed = |child| object::is_true(child, "Complete");
+    object::is_terminal(one) && completed(one) == completed(other)
 }
 
 #[cfg(test)]
@@ -120,6 +138,32 @@ mod tests {
             &all.delete_run("carillon", 5),
             &strict(),
             "all are kept",
+        );
+    }
+
+    #[test]
+    fn what_a_user_has_just_deleted_may_still_be_counted() {
+        let two = json!({"successfulJobsHistoryLimit": 2});
+        let lagging = Assumptions {
+            lag_revisions: 1,
+            ..strict()
+        };
+        let both = |first| {
+            let scene = three(two.clone()).delete_run(first, 10);
+            scene.delete_run("carillon", 5)
+        };
+        holds(S9, &both("kubectl"), &lagging);
+        breaks(
+            S9,
+            &both("kubectl"),
+            &strict(),
+            "2 ended so, and 2 are kept",
+        );
+        breaks(
+            S9,
+            &both("carillon"),
+            &lagging,
+            "2 ended so, and 2 are kept",
         );
     }
 
