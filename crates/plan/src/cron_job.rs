@@ -24,7 +24,7 @@ use self::account::Account;
 use self::action::{Action, Plan, Run, Step, Why};
 pub use self::child::{Child, ChildKind, Children, Ended};
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
-pub use self::spec::{Api, CronJob, CronJobMeta, Unusable, stored};
+pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
 use crate::condition::{self, whole_seconds};
 use crate::uid::Uid;
 

@@ -2,12 +2,10 @@
 
 use std::marker::PhantomData;
 
-use carillon_api::CronJobStatus;
 use carillon_plan::Owner;
-use carillon_plan::cron_job::{Api, CronJob, CronJobMeta, stored};
+use carillon_plan::cron_job::{Api, CronJob, CronJobMeta};
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::SlimMeta;
 use crate::gate::Kind;
@@ -50,17 +48,16 @@ pub struct SlimCronJob<S> {
     #[serde(default)]
     pub metadata: SlimMeta,
     #[serde(default)]
-    spec: Option<Box<RawValue>>,
+    spec: Value,
     #[serde(default)]
-    status: Option<Box<RawValue>>,
+    status: Value,
     #[serde(skip)]
     side: PhantomData<fn(S)>,
 }
 
 impl<S: Side> SlimCronJob<S> {
-    /// The CronJob as the planner reads it. `known` is the one with this uid as it was before: most
-    /// changes are our own writes of the status, and a spec that is the same need not be read again.
-    pub fn cron_job(&self, known: Option<&CronJob>) -> Option<CronJob> {
+    /// The CronJob as the planner reads it.
+    pub fn cron_job(&self) -> Option<CronJob> {
         let meta = &self.metadata;
         let annotations = meta.annotations.as_ref();
         let meta = CronJobMeta {
@@ -78,27 +75,6 @@ impl<S: Side> SlimCronJob<S> {
             created: meta.creation_timestamp.unwrap_or_default(),
             run_now: annotations.and_then(|annotations| annotations.run_now.clone()),
         };
-        let status = self.status();
-        let same = |known: &&CronJob| {
-            known.meta.api == meta.api
-                && known.meta.generation == meta.generation
-                && meta.generation > 0
-                // A zone that was not there may be there now.
-                && known.timetable.is_ok()
-        };
-        Some(match known.filter(same) {
-            Some(known) => known.later(meta, status),
-            None => CronJob::read(meta, &value(self.spec.as_deref()), status),
-        })
+        Some(CronJob::read(meta, &self.spec, &self.status))
     }
-
-    fn status(&self) -> CronJobStatus {
-        let text = self.status.as_deref().map_or("{}", RawValue::get);
-        serde_json::from_str(text).unwrap_or_else(|_| stored(&value(self.status.as_deref())))
-    }
-}
-
-fn value(text: Option<&RawValue>) -> Value {
-    let value = text.and_then(|text| serde_json::from_str(text.get()).ok());
-    value.unwrap_or_default()
 }

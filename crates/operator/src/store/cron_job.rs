@@ -14,13 +14,7 @@ impl<S: Side> Row for SlimCronJob<S> {
     const KIND: Kind = S::KIND;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let known = self
-            .metadata
-            .uid()
-            .and_then(|uid| tables.cron_jobs.get(&uid));
-        let Some(cron) = self.cron_job(known.map(Arc::as_ref)) else {
-            return;
-        };
+        let Some(cron) = self.cron_job() else { return };
         let uid = cron.meta.owner.uid;
         let cron = Arc::new(cron);
         let old = tables.cron_jobs.insert(uid, cron.clone());

@@ -88,7 +88,7 @@ pub enum Unusable {
 impl CronJob {
     /// Reads a stored object. What is missing has its default; what cannot be used makes the
     /// timetable unusable, with field, value and remedy.
-    pub fn read(meta: CronJobMeta, spec: &Value, status: CronJobStatus) -> Self {
+    pub fn read(meta: CronJobMeta, spec: &Value, status: &Value) -> Self {
         let text = |field: &str| spec.get(field).and_then(Value::as_str);
         let number = |field: &str| spec.get(field).and_then(Value::as_i64);
         let written = text("schedule").unwrap_or_default();
@@ -129,18 +129,8 @@ impl CronJob {
             template: Arc::new(template.clone()),
             keep_complete: keep("successfulJobsHistoryLimit"),
             keep_failed: keep("failedJobsHistoryLimit"),
-            status,
+            status: stored(status),
             meta,
-        }
-    }
-
-    /// The same spec at a later version.
-    #[must_use]
-    pub fn later(&self, meta: CronJobMeta, status: CronJobStatus) -> Self {
-        Self {
-            meta,
-            status,
-            ..self.clone()
         }
     }
 
@@ -150,9 +140,10 @@ impl CronJob {
     }
 }
 
-/// A stored status, or of one that cannot be read what can.
-pub fn stored(status: &Value) -> CronJobStatus {
-    CronJobStatus::deserialize(status).unwrap_or_else(|_| {
+/// The status, or of one that cannot be read what can.
+fn stored(status: &Value) -> CronJobStatus {
+    let whole = serde_json::from_value(status.clone());
+    whole.unwrap_or_else(|_| {
         let fields = status.as_object().into_iter().flatten();
         let fields = fields.map(|(key, value)| json!({key: value}));
         let sound = fields.filter(|field| CronJobStatus::deserialize(field).is_ok());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cron_job::action::{Act, Action, Plan};
 use crate::cron_job::{
-    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan, stored,
+    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
 };
 use crate::interlock::{self, Trip};
 use crate::owner::Owner;
@@ -87,7 +87,7 @@ impl Fixture {
             created: self.created,
             run_now: self.run_now.clone(),
         };
-        CronJob::read(meta, &self.spec, stored(&self.status))
+        CronJob::read(meta, &self.spec, &self.status)
     }
 
     /// The plan; the interlock has nothing against it.

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cron_job::action::{Action, OnError, Plan, Run, Why};
 use crate::cron_job::{
-    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Refused, Snapshot, Template,
-    plan, stored,
+    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Refused, Snapshot, Template, plan,
 };
 use crate::interlock;
 use crate::owner::Owner;
@@ -134,7 +133,7 @@ impl World {
             created: self.created,
             run_now: self.run_now.clone(),
         };
-        let cron = CronJob::read(meta, &self.spec, stored(&self.status));
+        let cron = CronJob::read(meta, &self.spec, &self.status);
         if let Some(last) = &cron.status.last_schedule_time {
             self.recorded.insert(last.0);
         }

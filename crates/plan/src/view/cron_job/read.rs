@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::api_version;
-use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, stored};
+use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended};
 use crate::owner::Owner;
 use crate::schedule::Schedule;
 use crate::uid::Uid;
@@ -60,7 +60,7 @@ pub fn cron(object: &Value) -> StoredCron {
     };
     let spec = object.get("spec").unwrap_or(&null);
     let status = object.get("status").unwrap_or(&null);
-    let mut cron = CronJob::read(read, spec, stored(status));
+    let mut cron = CronJob::read(read, spec, status);
     if cron.meta.owner.uid == Uid::MIN {
         // Which share of the jitter it gets follows from the uid.
         cron.offset = SignedDuration::ZERO;
