@@ -3,31 +3,31 @@
 //! log. What is left of the operator's CPU time is what could be saved without sending less.
 //!
 //! ```sh
-//! cargo xtask cluster up
+//! cargo xtask cluster up --no-controller-manager --no-scheduler --nodes 0
 //! eval "$(cargo xtask cluster env)"
-//! cargo run --release -p carillon-operator --example requests -- 1000 16
+//! cargo run --release -p carillon-operator --example requests -- 2000 16
 //! ```
 //!
-//! Arguments: how many runs, and how many side by side. The cluster is that of `KUBECONFIG`.
+//! Arguments: how many runs, and how many side by side. The cluster is that of `KUBECONFIG`;
+//! its own controller for CronJobs must not run, for it writes the same statuses.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use carillon_operator::apply::write;
 use carillon_operator::clock::Clock;
 use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::request;
-use carillon_operator::slim::SlimMeta;
 use carillon_operator::transport::{self, Transport};
-use carillon_operator::writes::{ACCEPT_METADATA, Writes, decode};
+use carillon_operator::writes::{ACCEPT_METADATA, Writes};
 use carillon_plan::{Owner, Uid};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "default";
@@ -75,24 +75,13 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What is read of a reply, as the operator does.
-#[derive(Deserialize)]
-struct Reply {
-    metadata: SlimMeta,
-}
-
-async fn send(writes: &Writes, request: Request<Vec<u8>>) -> Result<SlimMeta> {
-    let reply = writes.send(request, None).await?;
-    Ok(decode::<Reply>(&reply)?.metadata)
-}
-
 async fn cron_job(writes: &Writes, name: String) -> Result<(Owner, u64)> {
     let body = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
         "spec": {"schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": {"spec": job()}},
     });
     let request = request::create(Kind::NativeCronJob, NAMESPACE, &body, false);
-    let meta = send(writes, request).await?;
+    let meta = write(writes, request, None).await?;
     let owner = Owner {
         api_version: "batch/v1",
         kind: "CronJob",
@@ -124,7 +113,7 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
         }]})
     };
     let promise = request::write_status(Kind::NativeCronJob, owner, *rv, &none, &active(None));
-    let promised = send(writes, promise).await?;
+    let promised = write(writes, promise, None).await?;
     let body = json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {
@@ -134,7 +123,7 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
         "spec": job(),
     });
     let create = request::create(Kind::NativeJob, NAMESPACE, &body, false);
-    let uid = send(writes, create).await?.uid();
+    let uid = write(writes, create, None).await?.uid();
     let uid = uid.context("a Job without uid")?;
     let mut recorded = active(Some(uid));
     recorded["lastScheduleTime"] = json!("2026-01-01T00:00:00Z");
@@ -145,8 +134,8 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
         &active(None),
         &recorded,
     );
-    send(writes, record).await?;
-    send(writes, request::release_job(NAMESPACE, &name, uid)).await?;
+    write(writes, record, None).await?;
+    write(writes, request::release_job(NAMESPACE, &name, uid), None).await?;
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"name": name, "namespace": NAMESPACE},
@@ -163,6 +152,6 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
     .header(http::header::CONTENT_TYPE, "application/json")
     .header(http::header::ACCEPT, ACCEPT_METADATA)
     .body(event.to_string().into_bytes())?;
-    send(writes, event).await?;
+    write(writes, event, None).await?;
     Ok(())
 }

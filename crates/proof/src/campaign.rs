@@ -19,6 +19,17 @@ pub struct Job<'a> {
     pub clean: Option<&'a End>,
 }
 
+impl<'a> Job<'a> {
+    /// A case whose end is compared with no other.
+    pub fn alone(case: &'a Case, scenario: &'a Scenario) -> Self {
+        Self {
+            case,
+            scenario,
+            clean: None,
+        }
+    }
+}
+
 /// Every n-th of the cases of a scenario.
 pub fn every_nth<'a>(
     every: usize,

@@ -244,11 +244,7 @@ fn pressure(args: &Args, scenarios: &[Scenario], tally: &mut Tally) -> anyhow::R
         .collect();
     let jobs: Vec<Job<'_>> = cases
         .iter()
-        .map(|(case, scenario)| Job {
-            case,
-            scenario,
-            clean: None,
-        })
+        .map(|(case, scenario)| Job::alone(case, scenario))
         .step_by(args.every)
         .collect();
     let found = campaign::run(&jobs, MOST_FAILURES)?;

@@ -68,11 +68,7 @@ impl Swarm {
             .collect();
         let jobs: Vec<Job<'_>> = cases
             .iter()
-            .map(|(case, scenario)| Job {
-                case,
-                scenario,
-                clean: None,
-            })
+            .map(|(case, scenario)| Job::alone(case, scenario))
             .collect();
         campaign::run(&jobs, most)
     }

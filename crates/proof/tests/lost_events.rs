@@ -87,11 +87,7 @@ fn watches_that_lose_every_tenth_event_keep_no_job_from_its_end() {
     let jobs: Vec<Job<'_>> = cases
         .iter()
         .zip(&scenarios)
-        .map(|(case, scenario)| Job {
-            case,
-            scenario,
-            clean: None,
-        })
+        .map(|(case, scenario)| Job::alone(case, scenario))
         .collect();
     let found = campaign::run(&jobs, 3).unwrap();
     for failure in &found.failures {

@@ -72,11 +72,7 @@ fn requests_that_are_refused_now_and_then_for_ever_keep_nothing_from_its_end() {
     let cases: Vec<_> = scenarios.iter().step_by(3).map(case).collect();
     let chosen = scenarios.iter().step_by(3).zip(&cases);
     let jobs: Vec<_> = chosen
-        .map(|(scenario, case)| campaign::Job {
-            case,
-            scenario,
-            clean: None,
-        })
+        .map(|(scenario, case)| campaign::Job::alone(case, scenario))
         .collect();
     let found = campaign::run(&jobs, 3).unwrap();
     for failure in &found.failures {

@@ -36,10 +36,7 @@ pub fn conditions_are_true(history: &History, assumptions: &Assumptions) -> Verd
     if !assumptions.over {
         return Ok(checked);
     }
-    let mut crons = Crons::new(assumptions);
-    for step in &history.steps {
-        crons.apply(step);
-    }
+    let crons = Crons::at_the_end(history, assumptions);
     let judged = |cron: &&Cron<'_>| {
         let observed = &cron.last["status"]["observedGeneration"];
         cron.is_alive() && !cron.edited && cron.counts() && !observed.is_null()

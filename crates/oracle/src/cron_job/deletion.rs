@@ -15,10 +15,7 @@ pub fn nothing_is_held(history: &History, assumptions: &Assumptions) -> Verdict 
     if !assumptions.over {
         return Ok(checked);
     }
-    let mut crons = Crons::new(assumptions);
-    for step in &history.steps {
-        crons.apply(step);
-    }
+    let crons = Crons::at_the_end(history, assumptions);
     for cron in crons.all.values().filter(|cron| !cron.is_alive()) {
         let bad = |what: String| {
             Violation::in_state(L3, history.steps.last(), cron.key, Some(cron.last), what)

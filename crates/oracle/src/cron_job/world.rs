@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object::{self as of_cron, CHILDREN, CRONS};
-use crate::history::{Key, Step};
+use crate::history::{History, Key, Step};
 use crate::judge::Assumptions;
 use crate::object::{self, text, time};
 
@@ -88,6 +88,15 @@ impl<'h> Crons<'h> {
             all: BTreeMap::new(),
             starter: BTreeMap::new(),
         }
+    }
+
+    /// After the last revision.
+    pub(crate) fn at_the_end(history: &'h History, assumptions: &'h Assumptions) -> Self {
+        let mut crons = Self::new(assumptions);
+        for step in &history.steps {
+            crons.apply(step);
+        }
+        crons
     }
 
     /// Whether the step creates a child of a CronJob, and is not known to be somebody else's or late;
