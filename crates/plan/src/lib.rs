@@ -11,6 +11,7 @@ pub mod digest;
 pub mod eligibility;
 pub mod failure_rules;
 pub mod interlock;
+pub mod job;
 pub mod max_failed;
 pub mod name;
 pub mod node;

@@ -1,0 +1,177 @@
+//! A stored Job as the planner reads it: total, whatever was stored.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{JobStatus, PodFailurePolicyRule, SuccessPolicyRule};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::owner::Owner;
+
+/// `spec.managedBy` of Jobs that are ours.
+pub const MANAGED_BY: &str = "carillon.dev/job-controller";
+/// `spec.managedBy` of Jobs that are kube-controller-manager's, as an empty one is.
+pub const MANAGED_BY_KUBERNETES: &str = "kubernetes.io/job-controller";
+
+/// The parts of the metadata a Job is read from.
+#[derive(Clone, Debug, Default)]
+pub struct JobMeta {
+    /// Namespace, name, uid.
+    pub owner: Owner,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// resourceVersion.
+    pub rv: u64,
+    /// Has a deletionTimestamp.
+    pub deleting: bool,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+}
+
+/// How completions are told apart.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum CompletionMode {
+    /// They are not.
+    #[default]
+    NonIndexed,
+    /// Each has an index.
+    Indexed,
+    /// A mode of a later Kubernetes: the Job is left alone.
+    Unknown(String),
+}
+
+/// A Job of batch/v1.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// Namespace, name, uid and so on.
+    pub meta: JobMeta,
+    /// What is wanted.
+    pub spec: Spec,
+    /// `spec.template`, as written.
+    pub template: Arc<Value>,
+    /// The stored status.
+    pub status: JobStatus,
+}
+
+/// The fields of a Job's spec that decide something. Defaults are the API server's.
+#[derive(Clone, Debug, Default)]
+pub struct Spec {
+    /// Pods at a time.
+    pub parallelism: i32,
+    /// Pods that have to succeed; `None`: a work queue.
+    pub completions: Option<i32>,
+    /// How completions are told apart.
+    pub mode: CompletionMode,
+    /// Failures that are allowed.
+    pub backoff_limit: i32,
+    /// Failures that are allowed to each index.
+    pub backoff_limit_per_index: Option<i32>,
+    /// Failed indexes that are allowed.
+    pub max_failed_indexes: Option<i32>,
+    /// Seconds since `status.startTime`.
+    pub active_deadline_seconds: Option<i64>,
+    /// Seconds after its end until the Job is deleted.
+    pub ttl_seconds_after_finished: Option<i32>,
+    /// No pod is to run.
+    pub suspend: bool,
+    /// What failures mean; `None`: there is no policy.
+    pub failure_rules: Option<Vec<PodFailurePolicyRule>>,
+    /// When the Job has succeeded early; `None`: there is no policy.
+    pub success_rules: Option<Vec<SuccessPolicyRule>>,
+    /// `podReplacementPolicy: Failed`, or a pod failure policy, which implies it: a pod is replaced
+    /// when it has ended, not when it is told to.
+    pub replaces_only_failed: bool,
+    /// `restartPolicy: OnFailure` of the template: containers restart in their pod.
+    pub restarts_on_failure: bool,
+    /// Which pods are this Job's.
+    pub selector: LabelSelector,
+    /// Who is to serve it.
+    pub managed_by: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Written {
+    parallelism: Option<i32>,
+    completions: Option<i32>,
+    completion_mode: Option<String>,
+    backoff_limit: Option<i32>,
+    backoff_limit_per_index: Option<i32>,
+    max_failed_indexes: Option<i32>,
+    active_deadline_seconds: Option<i64>,
+    ttl_seconds_after_finished: Option<i32>,
+    suspend: Option<bool>,
+    pod_failure_policy: Option<Rules<PodFailurePolicyRule>>,
+    success_policy: Option<Rules<SuccessPolicyRule>>,
+    pod_replacement_policy: Option<String>,
+    selector: LabelSelector,
+    managed_by: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Rules<R> {
+    rules: Vec<R>,
+}
+
+impl Spec {
+    /// Reads `spec`; what cannot be read is as if it were not there.
+    pub fn read(spec: &Value) -> Self {
+        let written = Written::deserialize(spec).unwrap_or_default();
+        let per_index = written.backoff_limit_per_index;
+        let default_limit = if per_index.is_some() { i32::MAX } else { 6 };
+        let policy = spec.pointer("/template/spec/restartPolicy");
+        let failure_rules = written.pod_failure_policy.map(|policy| policy.rules);
+        let replaces_only_failed = written.pod_replacement_policy.as_deref() == Some("Failed");
+        Self {
+            parallelism: written.parallelism.unwrap_or(1),
+            completions: written.completions,
+            mode: match written.completion_mode.as_deref() {
+                None | Some("NonIndexed") => CompletionMode::NonIndexed,
+                Some("Indexed") => CompletionMode::Indexed,
+                Some(other) => CompletionMode::Unknown(other.to_owned()),
+            },
+            backoff_limit: written.backoff_limit.unwrap_or(default_limit),
+            backoff_limit_per_index: per_index,
+            max_failed_indexes: written.max_failed_indexes,
+            active_deadline_seconds: written.active_deadline_seconds,
+            ttl_seconds_after_finished: written.ttl_seconds_after_finished,
+            suspend: written.suspend.unwrap_or(false),
+            replaces_only_failed: replaces_only_failed || failure_rules.is_some(),
+            failure_rules,
+            success_rules: written.success_policy.map(|policy| policy.rules),
+            restarts_on_failure: policy.and_then(Value::as_str) == Some("OnFailure"),
+            selector: written.selector,
+            managed_by: written.managed_by,
+        }
+    }
+
+    /// Whether each completion has an index.
+    pub fn is_indexed(&self) -> bool {
+        self.mode == CompletionMode::Indexed
+    }
+}
+
+impl Job {
+    /// Reads a stored object.
+    pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
+        Self {
+            meta,
+            spec: Spec::read(spec),
+            template: Arc::new(spec.get("template").cloned().unwrap_or_default()),
+            status: JobStatus::deserialize(status).unwrap_or_default(),
+        }
+    }
+
+    /// Whether a condition of this type is True.
+    pub fn has(&self, type_: &str) -> bool {
+        let mut conditions = self.status.conditions.iter().flatten();
+        conditions.any(|condition| condition.type_ == type_ && condition.status == "True")
+    }
+
+    /// Whether it has ended, as its status says.
+    pub fn has_finished(&self) -> bool {
+        self.has("Complete") || self.has("Failed")
+    }
+}
