@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod backoff;
+pub mod indexes;
 mod pod;
 mod spec;
 
