@@ -4,7 +4,9 @@ pub mod action;
 pub mod backoff;
 pub mod indexes;
 mod pod;
+pub mod pod_failure_policy;
 mod spec;
+pub mod success_policy;
 
 use jiff::{SignedDuration, Timestamp};
 
