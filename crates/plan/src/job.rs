@@ -2,6 +2,10 @@
 
 pub mod action;
 pub mod backoff;
+pub mod backoff_per_index;
+pub mod failed_indexes;
+#[cfg(test)]
+mod fixture;
 pub mod indexes;
 mod pod;
 pub mod pod_failure_policy;
