@@ -1,6 +1,7 @@
 //! Job of batch/v1: pods until enough have succeeded, as kube-controller-manager runs them.
 
 pub mod action;
+pub mod active_pods;
 pub mod backoff;
 pub mod backoff_per_index;
 pub mod failed_indexes;
