@@ -4,21 +4,34 @@ pub mod action;
 pub mod active_pods;
 pub mod backoff;
 pub mod backoff_per_index;
+mod conditions;
+mod end_state;
 pub mod failed_indexes;
 #[cfg(test)]
 mod fixture;
 pub mod indexes;
+mod manage;
 mod pod;
 pub mod pod_failure_policy;
 mod spec;
 pub mod success_policy;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod track;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::JobStatus;
 
-use self::action::Plan;
+use self::action::{Action, Note, OnError, Plan, StatusWrite, Step};
 use self::backoff::BackoffRecord;
+use self::end_state::EndState;
+use self::manage::{Managed, manage};
 pub use self::pod::{JobPod, JobPods, Restarts};
+pub use self::pod_failure_policy::FailureAction;
 pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, MANAGED_BY_KUBERNETES, Spec};
+use self::tally::{Tally, Uncounted};
+use self::track::{Tracked, track};
 
 /// Our mark on pods that may not be counted yet; upstream's name.
 pub const FINALIZER_JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -62,6 +75,166 @@ impl Default for Limits {
 
 /// What should happen now.
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let _ = (snapshot, now);
-    Plan::default()
+    let job = snapshot.job;
+    if job.has_finished() {
+        return after_the_end(snapshot, now);
+    }
+    if let CompletionMode::Unknown(_) = job.spec.mode {
+        return unknown_mode();
+    }
+    let mut plan = Plan::default();
+    let mut status = job.status.clone();
+    if status.start_time.is_none() && !job.spec.suspend {
+        status.start_time = Some(tally::time(now));
+    }
+    let uncounted = Uncounted::of(snapshot);
+    let tally = Tally::of(snapshot, &uncounted);
+    let mut end = end_state::evaluate(snapshot, &tally, status.start_time.as_ref(), now);
+    let mut active = tally.active.len() as i32;
+    let (mut ready, mut terminating) = (tally.ready, tally.terminating);
+    let mut managed = Managed::default();
+    if end.is_some() {
+        let stopped = tally.active.iter().map(|(name, pod)| Action::StopPod {
+            name: (*name).to_owned(),
+            uid: pod.uid,
+        });
+        // An end is only told once nothing runs any more.
+        plan.steps.push(Step::needed(stopped.collect()));
+        (active, ready, terminating) = (0, 0, terminating + active);
+    } else if !job.meta.deleting {
+        managed = manage(snapshot, &tally, now);
+        active += managed.created - managed.removed;
+        ready -= managed.removed_ready;
+        terminating += managed.removed;
+        if end_state::is_complete(job, tally.succeeded, active) {
+            end = Some(EndState::complete());
+            // As with every end: only once nothing runs any more.
+            for step in &mut managed.steps {
+                step.on_error = OnError::Stop;
+            }
+        } else {
+            let suspended = conditions::set_suspended(&mut status, job.spec.suspend, now);
+            plan.notes.extend(suspended);
+        }
+    } else if end_state::is_complete(job, tally.succeeded, active) {
+        end = Some(EndState::complete());
+    }
+    status.active = Some(active).filter(|count| *count > 0);
+    status.ready = Some(ready);
+    status.terminating = Some(terminating);
+    let tracked = track(snapshot, &tally, &uncounted, end.as_ref(), &mut status);
+    if let Some(end) = &end {
+        plan.again = true;
+        let told = job.has(end.interim());
+        if told && may_end(&status, &tracked) {
+            let ended = conditions::set_ended(&mut status, end, job.spec.completions, now);
+            plan.notes.extend(ended);
+        } else if !told {
+            let (reason, message) = (&end.reason, &end.message);
+            conditions::set(&mut status, end.interim(), true, reason, message, now);
+        }
+    }
+    // Nothing more is to be done at once, but to wait for pods.
+    plan.again &= !tracked.released.is_empty() || status.terminating == Some(0);
+    plan.steps.append(&mut managed.steps);
+    let start = status.start_time.clone();
+    if !same(&status, &job.status) {
+        plan.steps
+            .push(Step::needed(vec![Action::WriteStatus(Box::new(
+                StatusWrite {
+                    status,
+                    created: managed.created,
+                    removed: managed.removed,
+                    backoff: tally.backoff,
+                },
+            ))]));
+    }
+    plan.steps.push(Step::wanted(tracked.released));
+    plan.steps.retain(|step| !step.actions.is_empty());
+    let held = managed.wait.map(|wait| wait.max(SHORTEST_WAIT));
+    let held = held.and_then(|wait| now.checked_add(wait).ok());
+    let deadline = end_state::deadline(job, start.as_ref()).filter(|_| end.is_none());
+    plan.wake = held.into_iter().chain(deadline).min();
+    plan
+}
+
+/// A Job that waits for a back-off is not looked at sooner.
+const SHORTEST_WAIT: SignedDuration = SignedDuration::from_secs(1);
+
+/// Everything is counted, and nothing runs.
+fn may_end(status: &JobStatus, tracked: &Tracked) -> bool {
+    let uncounted = status.uncounted_terminated_pods.as_ref();
+    let counted = uncounted.is_none_or(|uids| uids.succeeded.is_none() && uids.failed.is_none());
+    counted && status.terminating == Some(0) && !tracked.full
+}
+
+/// Whether two statuses say the same: what is not there is none.
+fn same(new: &JobStatus, stored: &JobStatus) -> bool {
+    let plain = |status: &JobStatus| {
+        let mut status = status.clone();
+        for count in [
+            &mut status.active,
+            &mut status.succeeded,
+            &mut status.failed,
+        ] {
+            *count = count.filter(|count| *count != 0);
+        }
+        let indexes = status.completed_indexes.take();
+        status.completed_indexes = indexes.filter(|indexes| !indexes.is_empty());
+        let conditions = status.conditions.take();
+        status.conditions = conditions.filter(|conditions| !conditions.is_empty());
+        status
+    };
+    // A status without the list of uids was never written by a controller of today.
+    plain(new) == plain(stored)
+}
+
+fn unknown_mode() -> Plan {
+    let note = Note {
+        warning: true,
+        reason: "UnknownCompletionMode",
+        action: "Syncing",
+        message: "Skipped Job sync because completion mode is unknown".to_owned(),
+    };
+    Plan {
+        notes: vec![note],
+        ..Plan::default()
+    }
+}
+
+/// A Job that has ended: pods that somebody has not let go, and its time to live.
+fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let job = snapshot.job;
+    let held = snapshot.pods.iter().filter(|(_, pod)| pod.tracked);
+    let released = held.map(|(name, pod)| Action::ReleasePod {
+        name: name.to_string(),
+        uid: pod.uid,
+    });
+    let mut plan = Plan::default();
+    plan.steps.push(Step::wanted(released.collect()));
+    if let Some(over) = time_to_live(job).filter(|_| !job.meta.deleting) {
+        if over <= now {
+            plan.steps.push(Step::wanted(vec![Action::DeleteJob]));
+        } else {
+            plan.wake = Some(over);
+        }
+    }
+    plan.steps.retain(|step| !step.actions.is_empty());
+    plan
+}
+
+/// When a Job that has ended is to be deleted.
+fn time_to_live(job: &Job) -> Option<Timestamp> {
+    let seconds = job.spec.ttl_seconds_after_finished?;
+    let mut conditions = job.status.conditions.iter().flatten();
+    let ended = conditions.find(|condition| {
+        condition.status == "True" && matches!(&*condition.type_, "Complete" | "Failed")
+    })?;
+    let seconds = SignedDuration::from_secs(seconds.into());
+    ended
+        .last_transition_time
+        .as_ref()?
+        .0
+        .checked_add(seconds)
+        .ok()
 }

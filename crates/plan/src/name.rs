@@ -23,6 +23,35 @@ pub fn pod(job: &str, job_uid: Uid, node: &str, attempt: u32) -> String {
     with_hash(job, &[&job_uid.to_string(), node, &attempt.to_string()])
 }
 
+/// Name of the `ordinal`-th pod that a Job creates while its status counts `epoch`; the index is to be
+/// read from it.
+pub fn job_pod(
+    job: &str,
+    job_uid: Uid,
+    index: Option<u32>,
+    epoch: [i64; 3],
+    ordinal: u32,
+) -> String {
+    let index = index.map(|index| index.to_string()).unwrap_or_default();
+    let epoch = epoch.map(|count| count.to_string());
+    let hash = hash(&[
+        &job_uid.to_string(),
+        "job",
+        &index,
+        &epoch[0],
+        &epoch[1],
+        &epoch[2],
+        &ordinal.to_string(),
+    ]);
+    let room = MAX_LABEL - HASH_CHARS - 1 - if index.is_empty() { 0 } else { index.len() + 1 };
+    let job: String = job.chars().take(room).collect();
+    let job = job.trim_end_matches(['-', '.']);
+    match index.as_str() {
+        "" => format!("{job}-{hash}"),
+        index => format!("{job}-{index}-{hash}"),
+    }
+}
+
 /// Name of the `index`-th result slice.
 pub fn slice(job: &str, job_uid: Uid, index: u32) -> String {
     with_hash(job, &[&job_uid.to_string(), "results", &index.to_string()])

@@ -1,0 +1,110 @@
+//! Conditions of a Job.
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
+
+use super::end_state::EndState;
+use super::tally::time;
+use crate::plan::Note;
+
+/// Sets a condition; one that is False is not added. Whether anything has changed: then its times
+/// are new.
+pub(super) fn set(
+    status: &mut JobStatus,
+    type_: &str,
+    is_true: bool,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> bool {
+    let word = if is_true { "True" } else { "False" };
+    let new = JobCondition {
+        type_: type_.to_owned(),
+        status: word.to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_probe_time: Some(time(now)),
+        last_transition_time: Some(time(now)),
+    };
+    let conditions = status.conditions.get_or_insert_default();
+    let old = conditions.iter_mut().find(|known| known.type_ == type_);
+    match old {
+        Some(old) => {
+            let text = |text: &Option<String>| text.as_deref().unwrap_or_default() == reason;
+            let same = old.status == word
+                && text(&old.reason)
+                && old.message.as_deref().unwrap_or_default() == message;
+            if !same {
+                *old = new;
+            }
+            !same
+        }
+        None if is_true => {
+            conditions.push(new);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Whether the Job is suspended. Its time counts from when it was resumed.
+pub(super) fn set_suspended(status: &mut JobStatus, suspend: bool, now: Timestamp) -> Option<Note> {
+    let (reason, word) = if suspend {
+        ("JobSuspended", "Suspended")
+    } else {
+        ("JobResumed", "Resumed")
+    };
+    let message = if suspend {
+        "Job suspended"
+    } else {
+        "Job resumed"
+    };
+    if !set(status, "Suspended", suspend, reason, message, now) {
+        return None;
+    }
+    status.start_time = (!suspend).then(|| time(now));
+    Some(note(false, word, message))
+}
+
+/// The condition that says that the Job has ended, and what people are told of it.
+pub(super) fn set_ended(
+    status: &mut JobStatus,
+    end: &EndState,
+    completions: Option<i32>,
+    now: Timestamp,
+) -> Vec<Note> {
+    set(status, end.terminal(), true, &end.reason, &end.message, now);
+    if !end.success {
+        return vec![note(true, reason(end), &end.message)];
+    }
+    status.completion_time = Some(time(now));
+    let mut notes = Vec::new();
+    if completions.is_some_and(|wanted| status.succeeded.unwrap_or(0) > wanted) {
+        let message = "Too many succeeded pods running after completion count reached";
+        notes.push(note(true, "TooManySucceededPods", message));
+    }
+    notes.push(note(false, "Completed", "Job completed"));
+    notes
+}
+
+/// Reasons of failures; one that was written by somebody else is told as a plain failure.
+fn reason(end: &EndState) -> &'static str {
+    const REASONS: [&str; 5] = [
+        "PodFailurePolicy",
+        "BackoffLimitExceeded",
+        "DeadlineExceeded",
+        "MaxFailedIndexesExceeded",
+        "FailedIndexes",
+    ];
+    let known = REASONS.into_iter().find(|known| *known == end.reason);
+    known.unwrap_or("Failed")
+}
+
+fn note(warning: bool, reason: &'static str, message: &str) -> Note {
+    Note {
+        warning,
+        reason,
+        action: "Syncing",
+        message: message.to_owned(),
+    }
+}

@@ -1,0 +1,172 @@
+//! Whether a Job has to end, and why. The first reason found counts, in upstream's order.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::pod_failure_policy::{self, FailureAction};
+use super::tally::Tally;
+use super::{Job, Snapshot, success_policy};
+use crate::pod::PodPhase;
+
+/// How a Job is going to end.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct EndState {
+    /// Its condition says `SuccessCriteriaMet` and then `Complete`; otherwise `FailureTarget` and
+    /// then `Failed`.
+    pub(super) success: bool,
+    /// Reason of both conditions.
+    pub(super) reason: String,
+    /// Message of both conditions.
+    pub(super) message: String,
+}
+
+impl EndState {
+    fn failure(reason: &str, message: &str) -> Self {
+        Self {
+            success: false,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    fn success(reason: &str, message: &str) -> Self {
+        Self {
+            success: true,
+            ..Self::failure(reason, message)
+        }
+    }
+
+    /// All completions are there.
+    pub(super) fn complete() -> Self {
+        Self::success(
+            "CompletionsReached",
+            "Reached expected number of succeeded pods",
+        )
+    }
+
+    /// Type of the condition that says what is going to happen.
+    pub(super) fn interim(&self) -> &'static str {
+        if self.success {
+            "SuccessCriteriaMet"
+        } else {
+            "FailureTarget"
+        }
+    }
+
+    /// Type of the condition that says that it has happened.
+    pub(super) fn terminal(&self) -> &'static str {
+        if self.success { "Complete" } else { "Failed" }
+    }
+}
+
+/// The end state of a Job that does not only wait for its completions.
+pub(super) fn evaluate(
+    snapshot: &Snapshot<'_>,
+    tally: &Tally<'_>,
+    start: Option<&Time>,
+    now: Timestamp,
+) -> Option<EndState> {
+    let job = snapshot.job;
+    // What was decided stays, whatever the pods do.
+    decided(job, "SuccessCriteriaMet", true)
+        .or_else(|| decided(job, "FailureTarget", false))
+        .or_else(|| fail_job(snapshot))
+        .or_else(|| past_backoff_limit(snapshot, tally))
+        .or_else(|| past_deadline(job, start, now))
+        .or_else(|| failed_indexes(job, tally))
+        .or_else(|| success_policy(job, tally))
+}
+
+fn decided(job: &Job, type_: &str, success: bool) -> Option<EndState> {
+    let mut conditions = job.status.conditions.iter().flatten();
+    let found = conditions.find(|known| known.type_ == type_ && known.status == "True")?;
+    Some(EndState {
+        success,
+        reason: found.reason.clone().unwrap_or_default(),
+        message: found.message.clone().unwrap_or_default(),
+    })
+}
+
+fn fail_job(snapshot: &Snapshot<'_>) -> Option<EndState> {
+    let spec = &snapshot.job.spec;
+    let rules = spec.failure_rules.as_deref()?;
+    let namespace = &snapshot.job.meta.owner.namespace;
+    let failed = snapshot.pods.iter();
+    let failed = failed.filter(|(_, pod)| pod.has_failed(spec.replaces_only_failed));
+    let mut found = failed.filter_map(|(name, pod)| {
+        pod_failure_policy::first_match(rules, namespace, name, pod.failure.as_deref()?)
+    });
+    let found = found.find(|found| found.action == FailureAction::FailJob)?;
+    let message = found.message.unwrap_or_default();
+    Some(EndState::failure("PodFailurePolicy", &message))
+}
+
+fn past_backoff_limit(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Option<EndState> {
+    let spec = &snapshot.job.spec;
+    let limit = spec.backoff_limit;
+    let restarts = || -> i64 {
+        let pods = snapshot.pods.values();
+        let on = pods.filter(|pod| matches!(pod.phase, PodPhase::Running | PodPhase::Pending));
+        on.map(|pod| pod.restarts.sum).sum()
+    };
+    let past =
+        tally.failed > limit || spec.restarts_on_failure && restarts() >= i64::from(limit).max(1);
+    past.then(|| {
+        EndState::failure(
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
+        )
+    })
+}
+
+/// When the deadline passes of a Job that was started then.
+pub(super) fn deadline(job: &Job, start: Option<&Time>) -> Option<Timestamp> {
+    let seconds = job.spec.active_deadline_seconds?;
+    let start = start.filter(|_| !job.spec.suspend)?;
+    let seconds = jiff::SignedDuration::from_secs(seconds);
+    Some(start.0.checked_add(seconds).unwrap_or(Timestamp::MAX))
+}
+
+fn past_deadline(job: &Job, start: Option<&Time>, now: Timestamp) -> Option<EndState> {
+    let past = deadline(job, start).is_some_and(|deadline| deadline <= now);
+    past.then(|| {
+        EndState::failure(
+            "DeadlineExceeded",
+            "Job was active longer than specified deadline",
+        )
+    })
+}
+
+fn failed_indexes(job: &Job, tally: &Tally<'_>) -> Option<EndState> {
+    let by_index = tally.by_index.as_ref()?;
+    let failed = by_index.failed.as_ref()?.len();
+    let most = job
+        .spec
+        .max_failed_indexes
+        .map(|most| u32::try_from(most).unwrap_or(0));
+    if most.is_some_and(|most| failed > most) {
+        return Some(EndState::failure(
+            "MaxFailedIndexesExceeded",
+            "Job has exceeded the specified maximal number of failed indexes",
+        ));
+    }
+    let over = failed > 0 && failed + by_index.succeeded.len() >= by_index.completions;
+    over.then(|| EndState::failure("FailedIndexes", "Job has failed indexes"))
+}
+
+fn success_policy(job: &Job, tally: &Tally<'_>) -> Option<EndState> {
+    let by_index = tally.by_index.as_ref()?;
+    let rules = job.spec.success_rules.as_deref()?;
+    let message = success_policy::matching(rules, by_index.completions, &by_index.succeeded)?;
+    Some(EndState::success("SuccessPolicy", &message))
+}
+
+/// Whether enough pods have succeeded, and none is left that runs.
+pub(super) fn is_complete(job: &Job, succeeded: i32, active: i32) -> bool {
+    let enough = match job.spec.completions {
+        // Any success is the end of a work queue, once the others are done.
+        None => succeeded > 0,
+        Some(completions) => succeeded >= completions,
+    };
+    enough && active == 0
+}

@@ -1,0 +1,207 @@
+//! How many pods there should be: which are created, which are removed. Never both at once.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Snapshot;
+use super::action::{Action, NewPod, Step};
+use super::active_pods::{self, Named};
+use super::backoff_per_index::{due, failures_before};
+use super::tally::{ByIndex, Tally};
+use crate::name;
+
+/// What is to be done to the pods of a Job, and what they amount to afterwards.
+#[derive(Debug, Default)]
+pub(super) struct Managed {
+    /// Creations or removals.
+    pub(super) steps: Vec<Step>,
+    /// Pods that are created.
+    pub(super) created: i32,
+    /// Pods that are removed.
+    pub(super) removed: i32,
+    /// Those of them that are ready.
+    pub(super) removed_ready: i32,
+    /// Creations are held back for so long.
+    pub(super) wait: Option<SignedDuration>,
+}
+
+/// Brings the number of pods to what is wanted.
+pub(super) fn manage(snapshot: &Snapshot<'_>, tally: &Tally<'_>, now: Timestamp) -> Managed {
+    let active = tally.active.len() as i32;
+    if snapshot.job.spec.suspend {
+        return remove(tally.active.clone());
+    }
+    let wanted = wanted(snapshot, tally);
+    let running = tally.active.iter().copied();
+    let spec = &snapshot.job.spec;
+    let too_many = usize::try_from(active - wanted).unwrap_or(0);
+    let mut surplus = active_pods::for_removal(running, spec, too_many);
+    surplus.truncate(snapshot.limits.max_pod_changes);
+    if !surplus.is_empty() {
+        return remove(surplus);
+    }
+    let terminating = if spec.replaces_only_failed {
+        tally.terminating
+    } else {
+        0
+    };
+    let missing = usize::try_from(wanted - active - terminating).unwrap_or(0);
+    if missing == 0 {
+        return Managed::default();
+    }
+    create(
+        snapshot,
+        tally,
+        missing.min(snapshot.limits.max_pod_changes),
+        now,
+    )
+}
+
+/// How many pods should run.
+fn wanted(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> i32 {
+    let spec = &snapshot.job.spec;
+    match spec.completions {
+        // After the first success a work queue drains: what runs goes on.
+        None if tally.succeeded > 0 => tally.active.len() as i32,
+        None => spec.parallelism,
+        Some(completions) => (completions - tally.succeeded).min(spec.parallelism).max(0),
+    }
+}
+
+fn remove(pods: Vec<Named<'_>>) -> Managed {
+    let ready = pods.iter().filter(|(_, pod)| pod.ready.is_some()).count();
+    let removed = pods.len() as i32;
+    let actions = pods.into_iter().map(|(name, pod)| Action::RemovePod {
+        name: name.to_owned(),
+        uid: pod.uid,
+        tracked: pod.tracked,
+    });
+    let actions: Vec<Action> = actions.collect();
+    Managed {
+        steps: [Step::wanted(actions)]
+            .into_iter()
+            .filter(|step| !step.actions.is_empty())
+            .collect(),
+        removed,
+        removed_ready: ready as i32,
+        ..Managed::default()
+    }
+}
+
+fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestamp) -> Managed {
+    let limits = snapshot.limits;
+    let per_index = snapshot.job.spec.backoff_limit_per_index.is_some();
+    if !per_index {
+        let wait = tally
+            .backoff
+            .remaining(now, limits.backoff, limits.max_backoff);
+        if wait.is_positive() {
+            return held(wait);
+        }
+    }
+    let new = match &tally.by_index {
+        None => without_index(snapshot, many),
+        Some(by_index) => {
+            let mut indexes = pending(snapshot, tally, by_index, many);
+            if per_index {
+                let due = due(indexes, &by_index.held_back, now, limits);
+                match due.wait {
+                    Some(wait) if due.now.is_empty() => return held(wait),
+                    _ => indexes = due.now,
+                }
+            }
+            let new = indexes.into_iter();
+            new.map(|index| with_index(snapshot, by_index, index))
+                .collect()
+        }
+    };
+    let created = new.len() as i32;
+    if created == 0 {
+        return Managed::default();
+    }
+    Managed {
+        steps: vec![
+            // Names are made from what the status counts, so they are only good with the latest one.
+            Step::needed(vec![Action::ConfirmCurrent]),
+            Step::slowly(new.into_iter().map(Action::CreatePod).collect()),
+        ],
+        created,
+        ..Managed::default()
+    }
+}
+
+fn held(wait: SignedDuration) -> Managed {
+    Managed {
+        wait: Some(wait),
+        ..Managed::default()
+    }
+}
+
+/// The lowest indexes that have no pod and have not ended.
+fn pending(
+    snapshot: &Snapshot<'_>,
+    tally: &Tally<'_>,
+    by_index: &ByIndex<'_>,
+    many: usize,
+) -> Vec<u32> {
+    let mut taken = by_index.succeeded.clone();
+    taken.extend(tally.active.iter().filter_map(|(_, pod)| pod.index));
+    if snapshot.job.spec.replaces_only_failed {
+        let terminating = snapshot.pods.values().filter(|pod| pod.is_terminating());
+        taken.extend(terminating.filter_map(|pod| pod.index));
+    }
+    let failed = by_index.failed.as_ref();
+    let open = taken.missing(by_index.completions);
+    let open = open.filter(|index| failed.is_none_or(|failed| !failed.contains(*index)));
+    open.take(many).collect()
+}
+
+fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32) -> NewPod {
+    let spec = &snapshot.job.spec;
+    let replaced = by_index.held_back.get(&index).map(|(_, pod)| *pod);
+    let counts = failures_before(replaced, spec);
+    let counted = spec.backoff_limit_per_index.is_some();
+    NewPod {
+        name: names(snapshot, Some(index)).next().unwrap_or_default(),
+        index: Some(index),
+        failures: counted.then_some(counts.0),
+        ignored_failures: counts.1.filter(|_| counted),
+    }
+}
+
+fn without_index(snapshot: &Snapshot<'_>, many: usize) -> Vec<NewPod> {
+    let names = names(snapshot, None).take(many);
+    names
+        .map(|name| NewPod {
+            name,
+            index: None,
+            failures: None,
+            ignored_failures: None,
+        })
+        .collect()
+}
+
+/// Names for new pods, of which none is known to be taken. They follow from what the stored status
+/// counts: who knows the same status finds the same names, so that a lost reply or another leader
+/// makes no second pod; and a pod that is counted leaves its name to nobody.
+fn names<'a>(snapshot: &'a Snapshot<'_>, index: Option<u32>) -> impl Iterator<Item = String> + 'a {
+    let Snapshot { job, pods, .. } = *snapshot;
+    let status = &job.status;
+    let uncounted = status.uncounted_terminated_pods.as_ref();
+    let many = |uids: Option<&Vec<String>>| uids.map_or(0, Vec::len) as i64;
+    let count = |count: Option<i32>| i64::from(count.unwrap_or(0));
+    let failed = count(status.failed) + many(uncounted.and_then(|of| of.failed.as_ref()));
+    let succeeded = count(status.succeeded) + many(uncounted.and_then(|of| of.succeeded.as_ref()));
+    let start = status
+        .start_time
+        .as_ref()
+        .map_or(0, |start| start.0.as_second());
+    // Successes of other indexes do not concern this one.
+    let succeeded = if index.is_some() { 0 } else { succeeded };
+    let epoch = [start, failed, succeeded];
+    (0_u32..)
+        .map(move |ordinal| {
+            let owner = &job.meta.owner;
+            name::job_pod(&owner.name, owner.uid, index, epoch, ordinal)
+        })
+        .filter(|name| !pods.contains_key(name.as_str()))
+}

@@ -1,0 +1,170 @@
+//! What the pods of a Job amount to, before anything is decided.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
+use super::active_pods::Named;
+use super::backoff::BackoffRecord;
+use super::backoff_per_index::HeldBack;
+use super::indexes::Indexes;
+use super::pod::JobPod;
+use super::{Snapshot, backoff_per_index, failed_indexes, pod_failure_policy};
+use crate::pod::PodPhase;
+use crate::uid::Uid;
+
+/// The counts of a Job.
+#[derive(Debug)]
+pub(super) struct Tally<'a> {
+    /// Pods that run, or will.
+    pub(super) active: Vec<Named<'a>>,
+    /// Those of them that are ready.
+    pub(super) ready: i32,
+    /// Pods that were told to stop and have not ended.
+    pub(super) terminating: i32,
+    /// Pods, or indexes, that have succeeded.
+    pub(super) succeeded: i32,
+    /// Pods that have failed and count.
+    pub(super) failed: i32,
+    /// What is counted by index; `None`: nothing is.
+    pub(super) by_index: Option<ByIndex<'a>>,
+    /// What is remembered of failures once this is stored.
+    pub(super) backoff: BackoffRecord,
+}
+
+/// The counts of an Indexed Job.
+#[derive(Debug)]
+pub(super) struct ByIndex<'a> {
+    /// `spec.completions`.
+    pub(super) completions: u32,
+    /// Indexes that had succeeded, as the status says.
+    pub(super) stored: Indexes,
+    /// Indexes that have succeeded.
+    pub(super) succeeded: Indexes,
+    /// Indexes that have failed, where failures are counted per index.
+    pub(super) failed: Option<Indexes>,
+    /// Failed pods that stay until they are replaced.
+    pub(super) held_back: HeldBack<'a>,
+}
+
+/// Uids that a status keeps because their pods may still carry our finalizer.
+#[derive(Debug, Default)]
+pub(super) struct Uncounted {
+    /// Of pods that succeeded.
+    pub(super) succeeded: HashSet<Uid>,
+    /// Of pods that failed.
+    pub(super) failed: HashSet<Uid>,
+}
+
+impl Uncounted {
+    /// What the stored status keeps.
+    pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
+        let stored = snapshot.job.status.uncounted_terminated_pods.as_ref();
+        let read = |uids: Option<&Vec<String>>| {
+            let uids = uids.into_iter().flatten();
+            uids.filter_map(|uid| uid.parse().ok()).collect()
+        };
+        Self {
+            succeeded: read(stored.and_then(|stored| stored.succeeded.as_ref())),
+            failed: read(stored.and_then(|stored| stored.failed.as_ref())),
+        }
+    }
+}
+
+impl<'a> Tally<'a> {
+    /// Counts.
+    pub(super) fn of(snapshot: &Snapshot<'a>, uncounted: &Uncounted) -> Self {
+        let Snapshot { job, pods, .. } = *snapshot;
+        let spec = &job.spec;
+        let pods = || pods.iter().map(|(name, pod)| (&**name, pod));
+        let active: Vec<Named<'_>> = pods().filter(|(_, pod)| pod.is_active()).collect();
+        let ready = active.iter().filter(|(_, pod)| pod.ready.is_some());
+        let completions = completions(snapshot);
+        // What was finished before is in the status already.
+        let new = |pod: &JobPod, known: &HashSet<Uid>| {
+            let in_range = completions.is_none_or(|end| pod.index.is_some_and(|at| at < end));
+            pod.tracked && !known.contains(&pod.uid) && in_range
+        };
+        let succeeded = || {
+            pods().filter(|(_, pod)| {
+                pod.phase == PodPhase::Succeeded && new(pod, &uncounted.succeeded)
+            })
+        };
+        let failed = || {
+            pods().filter(|(_, pod)| {
+                pod.has_failed(spec.replaces_only_failed) && new(pod, &uncounted.failed)
+            })
+        };
+        let ended = |(_, pod): Named<'_>| pod.finished;
+        let backoff = snapshot
+            .backoff
+            .after(succeeded().filter_map(ended), failed().filter_map(ended));
+        let counted = failed().filter(|(_, pod)| pod_failure_policy::is_counted(spec, pod));
+        let stored = |count: Option<i32>| count.unwrap_or(0);
+        let by_index = completions.map(|completions| ByIndex::of(snapshot, completions));
+        let all_succeeded = match &by_index {
+            Some(by_index) => by_index.succeeded.len() as i32,
+            None => {
+                stored(job.status.succeeded)
+                    + succeeded().count() as i32
+                    + uncounted.succeeded.len() as i32
+            }
+        };
+        Self {
+            ready: ready.count() as i32,
+            terminating: pods().filter(|(_, pod)| pod.is_terminating()).count() as i32,
+            succeeded: all_succeeded,
+            failed: stored(job.status.failed)
+                + counted.count() as i32
+                + uncounted.failed.len() as i32,
+            active,
+            by_index,
+            backoff,
+        }
+    }
+}
+
+impl<'a> ByIndex<'a> {
+    fn of(snapshot: &Snapshot<'a>, completions: u32) -> Self {
+        let Snapshot { job, pods, .. } = *snapshot;
+        let written = job.status.completed_indexes.as_deref().unwrap_or_default();
+        let stored = Indexes::read(written, completions);
+        let mut succeeded = stored.clone();
+        let done = pods
+            .values()
+            .filter(|pod| pod.tracked && pod.phase == PodPhase::Succeeded);
+        let written = job.status.failed_indexes.as_deref().unwrap_or_default();
+        let stored_failed = Indexes::read(written, completions);
+        let done = done.filter_map(|pod| pod.index);
+        // What has failed stays so: the API server takes no index that is both.
+        succeeded.extend(done.filter(|at| *at < completions && !stored_failed.contains(*at)));
+        let failed = failed_indexes::failed_indexes(&stored_failed, pods, &job.spec, &succeeded);
+        let held_back = backoff_per_index::held_back(pods, &job.spec, &succeeded, &failed);
+        Self {
+            completions,
+            stored,
+            succeeded,
+            failed: job.spec.backoff_limit_per_index.map(|_| failed),
+            held_back,
+        }
+    }
+}
+
+impl ByIndex<'_> {
+    /// Whether an index has succeeded that the status does not know of.
+    pub(super) fn is_new(&self, index: u32) -> bool {
+        self.succeeded.contains(index) && !self.stored.contains(index)
+    }
+}
+
+/// `spec.completions` of an Indexed Job.
+pub(super) fn completions(snapshot: &Snapshot<'_>) -> Option<u32> {
+    let spec = &snapshot.job.spec;
+    let completions = spec.completions.filter(|_| spec.is_indexed())?;
+    u32::try_from(completions).ok()
+}
+
+/// The time of a status: whole seconds.
+pub(super) fn time(now: Timestamp) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
+    crate::condition::whole_seconds(now)
+}

@@ -1,0 +1,7 @@
+//! What a Job does, as scenarios over a world without API server.
+
+mod chaos;
+mod counting;
+mod end;
+mod management;
+mod world;

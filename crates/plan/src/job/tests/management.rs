@@ -1,0 +1,287 @@
+//! Which pods are created and removed.
+
+use serde_json::json;
+
+use super::super::action::Action;
+use super::world::World;
+use crate::pod::PodPhase::{Failed, Pending, Running, Succeeded};
+
+/// Pods created and removed by the next plan.
+fn changes(world: &World) -> (usize, usize) {
+    let plan = world.plan();
+    let actions = || plan.steps.iter().flat_map(|step| &step.actions);
+    let created = actions().filter(|action| matches!(action, Action::CreatePod(_)));
+    let removed = actions().filter(|action| matches!(action, Action::RemovePod { .. }));
+    (created.count(), removed.count())
+}
+
+fn indexed(parallelism: i32, completions: i32) -> World {
+    World::new(json!({
+        "parallelism": parallelism, "completions": completions, "completionMode": "Indexed",
+    }))
+}
+
+#[test]
+fn pods_are_created_up_to_parallelism_and_to_what_is_missing() {
+    for (parallelism, completions, succeeded, active, created, removed) in [
+        (2, Some(5), 0, 0, 2, 0),
+        (2, Some(5), 4, 0, 1, 0),
+        (2, Some(5), 3, 1, 1, 0),
+        (5, Some(5), 3, 4, 0, 2),
+        (0, Some(5), 0, 2, 0, 2),
+        (3, None, 0, 1, 2, 0),
+        (1, None, 0, 3, 0, 2),
+        (3, None, 1, 1, 0, 0),
+        (1, None, 1, 3, 0, 0),
+    ] {
+        let mut world = World::new(json!({"parallelism": parallelism, "completions": completions}))
+            .with_status(json!({"succeeded": succeeded}));
+        world.pods_in(Running, active);
+        let case = (parallelism, completions, succeeded, active);
+        assert_eq!(changes(&world), (created, removed), "{case:?}");
+    }
+}
+
+#[test]
+fn a_batch_of_pods_has_an_end() {
+    let mut world = World::new(json!({"parallelism": 2000, "completions": 2000}));
+    assert_eq!(changes(&world).0, 500);
+    world.sync();
+    assert_eq!((changes(&world).0, world.counts().0), (500, 500));
+}
+
+#[test]
+fn creations_rely_on_the_latest_status_and_begin_slowly() {
+    let plan = World::new(json!({"parallelism": 2, "completions": 2})).plan();
+    assert_eq!(plan.steps[0].actions, [Action::ConfirmCurrent]);
+    assert!(plan.steps[1].slow_start);
+}
+
+#[test]
+fn a_leader_that_knows_the_same_status_makes_the_same_names() {
+    let world = World::new(json!({"parallelism": 3, "completions": 9}));
+    let (mut first, mut second) = (world.clone(), world);
+    first.sync();
+    // Of the second's pods none is new.
+    second.pods = first.pods.clone();
+    second.pods.retain(|name, _| name.ends_with('z'));
+    let names = first.names();
+    second.sync_until(4);
+    assert!(second.names().iter().all(|name| names.contains(name)));
+}
+
+#[test]
+fn while_creations_wait_for_a_back_off_the_pods_that_run_are_still_counted() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
+    world.pod(|pod| pod.phase = Running).ready = Some(world.now);
+    world.pods_in(Failed, 1);
+    let plan = world.plan();
+    assert!(plan.wake.is_some());
+    world.sync();
+    assert_eq!(
+        (world.counts(), world.job.status.ready),
+        ((1, 0, 0), Some(1))
+    );
+    assert_eq!(changes(&world).0, 0);
+    world.pass(10);
+    assert_eq!(changes(&world).0, 1);
+}
+
+#[test]
+fn the_back_off_of_one_index_holds_back_only_that_index() {
+    let mut world = World::new(json!({
+        "parallelism": 2, "completions": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3,
+    }));
+    world.pod(|pod| (pod.phase, pod.index) = (Running, Some(0)));
+    world.pod(|pod| (pod.phase, pod.index) = (Failed, Some(1)));
+    world.sync();
+    assert_eq!((world.counts().0, changes(&world).0), (1, 0));
+    world.pass(10);
+    let plan = world.plan();
+    let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let created = actions.find_map(|action| match action {
+        Action::CreatePod(pod) => Some(pod),
+        _ => None,
+    });
+    assert_eq!(
+        created.map(|pod| (pod.index, pod.failures)),
+        Some((Some(1), Some(1)))
+    );
+}
+
+#[test]
+fn pods_that_are_still_stopping_are_waited_for_where_only_failed_ones_are_replaced() {
+    let rules = json!({"rules": [{"action": "Count", "onPodConditions": []}]});
+    for (spec, created) in [
+        (json!({}), 2),
+        (json!({"podReplacementPolicy": "Failed"}), 0),
+        (json!({"podFailurePolicy": rules}), 0),
+    ] {
+        let mut spec = spec;
+        (spec["parallelism"], spec["completions"]) = (json!(2), json!(6));
+        let mut world = World::new(spec.clone());
+        for _ in 0..5 {
+            world.pod(|pod| (pod.phase, pod.deleting, pod.assigned) = (Running, true, true));
+        }
+        world.limits.backoff = jiff::SignedDuration::ZERO;
+        assert_eq!(changes(&world), (created, 0), "{spec}");
+    }
+}
+
+#[test]
+fn an_index_that_is_still_stopping_is_not_begun_anew_where_only_failed_ones_are_replaced() {
+    let mut world = World::new(json!({
+        "parallelism": 2, "completions": 3, "completionMode": "Indexed",
+        "podReplacementPolicy": "Failed",
+    }));
+    world.pod(|pod| (pod.phase, pod.index, pod.deleting) = (Running, Some(0), true));
+    world.sync();
+    let indexes: Vec<_> = world.pods.values().map(|pod| pod.index).collect();
+    assert_eq!((changes(&world).0, indexes.len()), (0, 2));
+    assert!(indexes.contains(&Some(1)));
+}
+
+#[test]
+fn pods_of_an_indexed_job_that_stand_for_nothing_are_removed_first() {
+    let mut world = indexed(3, 3);
+    for index in [None, Some(3), Some(0), Some(0), Some(1)] {
+        world.pod(|pod| (pod.phase, pod.index) = (Running, index));
+    }
+    assert_eq!(changes(&world), (0, 3));
+    world.sync();
+    // Nothing was created in that sync; now index 2 is.
+    assert_eq!(changes(&world), (1, 0));
+    assert_eq!(world.counts(), (2, 0, 0));
+}
+
+#[test]
+fn what_has_run_least_is_removed_first() {
+    let mut world = World::new(json!({"parallelism": 1, "completions": 9}));
+    world
+        .pod(|pod| (pod.phase, pod.assigned) = (Running, true))
+        .ready = Some(world.now);
+    world.pod(|pod| (pod.phase, pod.assigned) = (Running, true));
+    world.pod(|pod| (pod.phase, pod.assigned) = (Pending, true));
+    world.pod(|pod| pod.phase = Pending);
+    for left in [["p1", "p2", "p3"].as_slice(), &["p1", "p2"], &["p1"]] {
+        world.limits.max_pod_changes = 1;
+        world.sync();
+        world.pods.retain(|_, pod| !pod.deleting);
+        assert_eq!(world.names(), left);
+    }
+    assert_eq!(world.counts(), (1, 0, 0));
+}
+
+#[test]
+fn a_pod_that_is_removed_is_not_counted() {
+    let mut world = World::new(json!({"parallelism": 1, "completions": 9}));
+    world.pods_in(Running, 3);
+    world.pods.values_mut().for_each(|pod| pod.assigned = true);
+    world.sync();
+    assert_eq!(world.job.status.terminating, Some(2));
+    for name in ["p1", "p2", "p3"] {
+        world.end(name, Failed, 137);
+    }
+    world.settle();
+    assert_eq!(world.counts().2, 1);
+}
+
+#[test]
+fn a_suspended_job_stops_its_pods_without_counting_them() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2, "suspend": true}))
+        .with_status(json!({"startTime": "2023-11-14T22:13:00Z", "ready": 1}));
+    world.pods_in(Running, 2);
+    world.sync();
+    assert_eq!(world.counts(), (0, 0, 0));
+    assert_eq!(world.conditions(), [("Suspended", "True", "JobSuspended")]);
+    assert_eq!(
+        (
+            world.job.status.start_time.is_none(),
+            world.notes.as_slice()
+        ),
+        (true, ["Suspended"].as_slice())
+    );
+}
+
+#[test]
+fn a_job_that_is_resumed_begins_its_time_anew() {
+    let mut world = World::new(json!({"parallelism": 1, "completions": 1, "suspend": true}));
+    world.settle();
+    assert!(world.job.status.start_time.is_none());
+    world.pass(3600);
+    world.job.spec.suspend = false;
+    world.settle();
+    assert_eq!(world.conditions(), [("Suspended", "False", "JobResumed")]);
+    let start = world.job.status.start_time.as_ref().unwrap();
+    assert_eq!((start.0, world.active()), (world.now, 1));
+    assert_eq!(world.notes, ["Suspended", "Resumed"]);
+}
+
+#[test]
+fn a_job_that_was_never_suspended_does_not_say_so() {
+    let mut world = World::new(json!({"parallelism": 1, "completions": 1}));
+    world.settle();
+    assert!(world.conditions().is_empty());
+}
+
+#[test]
+fn a_job_that_is_deleted_begins_nothing_and_lets_go_of_its_pods() {
+    for suspend in [false, true] {
+        let mut world = World::new(json!({"parallelism": 3, "completions": 9, "suspend": suspend}));
+        world.pods_in(Running, 2);
+        world.pods_in(Succeeded, 1);
+        world.job.meta.deleting = true;
+        assert_eq!(changes(&world), (0, 0));
+        world.settle();
+        assert_eq!(world.counts(), (2, 1, 0));
+        assert!(world.pods.values().all(|pod| !pod.tracked));
+        assert!(world.conditions().is_empty());
+    }
+}
+
+#[test]
+fn completions_that_are_taken_back_are_forgotten_and_run_again_when_they_return() {
+    let mut world = indexed(4, 4).with_status(json!({"completedIndexes": "0,2-3", "succeeded": 3}));
+    (world.job.spec.completions, world.job.spec.parallelism) = (Some(2), 2);
+    world.sync();
+    let status = &world.job.status;
+    assert_eq!(status.completed_indexes.as_deref(), Some("0"));
+    assert_eq!(world.counts().1, 1);
+    (world.job.spec.completions, world.job.spec.parallelism) = (Some(4), 4);
+    world.sync();
+    let mut indexes: Vec<_> = world.pods.values().map(|pod| pod.index).collect();
+    indexes.sort();
+    assert_eq!(indexes, [Some(1), Some(2), Some(3)]);
+}
+
+#[test]
+fn completions_that_are_scaled_to_none_complete_the_job() {
+    let mut world = indexed(2, 2);
+    world.sync();
+    (world.job.spec.completions, world.job.spec.parallelism) = (Some(0), 0);
+    world.settle();
+    for name in world.names() {
+        world.end(&name, Failed, 137);
+    }
+    world.settle();
+    assert!(world.job.has("Complete"));
+}
+
+#[test]
+fn a_pod_that_was_counted_leaves_its_name_to_nobody() {
+    for spec in [
+        json!({"completions": 1}),
+        json!({"completions": 1, "completionMode": "Indexed"}),
+    ] {
+        let mut world = World::new(spec);
+        world.settle();
+        let first = world.names();
+        world.end(&first[0], Failed, 1);
+        world.settle();
+        world.delete(&first[0]);
+        assert_eq!((world.counts(), world.names().len()), ((0, 0, 1), 0));
+        world.pass(10);
+        world.settle();
+        assert_ne!(world.names(), first);
+    }
+}

@@ -1,0 +1,161 @@
+//! Counting pods exactly once. The uid of a pod that has ended is stored before our finalizer is
+//! taken from it, and moves into the counters once the finalizer is gone. So whenever somebody dies,
+//! the pod is either still there, or its uid is, or it is counted.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
+
+use super::action::Action;
+use super::active_pods::Named;
+use super::end_state::EndState;
+use super::pod::JobPod;
+use super::tally::{Tally, Uncounted};
+use super::{Snapshot, pod_failure_policy};
+use crate::pod::PodPhase;
+use crate::uid::Uid;
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    /// Pods that need our finalizer no longer, once the status is stored.
+    pub(super) released: Vec<Action>,
+    /// There is more to count than fits into one status.
+    pub(super) full: bool,
+}
+
+/// Counts into `status`.
+pub(super) fn track(
+    snapshot: &Snapshot<'_>,
+    tally: &Tally<'_>,
+    uncounted: &Uncounted,
+    end: Option<&EndState>,
+    status: &mut JobStatus,
+) -> Tracked {
+    let spec = &snapshot.job.spec;
+    let mut lists = flush(snapshot, status);
+    let mut tracked = Tracked::default();
+    let mut new_indexes = HashSet::new();
+    let most = snapshot.limits.max_uncounted;
+    for (name, pod) in in_order(snapshot) {
+        if !pod.tracked {
+            continue;
+        }
+        let failed = pod.has_failed(spec.replaces_only_failed);
+        if !may_be_released(snapshot, tally, pod, failed, end) {
+            continue;
+        }
+        tracked.released.push(Action::ReleasePod {
+            name: name.to_owned(),
+            uid: pod.uid,
+        });
+        let by_index = tally.by_index.as_ref();
+        let index = pod
+            .index
+            .filter(|index| by_index.is_some_and(|by_index| *index < by_index.completions));
+        let counts = by_index.is_none() || index.is_some();
+        if pod.phase == PodPhase::Succeeded && !uncounted.failed.contains(&pod.uid) {
+            match (by_index, index) {
+                (None, _) if !uncounted.succeeded.contains(&pod.uid) => {
+                    lists.succeeded.push(pod.uid);
+                }
+                // An index is counted once by being what it is.
+                (Some(by_index), Some(index)) if by_index.is_new(index) => {
+                    new_indexes.insert(index);
+                }
+                _ => {}
+            }
+        } else if failed || end.is_some_and(|end| !end.success) {
+            let known = uncounted.failed.contains(&pod.uid);
+            if counts && !known && pod_failure_policy::is_counted(spec, pod) {
+                lists.failed.push(pod.uid);
+            }
+        }
+        if new_indexes.len() + lists.succeeded.len() + lists.failed.len() >= most {
+            tracked.full = true;
+            break;
+        }
+    }
+    status.uncounted_terminated_pods = Some(lists.written());
+    if let Some(by_index) = &tally.by_index {
+        let mut succeeded = by_index.stored.clone();
+        succeeded.extend(new_indexes);
+        status.succeeded = Some(succeeded.len() as i32);
+        status.completed_indexes = Some(succeeded.to_string());
+        status.failed_indexes = by_index.failed.as_ref().map(ToString::to_string);
+    }
+    tracked
+}
+
+/// By index where there is one, so that a full status has counted the lowest.
+fn in_order<'a>(snapshot: &Snapshot<'a>) -> Vec<Named<'a>> {
+    let pods = snapshot.pods.iter();
+    let mut pods: Vec<Named<'_>> = pods.map(|(name, pod)| (&**name, pod)).collect();
+    if snapshot.job.spec.is_indexed() {
+        pods.sort_by_key(|(_, pod)| pod.index);
+    }
+    pods
+}
+
+fn may_be_released(
+    snapshot: &Snapshot<'_>,
+    tally: &Tally<'_>,
+    pod: &JobPod,
+    failed: bool,
+    end: Option<&EndState>,
+) -> bool {
+    if snapshot.job.meta.deleting || end.is_some() || pod.phase == PodPhase::Succeeded {
+        return true;
+    }
+    // Its counts are needed by the pod that replaces it.
+    let held_back = || {
+        let held = tally.by_index.as_ref().and_then(|by_index| {
+            let held = by_index.held_back.get(&pod.index?)?;
+            Some(held.1.uid == pod.uid)
+        });
+        held.unwrap_or(false)
+    };
+    failed && !held_back()
+}
+
+#[derive(Default)]
+struct Lists {
+    succeeded: Vec<Uid>,
+    failed: Vec<Uid>,
+}
+
+impl Lists {
+    fn written(self) -> UncountedTerminatedPods {
+        let written = |uids: Vec<Uid>| {
+            let uids: Vec<String> = uids.iter().map(ToString::to_string).collect();
+            Some(uids).filter(|uids| !uids.is_empty())
+        };
+        UncountedTerminatedPods {
+            succeeded: written(self.succeeded),
+            failed: written(self.failed),
+        }
+    }
+}
+
+/// Moves the uids of pods without our finalizer, or that are gone, into the counters. What stays.
+fn flush(snapshot: &Snapshot<'_>, status: &mut JobStatus) -> Lists {
+    let tracked = snapshot.pods.values().filter(|pod| pod.tracked);
+    let tracked: HashSet<Uid> = tracked.map(|pod| pod.uid).collect();
+    let stored = status.uncounted_terminated_pods.take().unwrap_or_default();
+    let mut lists = Lists::default();
+    let count = |uids: Option<Vec<String>>, stay: &mut Vec<Uid>, counter: &mut Option<i32>| {
+        for uid in uids.into_iter().flatten() {
+            match uid.parse() {
+                Ok(uid) if tracked.contains(&uid) => stay.push(uid),
+                _ => *counter = Some(counter.unwrap_or(0) + 1),
+            }
+        }
+    };
+    count(
+        stored.succeeded,
+        &mut lists.succeeded,
+        &mut status.succeeded,
+    );
+    count(stored.failed, &mut lists.failed, &mut status.failed);
+    lists
+}
