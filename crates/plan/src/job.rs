@@ -12,6 +12,7 @@ mod fixture;
 pub mod indexes;
 mod manage;
 mod pod;
+pub mod pod_body;
 pub mod pod_failure_policy;
 mod spec;
 pub mod success_policy;

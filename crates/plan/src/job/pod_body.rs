@@ -1,0 +1,207 @@
+//! A Job's template becomes a pod.
+
+use serde_json::{Map, Value, json};
+
+use super::action::NewPod;
+use super::{FINALIZER_JOB_TRACKING, Job};
+
+/// Annotation and label of a pod that has a completion index.
+pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// Annotation: failures of its index before it.
+pub const ANNOTATION_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+/// Annotation: failures of its index before it that a failure policy ignores.
+pub const ANNOTATION_IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+/// The variable that tells a container its index.
+const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
+
+/// The template as written, plus: name, namespace, owner and our finalizer; of a pod with an index
+/// also the host name `<job>-<index>`, the index as label, annotation and variable, and what has
+/// failed before it. Nothing else (upstream: `GetPodFromTemplate`, `indexed_job_utils.go`).
+pub fn pod_body(job: &Job, pod: &NewPod) -> Value {
+    let written = |path: &str| {
+        let object = job.template.pointer(path).and_then(Value::as_object);
+        object.cloned().unwrap_or_default()
+    };
+    let mut labels = written("/metadata/labels");
+    let mut annotations = written("/metadata/annotations");
+    let mut spec = written("/spec");
+    if let Some(index) = pod.index {
+        let text = index.to_string();
+        labels.insert(COMPLETION_INDEX.to_owned(), json!(text));
+        annotations.insert(COMPLETION_INDEX.to_owned(), json!(text));
+        let hostname = format!("{}-{index}", job.meta.owner.name);
+        spec.insert("hostname".to_owned(), json!(hostname));
+        tell_index(&mut spec);
+    }
+    for (key, count) in [
+        (ANNOTATION_FAILURES, pod.failures),
+        (ANNOTATION_IGNORED_FAILURES, pod.ignored_failures),
+    ] {
+        if let Some(count) = count {
+            annotations.insert(key.to_owned(), json!(count.to_string()));
+        }
+    }
+    let owner = &job.meta.owner;
+    let mut metadata = json!({
+        "name": pod.name,
+        "namespace": owner.namespace,
+        "labels": labels,
+        "finalizers": finalizers(&job.template),
+        "ownerReferences": [owner.reference()],
+    });
+    if !annotations.is_empty() {
+        metadata["annotations"] = Value::Object(annotations);
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+}
+
+/// The template may name ours itself, and no finalizer may be there twice.
+fn finalizers(template: &Value) -> Vec<Value> {
+    let written = template.pointer("/metadata/finalizers");
+    let mut finalizers = written
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    if !finalizers.iter().any(|one| one == FINALIZER_JOB_TRACKING) {
+        finalizers.push(json!(FINALIZER_JOB_TRACKING));
+    }
+    finalizers
+}
+
+/// Gives each container its index, unless the user has given it something by that name.
+fn tell_index(spec: &mut Map<String, Value>) {
+    let path = format!("metadata.labels['{COMPLETION_INDEX}']");
+    let variable = json!({"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    for list in ["initContainers", "containers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        let containers = containers.into_iter().flatten();
+        for container in containers.filter_map(Value::as_object_mut) {
+            let variables = container.entry("env").or_insert(Value::Null);
+            if variables.is_null() {
+                *variables = json!([]);
+            }
+            if let Some(variables) = variables.as_array_mut()
+                && !variables.iter().any(|one| one["name"] == INDEX_VARIABLE)
+            {
+                variables.push(variable.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::JobMeta;
+    use crate::owner::Owner;
+
+    const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+
+    fn job(template: &Value) -> Job {
+        let meta = JobMeta {
+            owner: Owner {
+                api_version: "batch/v1",
+                kind: "Job",
+                namespace: "ops".to_owned(),
+                name: "sum".to_owned(),
+                uid: UID.parse().unwrap(),
+            },
+            ..JobMeta::default()
+        };
+        Job::read(meta, &json!({"template": template}), &json!({}))
+    }
+
+    fn new_pod(index: Option<u32>) -> NewPod {
+        NewPod {
+            name: "sum-x".to_owned(),
+            index,
+            failures: None,
+            ignored_failures: None,
+        }
+    }
+
+    #[test]
+    fn a_template_passes_verbatim_with_fields_we_do_not_know() {
+        let template = json!({
+            "metadata": {
+                "name": "ignored",
+                "labels": {"app": "sum"},
+                "annotations": {"a": "b"},
+                "finalizers": ["example.com/x"],
+            },
+            "spec": {
+                "fieldFromTheFuture": {"deep": [1, 2.5]},
+                "hostname": "mine",
+                "containers": [{"name": "c", "image": "i"}],
+            },
+        });
+        let pod = pod_body(&job(&template), &new_pod(None));
+        assert_eq!(pod["spec"], template["spec"]);
+        assert_eq!(
+            pod["metadata"],
+            json!({
+                "name": "sum-x",
+                "namespace": "ops",
+                "labels": {"app": "sum"},
+                "annotations": {"a": "b"},
+                "finalizers": ["example.com/x", "batch.kubernetes.io/job-tracking"],
+                "ownerReferences": [{
+                    "apiVersion": "batch/v1", "kind": "Job", "name": "sum", "uid": UID,
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            })
+        );
+    }
+
+    #[test]
+    fn a_pod_with_an_index_has_it_as_label_annotation_host_name_and_variable() {
+        let own = json!([{"name": "JOB_COMPLETION_INDEX", "value": "mine"}]);
+        let template = json!({"spec": {
+            "hostname": "replaced",
+            "initContainers": [{"name": "i", "env": null}],
+            "containers": [
+                {"name": "c", "env": [{"name": "A", "value": "b"}]}, {"name": "d", "env": own}],
+        }});
+        let new = NewPod {
+            failures: Some(0),
+            ignored_failures: Some(2),
+            ..new_pod(Some(7))
+        };
+        let pod = pod_body(&job(&template), &new);
+        assert_eq!(pod["metadata"]["labels"], json!({COMPLETION_INDEX: "7"}));
+        assert_eq!(
+            pod["metadata"]["annotations"],
+            json!({
+                COMPLETION_INDEX: "7", ANNOTATION_FAILURES: "0", ANNOTATION_IGNORED_FAILURES: "2",
+            })
+        );
+        let spec = &pod["spec"];
+        assert_eq!(spec["hostname"], "sum-7");
+        let variable = json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {
+            "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}}});
+        assert_eq!(spec["initContainers"][0]["env"], json!([variable]));
+        assert_eq!(spec["containers"][0]["env"][1], variable);
+        assert_eq!(spec["containers"][1]["env"], own);
+    }
+
+    #[test]
+    fn our_finalizer_is_there_once() {
+        let template = json!({"metadata": {"finalizers": [FINALIZER_JOB_TRACKING]}});
+        let pod = pod_body(&job(&template), &new_pod(None));
+        let finalizers = &pod["metadata"]["finalizers"];
+        assert_eq!(*finalizers, json!([FINALIZER_JOB_TRACKING]));
+    }
+
+    #[test]
+    fn a_malformed_template_makes_a_pod_the_api_server_will_refuse_and_no_panic() {
+        for template in [
+            json!(null),
+            json!({"metadata": 1, "spec": []}),
+            json!({"metadata": {"labels": [], "finalizers": {}}}),
+            json!({"spec": {"containers": [1, null, {"env": 3}, {"env": [4]}]}}),
+        ] {
+            let pod = pod_body(&job(&template), &new_pod(Some(1)));
+            assert_eq!(pod["metadata"]["name"], "sum-x");
+        }
+    }
+}
