@@ -59,7 +59,8 @@ struct Args {
     )]
     debug_address: String,
 
-    /// Controllers to run: broadcastjob, cronjob; all when empty.
+    /// Controllers to run: broadcastjob, cronjob, job; all when empty. job serves the Jobs of batch/v1 whose
+    /// spec.managedBy is carillon.dev/job-controller.
     #[arg(
         long,
         env = "CARILLON_CONTROLLERS",
@@ -69,7 +70,7 @@ struct Args {
     controllers: Vec<String>,
 
     /// Native kinds to serve in place of kube-controller-manager, whose controllers for them must be off:
-    /// cronjobs; none when empty.
+    /// jobs, cronjobs; none when empty.
     #[arg(
         long,
         env = "CARILLON_SERVE_NATIVE",
@@ -166,6 +167,25 @@ struct Args {
     #[arg(long, env = "CARILLON_JOB_SYNC_BATCH_PERIOD", value_name = "DURATION",
           default_value = "1s", value_parser = duration)]
     job_sync_batch_period: Duration,
+
+    /// How long a Job waits before it replaces a pod that failed; doubles with each further failure in a row.
+    #[arg(long, env = "CARILLON_JOB_POD_FAILURE_BACKOFF", value_name = "DURATION",
+          default_value = "10s", value_parser = duration)]
+    job_pod_failure_backoff: Duration,
+
+    /// The longest a Job waits before it replaces a pod that failed.
+    #[arg(long, env = "CARILLON_JOB_MAX_POD_FAILURE_BACKOFF", value_name = "DURATION",
+          default_value = "10m", value_parser = duration)]
+    job_max_pod_failure_backoff: Duration,
+
+    /// Pods of one Job that are counted in one sync; their uids are in its status meanwhile.
+    #[arg(
+        long,
+        env = "CARILLON_JOB_MAX_UNCOUNTED_PODS",
+        value_name = "N",
+        default_value = "500"
+    )]
+    job_max_uncounted_pods: NonZeroU32,
 
     /// How often each cache is compared with a list of metadata; 0 means never.
     #[arg(long, env = "CARILLON_CACHE_AUDIT_PERIOD", value_name = "DURATION",
@@ -272,7 +292,11 @@ mod tests {
         assert_eq!(config.debug_address.unwrap().to_string(), "127.0.0.1:8081");
         assert_eq!(
             config.controllers,
-            [Controller::BroadcastJob, Controller::CronJob]
+            [
+                Controller::BroadcastJob,
+                Controller::CronJob,
+                Controller::Job
+            ]
         );
         assert_eq!(config.serve_native, []);
         assert!(config.namespaces.is_empty());
@@ -281,6 +305,10 @@ mod tests {
         assert_eq!(config.max_in_flight_writes, 32);
         assert_eq!(config.max_pod_changes_per_sync, 500);
         assert_eq!(config.job_sync_batch_period, Duration::from_secs(1));
+        assert_eq!(config.job_pod_failure_backoff, Duration::from_secs(10));
+        let longest = config.job_max_pod_failure_backoff;
+        assert_eq!(longest, Duration::from_mins(10));
+        assert_eq!(config.job_max_uncounted_pods, 500);
         assert_eq!(config.cache_audit_period, Some(Duration::from_mins(10)));
         assert_eq!(config.pod_placement, PodPlacement::Scheduler);
         assert_eq!(config.log_level, LogLevel::Info);
@@ -304,8 +332,12 @@ mod tests {
             "--kube-api-qps=20",
             "--pod-placement=node-name",
             "--log-format=text",
-            "--controllers=broadcastjob",
+            "--controllers=broadcastjob,job",
+            "--serve-native=jobs",
             "--job-sync-batch-period=250ms",
+            "--job-pod-failure-backoff=500ms",
+            "--job-max-pod-failure-backoff=2s",
+            "--job-max-uncounted-pods=7",
             "--cache-audit-period=0",
         ])
         .unwrap();
@@ -323,6 +355,15 @@ mod tests {
         assert_eq!(config.pod_placement, PodPlacement::NodeName);
         assert_eq!(config.log_format, LogFormat::Text);
         assert_eq!(config.job_sync_batch_period, Duration::from_millis(250));
+        let controllers = [Controller::BroadcastJob, Controller::Job];
+        assert_eq!(config.controllers, controllers);
+        assert_eq!(config.serve_native, [NativeKind::Jobs]);
+        let backoff = [
+            config.job_pod_failure_backoff,
+            config.job_max_pod_failure_backoff,
+        ];
+        assert_eq!(backoff, [500, 2000].map(Duration::from_millis));
+        assert_eq!(config.job_max_uncounted_pods, 7);
         assert!(parse(&["--leader-elect"]).unwrap().lease.is_some());
     }
 
@@ -333,9 +374,9 @@ mod tests {
             (&["--frobnicate"], &["--frobnicate"]),
             (&["extra"], &["extra"]),
             (&["--controllers=foo"], &["--controllers", "foo", "allowed: broadcastjob"]),
-            (&["--controllers=broadcastjob,job"], &["--controllers", "job", "not in this version"]),
-            (&["--serve-native=jobs"], &["--serve-native", "jobs", "not in this version"]),
-            (&["--serve-native=pods"], &["--serve-native", "pods", "allowed: cronjobs"]),
+            (&["--controllers=job,daemonset"], &["--controllers", "daemonset", "not in this version"]),
+            (&["--serve-native=daemonsets"], &["--serve-native", "daemonsets", "not in this version"]),
+            (&["--serve-native=pods"], &["--serve-native", "pods", "allowed: jobs, cronjobs"]),
             (&["--namespaces=A"], &["--namespaces", "A"]),
             (&["--http-address=here"], &["--http-address", "here"]),
             (&["--debug-address=0.0.0.0:8081"], &["--debug-address", "0.0.0.0:8081", "loopback"]),
@@ -357,6 +398,10 @@ mod tests {
             (&["--max-in-flight-writes=0"], &["--max-in-flight-writes"]),
             (&["--max-pod-changes-per-sync=0"], &["--max-pod-changes-per-sync"]),
             (&["--job-sync-batch-period=soon"], &["--job-sync-batch-period", "soon"]),
+            (&["--job-pod-failure-backoff=10"], &["--job-pod-failure-backoff", "'10'"]),
+            (&["--job-pod-failure-backoff=0"], &["--job-pod-failure-backoff", "0"]),
+            (&["--job-max-pod-failure-backoff=5s"], &["--job-max-pod-failure-backoff", "5s", "--job-pod-failure-backoff", "10s"]),
+            (&["--job-max-uncounted-pods=0"], &["--job-max-uncounted-pods"]),
             (&["--cache-audit-period=10"], &["--cache-audit-period", "'10'"]),
             (&["--cache-audit-period=10ms"], &["--cache-audit-period", "10ms", "1s"]),
             (&["--pod-placement=kubelet"], &["--pod-placement", "kubelet", "node-name"]),

@@ -31,6 +31,12 @@ pub struct Config {
     pub max_pod_changes_per_sync: usize,
     /// How long results of one object are gathered before its status is written.
     pub job_sync_batch_period: Duration,
+    /// How long a Job waits after the first failure of a pod, more than 0.
+    pub job_pod_failure_backoff: Duration,
+    /// How long it waits at most, not less than that.
+    pub job_max_pod_failure_backoff: Duration,
+    /// Pods of one Job counted in one sync, at least 1.
+    pub job_max_uncounted_pods: usize,
     /// How often each cache is compared with a list of metadata; `None` means never.
     pub cache_audit_period: Option<Duration>,
     /// How pods are put on their node.
@@ -48,11 +54,15 @@ pub enum Controller {
     BroadcastJob,
     /// CronJob of carillon.dev.
     CronJob,
+    /// Job of batch/v1, where its spec names us.
+    Job,
 }
 
 /// A native kind that can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NativeKind {
+    /// Jobs of batch/v1.
+    Jobs,
     /// CronJobs of batch/v1.
     CronJobs,
 }

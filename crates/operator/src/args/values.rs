@@ -5,14 +5,18 @@ use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 use super::{ApiRate, Args, Config, Controller, Lease, LogFormat, NativeKind};
 
 /// The controllers of this version, and those that later versions bring.
-const CONTROLLERS: [(&str, Controller); 2] = [
+const CONTROLLERS: [(&str, Controller); 3] = [
     ("broadcastjob", Controller::BroadcastJob),
     ("cronjob", Controller::CronJob),
+    ("job", Controller::Job),
 ];
-const FUTURE_CONTROLLERS: [&str; 2] = ["job", "daemonset"];
+const FUTURE_CONTROLLERS: [&str; 1] = ["daemonset"];
 /// The native kinds that this version serves, and those that later versions will.
-const NATIVE: [(&str, NativeKind); 1] = [("cronjobs", NativeKind::CronJobs)];
-const FUTURE_NATIVE: [&str; 2] = ["jobs", "daemonsets"];
+const NATIVE: [(&str, NativeKind); 2] = [
+    ("jobs", NativeKind::Jobs),
+    ("cronjobs", NativeKind::CronJobs),
+];
+const FUTURE_NATIVE: [&str; 1] = ["daemonsets"];
 
 /// The configuration that `args` ask for.
 pub(super) fn check(args: Args) -> Result<Config, String> {
@@ -25,6 +29,10 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
     if args.kube_api_qps == 0.0 && args.kube_api_burst > 0 {
         return Err("--kube-api-burst needs --kube-api-qps: without it there is no limit".into());
     }
+    job_backoff(
+        args.job_pod_failure_backoff,
+        args.job_max_pod_failure_backoff,
+    )?;
     Ok(Config {
         debug_address: debug_address(&args.debug_address)?,
         controllers: controllers(&args.controllers)?,
@@ -44,6 +52,9 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
         max_in_flight_writes: args.max_in_flight_writes.get() as usize,
         max_pod_changes_per_sync: args.max_pod_changes_per_sync.get() as usize,
         job_sync_batch_period: args.job_sync_batch_period,
+        job_pod_failure_backoff: args.job_pod_failure_backoff,
+        job_max_pod_failure_backoff: args.job_max_pod_failure_backoff,
+        job_max_uncounted_pods: args.job_max_uncounted_pods.get() as usize,
         cache_audit_period: cache_audit_period(args.cache_audit_period)?,
         pod_placement: args.pod_placement,
         log_format: args
@@ -131,6 +142,23 @@ fn debug_address(value: &str) -> Result<Option<SocketAddr>, String> {
         ));
     }
     Ok(Some(address))
+}
+
+fn job_backoff(first: Duration, longest: Duration) -> Result<(), String> {
+    if first.is_zero() {
+        return Err(
+            "--job-pod-failure-backoff must not be 0: a pod that always fails would be replaced \
+             without end"
+                .into(),
+        );
+    }
+    if longest < first {
+        return Err(format!(
+            "--job-max-pod-failure-backoff {longest:?} must not be less than \
+             --job-pod-failure-backoff {first:?}: it bounds the doubling of it"
+        ));
+    }
+    Ok(())
 }
 
 fn cache_audit_period(period: Duration) -> Result<Option<Duration>, String> {
