@@ -2,6 +2,7 @@
 
 pub mod broadcast_job;
 pub mod cron_job;
+pub mod job;
 
 use std::future::Future;
 use std::time::Duration;
@@ -81,8 +82,12 @@ pub enum Effect {
     Wrote(Kind, u64),
     /// It created one.
     Created(Kind, u64),
+    /// What it was to create was there already, by an earlier try.
+    Found(Kind, u64),
     /// It deleted one.
     Deleted(Kind, u64),
+    /// What it was to delete was gone already.
+    Gone,
     /// It removed our finalizer from one.
     Released(Kind, u64),
     /// Nothing was left to do, or the object has changed and will be judged again.
@@ -112,17 +117,36 @@ impl Effect {
     }
 }
 
+/// What earlier steps of a plan did.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Earlier {
+    /// Objects that are there because of them.
+    pub created: usize,
+    /// Objects that are gone, or told to go, because of them.
+    pub removed: usize,
+}
+
+impl Earlier {
+    fn count(&mut self, effect: Effect) {
+        match effect {
+            Effect::Created(..) | Effect::Found(..) => self.created += 1,
+            Effect::Deleted(..) | Effect::Gone => self.removed += 1,
+            Effect::Wrote(..) | Effect::Released(..) | Effect::Nothing => {}
+        }
+    }
+}
+
 /// How the actions of one kind's plans are done.
 pub trait Perform {
     /// The actions.
     type Action: Act;
     /// What the API server may answer.
     type Answer;
-    /// Does one. `created` says how many creations of earlier steps went through.
+    /// Does one.
     fn perform(
         &self,
         action: &Self::Action,
-        created: usize,
+        earlier: Earlier,
     ) -> impl Future<Output = Result<Done<Self::Answer>, SendError>>;
     /// What the next plan has to know of an action that failed.
     fn failed(&self, action: &Self::Action, error: &SendError) -> Option<Self::Answer>;
@@ -146,8 +170,9 @@ pub async fn apply<P: Perform>(
     plan: Plan<P::Action>,
 ) -> Applied<P::Answer> {
     let mut applied = Applied::default();
+    let mut done_so_far = Earlier::default();
     for step in plan.steps {
-        let created = applied.created;
+        let earlier = done_so_far;
         let mut size = if step.slow_start {
             1
         } else {
@@ -159,7 +184,7 @@ pub async fn apply<P: Perform>(
             let batch: Vec<P::Action> = actions.by_ref().take(size).collect();
             let results: Vec<_> = stream::iter(batch)
                 .map(|action| async move {
-                    let result = performer.perform(&action, created).await;
+                    let result = performer.perform(&action, earlier).await;
                     (action, result)
                 })
                 .buffer_unordered(parallel)
@@ -168,7 +193,10 @@ pub async fn apply<P: Perform>(
             for (action, result) in results {
                 applied.notes.extend(performer.note(&action, &result));
                 match result {
-                    Ok(done) => applied.note(done),
+                    Ok(done) => {
+                        done_so_far.count(done.effect);
+                        applied.note(done);
+                    }
                     Err(error) => {
                         failed = true;
                         let answer = performer.failed(&action, &error);
@@ -193,7 +221,11 @@ impl<R> Applied<R> {
     fn note(&mut self, done: Done<R>) {
         self.answers.extend(done.answer);
         let (kind, rv) = match done.effect {
-            Effect::Nothing => return,
+            Effect::Nothing | Effect::Gone => return,
+            Effect::Found(kind, rv) => {
+                self.versions.push((kind, rv));
+                return;
+            }
             Effect::Wrote(kind, rv) => (kind, rv),
             Effect::Created(kind, rv) => {
                 self.created += 1;

@@ -3,6 +3,7 @@
 pub mod broadcast_job;
 pub mod core;
 pub mod cron_job;
+pub mod job;
 mod replay;
 
 pub use self::replay::Irreproducible;
@@ -14,4 +15,6 @@ pub struct Rules {
     pub broadcast_job: broadcast_job::Rules,
     /// Of CronJobs.
     pub cron_job: cron_job::Rules,
+    /// Of Jobs.
+    pub job: job::Rules,
 }

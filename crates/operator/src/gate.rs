@@ -24,13 +24,15 @@ pub enum Kind {
     CronJob,
     /// CronJobs of batch/v1.
     NativeCronJob,
-    /// Jobs of batch/v1 that are children of CronJobs.
+    /// Jobs of batch/v1.
     NativeJob,
+    /// Pods of Jobs of batch/v1.
+    JobPod,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Pod,
         Self::BroadcastJob,
         Self::Slice,
@@ -38,9 +40,11 @@ impl Kind {
         Self::CronJob,
         Self::NativeCronJob,
         Self::NativeJob,
+        Self::JobPod,
     ];
 
-    /// The kind's word in metrics: its plural, with the group where two kinds have the same.
+    /// The kind's word in metrics: its plural, with the group (of pods: of their owners) where two kinds
+    /// have the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pod => "pods",
@@ -50,6 +54,7 @@ impl Kind {
             Self::CronJob => "cronjobs",
             Self::NativeCronJob => "cronjobs.batch",
             Self::NativeJob => "jobs",
+            Self::JobPod => "pods.batch",
         }
     }
 
@@ -57,6 +62,7 @@ impl Kind {
     pub fn plural(self) -> &'static str {
         match self {
             Self::NativeCronJob => "cronjobs",
+            Self::JobPod => "pods",
             other => other.word(),
         }
     }
@@ -64,7 +70,7 @@ impl Kind {
     /// API group, empty for core, and version.
     pub fn group_version(self) -> (&'static str, &'static str) {
         match self {
-            Self::Pod | Self::Node => ("", "v1"),
+            Self::Pod | Self::Node | Self::JobPod => ("", "v1"),
             Self::BroadcastJob | Self::Slice | Self::CronJob => (names::GROUP, names::VERSION),
             Self::NativeCronJob | Self::NativeJob => ("batch", "v1"),
         }

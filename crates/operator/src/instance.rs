@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use carillon_api::names;
 use carillon_plan::Uid;
+use carillon_plan::job::Limits;
 use carillon_plan::pod_body;
+use jiff::SignedDuration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +18,7 @@ use crate::controllers::Rules;
 use crate::controllers::broadcast_job::{self, BroadcastJobs};
 use crate::controllers::core::{self, Core};
 use crate::controllers::cron_job::{self, CronJobs};
+use crate::controllers::job::{self, Jobs};
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
@@ -23,7 +26,8 @@ use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::queue::{Backoff, WorkQueue};
 use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
+    SlimPod, SlimSlice,
 };
 use crate::store::{Queues, Row, Store, StoreSink};
 use crate::transport::Transport;
@@ -72,6 +76,7 @@ pub struct Instance {
     pub shutdown: CancellationToken,
     broadcast_jobs: Option<Arc<BroadcastJobs>>,
     cron_jobs: Option<Arc<CronJobs>>,
+    jobs: Option<Arc<Jobs>>,
     leadership: Leadership,
     writes: Writes,
     workers: usize,
@@ -94,12 +99,14 @@ impl Instance {
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
         let runs = |controller| config.controllers.contains(&controller);
-        let native = config.serve_native.contains(&NativeKind::CronJobs);
-        let cron_jobs = runs(Controller::CronJob) || native;
+        let serves = |kind| config.serve_native.contains(&kind);
+        let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
+        let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
         let queue = |name| WorkQueue::new(name, BACKOFF, &metrics);
         let queues = Queues {
             broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
             cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
+            jobs: jobs.then(|| queue(job::NAME)),
         };
         let watching = Watching {
             transport: reads,
@@ -109,24 +116,7 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let mut watches = vec![watching.start::<SlimBroadcastJob>("", &mut tasks)];
-        if runs(Controller::BroadcastJob) {
-            let of_jobs = names::LABEL_BROADCAST_JOB_UID;
-            watches.extend([
-                watching.start::<SlimNode>("", &mut tasks),
-                watching.start::<SlimSlice>(of_jobs, &mut tasks),
-                watching.start::<SlimPod>(of_jobs, &mut tasks),
-            ]);
-        }
-        if cron_jobs {
-            watches.push(watching.start::<SlimNativeJob>("", &mut tasks));
-        }
-        if runs(Controller::CronJob) {
-            watches.push(watching.start::<SlimCronJob<Carillon>>("", &mut tasks));
-        }
-        if native {
-            watches.push(watching.start::<SlimCronJob<Native>>("", &mut tasks));
-        }
+        let watches = watching.all(&mut tasks);
 
         // Writes and events.
         let writes = Writes::new(
@@ -167,6 +157,13 @@ impl Instance {
             rules: rules.cron_job,
             memory: Mutex::default(),
         });
+        let jobs = queues.jobs.as_ref().map(|queue| Jobs {
+            core: core(job::NAME, queue),
+            rules: rules.job,
+            limits: limits(config),
+            serves_native: serves(NativeKind::Jobs),
+            memory: Mutex::default(),
+        });
         Self {
             store,
             queues,
@@ -176,6 +173,7 @@ impl Instance {
             shutdown,
             broadcast_jobs: broadcast_jobs.map(Arc::new),
             cron_jobs: cron_jobs.map(Arc::new),
+            jobs: jobs.map(Arc::new),
             leadership,
             writes,
             workers: config.workers,
@@ -194,11 +192,13 @@ impl Instance {
             if self.leadership.wait_leader().await {
                 tracing::info!("leading");
                 for _ in 0..self.workers {
-                    let (broadcast_jobs, cron_jobs) = (&self.broadcast_jobs, &self.cron_jobs);
-                    if let Some(controller) = broadcast_jobs {
+                    if let Some(controller) = &self.broadcast_jobs {
                         workers.spawn_local(core::work(controller.clone()));
                     }
-                    if let Some(controller) = cron_jobs {
+                    if let Some(controller) = &self.cron_jobs {
+                        workers.spawn_local(core::work(controller.clone()));
+                    }
+                    if let Some(controller) = &self.jobs {
                         workers.spawn_local(core::work(controller.clone()));
                     }
                 }
@@ -228,6 +228,17 @@ impl Instance {
     }
 }
 
+/// What the flags say about Jobs.
+fn limits(config: &Config) -> Limits {
+    let duration = |given| SignedDuration::try_from(given).unwrap_or(SignedDuration::MAX);
+    Limits {
+        backoff: duration(config.job_pod_failure_backoff),
+        max_backoff: duration(config.job_max_pod_failure_backoff),
+        max_uncounted: config.job_max_uncounted_pods,
+        max_pod_changes: config.max_pod_changes_per_sync,
+    }
+}
+
 /// Waits for what is under way, but not for ever.
 async fn finish(what: &str, work: impl Future<Output = ()>) {
     if tokio::time::timeout(FINISH_WITHIN, work).await.is_err() {
@@ -245,6 +256,33 @@ struct Watching<'a> {
 }
 
 impl Watching<'_> {
+    /// Those that the controllers need.
+    fn all(&self, tasks: &mut JoinSet<()>) -> Vec<watch::Handle> {
+        let mut watches = vec![self.start::<SlimBroadcastJob>("", tasks)];
+        if self.queues.broadcast_jobs.is_some() {
+            let of_jobs = names::LABEL_BROADCAST_JOB_UID;
+            watches.extend([
+                self.start::<SlimNode>("", tasks),
+                self.start::<SlimSlice>(of_jobs, tasks),
+                self.start::<SlimPod>(of_jobs, tasks),
+            ]);
+        }
+        // One watch of Jobs, whoever needs it.
+        if self.queues.jobs.is_some() {
+            watches.push(self.start::<SlimJob>("", tasks));
+            watches.push(self.start::<SlimJobPod>("", tasks));
+        } else if self.queues.cron_jobs.is_some() {
+            watches.push(self.start::<SlimNativeJob>("", tasks));
+        }
+        if self.config.controllers.contains(&Controller::CronJob) {
+            watches.push(self.start::<SlimCronJob<Carillon>>("", tasks));
+        }
+        if self.config.serve_native.contains(&NativeKind::CronJobs) {
+            watches.push(self.start::<SlimCronJob<Native>>("", tasks));
+        }
+        watches
+    }
+
     fn start<K: Row>(&self, label: &str, tasks: &mut JoinSet<()>) -> watch::Handle {
         let kind = K::KIND.word();
         let (group, version) = K::KIND.group_version();

@@ -6,6 +6,7 @@ use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_
 use carillon_plan::Owner;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::SliceWrite;
+use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::{name, record};
 use http::{Method, Request, header};
 use serde_json::{Map, Value, json};
@@ -63,7 +64,7 @@ pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec
         Method::DELETE,
         &path(Kind::Pod, namespace, name),
         JSON,
-        Some(&delete_options(uid, rv)),
+        Some(&delete_options(uid, Some(rv))),
     )
 }
 
@@ -101,6 +102,30 @@ pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
     without(Kind::Pod, namespace, name, uid, FINALIZER_RESULT_TRACKING)
 }
 
+/// Removes the mark of a pod of a Job that may not be counted yet, and leaves those of others.
+pub fn release_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    without(Kind::JobPod, namespace, name, uid, FINALIZER_JOB_TRACKING)
+}
+
+/// Deletes this pod of a Job, in whatever state it is by now.
+pub fn delete_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    let path = path(Kind::JobPod, namespace, name);
+    build(
+        Method::DELETE,
+        &path,
+        JSON,
+        Some(&delete_options(uid, None)),
+    )
+}
+
+/// Deletes a Job after its pods, as its time to live wants it.
+pub fn delete_native_job(owner: &Owner) -> Request<Vec<u8>> {
+    let mut body = delete_options(owner.uid, None);
+    body["propagationPolicy"] = json!("Foreground");
+    let path = path(Kind::NativeJob, &owner.namespace, &owner.name);
+    build(Method::DELETE, &path, JSON, Some(&body))
+}
+
 /// Removes a finalizer from an object of a built-in kind.
 fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -> Request<Vec<u8>> {
     let body = json!({"metadata": {
@@ -125,7 +150,7 @@ pub fn delete_with_dependents(
     uid: Uid,
     rv: u64,
 ) -> Request<Vec<u8>> {
-    let mut body = delete_options(uid, rv);
+    let mut body = delete_options(uid, Some(rv));
     body["propagationPolicy"] = json!("Background");
     let path = path(kind, namespace, name);
     build(Method::DELETE, &path, JSON, Some(&body))
@@ -138,12 +163,12 @@ pub fn create(kind: Kind, namespace: &str, body: &Value, dry_run: bool) -> Reque
     build(Method::POST, &path, JSON, Some(body))
 }
 
-fn delete_options(uid: Uid, rv: u64) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "preconditions": {"uid": uid.to_string(), "resourceVersion": rv.to_string()},
-    })
+fn delete_options(uid: Uid, rv: Option<u64>) -> Value {
+    let mut preconditions = json!({"uid": uid.to_string()});
+    if let Some(rv) = rv {
+        preconditions["resourceVersion"] = json!(rv.to_string());
+    }
+    json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
 }
 
 /// Writes an object's status over `old`, if the object is still at `rv`.
@@ -154,17 +179,28 @@ pub fn write_status(
     old: &Value,
     new: &Value,
 ) -> Request<Vec<u8>> {
-    let mut status = new.as_object().cloned().unwrap_or_default();
-    // A merge patch keeps what it does not name.
-    for key in old.as_object().into_iter().flat_map(Map::keys) {
-        status.entry(key).or_insert(Value::Null);
-    }
     let body = json!({
         "metadata": {"uid": owner.uid.to_string(), "resourceVersion": rv.to_string()},
-        "status": status,
+        "status": over(old, new),
     });
     let path = path(kind, &owner.namespace, &owner.name) + "/status";
     build(Method::PATCH, &path, MERGE, Some(&body))
+}
+
+/// `new` as a merge patch of `old`: that keeps what it does not name, however deep.
+fn over(old: &Value, new: &Value) -> Value {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return new.clone();
+    };
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    let gone = gone.map(|key| (key.clone(), Value::Null));
+    let stays = new.iter().map(|(key, value)| {
+        let value = old
+            .get(key)
+            .map_or_else(|| value.clone(), |old| over(old, value));
+        (key.clone(), value)
+    });
+    Value::Object(stays.chain(gone).collect::<Map<_, _>>())
 }
 
 /// Creates a slice, or writes one that is still at the version it was planned from.
@@ -248,6 +284,35 @@ mod tests {
             json!({
                 "metadata": {"uid": owner().uid.to_string(), "resourceVersion": "7"},
                 "status": {"done": "2/2", "refused": null},
+            })
+        );
+    }
+
+    #[test]
+    fn a_list_that_a_status_has_emptied_is_cleared_inside_what_stays() {
+        let old = json!({"uncountedTerminatedPods": {"succeeded": ["u"], "failed": ["v"]}});
+        let new = json!({"uncountedTerminatedPods": {"failed": ["w"]}});
+        let request = write_status(Kind::NativeJob, &owner(), 7, &old, &new);
+        let status = json!({"uncountedTerminatedPods": {"succeeded": null, "failed": ["w"]}});
+        assert_eq!(body(&request)["status"], status);
+    }
+
+    #[test]
+    fn pods_of_a_job_are_named_by_uid_and_a_job_that_expired_goes_after_its_pods() {
+        let precondition = json!({"uid": owner().uid.to_string()});
+        let pod = delete_job_pod("ops", "p", owner().uid);
+        assert_eq!(pod.uri(), "/api/v1/namespaces/ops/pods/p");
+        assert_eq!(body(&pod)["preconditions"], precondition);
+        let job = delete_native_job(&owner());
+        assert_eq!(job.uri(), "/apis/batch/v1/namespaces/ops/jobs/fix");
+        assert_eq!(body(&job)["preconditions"], precondition);
+        assert_eq!(body(&job)["propagationPolicy"], "Foreground");
+        let released = release_job_pod("ops", "p", owner().uid);
+        assert_eq!(
+            body(&released)["metadata"],
+            json!({
+                "uid": owner().uid.to_string(),
+                "$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"],
             })
         );
     }

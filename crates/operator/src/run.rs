@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Config;
 use crate::clock::Clock;
-use crate::controllers::{Rules, broadcast_job, cron_job};
+use crate::controllers::{Rules, broadcast_job, cron_job, job};
 use crate::http::{self, Check};
 use crate::instance::{Instance, Surroundings};
 use crate::lease::{self, Elector, Leadership};
@@ -103,6 +103,7 @@ async fn serve(
             Box::new(move |_| {
                 let mut page = broadcast_job::debug(&store);
                 page["cronJobs"] = cron_job::debug(&store);
+                page["jobs"] = job::debug(&store);
                 page
             }),
             Box::new(move |_| serde_json::json!(queues.view())),

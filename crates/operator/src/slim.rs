@@ -6,6 +6,8 @@
 mod broadcast_job;
 mod child;
 mod cron_job;
+mod job;
+mod job_pod;
 mod node;
 mod pod;
 mod slice;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use carillon_api::names::FINALIZER_RUN_TRACKING;
 use carillon_plan::Uid;
+use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
 use carillon_plan::pod::Failure;
 use carillon_plan::quantity::Milli;
@@ -25,6 +28,8 @@ use serde::Deserialize;
 pub use self::broadcast_job::SlimBroadcastJob;
 pub use self::child::SlimNativeJob;
 pub use self::cron_job::{Carillon, Native, Side, SlimCronJob};
+pub use self::job::SlimJob;
+pub use self::job_pod::SlimJobPod;
 pub use self::node::SlimNode;
 pub use self::pod::SlimPod;
 pub use self::slice::SlimSlice;
@@ -78,7 +83,7 @@ pub struct Labels {
     pub slice_index: String,
 }
 
-/// All labels, as nodes need them.
+/// All labels, as nodes and pods of Jobs need them.
 type AllLabels = BTreeMap<String, String>;
 
 /// The annotations we read.
@@ -99,6 +104,18 @@ pub struct Annotations {
     /// `cronjob.kubernetes.io/instantiate`, as `kubectl create job --from` sets it.
     #[serde(rename = "cronjob.kubernetes.io/instantiate", default)]
     pub instantiate: Option<String>,
+    /// `batch.kubernetes.io/job-completion-index`.
+    #[serde(rename = "batch.kubernetes.io/job-completion-index", default)]
+    pub completion_index: Option<String>,
+    /// `batch.kubernetes.io/job-index-failure-count`.
+    #[serde(rename = "batch.kubernetes.io/job-index-failure-count", default)]
+    pub index_failures: Option<String>,
+    /// `batch.kubernetes.io/job-index-ignored-failure-count`.
+    #[serde(
+        rename = "batch.kubernetes.io/job-index-ignored-failure-count",
+        default
+    )]
+    pub index_ignored_failures: Option<String>,
 }
 
 /// An owner.
@@ -147,8 +164,28 @@ impl<L> SlimMeta<L> {
 
     /// Whether it carries our finalizer for runs.
     pub fn is_held_run(&self) -> bool {
+        self.has_finalizer(FINALIZER_RUN_TRACKING)
+    }
+
+    /// The Job of batch/v1 that controls the object; other groups may have a kind of that name.
+    pub fn job(&self) -> Option<&OwnerReference> {
+        let owner = self.controller("Job");
+        owner.filter(|owner| owner.api_version == "batch/v1")
+    }
+
+    /// Its uid.
+    pub fn job_uid(&self) -> Option<Uid> {
+        self.job()?.uid.parse().ok()
+    }
+
+    /// Whether the object may not be counted as a pod of a Job yet.
+    pub fn is_tracked_pod(&self) -> bool {
+        self.has_finalizer(FINALIZER_JOB_TRACKING)
+    }
+
+    fn has_finalizer(&self, name: &str) -> bool {
         let mut finalizers = self.finalizers.iter().flatten();
-        finalizers.any(|finalizer| finalizer == FINALIZER_RUN_TRACKING)
+        finalizers.any(|finalizer| finalizer == name)
     }
 
     /// The controller, if it is of this kind.
@@ -250,18 +287,27 @@ mod tests {
     use carillon_api::names::{
         ANNOTATION_RESUME, ANNOTATION_RETRY, LABEL_BROADCAST_JOB_UID, LABEL_SLICE_INDEX,
     };
+    use carillon_plan::job::pod_body::{
+        ANNOTATION_FAILURES, ANNOTATION_IGNORED_FAILURES, COMPLETION_INDEX,
+    };
     use serde_json::json;
 
     #[test]
     fn the_keys_read_are_those_the_api_names() {
         let meta: SlimMeta = serde_json::from_value(json!({
-            "annotations": {ANNOTATION_RESUME: "7", ANNOTATION_RETRY: "n/1", "a": "b"},
+            "annotations": {
+                ANNOTATION_RESUME: "7", ANNOTATION_RETRY: "n/1", "a": "b", COMPLETION_INDEX: "1",
+                ANNOTATION_FAILURES: "2", ANNOTATION_IGNORED_FAILURES: "3",
+            },
             "labels": {LABEL_BROADCAST_JOB_UID: "u", LABEL_SLICE_INDEX: "4"},
         }))
         .unwrap();
         let annotations = meta.annotations.unwrap();
         assert_eq!(annotations.resume.as_deref(), Some("7"));
         assert_eq!(annotations.retry.as_deref(), Some("n/1"));
+        assert_eq!(annotations.completion_index.as_deref(), Some("1"));
+        assert_eq!(annotations.index_failures.as_deref(), Some("2"));
+        assert_eq!(annotations.index_ignored_failures.as_deref(), Some("3"));
         let labels = meta.labels.unwrap();
         assert_eq!((&*labels.job_uid, &*labels.slice_index), ("u", "4"));
     }

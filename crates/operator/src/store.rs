@@ -6,9 +6,12 @@
 mod broadcast_job;
 mod child;
 mod cron_job;
+mod job;
+mod job_pod;
 mod node;
 mod pod;
 mod sink;
+mod size;
 mod slice;
 
 use std::collections::{HashMap, HashSet};
@@ -17,20 +20,21 @@ use std::time::Duration;
 
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
-use carillon_plan::cron_job::{Api, Child, ChildKind, CronJob};
-use carillon_plan::node::{NodeRow, Nodes};
-use carillon_plan::pod::PodRow;
-use carillon_plan::record::{Record, Slice};
+use carillon_plan::cron_job::CronJob;
+use carillon_plan::job::Job as NativeJob;
+use carillon_plan::node::Nodes;
 
 pub use self::broadcast_job::is_open;
 pub use self::child::Family;
+pub use self::job_pod::{OrphanPod, PodsOfJob};
 pub use self::pod::OwnedPods;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
 use crate::queue::{QueueView, WorkQueue};
 use crate::slim::{
-    Interner, Side, SlimBroadcastJob, SlimCronJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
+    Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
+    SlimPod, SlimSlice,
 };
 use crate::watch::{Held, Listed, Watched};
 
@@ -45,17 +49,22 @@ pub struct Tables {
     families: HashMap<Uid, Family>,
     /// The family of each child: a child may lose its owner, or be given another one.
     family_of: HashMap<Uid, Uid>,
+    native_jobs: HashMap<Uid, Arc<NativeJob>>,
+    job_pods: HashMap<Uid, PodsOfJob>,
+    /// The Job of each pod: a pod may lose its owner, or be given another one.
+    job_of: HashMap<Uid, Uid>,
+    orphan_pods: HashMap<Uid, OrphanPod>,
     seen: HashMap<Option<String>, Versions>,
     strings: Interner,
 }
 
 impl Tables {
-    /// A job by uid.
+    /// A BroadcastJob by uid.
     pub fn job(&self, uid: Uid) -> Option<&Arc<Job>> {
         self.jobs.get(&uid)
     }
 
-    /// All jobs.
+    /// All BroadcastJobs.
     pub fn jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
         self.jobs.values()
     }
@@ -90,6 +99,21 @@ impl Tables {
         self.families.get(&cron_job)
     }
 
+    /// A Job of batch/v1 by uid.
+    pub fn native_job(&self, uid: Uid) -> Option<&Arc<NativeJob>> {
+        self.native_jobs.get(&uid)
+    }
+
+    /// All Jobs of batch/v1.
+    pub fn native_jobs(&self) -> impl Iterator<Item = &Arc<NativeJob>> {
+        self.native_jobs.values()
+    }
+
+    /// The pods of a Job of batch/v1.
+    pub fn job_pods(&self, job: Uid) -> Option<&PodsOfJob> {
+        self.job_pods.get(&job)
+    }
+
     /// What the caches have seen of objects of `namespace`. Some kinds may be watched everywhere,
     /// nodes always are, and others in each namespace.
     pub fn seen(&self, namespace: &str) -> Versions {
@@ -102,83 +126,6 @@ impl Tables {
             }
         }
         seen
-    }
-
-    /// Rows and estimated bytes held, by kind.
-    pub fn size(&self) -> [(Kind, usize, usize); 7] {
-        let text = |text: &str| text.len() + 16;
-        let end = |pod: &PodRow| {
-            pod.end.as_ref().map_or(0, |end| {
-                size_of_val(&**end) + end.reason.len() + end.message.len()
-            })
-        };
-        let rest = |pod: &PodRow| {
-            let waiting = pod.waiting.as_ref();
-            waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
-        };
-        // A hash table keeps an eighth free and a byte of tag per entry.
-        let entry = |bytes: usize| (bytes + 1) * 8 / 7;
-        let pods = self.pods.values().flat_map(|of_job| &of_job.pods);
-        let pods = pods.map(|(name, pod)| (&**name, pod));
-        let pod_bytes = |(name, pod): (&str, &PodRow)| {
-            entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod) + rest(pod)
-        };
-        let node_bytes = |(name, node): (&Arc<str>, &NodeRow)| {
-            // A B-tree keeps about a third free.
-            (size_of_val(name) + size_of_val(node)) * 3 / 2 + text(name)
-        };
-        let slices = self.slices.values().flat_map(|ledger| &ledger.slices);
-        let slice_bytes = |slice: &Slice| {
-            let record = |r: &Record| size_of_val(r) + text(&r.pod) + text(&r.message);
-            size_of_val(slice) + slice.records.iter().map(record).sum::<usize>()
-        };
-        let template = |template: &serde_json::Value| template.to_string().len() * 3;
-        let job_bytes = |job: &Arc<Job>| size_of_val(&**job) + template(&job.template);
-        let cron_jobs = |api| {
-            let of_api = self
-                .cron_jobs
-                .values()
-                .filter(move |cron| cron.meta.api == api);
-            let bytes = |cron: &Arc<CronJob>| size_of_val(&**cron) + template(&cron.template);
-            (of_api.clone().count(), of_api.map(bytes).sum())
-        };
-        let (ours, native) = (cron_jobs(Api::Carillon), cron_jobs(Api::Native));
-        let children = self.families.values().flat_map(|family| &family.children);
-        // BroadcastJobs are counted above.
-        let children = children.filter(|((kind, _), _)| *kind == ChildKind::Job);
-        let child_bytes = |((_, name), child): (&(ChildKind, Box<str>), &Child)| {
-            let row = (size_of_val(child) + 24) * 3 / 2 + text(name);
-            row + entry(2 * size_of::<Uid>())
-        };
-        [
-            (
-                Kind::Pod,
-                pods.clone().count(),
-                pods.map(pod_bytes).sum::<usize>() + self.strings.bytes_of_failures(),
-            ),
-            (
-                Kind::Node,
-                self.nodes.len(),
-                self.nodes.iter().map(node_bytes).sum::<usize>() + self.strings.bytes_of_sets(),
-            ),
-            (
-                Kind::Slice,
-                slices.clone().count(),
-                slices.map(slice_bytes).sum(),
-            ),
-            (
-                Kind::BroadcastJob,
-                self.jobs.len(),
-                self.jobs.values().map(job_bytes).sum(),
-            ),
-            (Kind::CronJob, ours.0, ours.1),
-            (Kind::NativeCronJob, native.0, native.1),
-            (
-                Kind::NativeJob,
-                children.clone().count(),
-                children.map(child_bytes).sum(),
-            ),
-        ]
     }
 }
 
@@ -215,6 +162,8 @@ pub enum Key {
     BroadcastJob(Uid),
     /// A CronJob, of carillon.dev or of batch/v1.
     CronJob(Uid),
+    /// A Job of batch/v1.
+    Job(Uid),
 }
 
 /// Which object a change concerns, and whether it can wait for others of its kind.
@@ -233,6 +182,8 @@ pub struct Queues {
     pub broadcast_jobs: Option<WorkQueue<Uid>>,
     /// Of CronJobs.
     pub cron_jobs: Option<WorkQueue<Uid>>,
+    /// Of Jobs of batch/v1.
+    pub jobs: Option<WorkQueue<Uid>>,
 }
 
 impl Queues {
@@ -247,7 +198,8 @@ impl Queues {
     }
 
     fn all(&self) -> impl Iterator<Item = &WorkQueue<Uid>> {
-        self.broadcast_jobs.iter().chain(&self.cron_jobs)
+        let all = self.broadcast_jobs.iter().chain(&self.cron_jobs);
+        all.chain(&self.jobs)
     }
 
     /// Whom nobody looks after need not be woken.
@@ -256,6 +208,7 @@ impl Queues {
         let (queue, uid) = match key {
             Key::BroadcastJob(uid) => (&self.broadcast_jobs, uid),
             Key::CronJob(uid) => (&self.cron_jobs, uid),
+            Key::Job(uid) => (&self.jobs, uid),
         };
         let Some(queue) = queue else { return };
         match wake {
@@ -305,6 +258,8 @@ watched!(
     SlimPod,
     SlimSlice,
     SlimNativeJob,
+    SlimJob,
+    SlimJobPod,
     SlimCronJob<S> where S
 );
 

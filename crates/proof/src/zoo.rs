@@ -229,6 +229,7 @@ impl Zoo {
                 plan: mutant.plan_runs,
                 verify: look_on_runs,
             },
+            job: controllers::job::Rules::default(),
         };
         TRIPPED.set(None);
         let outcome = self.run(case, rules, mutant.wire)?;

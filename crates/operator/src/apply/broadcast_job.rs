@@ -10,7 +10,8 @@ use carillon_plan::pod_body::{PodPlacement, pod_body};
 use jiff::Timestamp;
 
 use super::{
-    Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged, write,
+    Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
+    write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -53,7 +54,7 @@ impl Perform for Performer<'_> {
     type Action = Action;
     type Answer = Answer;
 
-    async fn perform(&self, action: &Action, created: usize) -> Result<Done, SendError> {
+    async fn perform(&self, action: &Action, earlier: Earlier) -> Result<Done, SendError> {
         let namespace = &*self.job.owner.namespace;
         match action {
             Action::CheckTemplate { node, pod } => self.check_template(node, pod).await,
@@ -101,7 +102,7 @@ impl Perform for Performer<'_> {
             }
             Action::WriteStatus(status) => {
                 let mut status = status.clone();
-                settle(&mut status, created);
+                settle(&mut status, earlier.created);
                 let old = serde_json::to_value(&self.job.status).unwrap_or_default();
                 let new = serde_json::to_value(&status).unwrap_or_default();
                 if old == new {

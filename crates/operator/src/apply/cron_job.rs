@@ -9,7 +9,8 @@ use jiff::SignedDuration;
 use serde_json::{Map, Value};
 
 use super::{
-    Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged, write,
+    Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
+    write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -67,7 +68,7 @@ impl Perform for Performer<'_> {
     type Action = Action;
     type Answer = Answer;
 
-    async fn perform(&self, action: &Action, _: usize) -> Result<Done, SendError> {
+    async fn perform(&self, action: &Action, _: Earlier) -> Result<Done, SendError> {
         let meta = &self.cron.meta;
         let namespace = &*meta.owner.namespace;
         match action {

@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNode, SlimPod,
+    SlimSlice,
 };
 use crate::store::{Row, Tables};
 
@@ -61,7 +62,8 @@ pub(super) fn tables(
             Kind::Node => enter::<SlimNode>,
             Kind::CronJob => enter::<SlimCronJob<Carillon>>,
             Kind::NativeCronJob => enter::<SlimCronJob<Native>>,
-            Kind::NativeJob => enter::<SlimNativeJob>,
+            Kind::NativeJob => enter::<SlimJob>,
+            Kind::JobPod => enter::<SlimJobPod>,
         };
         enter(&mut tables, object, decision)?;
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::SlimMeta;
 
-/// A Job of batch/v1.
+/// A Job of batch/v1 where only runs of CronJobs matter. See [`super::SlimJob`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNativeJob {

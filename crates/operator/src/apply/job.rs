@@ -1,0 +1,219 @@
+//! What a plan for a Job does.
+
+use carillon_plan::job::Job;
+use carillon_plan::job::action::{Action, NewPod, Note, StatusWrite};
+use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::pod_body::pod_body;
+use carillon_plan::{Act, Uid};
+use k8s_openapi::api::batch::v1::JobStatus;
+
+use super::{
+    Earlier, Effect, Perform, found, is_terminating, may_be_there, settled, unchanged, write,
+};
+use crate::gate::Kind;
+use crate::lease::BootTime;
+use crate::request;
+use crate::writes::{SendError, Writes};
+
+/// An answer: the status was written, and this is what is to be remembered with it.
+#[derive(Debug)]
+pub struct Written(pub BackoffRecord);
+
+type Done = super::Done<Written>;
+
+/// Carries out plans for one Job.
+#[derive(Clone, Copy, Debug)]
+pub struct Performer<'a> {
+    /// The Job.
+    pub job: &'a Job,
+    /// The way of every write.
+    pub writes: &'a Writes,
+    /// When the plan is too old for creations.
+    pub not_after: BootTime,
+}
+
+impl Perform for Performer<'_> {
+    type Action = Action;
+    type Answer = Written;
+
+    async fn perform(&self, action: &Action, earlier: Earlier) -> Result<Done, SendError> {
+        let owner = &self.job.meta.owner;
+        match action {
+            Action::ConfirmCurrent => {
+                let request = request::get(Kind::NativeJob, &owner.namespace, &owner.name);
+                let job = found(self.writes, request).await?;
+                let job = job.filter(|job| job.uid() == Some(owner.uid));
+                unchanged(job, self.job.meta.rv)?;
+                Ok(Effect::Nothing.done())
+            }
+            Action::CreatePod(pod) => self.create_pod(pod).await,
+            Action::RemovePod { name, uid, tracked } => {
+                if *tracked && self.release(name, *uid).await? == Effect::Nothing {
+                    return Ok(Effect::Gone.done());
+                }
+                self.delete(name, *uid).await
+            }
+            Action::StopPod { name, uid } => self.delete(name, *uid).await,
+            Action::ReleasePod { name, uid } => Ok(self.release(name, *uid).await?.done()),
+            Action::WriteStatus(write) => self.write_status(write, earlier).await,
+            Action::DeleteJob => {
+                let request = request::delete_native_job(owner);
+                let reply = settled(write(self.writes, request, None).await)?;
+                let effect = |rv| Effect::Deleted(Kind::NativeJob, rv);
+                Ok(Effect::of(reply.as_ref(), effect).done())
+            }
+        }
+    }
+
+    fn failed(&self, _: &Action, _: &SendError) -> Option<Written> {
+        None
+    }
+
+    fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
+        let pod = action.object()?;
+        let (reasons, verb, doing) = match action {
+            Action::CreatePod(_) => (["SuccessfulCreate", "FailedCreate"], "creating", "Created"),
+            Action::RemovePod { .. } | Action::StopPod { .. } => {
+                (["SuccessfulDelete", "FailedDelete"], "deleting", "Deleted")
+            }
+            _ => return None,
+        };
+        let (warning, message) = match result {
+            Ok(done) => match done.effect {
+                Effect::Created(..) | Effect::Deleted(..) => (false, format!("{doing} pod: {pod}")),
+                _ => return None,
+            },
+            Err(SendError::Refused(status)) if !is_terminating(status) => {
+                (true, format!("Error {verb}: {}", status.message))
+            }
+            Err(_) => return None,
+        };
+        let creates = matches!(action, Action::CreatePod(_));
+        Some(Note {
+            warning,
+            reason: reasons[usize::from(warning)],
+            action: if creates { "Creating" } else { "Deleting" },
+            message,
+        })
+    }
+
+    fn went_through(&self) -> Option<Written> {
+        None
+    }
+}
+
+impl Performer<'_> {
+    async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
+        let owner = &self.job.meta.owner;
+        let body = pod_body(self.job, pod);
+        let request = request::create(Kind::JobPod, &owner.namespace, &body, false);
+        let error = match write(self.writes, request, Some(self.not_after)).await {
+            Ok(meta) => return Ok(Effect::Created(Kind::JobPod, meta.rv()).done()),
+            Err(error) => error,
+        };
+        if !may_be_there(&error) {
+            return Err(error);
+        }
+        // By an earlier try of ours whose reply was lost.
+        let request = request::get(Kind::JobPod, &owner.namespace, &pod.name);
+        match found(self.writes, request).await? {
+            Some(meta) if meta.job_uid() == Some(owner.uid) => {
+                Ok(Effect::Found(Kind::JobPod, meta.rv()).done())
+            }
+            Some(_) => Err(taken(&owner.namespace, &pod.name)),
+            None => Err(error),
+        }
+    }
+
+    async fn delete(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
+        let request = request::delete_job_pod(&self.job.meta.owner.namespace, name, uid);
+        let reply = settled(write(self.writes, request, None).await)?;
+        let deleted = reply.map_or(Effect::Gone, |meta| {
+            Effect::Deleted(Kind::JobPod, meta.rv())
+        });
+        Ok(deleted.done())
+    }
+
+    async fn release(&self, name: &str, uid: Uid) -> Result<Effect, SendError> {
+        let request = request::release_job_pod(&self.job.meta.owner.namespace, name, uid);
+        let reply = settled(write(self.writes, request, None).await)?;
+        let effect = |rv| Effect::Released(Kind::JobPod, rv);
+        Ok(Effect::of(reply.as_ref(), effect))
+    }
+
+    async fn write_status(
+        &self,
+        planned: &StatusWrite,
+        earlier: Earlier,
+    ) -> Result<Done, SendError> {
+        let kind = Kind::NativeJob;
+        let meta = &self.job.meta;
+        let answer = Written(planned.backoff);
+        let old = serde_json::to_value(&self.job.status).unwrap_or_default();
+        let new = serde_json::to_value(settle(planned, earlier)).unwrap_or_default();
+        if old == new {
+            return Ok(Effect::Nothing.and(answer));
+        }
+        let request = request::write_status(kind, &meta.owner, meta.rv, &old, &new);
+        let written = write(self.writes, request, None).await?;
+        Ok(Effect::Wrote(kind, written.rv()).and(answer))
+    }
+}
+
+/// A pod of this name is somebody else's. No conflict, which the next plan would be free of.
+fn taken(namespace: &str, name: &str) -> SendError {
+    let message = format!(
+        "pod {namespace}/{name} belongs to somebody else, and the Job needs its name: delete the pod"
+    );
+    let mut status = kube::core::Status::failure(&message, "AlreadyExists");
+    status.code = 422;
+    SendError::Refused(Box::new(status))
+}
+
+/// The status as it is after what earlier steps really did. The API server refuses one that has more
+/// pods ready than active.
+fn settle(planned: &StatusWrite, earlier: Earlier) -> JobStatus {
+    let missing = |planned: i32, done: usize| (planned - done as i32).max(0);
+    let mut status = planned.status.clone();
+    let added = missing(planned.removed, earlier.removed);
+    let active = status.active.unwrap_or(0) + added - missing(planned.created, earlier.created);
+    let active = active.max(0);
+    if active != status.active.unwrap_or(0) {
+        status.active = Some(active);
+    }
+    status.ready = status.ready.map(|ready| ready.min(active));
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(active: i32, ready: i32, created: i32, removed: i32) -> StatusWrite {
+        StatusWrite {
+            status: JobStatus {
+                active: Some(active),
+                ready: Some(ready),
+                ..JobStatus::default()
+            },
+            created,
+            removed,
+            backoff: BackoffRecord::default(),
+        }
+    }
+
+    #[test]
+    fn active_counts_what_earlier_steps_really_did() {
+        for (planned, earlier, active, ready) in [
+            (planned(5, 2, 3, 0), (3, 0), 5, 2),
+            (planned(5, 2, 3, 0), (1, 0), 3, 2),
+            (planned(3, 3, 3, 0), (0, 0), 0, 0),
+            (planned(2, 2, 0, 3), (0, 1), 4, 2),
+            (planned(2, 2, 0, 0), (0, 3), 2, 2),
+        ] {
+            let (created, removed) = earlier;
+            let status = settle(&planned, Earlier { created, removed });
+            assert_eq!((status.active, status.ready), (Some(active), Some(ready)));
+        }
+    }
+}

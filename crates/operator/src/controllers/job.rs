@@ -1,0 +1,210 @@
+//! Job of batch/v1: gate, snapshot, plan, apply for one at a time.
+
+mod memory;
+mod observe;
+mod replay;
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use carillon_plan::Uid;
+use carillon_plan::job::action::{Action, Plan};
+use carillon_plan::job::{self, Job, Limits, MANAGED_BY, MANAGED_BY_KUBERNETES, Snapshot};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+
+use super::core::{Considered, Controller, Core, Next, lock, next};
+use crate::apply;
+use crate::apply::job::{Performer, Written};
+use crate::clock;
+use crate::gate::Kind;
+use crate::request;
+use crate::store::Tables;
+
+pub use self::memory::Memory;
+use self::memory::snapshot;
+pub use self::observe::debug;
+pub use self::replay::replay;
+
+/// Name in logs, metrics and the work queue.
+pub const NAME: &str = "job";
+/// `reportingController` of our events: kube-controller-manager's word.
+const REPORTER: &str = "job-controller";
+
+/// What decides. A function, so that a test can put a mistake in its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// What should happen.
+    pub plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { plan: job::plan }
+    }
+}
+
+/// The controller.
+#[derive(Debug)]
+pub struct Jobs {
+    /// What every controller works with.
+    pub core: Core,
+    /// What decides.
+    pub rules: Rules,
+    /// What the flags say.
+    pub limits: Limits,
+    /// Whether it is here in place of kube-controller-manager.
+    pub serves_native: bool,
+    /// What a restart loses, by Job.
+    pub memory: Mutex<HashMap<Uid, Memory>>,
+}
+
+impl Controller for Jobs {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    async fn sync(&self, uid: Uid) -> Next {
+        let core = &self.core;
+        let now = core.writes.clock().now();
+        let begin = clock::instant();
+        let considered = {
+            let tables = core.store.read();
+            match tables.native_job(uid) {
+                Some(job) if !self.serves(job) => return Next::Wait(None),
+                Some(job) if core.may_pass(&tables, &job.meta.owner) => {
+                    Some((job.clone(), self.plan(&tables, job, now)))
+                }
+                Some(_) => return Next::Gated,
+                None => None,
+            }
+        };
+        let Some((job, considered)) = considered else {
+            return self.after_deletion(uid).await;
+        };
+        let took = begin.elapsed().as_secs_f64();
+        core.metrics
+            .plan_duration
+            .with_label_values(&[NAME])
+            .observe(took);
+        let refuse = |_: &_| Plan::default();
+        let (plan, sequence) = core.decide(&job.meta.owner, considered, now, refuse);
+        let action = observe::action(&job, &plan);
+        let next = self.carry_out(&job, plan, sequence).await;
+        // Upstream counts no syncs of Jobs that have ended.
+        if !job.has_finished() {
+            let failed = matches!(next, Next::Failed(_));
+            let seconds = begin.elapsed().as_secs_f64();
+            observe::synced(&core.metrics, &job, action, failed, seconds);
+        }
+        next
+    }
+
+    fn forget(&self, uid: Uid) {
+        lock(&self.memory).remove(&uid);
+    }
+
+    /// Counted where the Job's mode and what was done to it are known.
+    fn observe(&self, _: &'static str, _: f64) {}
+}
+
+impl Jobs {
+    /// Whether the Job is ours. A Job of this name may be another one by now, so that this is asked
+    /// each time.
+    fn serves(&self, job: &Job) -> bool {
+        match job.spec.managed_by.as_deref() {
+            Some(MANAGED_BY) => true,
+            None | Some(MANAGED_BY_KUBERNETES) => self.serves_native,
+            Some(_) => false,
+        }
+    }
+
+    fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
+        let owner = &job.meta.owner;
+        let memory = lock(&self.memory)
+            .get(&owner.uid)
+            .copied()
+            .unwrap_or_default();
+        snapshot(tables, job, &memory, &self.limits, |snapshot| Considered {
+            generation: job.meta.generation,
+            rv: job.meta.rv,
+            plan: (self.rules.plan)(snapshot, now),
+            verdict: Ok(()),
+            seen: tables.seen(&owner.namespace),
+            inputs: serde_json::to_value(memory.inputs(&self.limits)).unwrap_or_default(),
+        })
+    }
+
+    async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64) -> Next {
+        let core = &self.core;
+        let owner = &job.meta.owner;
+        let (wake, again) = (plan.wake, plan.again);
+        let mut notes = std::mem::take(&mut plan.notes);
+        let performer = Performer {
+            job,
+            writes: &core.writes,
+            not_after: apply::end_of_life(&core.writes),
+        };
+        let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
+        // What the status says is worth its event only if it was stored.
+        if applied.stopped {
+            notes.clear();
+        }
+        // Pods come before what became of them.
+        notes.splice(0..0, std::mem::take(&mut applied.notes));
+        core.tell(owner, REPORTER, notes);
+        self.remember(job, std::mem::take(&mut applied.answers));
+        next(&applied, wake, again)
+    }
+
+    /// Failures are remembered once the status that has counted them is written.
+    fn remember(&self, job: &Job, answers: Vec<Written>) {
+        let mut memory = lock(&self.memory);
+        if job.has_finished() {
+            memory.remove(&job.meta.owner.uid);
+        } else if let Some(Written(backoff)) = answers.into_iter().next_back() {
+            memory.insert(job.meta.owner.uid, Memory { backoff });
+        }
+    }
+
+    /// The Job is not in the cache. When it is really gone its pods are let go, whoever served it:
+    /// nobody will count them any more.
+    async fn after_deletion(&self, uid: Uid) -> Next {
+        let core = &self.core;
+        let (namespace, name, tracked) = {
+            let tables = core.store.read();
+            let Some(of_job) = tables.job_pods(uid) else {
+                return Next::Forget;
+            };
+            let tracked = of_job.pods.iter().filter(|(_, pod)| pod.tracked);
+            let tracked: Vec<_> = tracked.map(|(name, pod)| (name.clone(), pod.uid)).collect();
+            (of_job.namespace.clone(), of_job.job.clone(), tracked)
+        };
+        if tracked.is_empty() {
+            return Next::Forget;
+        }
+        match core.exists(Kind::NativeJob, &namespace, &name, uid).await {
+            Ok(true) => return Next::After(Duration::from_secs(1)),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(controller = NAME, ns = %namespace, %name, %error, "cannot tell whether the Job exists");
+                return Next::Failed(None);
+            }
+        }
+        let released: Vec<_> = stream::iter(tracked)
+            .map(|(pod, pod_uid)| {
+                let request = request::release_job_pod(&namespace, &pod, pod_uid);
+                async move { apply::settled(core.writes.send(request, None).await) }
+            })
+            .buffer_unordered(core.parallel)
+            .collect()
+            .await;
+        tracing::info!(controller = NAME, ns = %namespace, %name, %uid, pods = released.len(), "released the pods of a deleted Job");
+        if released.iter().any(Result::is_err) {
+            Next::Failed(None)
+        } else {
+            Next::After(Duration::from_secs(1))
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What is kept between plans, how a snapshot is made with it, and how it is written down.
+
+use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::{Job, JobPods, Limits, Snapshot};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::store::Tables;
+
+/// What a restart loses: failures in a row start at none again, as upstream's do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    /// Failures after the last success.
+    pub backoff: BackoffRecord,
+}
+
+/// The snapshot of a Job, from the caches and what is remembered.
+pub(super) fn snapshot<T>(
+    tables: &Tables,
+    job: &Job,
+    memory: &Memory,
+    limits: &Limits,
+    look: impl FnOnce(&Snapshot<'_>) -> T,
+) -> T {
+    let none = JobPods::default();
+    let of_job = tables.job_pods(job.meta.owner.uid);
+    look(&Snapshot {
+        job,
+        pods: of_job.map_or(&none, |of_job| &of_job.pods),
+        backoff: &memory.backoff,
+        limits,
+    })
+}
+
+impl Memory {
+    /// What goes into the flight recorder besides the versions of the objects.
+    pub(super) fn inputs(&self, limits: &Limits) -> Inputs {
+        Inputs {
+            failures: self.backoff.failures,
+            last_failure: self.backoff.last,
+            backoff: limits.backoff,
+            max_backoff: limits.max_backoff,
+            max_uncounted: limits.max_uncounted,
+            max_pod_changes: limits.max_pod_changes,
+        }
+    }
+}
+
+/// What a plan is made from besides the objects, as the flight recorder keeps it.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Inputs {
+    failures: u32,
+    last_failure: Option<Timestamp>,
+    backoff: SignedDuration,
+    max_backoff: SignedDuration,
+    max_uncounted: usize,
+    max_pod_changes: usize,
+}
+
+impl Inputs {
+    /// The memory and the limits that were written down.
+    pub(super) fn recorded(&self) -> (Memory, Limits) {
+        let backoff = BackoffRecord {
+            failures: self.failures,
+            last: self.last_failure,
+        };
+        let limits = Limits {
+            backoff: self.backoff,
+            max_backoff: self.max_backoff,
+            max_uncounted: self.max_uncounted,
+            max_pod_changes: self.max_pod_changes,
+        };
+        (Memory { backoff }, limits)
+    }
+}

@@ -1,0 +1,91 @@
+//! Jobs of batch/v1, which may be runs of CronJobs.
+
+use carillon_plan::cron_job::Child;
+use carillon_plan::job::{Job, JobMeta};
+use carillon_plan::{Owner, Uid};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::SlimMeta;
+use super::child::{RunStatus, child};
+
+/// A Job, read whole. Where Jobs are not served a [`super::SlimNativeJob`] is read instead.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimJob {
+    /// Metadata.
+    pub metadata: SlimMeta,
+    spec: Value,
+    status: Value,
+}
+
+impl SlimJob {
+    /// As [`super::SlimNativeJob::child`].
+    pub fn child(&self) -> Option<(Uid, Child)> {
+        let family = self.metadata.family()?;
+        let status = RunStatus::deserialize(&self.status).unwrap_or_default();
+        Some((family, child(&self.metadata, &status)?))
+    }
+
+    /// The Job as the planner reads it.
+    pub fn job(&self) -> Option<Job> {
+        let meta = &self.metadata;
+        let meta = JobMeta {
+            owner: Owner {
+                api_version: "batch/v1",
+                kind: "Job",
+                namespace: meta.namespace.clone(),
+                name: meta.name.clone(),
+                uid: meta.uid()?,
+            },
+            generation: meta.generation,
+            rv: meta.rv(),
+            deleting: meta.deletion_timestamp.is_some(),
+            created: meta.creation_timestamp.unwrap_or_default(),
+        };
+        Some(Job::read(meta, &self.spec, &self.status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slim::SlimNativeJob;
+    use serde_json::json;
+
+    const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+
+    #[test]
+    fn a_job_is_read_with_its_template_as_written_and_with_its_status() {
+        let object = json!({
+            "metadata": {"name": "sum", "namespace": "ops", "uid": UID, "resourceVersion": "41",
+                "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"parallelism": 3, "template": {"spec": {"later": [1]}}},
+            "status": {"active": 2, "later": true},
+        });
+        let read: SlimJob = serde_json::from_value(object).unwrap();
+        let job = read.job().unwrap();
+        let meta = &job.meta;
+        assert_eq!((meta.generation, meta.rv, meta.deleting), (2, 41, false));
+        let owner = &meta.owner;
+        assert_eq!((owner.api_version, owner.kind), ("batch/v1", "Job"));
+        assert_eq!((job.spec.parallelism, job.status.active), (3, Some(2)));
+        assert_eq!(*job.template, json!({"spec": {"later": [1]}}));
+        assert!(read.child().is_none());
+    }
+
+    #[test]
+    fn a_run_of_a_cron_job_is_the_same_however_much_is_read_of_it() {
+        let object = json!({
+            "metadata": {"name": "night-1", "namespace": "ops", "uid": UID,
+                "finalizers": ["carillon.dev/run-tracking"]},
+            "spec": {},
+            "status": {"startTime": "2026-01-01T00:00:00Z", "conditions": [
+                {"type": "Complete", "status": "True"}]},
+        });
+        let whole: SlimJob = serde_json::from_value(object.clone()).unwrap();
+        let slim: SlimNativeJob = serde_json::from_value(object).unwrap();
+        assert!(whole.child().is_some());
+        assert_eq!(whole.child(), slim.child());
+    }
+}

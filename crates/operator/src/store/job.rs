@@ -1,0 +1,159 @@
+//! Jobs of batch/v1, which may be runs of CronJobs.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use carillon_plan::Uid;
+use carillon_plan::cron_job::ChildKind;
+use carillon_plan::job::Job;
+
+use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
+use crate::gate::Kind;
+use crate::slim::SlimJob;
+use crate::watch::{Held, Listed};
+
+impl Row for SlimJob {
+    const KIND: Kind = Kind::NativeJob;
+
+    fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        match self.child() {
+            Some((cron_job, row)) => {
+                child::enter(tables, ChildKind::Job, &self.metadata, cron_job, row, wakes);
+            }
+            None => child::leave(tables, ChildKind::Job, &self.metadata, wakes),
+        }
+        let Some(job) = self.job() else { return };
+        let uid = job.meta.owner.uid;
+        let job = Arc::new(job);
+        let old = tables.native_jobs.insert(uid, job.clone());
+        wakes.extend(wake(old.as_deref(), &job));
+    }
+
+    fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        child::leave(tables, ChildKind::Job, &self.metadata, wakes);
+        if let Some(uid) = self.metadata.uid()
+            && tables.native_jobs.remove(&uid).is_some()
+        {
+            wakes.push(Wake::Now(Key::Job(uid)));
+        }
+    }
+
+    fn sweep(
+        tables: &mut Tables,
+        namespace: Option<&str>,
+        listed: &HashSet<Uid>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        child::sweep(tables, ChildKind::Job, namespace, listed, wakes);
+        tables.native_jobs.retain(|uid, job| {
+            let keep = listed.contains(uid) || !in_scope(&job.meta.owner.namespace, namespace);
+            if !keep {
+                wakes.push(Wake::Now(Key::Job(*uid)));
+            }
+            keep
+        });
+    }
+
+    fn held(tables: &Tables, object: &Listed) -> Held {
+        let job = object.uid().and_then(|uid| tables.native_jobs.get(&uid));
+        held_at(job.map(|job| job.meta.rv))
+    }
+
+    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for (uid, job) in &tables.native_jobs {
+            let owner = &job.meta.owner;
+            if in_scope(&owner.namespace, namespace) {
+                each(&owner.name, *uid, job.meta.rv);
+            }
+        }
+    }
+}
+
+/// What a new state of a Job is worth. One that has ended is only waited for to be deleted, by
+/// somebody or by its time to live.
+fn wake(old: Option<&Job>, new: &Job) -> Option<Wake> {
+    let key = Key::Job(new.meta.owner.uid);
+    let old = old.filter(|old| {
+        old.meta.generation == new.meta.generation && old.meta.deleting == new.meta.deleting
+    });
+    let ended = new.has_finished();
+    if let Some(old) = old {
+        // A change of status is our own write coming back, unless somebody else wrote it.
+        return (!ended || !old.has_finished()).then_some(Wake::Soon(key));
+    }
+    let expires = new.spec.ttl_seconds_after_finished.is_some();
+    (!ended || expires || new.meta.deleting).then_some(Wake::Now(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
+
+    fn uid() -> Uid {
+        UID.parse().unwrap()
+    }
+
+    fn job(rv: u64, generation: i64, spec: &Value, status: &Value) -> SlimJob {
+        let job = json!({
+            "metadata": {"name": "sum", "namespace": "ops", "uid": UID, "generation": generation,
+                "resourceVersion": rv.to_string()},
+            "spec": spec, "status": status,
+        });
+        serde_json::from_value(job).unwrap()
+    }
+
+    fn woken(tables: &mut Tables, job: SlimJob) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        job.enter(tables, &mut wakes);
+        wakes
+    }
+
+    #[test]
+    fn a_change_of_what_is_wanted_wakes_a_job_at_once_and_one_of_its_status_soon() {
+        let tables = &mut Tables::default();
+        let (none, active) = (json!({}), json!({"active": 1}));
+        let (now, soon) = (Wake::Now(Key::Job(uid())), Wake::Soon(Key::Job(uid())));
+        assert_eq!(woken(tables, job(5, 1, &none, &none)), [now]);
+        assert_eq!(woken(tables, job(6, 1, &none, &active)), [soon]);
+        assert_eq!(woken(tables, job(7, 2, &none, &active)), [now]);
+        let mut deleted = job(8, 2, &none, &active);
+        deleted.metadata.deletion_timestamp = Some(jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(woken(tables, deleted), [now]);
+        let mut wakes = Vec::new();
+        job(9, 2, &none, &active).leave(tables, &mut wakes);
+        assert_eq!(wakes, [now]);
+        assert!(tables.native_job(uid()).is_none());
+    }
+
+    #[test]
+    fn a_job_that_has_ended_is_woken_to_be_deleted_only() {
+        let ended = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+        let (none, ttl) = (json!({}), json!({"ttlSecondsAfterFinished": 5}));
+        let (now, soon) = (Wake::Now(Key::Job(uid())), Wake::Soon(Key::Job(uid())));
+        let tables = &mut Tables::default();
+        assert_eq!(woken(tables, job(5, 1, &none, &ended)), []);
+        assert_eq!(woken(tables, job(6, 1, &none, &ended)), []);
+        assert_eq!(woken(tables, job(7, 2, &ttl, &ended)), [now]);
+        assert_eq!(woken(tables, job(8, 2, &ttl, &ended)), []);
+        // Its end was just written: it may have a time to live.
+        let tables = &mut Tables::default();
+        woken(tables, job(5, 1, &ttl, &none));
+        assert_eq!(woken(tables, job(6, 1, &ttl, &ended)), [soon]);
+    }
+
+    #[test]
+    fn a_job_that_a_list_no_longer_has_is_gone() {
+        let tables = &mut Tables::default();
+        let none = json!({});
+        woken(tables, job(5, 1, &none, &none));
+        let (nothing, mut wakes) = (HashSet::new(), Vec::new());
+        SlimJob::sweep(tables, Some("other"), &nothing, &mut wakes);
+        assert!(wakes.is_empty());
+        SlimJob::sweep(tables, Some("ops"), &nothing, &mut wakes);
+        assert_eq!(wakes, [Wake::Now(Key::Job(uid()))]);
+        assert!(tables.native_job(uid()).is_none());
+    }
+}

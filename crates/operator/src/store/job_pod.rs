@@ -1,0 +1,264 @@
+//! Pods of Jobs, by the Job that controls them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use carillon_plan::Uid;
+use carillon_plan::job::{JobPod, JobPods};
+
+use super::{Key, Row, Tables, Wake, held_at, in_scope};
+use crate::gate::Kind;
+use crate::slim::SlimJobPod;
+use crate::watch::{Held, Listed};
+
+/// The pods of one Job.
+#[derive(Debug, Default)]
+pub struct PodsOfJob {
+    /// Their namespace.
+    pub namespace: Arc<str>,
+    /// Name of the Job, as their references say.
+    pub job: Arc<str>,
+    /// By name.
+    pub pods: JobPods,
+}
+
+/// A pod that may not be counted yet, and that no Job controls.
+#[derive(Debug)]
+pub struct OrphanPod {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// resourceVersion.
+    pub rv: u64,
+}
+
+impl Row for SlimJobPod {
+    const KIND: Kind = Kind::JobPod;
+
+    fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        let Some(uid) = self.metadata.uid() else {
+            return;
+        };
+        let Some(owner) = self.metadata.job_uid() else {
+            tables.forget_job_pod(uid, &self.metadata.name, wakes);
+            if self.metadata.is_tracked_pod() {
+                let orphan = OrphanPod {
+                    namespace: tables.strings.share(&self.metadata.namespace),
+                    name: self.metadata.name.as_str().into(),
+                    rv: self.metadata.rv(),
+                };
+                tables.orphan_pods.insert(uid, orphan);
+            }
+            return;
+        };
+        // It may have been an orphan, or another Job's.
+        if tables.job_of.get(&uid) != Some(&owner) {
+            tables.forget_job_pod(uid, &self.metadata.name, wakes);
+        }
+        let Some((name, row)) = self.row(&mut tables.strings) else {
+            return;
+        };
+        let namespace = tables.strings.share(&self.metadata.namespace);
+        let job = self.metadata.job().map_or("", |job| &job.name);
+        let job = tables.strings.share(job);
+        let of_job = tables.job_pods.entry(owner).or_insert_with(|| PodsOfJob {
+            namespace,
+            job,
+            pods: JobPods::default(),
+        });
+        tables.job_of.insert(uid, owner);
+        let new = row.clone();
+        let old = of_job.pods.insert(name, row);
+        if let Some(other) = old.as_ref().filter(|old| old.uid != uid) {
+            tables.job_of.remove(&other.uid);
+        }
+        // Much of what the kubelet reports is nothing that a decision depends on.
+        if old.is_none_or(|old| JobPod { rv: new.rv, ..old } != new) {
+            wakes.push(Wake::Soon(Key::Job(owner)));
+        }
+    }
+
+    fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        if let Some(uid) = self.metadata.uid() {
+            tables.forget_job_pod(uid, &self.metadata.name, wakes);
+        }
+    }
+
+    fn sweep(
+        tables: &mut Tables,
+        namespace: Option<&str>,
+        listed: &HashSet<Uid>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        tables
+            .orphan_pods
+            .retain(|uid, pod| listed.contains(uid) || !in_scope(&pod.namespace, namespace));
+        let job_of = &mut tables.job_of;
+        tables.job_pods.retain(|owner, of_job| {
+            if !in_scope(&of_job.namespace, namespace) {
+                return true;
+            }
+            let before = of_job.pods.len();
+            of_job.pods.retain(|_, pod| {
+                let stays = listed.contains(&pod.uid);
+                if !stays {
+                    job_of.remove(&pod.uid);
+                }
+                stays
+            });
+            if of_job.pods.len() != before {
+                wakes.push(Wake::Soon(Key::Job(*owner)));
+            }
+            !of_job.pods.is_empty()
+        });
+    }
+
+    fn held(tables: &Tables, object: &Listed) -> Held {
+        let Some(uid) = object.uid() else {
+            return Held::LeftOut;
+        };
+        held_at(match object.job_uid() {
+            Some(owner) => {
+                let of_job = tables.job_pods.get(&owner);
+                let pod = of_job.and_then(|of_job| of_job.pods.get(&*object.name));
+                pod.filter(|pod| pod.uid == uid).map(|pod| pod.rv)
+            }
+            None if object.is_tracked_pod() => tables.orphan_pods.get(&uid).map(|pod| pod.rv),
+            None => return Held::LeftOut,
+        })
+    }
+
+    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
+        for of_job in tables.job_pods.values() {
+            if in_scope(&of_job.namespace, namespace) {
+                for (name, pod) in &of_job.pods {
+                    each(name, pod.uid, pod.rv);
+                }
+            }
+        }
+        for (uid, pod) in &tables.orphan_pods {
+            if in_scope(&pod.namespace, namespace) {
+                each(&pod.name, *uid, pod.rv);
+            }
+        }
+    }
+}
+
+impl Tables {
+    fn forget_job_pod(&mut self, uid: Uid, name: &str, wakes: &mut Vec<Wake>) {
+        self.orphan_pods.remove(&uid);
+        let Some(owner) = self.job_of.remove(&uid) else {
+            return;
+        };
+        wakes.push(Wake::Soon(Key::Job(owner)));
+        let Some(of_job) = self.job_pods.get_mut(&owner) else {
+            return;
+        };
+        of_job.pods.remove(name);
+        if of_job.pods.is_empty() {
+            self.job_pods.remove(&owner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn uid(n: u8) -> Uid {
+        text(n).parse().unwrap()
+    }
+
+    fn text(n: u8) -> String {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-0000000000{n:02x}")
+    }
+
+    /// Pod 9 of this Job, if of any.
+    fn pod(rv: u64, api_version: &str, job: Option<u8>, status: &Value) -> SlimJobPod {
+        let owners = job.map(|job| {
+            json!([{"apiVersion": api_version, "kind": "Job", "name": "sum", "uid": text(job),
+                "controller": true}])
+        });
+        let pod = json!({
+            "metadata": {"name": "sum-x", "namespace": "ops", "uid": text(9),
+                "resourceVersion": rv.to_string(), "ownerReferences": owners,
+                "finalizers": ["batch.kubernetes.io/job-tracking"]},
+            "status": status,
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn woken(tables: &mut Tables, pod: SlimJobPod) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        pod.enter(tables, &mut wakes);
+        wakes
+    }
+
+    fn soon(job: u8) -> Wake {
+        Wake::Soon(Key::Job(uid(job)))
+    }
+
+    #[test]
+    fn a_pod_wakes_its_job_when_something_has_changed_that_counts() {
+        let tables = &mut Tables::default();
+        let native = |rv, status: Value| pod(rv, "batch/v1", Some(1), &status);
+        let wakes = woken(tables, native(5, json!({"phase": "Running"})));
+        assert_eq!(wakes, [soon(1)]);
+        let heartbeat = json!({"phase": "Running", "podIP": "10.0.0.1"});
+        assert_eq!(woken(tables, native(6, heartbeat)), []);
+        let of_job = tables.job_pods(uid(1)).unwrap();
+        assert_eq!((&*of_job.job, of_job.pods["sum-x"].rv), ("sum", 6));
+        let wakes = woken(tables, native(7, json!({"phase": "Failed"})));
+        assert_eq!(wakes, [soon(1)]);
+        let mut wakes = Vec::new();
+        native(8, json!({})).leave(tables, &mut wakes);
+        assert_eq!(wakes, [soon(1)]);
+        assert!(tables.job_pods.is_empty() && tables.job_of.is_empty());
+    }
+
+    #[test]
+    fn a_pod_that_is_given_away_wakes_both_jobs_and_one_that_is_let_go_is_an_orphan() {
+        let tables = &mut Tables::default();
+        let of = |rv, job| pod(rv, "batch/v1", job, &json!({}));
+        woken(tables, of(5, Some(1)));
+        assert_eq!(woken(tables, of(6, Some(2))), [soon(1), soon(2)]);
+        assert!(tables.job_pods(uid(1)).is_none());
+        assert_eq!(woken(tables, of(7, None)), [soon(2)]);
+        let listed: Listed = of_listed(&of(7, None));
+        assert_eq!(SlimJobPod::held(tables, &listed), Held::At(7));
+        assert_eq!(tables.orphan_pods.len(), 1);
+        assert_eq!(woken(tables, of(8, Some(2))), [soon(2)]);
+        assert!(tables.orphan_pods.is_empty());
+    }
+
+    fn of_listed(pod: &SlimJobPod) -> Listed {
+        Listed {
+            name: pod.metadata.name.clone(),
+            uid: pod.metadata.uid.clone(),
+            finalizers: pod.metadata.finalizers.clone(),
+            ..Listed::default()
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_called_job_in_another_group_controls_nothing_here() {
+        let tables = &mut Tables::default();
+        let foreign = pod(5, "example.com/v1", Some(1), &json!({}));
+        assert_eq!(woken(tables, foreign), []);
+        assert!(tables.job_pods(uid(1)).is_none());
+    }
+
+    #[test]
+    fn pods_that_a_list_no_longer_has_are_gone() {
+        let tables = &mut Tables::default();
+        woken(tables, pod(5, "batch/v1", Some(1), &json!({})));
+        let mut wakes = Vec::new();
+        SlimJobPod::sweep(tables, Some("other"), &HashSet::new(), &mut wakes);
+        assert!(wakes.is_empty());
+        SlimJobPod::sweep(tables, None, &HashSet::new(), &mut wakes);
+        assert_eq!(wakes, [soon(1)]);
+        assert!(tables.job_pods.is_empty() && tables.job_of.is_empty());
+    }
+}

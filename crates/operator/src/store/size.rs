@@ -1,0 +1,132 @@
+//! What the cache holds, in rows and bytes.
+
+use std::sync::Arc;
+
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job;
+use carillon_plan::cron_job::{Api, Child, ChildKind, CronJob};
+use carillon_plan::job::{Job, JobPod};
+use carillon_plan::node::NodeRow;
+use carillon_plan::pod::PodRow;
+use carillon_plan::record::{Record, Slice};
+
+use super::{OrphanPod, Tables};
+use crate::gate::Kind;
+
+impl Tables {
+    /// Rows and estimated bytes held, by kind.
+    pub fn size(&self) -> [(Kind, usize, usize); 8] {
+        let end = |pod: &PodRow| {
+            pod.end.as_ref().map_or(0, |end| {
+                size_of_val(&**end) + end.reason.len() + end.message.len()
+            })
+        };
+        let rest = |pod: &PodRow| {
+            let waiting = pod.waiting.as_ref();
+            waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
+        };
+        let pods = self.pods.values().flat_map(|of_job| &of_job.pods);
+        let pods = pods.map(|(name, pod)| (&**name, pod));
+        let pod_bytes = |(name, pod): (&str, &PodRow)| {
+            entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod) + rest(pod)
+        };
+        let node_bytes = |(name, node): (&Arc<str>, &NodeRow)| {
+            // A B-tree keeps about a third free.
+            (size_of_val(name) + size_of_val(node)) * 3 / 2 + text(name)
+        };
+        let slices = self.slices.values().flat_map(|ledger| &ledger.slices);
+        let slice_bytes = |slice: &Slice| {
+            let record = |r: &Record| size_of_val(r) + text(&r.pod) + text(&r.message);
+            size_of_val(slice) + slice.records.iter().map(record).sum::<usize>()
+        };
+        let job_bytes =
+            |job: &Arc<broadcast_job::Job>| size_of_val(&**job) + template(&job.template);
+        let cron_jobs = |api| {
+            let of_api = self
+                .cron_jobs
+                .values()
+                .filter(move |cron| cron.meta.api == api);
+            let bytes = |cron: &Arc<CronJob>| size_of_val(&**cron) + template(&cron.template);
+            (of_api.clone().count(), of_api.map(bytes).sum())
+        };
+        let (ours, native) = (cron_jobs(Api::Carillon), cron_jobs(Api::Native));
+        let children = self.families.values().flat_map(|family| &family.children);
+        // BroadcastJobs are counted above.
+        let children = children.filter(|((kind, _), _)| *kind == ChildKind::Job);
+        let child_bytes = |((_, name), child): (&(ChildKind, Box<str>), &Child)| {
+            let row = (size_of_val(child) + 24) * 3 / 2 + text(name);
+            row + entry(2 * size_of::<Uid>())
+        };
+        let children = (children.clone().count(), children.map(child_bytes).sum());
+        [
+            (
+                Kind::Pod,
+                pods.clone().count(),
+                pods.map(pod_bytes).sum::<usize>() + self.strings.bytes_of_failures(),
+            ),
+            (
+                Kind::Node,
+                self.nodes.len(),
+                self.nodes.iter().map(node_bytes).sum::<usize>() + self.strings.bytes_of_sets(),
+            ),
+            (
+                Kind::Slice,
+                slices.clone().count(),
+                slices.map(slice_bytes).sum(),
+            ),
+            (
+                Kind::BroadcastJob,
+                self.jobs.len(),
+                self.jobs.values().map(job_bytes).sum(),
+            ),
+            (Kind::CronJob, ours.0, ours.1),
+            (Kind::NativeCronJob, native.0, native.1),
+            self.size_of_jobs(children),
+            self.size_of_job_pods(),
+        ]
+    }
+    /// `runs` are rows and bytes of the children of CronJobs among them.
+    fn size_of_jobs(&self, runs: (usize, usize)) -> (Kind, usize, usize) {
+        let bytes = |job: &Arc<Job>| {
+            let uncounted = job.status.uncounted_terminated_pods.as_ref();
+            let uids = uncounted.into_iter().flat_map(|uncounted| {
+                let lists = [&uncounted.succeeded, &uncounted.failed];
+                lists.into_iter().flatten().flatten()
+            });
+            let uids: usize = uids.map(|uid| uid.len() + size_of_val(uid)).sum();
+            entry(size_of::<Uid>()) + size_of_val(&**job) + template(&job.template) + uids
+        };
+        let bytes: usize = self.native_jobs.values().map(bytes).sum();
+        // Where Jobs are served all of them are held, and the runs of CronJobs are among them.
+        let rows = self.native_jobs.len().max(runs.0);
+        (Kind::NativeJob, rows, bytes + runs.1)
+    }
+
+    fn size_of_job_pods(&self) -> (Kind, usize, usize) {
+        let pods = self.job_pods.values().flat_map(|of_job| &of_job.pods);
+        // A B-tree keeps about a third free.
+        let row =
+            (size_of::<Box<str>>() + size_of::<JobPod>()) * 3 / 2 + entry(2 * size_of::<Uid>());
+        let bytes: usize = pods.clone().map(|(name, _)| row + text(name)).sum();
+        let orphan = entry(size_of::<Uid>() + size_of::<OrphanPod>());
+        let orphans = self.orphan_pods.values();
+        let orphan_bytes: usize = orphans.map(|pod| orphan + text(&pod.name)).sum();
+        let rows = pods.count() + self.orphan_pods.len();
+        (Kind::JobPod, rows, bytes + orphan_bytes)
+    }
+}
+
+/// A text of its own on the heap.
+fn text(text: &str) -> usize {
+    text.len() + 16
+}
+
+/// In a hash table, which keeps an eighth free and a byte of tag per entry.
+fn entry(bytes: usize) -> usize {
+    (bytes + 1) * 8 / 7
+}
+
+/// A template as values: about three times its text.
+fn template(template: &serde_json::Value) -> usize {
+    template.to_string().len() * 3
+}
