@@ -16,7 +16,8 @@ writes to nodes, pods/exec, impersonation.
 
 {{- /* On namespaced kinds: a ClusterRole, or a Role in each of watchNamespaces. */ -}}
 {{- define "carillon.permissions.namespaced" -}}
-# get: is it ours after AlreadyExists, is it gone when the cache misses it. patch: taking off our finalizer once the result is stored.
+# Of BroadcastJobs and of Jobs. get: is it ours after AlreadyExists, is it gone when the cache misses it. patch: taking off our finalizer
+# once the result is stored.
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete, get, list, patch, watch]
@@ -44,10 +45,17 @@ writes to nodes, pods/exec, impersonation.
 - apiGroups: [carillon.dev]
   resources: [cronjobs/finalizers]
   verbs: [update]
-# Runs of CronJobs, as broadcastjobs above.
+# Runs of CronJobs, as broadcastjobs above. Jobs that are served: get and delete, for ttlSecondsAfterFinished.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [create, delete, get, list, patch, watch]
+- apiGroups: [batch]
+  resources: [jobs/status]
+  verbs: [patch]
+# As broadcastjobs/finalizers.
+- apiGroups: [batch]
+  resources: [jobs/finalizers]
+  verbs: [update]
 {{- if has "cronjobs" .Values.serveNative }}
 # Native CronJobs in place of kube-controller-manager.
 - apiGroups: [batch]

@@ -156,6 +156,7 @@ fn requests_with_the_accounts_token_beyond_its_rights_are_answered_403() {
 const NOT_REQUESTED: &[(&str, &str, &str, &str)] = &[
     ("carillon.dev", "broadcastjobs/finalizers", "update", PLUGIN),
     ("carillon.dev", "cronjobs/finalizers", "update", PLUGIN),
+    ("batch", "jobs/finalizers", "update", PLUGIN),
     ("carillon.dev", "noderesultslices", "get", PROMISE),
 ];
 const PROMISE: &str = "the slice is asked for before the promise of an earlier plan is kept, which is \

@@ -250,6 +250,8 @@ fn no_role_of_the_chart_has_a_wildcard_or_reaches_secrets_or_rbac() {
                         "cronjobs/status",
                         "cronjobs/finalizers",
                         "jobs",
+                        "jobs/status",
+                        "jobs/finalizers",
                         "noderesultslices",
                         "events",
                         "leases",

@@ -65,7 +65,7 @@ pub(super) const CAN_I: &[(&str, &str, &str, bool)] = &[
     ("create", "validatingwebhookconfigurations", "", false),
     ("create", "jobs.batch", "team-a", true),
     ("update", "jobs.batch", "team-a", false),
-    ("patch", "jobs.batch/status", "team-a", false),
+    ("patch", "jobs.batch/status", "team-a", true),
     ("create", "daemonsets.apps", "team-a", false),
     ("*", "*", "team-a", false),
 ];
