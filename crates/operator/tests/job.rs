@@ -1,0 +1,389 @@
+//! The controller of Jobs against a scripted API server: whom it serves, and what becomes of a plan.
+
+// The functions that tests share are tests too.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use carillon_operator::clock::Clock;
+use carillon_operator::controllers::core::{self, Core};
+use carillon_operator::controllers::job::{Jobs, NAME, Rules, replay};
+use carillon_operator::event::{self, EventWriter};
+use carillon_operator::fence::RequestBody;
+use carillon_operator::gate::Kind;
+use carillon_operator::lease::Leadership;
+use carillon_operator::metrics::Metrics;
+use carillon_operator::queue::{Backoff, WorkQueue};
+use carillon_operator::slim::{SlimJob, SlimJobPod};
+use carillon_operator::store::{Queues, Row, Store, StoreSink};
+use carillon_operator::transport::Transport;
+use carillon_operator::watch::Sink;
+use carillon_operator::writes::Writes;
+use carillon_plan::Uid;
+use carillon_plan::job::action::{Action, NewPod, Plan, StatusWrite, Step};
+use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::{Limits, Snapshot, plan};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
+const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
+const PODS: &str = "/api/v1/namespaces/ops/pods";
+/// The resourceVersion of everything that is written.
+const WRITTEN: u64 = 50;
+
+fn uid(text: &str) -> Uid {
+    text.parse().unwrap()
+}
+
+type Requests = Arc<Mutex<Vec<(Method, String, Value)>>>;
+/// Method, path, a word of the body, and the answer to that.
+type Answers = Vec<(Method, &'static str, &'static str, u16, Value)>;
+
+struct Scene {
+    controller: Arc<Jobs>,
+    queues: Queues,
+    recorder: Option<EventWriter>,
+    requests: Requests,
+}
+
+impl Scene {
+    fn new(plan: fn(&Snapshot<'_>, Timestamp) -> Plan, answers: Answers) -> Self {
+        Self::serving(plan, answers, true)
+    }
+
+    fn serving(
+        plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
+        answers: Answers,
+        serves_native: bool,
+    ) -> Self {
+        let metrics = Metrics::new().unwrap();
+        let requests = Requests::default();
+        let sent = requests.clone();
+        let answers = Arc::new(answers);
+        let service = tower::service_fn(move |request: Request<RequestBody>| {
+            let (sent, answers) = (sent.clone(), answers.clone());
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect().await?.to_bytes();
+                let text = String::from_utf8_lossy(&body).into_owned();
+                let path = head.uri.path().to_owned();
+                let answer = answers.iter().find(|(method, at, word, ..)| {
+                    *method == head.method && *at == path && text.contains(word)
+                });
+                let written = json!({"metadata": {"resourceVersion": WRITTEN.to_string()}});
+                let (code, reply) =
+                    answer.map_or((200, written), |(.., code, reply)| (*code, reply.clone()));
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                sent.lock().unwrap().push((head.method, path, body));
+                let reply = Full::new(Bytes::from(reply.to_string()));
+                let reply = Response::builder().status(code).body(reply)?;
+                Ok::<_, tower::BoxError>(reply)
+            }
+        });
+        let transport = Transport::new(service, metrics.clone());
+        let leadership = Leadership::always(Clock::system());
+        let writes = Writes::new(transport, leadership.clone(), 8, None);
+        let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
+        let backoff = Backoff {
+            base: Duration::from_secs(1),
+            max: Duration::from_secs(1),
+        };
+        let queue = WorkQueue::new(NAME, backoff, &metrics);
+        let queues = Queues {
+            jobs: Some(queue.clone()),
+            ..Queues::default()
+        };
+        let controller = Jobs {
+            core: Core {
+                name: NAME,
+                store: Store::new(),
+                queue,
+                writes,
+                events,
+                metrics,
+                watches: Vec::new(),
+                parallel: 8,
+                gate: Mutex::default(),
+                flights: Arc::default(),
+            },
+            rules: Rules { plan },
+            limits: Limits::default(),
+            serves_native,
+            memory: Mutex::default(),
+        };
+        Self {
+            controller: Arc::new(controller),
+            queues,
+            recorder: Some(recorder),
+            requests,
+        }
+    }
+
+    /// The watch delivers an object.
+    fn see<K: Row + serde::de::DeserializeOwned>(&self, object: &Value) {
+        let store = &self.controller.core.store;
+        let mut sink = StoreSink::<K>::new(store, &self.queues, Duration::ZERO, None);
+        sink.applied(serde_json::from_value(object.clone()).unwrap());
+    }
+
+    /// Lets the controller work until so many requests were sent.
+    async fn work_until(&mut self, done: impl Fn(&Self) -> bool) {
+        let recorder = self.recorder.take();
+        let writes_events = async {
+            match recorder {
+                Some(recorder) => recorder.run(CancellationToken::new()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let finished = async {
+            while !done(self) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let limit = Duration::from_secs(30);
+        tokio::select! {
+            () = core::work(self.controller.clone()) => panic!("the controller stopped"),
+            () = writes_events => panic!("the writer of events stopped"),
+            found = tokio::time::timeout(limit, finished) => {
+                found.unwrap_or_else(|_| panic!("not within {limit:?}: {:?}", self.requests));
+            }
+        }
+    }
+
+    /// Bodies of the requests with this method to paths that end so.
+    fn sent(&self, method: &Method, end: &str) -> Vec<Value> {
+        let requests = self.requests.lock().unwrap();
+        let of = requests
+            .iter()
+            .filter(|(m, path, _)| m == method && path.ends_with(end));
+        of.map(|(_, _, body)| body.clone()).collect()
+    }
+
+    fn decisions(&self) -> usize {
+        self.controller.core.flights.decisions(uid(JOB)).len()
+    }
+
+    /// What people were told, when so many events were written.
+    async fn told(&mut self, count: usize) -> Vec<String> {
+        self.work_until(|scene| scene.sent(&Method::POST, "/events").len() >= count)
+            .await;
+        let events = self.sent(&Method::POST, "/events");
+        let mut told: Vec<_> = events
+            .iter()
+            .map(|event| {
+                assert_eq!(event["reportingController"], "job-controller");
+                let of = |field: &str| event[field].as_str().unwrap().to_owned();
+                format!("{} {}", of("reason"), of("note"))
+            })
+            .collect();
+        told.sort();
+        told
+    }
+}
+
+fn job(managed_by: Option<&str>, status: &Value) -> Value {
+    json!({
+        "metadata": {"name": "sum", "namespace": "ops", "uid": JOB, "resourceVersion": "13",
+            "generation": 1},
+        "spec": {"managedBy": managed_by, "template": {"spec": {"containers": [{"name": "c"}]}}},
+        "status": status,
+    })
+}
+
+fn pod() -> Value {
+    json!({
+        "metadata": {"name": "sum-a", "namespace": "ops", "uid": POD, "resourceVersion": "12",
+            "finalizers": ["batch.kubernetes.io/job-tracking"],
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "sum",
+                "uid": JOB, "controller": true}]},
+        "status": {"phase": "Running"},
+    })
+}
+
+fn refusal(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+        "reason": reason, "message": message})
+}
+
+fn create(name: &str) -> Action {
+    Action::CreatePod(NewPod {
+        name: name.to_owned(),
+        index: None,
+        failures: None,
+        ignored_failures: None,
+    })
+}
+
+/// So many pods active, of which some are made and some removed by earlier steps.
+fn status(active: i32, created: i32, removed: i32) -> Action {
+    let status = json!({"active": active, "uncountedTerminatedPods": {}});
+    Action::WriteStatus(Box::new(StatusWrite {
+        status: serde_json::from_value(status).unwrap(),
+        created,
+        removed,
+        backoff: BackoffRecord {
+            failures: 3,
+            last: None,
+        },
+    }))
+}
+
+fn two_pods(_: &Snapshot<'_>, _: Timestamp) -> Plan {
+    Plan {
+        steps: vec![
+            Step::slowly(vec![create("sum-a"), create("sum-b")]),
+            Step::needed(vec![status(2, 2, 0)]),
+        ],
+        ..Plan::default()
+    }
+}
+
+fn no_pods(_: &Snapshot<'_>, _: Timestamp) -> Plan {
+    let remove = Action::RemovePod {
+        name: "sum-a".to_owned(),
+        uid: uid(POD),
+        tracked: true,
+    };
+    Plan {
+        steps: vec![
+            Step::wanted(vec![remove]),
+            Step::needed(vec![status(0, 0, 1)]),
+        ],
+        ..Plan::default()
+    }
+}
+
+/// Nothing is asked for twice: the next plan waits until the writes are seen, which they never are.
+async fn written(scene: &mut Scene) -> Value {
+    scene
+        .work_until(|scene| !scene.sent(&Method::PATCH, "/jobs/sum/status").is_empty())
+        .await;
+    scene.sent(&Method::PATCH, "/jobs/sum/status").remove(0)["status"].take()
+}
+
+#[tokio::test]
+async fn a_job_is_served_that_names_us_and_any_native_one_on_request() {
+    for (managed_by, natively, served) in [
+        (Some("carillon.dev/job-controller"), false, true),
+        (Some("carillon.dev/job-controller"), true, true),
+        (None, false, false),
+        (None, true, true),
+        (Some("kubernetes.io/job-controller"), false, false),
+        (Some("kubernetes.io/job-controller"), true, true),
+        (Some("example.com/other"), true, false),
+    ] {
+        let mut scene = Scene::serving(plan, vec![], natively);
+        scene.see::<SlimJob>(&job(managed_by, &json!({})));
+        let idle = |scene: &Scene| scene.controller.core.queue.depth() == 0;
+        scene.work_until(idle).await;
+        let decided = scene.decisions() == 1;
+        assert_eq!(decided, served, "{managed_by:?}, {natively}");
+    }
+}
+
+#[tokio::test]
+async fn active_counts_the_pods_that_were_made_and_each_is_told_of() {
+    let full = refusal(403, "Forbidden", "exceeded quota: q");
+    let answers = vec![(Method::POST, PODS, "sum-b", 403, full)];
+    let mut scene = Scene::new(two_pods, answers);
+    let before = json!({"active": 1, "uncountedTerminatedPods": {"succeeded": ["u"]}});
+    scene.see::<SlimJob>(&job(None, &before));
+    let told = scene.told(2).await;
+    let quota = "FailedCreate Error creating: exceeded quota: q";
+    assert_eq!(told, [quota, "SuccessfulCreate Created pod: sum-a"]);
+    // One is active, as before: only the list is cleared.
+    let expected = json!({"active": 1, "uncountedTerminatedPods": {"succeeded": null}});
+    assert_eq!(written(&mut scene).await, expected);
+    let memory = scene.controller.memory.lock().unwrap();
+    assert_eq!(memory[&uid(JOB)].backoff.failures, 3);
+}
+
+#[tokio::test]
+async fn a_status_that_was_refused_is_not_remembered() {
+    let conflict = refusal(409, "Conflict", "the object has been modified");
+    let path = "/apis/batch/v1/namespaces/ops/jobs/sum/status";
+    let answers = vec![(Method::PATCH, path, "", 409, conflict)];
+    let mut scene = Scene::new(no_pods, answers);
+    scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
+    written(&mut scene).await;
+    assert!(scene.controller.memory.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_pod_that_is_there_already_is_ours_or_stands_in_the_way() {
+    for (owner, active) in [(JOB, 2), (POD, 1)] {
+        let mut there = pod();
+        there["metadata"]["ownerReferences"][0]["uid"] = json!(owner);
+        let exists = refusal(409, "AlreadyExists", "pods \"sum-a\" already exists");
+        let path = "/api/v1/namespaces/ops/pods/sum-b";
+        let answers = vec![
+            (Method::POST, PODS, "sum-b", 409, exists),
+            (Method::GET, path, "", 200, there),
+        ];
+        let mut scene = Scene::new(two_pods, answers);
+        scene.see::<SlimJob>(&job(None, &json!({})));
+        assert_eq!(written(&mut scene).await["active"], active);
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_is_not_to_be_counted_loses_our_finalizer_before_it_is_deleted() {
+    let mut scene = Scene::new(no_pods, vec![]);
+    scene.see::<SlimJobPod>(&pod());
+    scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
+    assert_eq!(scene.told(1).await, ["SuccessfulDelete Deleted pod: sum-a"]);
+    let requests = scene.requests.lock().unwrap();
+    let methods: Vec<_> = requests.iter().map(|(method, ..)| method).collect();
+    assert_eq!(methods[..2], [Method::PATCH, Method::DELETE]);
+    let patch = &requests[0].2["metadata"];
+    let finalizer = "batch.kubernetes.io/job-tracking";
+    assert_eq!(patch["$deleteFromPrimitiveList/finalizers"][0], finalizer);
+    assert_eq!(patch["uid"], POD);
+    assert_eq!(requests[1].2["preconditions"]["uid"], POD);
+}
+
+#[tokio::test]
+async fn a_pod_that_is_gone_is_removed_and_nobody_is_told() {
+    let gone = refusal(404, "NotFound", "pods \"sum-a\" not found");
+    let path = "/api/v1/namespaces/ops/pods/sum-a";
+    let answers = vec![(Method::PATCH, path, "", 404, gone)];
+    let mut scene = Scene::new(no_pods, answers);
+    scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
+    assert_eq!(written(&mut scene).await["active"], 0);
+    assert_eq!(scene.sent(&Method::DELETE, "/sum-a").len(), 0);
+    assert_eq!(scene.sent(&Method::POST, "/events").len(), 0);
+}
+
+#[tokio::test]
+async fn pods_of_a_job_that_is_really_gone_are_let_go() {
+    let gone = refusal(404, "NotFound", "jobs \"sum\" not found");
+    let path = "/apis/batch/v1/namespaces/ops/jobs/sum";
+    let answers = vec![(Method::GET, path, "", 404, gone)];
+    let mut scene = Scene::new(plan, answers);
+    scene.see::<SlimJobPod>(&pod());
+    scene
+        .work_until(|scene| !scene.sent(&Method::PATCH, "/pods/sum-a").is_empty())
+        .await;
+    assert_eq!(scene.decisions(), 0);
+}
+
+#[tokio::test]
+async fn what_the_flight_recorder_keeps_is_enough_to_decide_again() {
+    let mut scene = Scene::new(plan, vec![]);
+    scene.see::<SlimJobPod>(&pod());
+    scene.see::<SlimJob>(&job(None, &json!({})));
+    scene.work_until(|scene| scene.decisions() > 0).await;
+    let decision = scene.controller.core.flights.decisions(uid(JOB)).remove(0);
+    let objects = [
+        (Kind::JobPod, pod()),
+        (Kind::NativeJob, job(None, &json!({}))),
+    ];
+    let again = replay(objects.into_iter(), &decision).unwrap();
+    assert_eq!(again, decision.digest);
+}
