@@ -258,7 +258,11 @@ struct Watching<'a> {
 impl Watching<'_> {
     /// Those that the controllers need.
     fn all(&self, tasks: &mut JoinSet<()>) -> Vec<watch::Handle> {
-        let mut watches = vec![self.start::<SlimBroadcastJob>("", tasks)];
+        let mut watches = Vec::new();
+        // A cluster that has only Jobs served needs no CRD.
+        if self.queues.broadcast_jobs.is_some() || self.queues.cron_jobs.is_some() {
+            watches.push(self.start::<SlimBroadcastJob>("", tasks));
+        }
         if self.queues.broadcast_jobs.is_some() {
             let of_jobs = names::LABEL_BROADCAST_JOB_UID;
             watches.extend([
