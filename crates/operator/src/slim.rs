@@ -198,15 +198,21 @@ impl<L> SlimMeta<L> {
 }
 
 /// Shares what is equal: names, label keys and values, reasons; whole sets of labels, taints and
-/// resources, of which the nodes of a pool have the same; and how pods failed.
+/// resources, of which the nodes of a pool have the same; labels of a Job's pods; and how pods failed.
 #[derive(Debug, Default)]
 pub struct Interner {
     strings: HashSet<Arc<str>>,
     labels: HashSet<LabelSet>,
+    pod_labels: HashSet<LabelSet>,
     taints: HashSet<Arc<[Taint]>>,
     resources: HashSet<Amounts>,
     failures: HashSet<Arc<Failure>>,
+    /// Of `strings`, after they were swept last.
+    kept: usize,
 }
+
+/// So many strings more are not worth a sweep.
+const SLACK: usize = 1024;
 
 impl Interner {
     /// The shared copy of `text`.
@@ -222,6 +228,11 @@ impl Interner {
     /// The shared copy of these labels.
     pub fn share_labels(&mut self, labels: Vec<(Arc<str>, Arc<str>)>) -> LabelSet {
         share_set(&mut self.labels, labels)
+    }
+
+    /// The shared copy of these labels of a pod.
+    pub fn share_pod_labels(&mut self, labels: Vec<(Arc<str>, Arc<str>)>) -> LabelSet {
+        share_set(&mut self.pod_labels, labels)
     }
 
     /// The shared copy of these taints.
@@ -253,6 +264,12 @@ impl Interner {
         self.failures.iter().map(bytes).sum()
     }
 
+    /// Bytes that the shared labels of pods hold.
+    pub fn bytes_of_pod_labels(&self) -> usize {
+        let labels = self.pod_labels.iter();
+        labels.map(|set| size_of_val(&**set)).sum()
+    }
+
     /// Bytes that the shared sets of nodes hold.
     pub fn bytes_of_sets(&self) -> usize {
         let labels = self.labels.iter().map(|set| size_of_val(&**set));
@@ -261,14 +278,24 @@ impl Interner {
         labels.chain(taints).chain(resources).sum()
     }
 
+    /// Sweeps when there is twice as much as after the last time: each Job brings a name and a uid
+    /// that no other has, and years may pass between two lists.
+    pub fn tidy(&mut self) {
+        if self.strings.len() > 2 * self.kept + SLACK {
+            self.sweep();
+        }
+    }
+
     /// Drops what nobody uses any more.
     pub fn sweep(&mut self) {
         self.failures
             .retain(|failure| Arc::strong_count(failure) > 1);
         self.labels.retain(|set| Arc::strong_count(set) > 1);
+        self.pod_labels.retain(|set| Arc::strong_count(set) > 1);
         self.taints.retain(|set| Arc::strong_count(set) > 1);
         self.resources.retain(|set| Arc::strong_count(set) > 1);
         self.strings.retain(|text| Arc::strong_count(text) > 1);
+        self.kept = self.strings.len();
     }
 }
 
@@ -291,6 +318,24 @@ mod tests {
         ANNOTATION_FAILURES, ANNOTATION_IGNORED_FAILURES, COMPLETION_INDEX,
     };
     use serde_json::json;
+
+    #[test]
+    fn names_that_come_and_go_do_not_pile_up() {
+        let mut strings = Interner::default();
+        let kept = strings.share("kept");
+        for n in 0..100_000 {
+            let value = strings.share(&format!("uid-{n}"));
+            strings.share_pod_labels(vec![(kept.clone(), value)]);
+            strings.tidy();
+        }
+        assert!(
+            strings.strings.len() < 2 * SLACK,
+            "{}",
+            strings.strings.len()
+        );
+        assert!(strings.pod_labels.len() < 2 * SLACK);
+        assert!(strings.strings.contains(&kept));
+    }
 
     #[test]
     fn the_keys_read_are_those_the_api_names() {

@@ -102,7 +102,7 @@ impl SlimJobPod {
                 .map_or(0, |all| count(all.index_ignored_failures.as_deref())),
             restarts: self.restarts(),
             finished: (phase.has_ended() || deleting).then(|| self.finished()),
-            labels: strings.share_labels(labels),
+            labels: strings.share_pod_labels(labels),
             failure: (phase == PodPhase::Failed).then(|| self.failure(strings)),
         };
         Some((meta.name.as_str().into(), row))

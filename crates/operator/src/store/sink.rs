@@ -94,6 +94,7 @@ impl<K: Row> Sink<K> for StoreSink<K> {
         let rv = object.resource_version().unwrap_or(0);
         self.change(|tables, wakes| {
             object.leave(tables, wakes);
+            tables.strings.tidy();
             self.saw(tables, rv);
         });
     }

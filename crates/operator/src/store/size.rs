@@ -112,7 +112,8 @@ impl Tables {
         let orphans = self.orphan_pods.values();
         let orphan_bytes: usize = orphans.map(|pod| orphan + text(&pod.name)).sum();
         let rows = pods.count() + self.orphan_pods.len();
-        (Kind::JobPod, rows, bytes + orphan_bytes)
+        let labels = self.strings.bytes_of_pod_labels();
+        (Kind::JobPod, rows, bytes + orphan_bytes + labels)
     }
 }
 
