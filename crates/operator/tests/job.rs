@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::core::{self, Core};
-use carillon_operator::controllers::job::{Jobs, NAME, Rules, replay};
+use carillon_operator::controllers::job::{Jobs, Memory, NAME, Rules, replay};
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
@@ -132,7 +132,7 @@ impl Scene {
         sink.applied(serde_json::from_value(object.clone()).unwrap());
     }
 
-    /// Lets the controller work until so many requests were sent.
+    /// Lets the controller work until `done`.
     async fn work_until(&mut self, done: impl Fn(&Self) -> bool) {
         let recorder = self.recorder.take();
         let writes_events = async {
@@ -313,6 +313,43 @@ async fn a_status_that_was_refused_is_not_remembered() {
     scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
     written(&mut scene).await;
     assert!(scene.controller.memory.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn failures_are_forgotten_with_the_end_of_a_job() {
+    let mut scene = Scene::new(plan, vec![]);
+    let memory = Memory {
+        backoff: BackoffRecord {
+            failures: 3,
+            last: None,
+        },
+    };
+    let remembered = |scene: &Scene| scene.controller.memory.lock().unwrap().len();
+    scene
+        .controller
+        .memory
+        .lock()
+        .unwrap()
+        .insert(uid(JOB), memory);
+    scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
+    scene.work_until(|scene| scene.decisions() == 1).await;
+    assert_eq!(remembered(&scene), 1);
+    let ended = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+    scene.see::<SlimJob>(&job(None, &ended));
+    scene.work_until(|scene| remembered(scene) == 0).await;
+}
+
+#[tokio::test]
+async fn nobody_is_told_of_pods_that_a_namespace_on_its_way_out_refuses() {
+    let mut leaving = refusal(403, "Forbidden", "namespace ops is being terminated");
+    leaving["details"] = json!({"causes": [{"reason": "NamespaceTerminating"}]});
+    let answers = vec![(Method::POST, PODS, "sum-a", 403, leaving)];
+    let mut scene = Scene::new(two_pods, answers);
+    scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
+    // The first creation was to show whether the second would go through.
+    assert_eq!(written(&mut scene).await["active"], 0);
+    assert_eq!(scene.sent(&Method::POST, PODS).len(), 1);
+    assert_eq!(scene.sent(&Method::POST, "/events").len(), 0);
 }
 
 #[tokio::test]
