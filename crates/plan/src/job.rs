@@ -215,6 +215,8 @@ fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan.steps.push(Step::wanted(released.collect()));
     if let Some(over) = time_to_live(job).filter(|_| !job.meta.deleting) {
         if over <= now {
+            // It may have been given more time.
+            plan.steps.push(Step::needed(vec![Action::ConfirmCurrent]));
             plan.steps.push(Step::wanted(vec![Action::DeleteJob]));
         } else {
             plan.wake = Some(over);

@@ -12,7 +12,9 @@ use super::work::{WORK, until};
 pub(super) fn runs(cluster: &Cluster) -> Result<()> {
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [
         {"name": "work", "image": "busybox"}]}});
-    let job = json!({"jobTemplate": {"spec": {"template": pod}}});
+    // Its Jobs are ours to run, too.
+    let ours = "carillon.dev/job-controller";
+    let job = json!({"jobTemplate": {"spec": {"managedBy": ours, "template": pod}}});
     let broadcast = json!({"broadcastJobTemplate": {"spec": {"template": pod}}});
     for (name, template) in [("report", &job), ("sweep", &broadcast)] {
         create(cluster, name, template)?;
