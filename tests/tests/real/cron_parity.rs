@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use self::differences::{Verdict, judge};
+use self::differences::DIFFERENCES;
 use self::scenario::Scenario;
 use self::side::Side;
+use crate::parity::{judge, print_and_assert};
 
 /// Everything is created within this part of a minute, so that the first tick is the next minute.
 const CREATE_FROM: i64 = 3;
@@ -45,6 +46,7 @@ fn scenarios() -> Vec<Scenario> {
 #[ignore = "takes five minutes; the proof runs it"]
 fn native_cron_jobs_are_served_as_kube_controller_manager_serves_them() {
     let scenarios = scenarios();
+    let names: Vec<_> = scenarios.iter().map(|scenario| scenario.name).collect();
     assert!(scenarios.len() >= 25, "{} scenarios", scenarios.len());
     let (theirs, ours) = scope(|scope| {
         let theirs = scope.spawn(Side::theirs);
@@ -70,36 +72,13 @@ fn native_cron_jobs_are_served_as_kube_controller_manager_serves_them() {
                 "{started:#?}"
             );
         }
-        let verdict = judge(&scenarios, &views[0], &views[1]);
+        let verdict = judge(DIFFERENCES, &names, &views[0], &views[1]);
         if verdict.is_good() || seconds_since(start) > COMPARE_UNTIL {
             break verdict;
         }
         sleep(Duration::from_secs(3));
     };
     print_and_assert(&verdict, scenarios.len());
-}
-
-fn print_and_assert(verdict: &Verdict, scenarios: usize) {
-    println!(
-        "{scenarios} scenarios, {} facts the same; differences with a name:",
-        verdict.same
-    );
-    for (difference, facts) in &verdict.named {
-        println!("- {}", difference.why);
-        for fact in facts {
-            println!("    {fact}");
-        }
-    }
-    assert!(
-        verdict.unnamed.is_empty(),
-        "differences without a name: {:#?}",
-        verdict.unnamed
-    );
-    assert!(
-        verdict.unseen.is_empty(),
-        "differences that were not there; take them off the list: {:#?}",
-        verdict.unseen
-    );
 }
 
 /// The beginning of the minute in which everything is created; returns a few seconds after it.

@@ -12,6 +12,8 @@ mod cron_job;
 mod cron_parity;
 mod exactly_once;
 mod examples;
+mod job_parity;
+mod parity;
 mod policies;
 mod prometheus;
 mod proof;

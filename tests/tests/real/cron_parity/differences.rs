@@ -1,34 +1,9 @@
-//! Differences that have a name and a reason, and the search for those that have none.
+//! Differences that have a name and a reason.
 
-use std::collections::BTreeMap;
-
-use super::scenario::Scenario;
-use super::view::View;
-
-/// Who shows a fact that the other does not.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Only {
-    /// kube-controller-manager.
-    Theirs,
-    /// We.
-    Ours,
-}
-
-/// A difference that we know of.
-#[derive(Debug)]
-pub(crate) struct Difference {
-    /// Where it shows.
-    pub(crate) scenarios: &'static [&'static str],
-    /// The facts that only one of the two shows, each by a part of it.
-    pub(crate) facts: &'static [(Only, &'static str)],
-    /// Why it is there, and stays.
-    pub(crate) why: &'static str,
-    /// Whether it shows in every run; otherwise it depends on who is faster.
-    pub(crate) always: bool,
-}
+use crate::parity::{Difference, Only};
 
 /// All of them.
-const DIFFERENCES: &[Difference] = &[
+pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenarios: &[
             "keeps-none",
@@ -81,68 +56,3 @@ const DIFFERENCES: &[Difference] = &[
         always: true,
     },
 ];
-
-/// What the comparison came to.
-#[derive(Debug, Default)]
-pub(crate) struct Verdict {
-    /// How many facts both have.
-    pub(crate) same: usize,
-    /// Facts that only one has, without a reason.
-    pub(crate) unnamed: Vec<String>,
-    /// Differences that were seen, with their facts.
-    pub(crate) named: Vec<(&'static Difference, Vec<String>)>,
-    /// Differences that should have been seen and were not.
-    pub(crate) unseen: Vec<&'static Difference>,
-}
-
-impl Verdict {
-    /// Whether all is as it should be.
-    pub(crate) fn is_good(&self) -> bool {
-        self.unnamed.is_empty() && self.unseen.is_empty()
-    }
-}
-
-/// Compares.
-pub(crate) fn judge(scenarios: &[Scenario], theirs: &View, ours: &View) -> Verdict {
-    let mut verdict = Verdict::default();
-    let mut named: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for scenario in scenarios {
-        let (theirs, ours) = (&theirs[scenario.name], &ours[scenario.name]);
-        assert!(!theirs.is_empty(), "{}: nothing to compare", scenario.name);
-        verdict.same += theirs.intersection(ours).count();
-        let only_theirs = theirs.difference(ours).map(|fact| (Only::Theirs, fact));
-        let only_ours = ours.difference(theirs).map(|fact| (Only::Ours, fact));
-        for (only, fact) in only_theirs.chain(only_ours) {
-            let is_meant = |difference: &Difference| {
-                let mut facts = difference.facts.iter();
-                difference.scenarios.contains(&scenario.name)
-                    && facts.any(|(who, part)| *who == only && fact.contains(part))
-            };
-            let shown = format!(
-                "{}: only {}: {fact}",
-                scenario.name,
-                match only {
-                    Only::Theirs => "theirs",
-                    Only::Ours => "ours",
-                }
-            );
-            match DIFFERENCES.iter().position(is_meant) {
-                Some(known) => named.entry(known).or_default().push(shown),
-                None => verdict.unnamed.push(shown),
-            }
-        }
-    }
-    let must_be_seen = DIFFERENCES
-        .iter()
-        .enumerate()
-        .filter(|(_, difference)| difference.always);
-    verdict.unseen = must_be_seen
-        .filter(|(at, _)| !named.contains_key(at))
-        .map(|(_, difference)| difference)
-        .collect();
-    verdict.named = named
-        .into_iter()
-        .map(|(at, facts)| (&DIFFERENCES[at], facts))
-        .collect();
-    verdict
-}

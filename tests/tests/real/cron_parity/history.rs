@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::scenario::{Scenario, all_of, fate};
+use super::scenario::{Scenario, fate};
+use crate::parity::all_of;
 
 fn keeps(succeeded: i32, failed: i32) -> Value {
     json!({"successfulJobsHistoryLimit": succeeded, "failedJobsHistoryLimit": failed})

@@ -3,7 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::scenario::{Deed, Scenario, all_of, job_spec, runs};
+use super::scenario::{Deed, Scenario, job_spec, runs};
+use crate::parity::all_of;
 
 const JOBS: &str = "apis/batch/v1/jobs";
 const QUOTAS: &str = "api/v1/resourcequotas";

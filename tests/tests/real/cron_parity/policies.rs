@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::scenario::{Scenario, all_of, runs};
+use super::scenario::{Scenario, runs};
+use crate::parity::all_of;
 
 fn policy(policy: &str) -> Value {
     json!({"concurrencyPolicy": policy})

@@ -3,6 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::parity::merge;
+
 /// Objects in a namespace that is named like the scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
@@ -29,18 +31,6 @@ pub(crate) enum Deed {
 }
 
 const CRON_JOBS: &str = "apis/batch/v1/cronjobs";
-
-/// A path below `apis/GROUP/VERSION/namespaces/NAMESPACE`, from `apis/GROUP/VERSION/PLURAL/NAME`.
-pub(crate) fn below(namespace: &str, path: &str) -> String {
-    if path.is_empty() {
-        return format!("/api/v1/namespaces/{namespace}");
-    }
-    let at = if path.starts_with("apis/") { 3 } else { 2 };
-    let mut parts: Vec<&str> = path.split('/').collect();
-    let place = ["namespaces", namespace];
-    parts.splice(at..at, place);
-    format!("/{}", parts.join("/"))
-}
 
 /// A CronJob `c` of which the first run is in the next minute, with changes to its spec.
 pub(crate) fn cron(spec: &Value) -> Value {
@@ -82,15 +72,6 @@ pub(crate) fn runs(time: &str) -> Value {
 pub(crate) fn fate(key: &str, value: &str) -> Value {
     let key = format!("testbed.carillon.dev/{key}");
     json!({"jobTemplate": {"spec": {"template": {"metadata": {"annotations": {key: value}}}}}})
-}
-
-/// One value out of several, later ones win.
-pub(crate) fn all_of(values: &[Value]) -> Value {
-    let mut all = json!({});
-    for value in values {
-        merge(&mut all, value);
-    }
-    all
 }
 
 impl Scenario {
@@ -160,17 +141,5 @@ impl Scenario {
             second,
             Deed::Kubectl(vec!["create", "job", "by-hand", "--from=cronjob/c"]),
         )
-    }
-}
-
-/// Merges objects key by key; other values replace.
-pub(crate) fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => *into = from.clone(),
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::scenario::{Scenario, all_of, runs};
+use super::scenario::{Scenario, runs};
+use crate::parity::all_of;
 
 const NEVER: &str = "0 0 1 1 *";
 

@@ -10,8 +10,9 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::scenario::{Deed, Scenario, below};
+use super::scenario::{Deed, Scenario};
 use super::{seconds_since, sleep_until};
+use crate::parity::below;
 
 /// kube-controller-manager's controller for CronJobs.
 const THEIR_CONTROLLER: &str = "system:serviceaccount:kube-system:cronjob-controller";

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::scenario::{Scenario, all_of, cron, runs};
+use super::scenario::{Scenario, cron, runs};
+use crate::parity::all_of;
 
 /// Scenarios.
 pub(crate) fn all() -> Vec<Scenario> {

@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 
 use super::scenario::Scenario;
 use super::side::Side;
-
-/// Facts by scenario.
-pub(crate) type View = BTreeMap<&'static str, BTreeSet<String>>;
+use crate::parity::View;
 
 /// Minutes of which names are made readable.
 const MINUTES: i64 = 6;

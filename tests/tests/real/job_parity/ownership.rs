@@ -1,0 +1,164 @@
+//! Pods that others delete, change, or bring along.
+
+use carillon_testbed::Fate;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::scenario::{Deed, PODS, PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
+use super::watched::{TRACKING, index_of};
+
+fn any(_: &Value) -> bool {
+    true
+}
+
+fn succeeded(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Succeeded"
+}
+
+fn failed(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Failed"
+}
+
+/// A Job that takes pods by a label of its own.
+fn by_label() -> Value {
+    json!({
+        "manualSelector": true,
+        "selector": {"matchLabels": {"app": "mine"}},
+        "template": {"metadata": {"labels": {"app": "mine"}}},
+    })
+}
+
+/// A pod without an owner.
+fn orphan(label: &str, fate: &Fate) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "orphan", "labels": {"app": label}, "annotations": fate.annotations()},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "busybox:1.37"}],
+        },
+    })
+}
+
+/// A pod of the Job that somebody else has made, without the finalizer.
+fn made_by_hand() -> Value {
+    let mut pod = orphan("mine", &Fate::hangs());
+    pod["metadata"]["ownerReferences"] = json!([{"apiVersion": "batch/v1", "kind": "Job",
+        "name": "j", "uid": "UID", "controller": true, "blockOwnerDeletion": true}]);
+    pod
+}
+
+/// Scenarios.
+pub(crate) fn all() -> Vec<Scenario> {
+    let two = json!({"completions": 2, "parallelism": 2});
+    let one_by_one = json!({"completions": 2, "parallelism": 1});
+    let hangs_first = [Fate::hangs(), ends()];
+    vec![
+        Scenario::of("pod-deleted", &[])
+            .fates(&hangs_first)
+            .pod(ready, any, PodDeed::Delete),
+        Scenario::of("pod-deleted-at-limit-0", &[json!({"backoffLimit": 0})])
+            .fates(&hangs_first)
+            .pod(ready, any, PodDeed::Delete),
+        Scenario::of("pod-deleted-at-once", &[])
+            .fates(&hangs_first)
+            .pod(ready, any, PodDeed::DeleteNow),
+        Scenario::of("succeeded-pod-deleted", &[one_by_one])
+            .fates(&[ends(), runs("6500ms")])
+            .pod(
+                |here| here.count("succeeded") == 1 && here.count("ready") == 1,
+                succeeded,
+                PodDeed::Delete,
+            ),
+        Scenario::of("failed-pod-deleted", &[])
+            .fates(&[fails(1), ends()])
+            .pod(|here| here.count("failed") == 1, failed, PodDeed::Delete),
+        Scenario::of("succeeded-index-deleted", &[indexed(2, 2)])
+            .fates(&[ends()])
+            .index(1, &[runs("8500ms")])
+            .pod(
+                |here| here.count("succeeded") == 1,
+                |pod| index_of(pod) == Some(0),
+                PodDeed::Delete,
+            ),
+        Scenario::of("pod-deleted-after-the-end", &[]).pod(
+            |here| here.is("Complete"),
+            any,
+            PodDeed::Delete,
+        ),
+        Scenario::of("finalizer-taken-off", &[])
+            .fates(&[runs("6500ms")])
+            .pod(
+                ready,
+                any,
+                PodDeed::Patch(json!({"metadata": {"finalizers": null}})),
+            ),
+        Scenario::of(
+            "orphan-adopted",
+            &[by_label(), two.clone(), all_pods(&runs("5500ms"))],
+        )
+        .before(PODS, orphan("mine", &runs("6500ms"))),
+        Scenario::of(
+            "ended-orphan-adopted",
+            &[by_label(), two.clone(), all_pods(&runs("5500ms"))],
+        )
+        .job(&json!({"spec": {"parallelism": 0}}))
+        .before(PODS, orphan("mine", &ends()))
+        .patch(
+            |here| here.count("succeeded") == 1,
+            &json!({"parallelism": 1}),
+        ),
+        Scenario::of("orphan-of-another-label", &[by_label()])
+            .before(PODS, orphan("other", &Fate::hangs())),
+        Scenario::of(
+            "orphan-labelled-later",
+            &[by_label(), two.clone(), all_pods(&runs("9500ms"))],
+        )
+        .before(PODS, orphan("other", &Fate::hangs()))
+        .pod(
+            |here| here.count("ready") == 2,
+            |pod| pod["metadata"]["name"] == "orphan",
+            PodDeed::Patch(json!({"metadata": {"labels": {"app": "mine"}}})),
+        ),
+        Scenario::of("relabelled-pod-released", &[by_label()])
+            .fates(&hangs_first)
+            .pod(
+                ready,
+                any,
+                PodDeed::Patch(json!({"metadata": {"labels": {"app": "other"}}})),
+            ),
+        Scenario::of("relabelled-pod-comes-back", &[by_label()])
+            .fates(&[Fate::hangs(), runs("9500ms")])
+            .pod(
+                ready,
+                any,
+                PodDeed::Patch(json!({"metadata": {"labels": {"app": "other"}}})),
+            )
+            .pod(
+                |here| here.pods.len() == 2 && here.count("ready") == 1,
+                |pod| pod["metadata"]["labels"]["app"] == "other",
+                PodDeed::Patch(json!({"metadata": {"labels": {"app": "mine"}}})),
+            ),
+        Scenario::of(
+            "pod-with-an-owner-made-by-hand",
+            &[by_label(), two, all_pods(&runs("9500ms"))],
+        )
+        .when(
+            |here| here.count("ready") == 2,
+            Deed::Request(Method::POST, PODS, made_by_hand()),
+        ),
+        Scenario::of("owner-taken-off", &[by_label()])
+            .fates(&[runs("7500ms")])
+            .pod(
+                ready,
+                any,
+                PodDeed::Patch(json!({"metadata": {"ownerReferences": null}})),
+            ),
+        Scenario::of("orphan-that-is-held", &[by_label()]).before(PODS, {
+            let mut pod = orphan("other", &Fate::hangs());
+            pod["metadata"]["finalizers"] = json!([TRACKING]);
+            pod
+        }),
+    ]
+}

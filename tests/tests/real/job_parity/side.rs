@@ -1,0 +1,222 @@
+//! One of the two namespaces of a scenario, and what is done in it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use carillon_tests::api::Api;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::scenario::{Deed, JOBS, PODS, PodDeed, Scenario};
+use super::view::facts;
+use super::watched::{Here, Watched, index_of};
+use crate::parity::{below, merge};
+
+/// Pods wait for their fates, where those are by order, like this.
+const WAITS: &str = "testbed.carillon.dev/fate";
+/// Nothing takes as long unless it is broken.
+const LIMIT: Duration = Duration::from_mins(2);
+/// Controllers gather events for a second, twice what the busiest machine has taken for the rest.
+const QUIET: Duration = Duration::from_millis(2500);
+
+/// The fact that a scenario lasted longer than that.
+pub(crate) const NO_END: &str = "it did not come to its end";
+
+/// Who serves the Jobs of a namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Server {
+    /// What their namespaces end in.
+    pub(crate) suffix: &'static str,
+    /// `spec.managedBy` of the Jobs.
+    pub(crate) managed_by: Option<&'static str>,
+}
+
+/// Where all are served.
+pub(crate) struct Stage<'a> {
+    /// A client.
+    pub(crate) api: &'a Api,
+    /// What has been seen.
+    pub(crate) watched: &'a Watched,
+}
+
+/// What is to be done next.
+enum Step {
+    Fate(String, Value),
+    Act((Method, String, Value)),
+    End,
+}
+
+impl Stage<'_> {
+    /// Plays a scenario in a namespace of its own, and gives the facts that it shows.
+    pub(crate) fn play(&self, scenario: &Scenario, server: Server, run: usize) -> BTreeSet<String> {
+        let namespace = format!("{}-{}-{run}", scenario.name, server.suffix);
+        self.prepare(&namespace);
+        for (plural, object) in &scenario.before {
+            self.api.create(&below(&namespace, plural), object);
+        }
+        let mut job = scenario.job.clone();
+        if let Some(managed_by) = server.managed_by {
+            job["spec"]["managedBy"] = json!(managed_by);
+        }
+        if !scenario.fates.is_empty() {
+            let annotations = &mut job["spec"]["template"]["metadata"]["annotations"];
+            annotations[WAITS] = json!("never-starts");
+        }
+        self.api.create(&below(&namespace, JOBS), &job);
+        let mut told = BTreeSet::new();
+        let mut acts = scenario.acts.iter();
+        let mut next = acts.next();
+        loop {
+            let step = self.watched.until(&namespace, LIMIT, |here| {
+                if let Some((pod, change)) = next_fate(scenario, here, &told) {
+                    return Some(Step::Fate(pod, change));
+                }
+                match next {
+                    Some((condition, deed)) => {
+                        let is_due = (here.job.is_some() || here.is_gone()) && condition(here);
+                        is_due.then(|| request(deed, here)).flatten().map(Step::Act)
+                    }
+                    None => ((scenario.until)(here) && here.quiet() > QUIET).then_some(Step::End),
+                }
+            });
+            match step {
+                Some(Step::Fate(pod, change)) => {
+                    let path = below(&namespace, &format!("{PODS}/{pod}"));
+                    // It may have been deleted before it began.
+                    let _ = self.api.send(Method::PATCH, &path, &change);
+                    told.insert(pod);
+                }
+                Some(Step::Act((method, path, body))) => {
+                    self.act(&namespace, method, &path, &body);
+                    next = acts.next();
+                }
+                Some(Step::End) => break,
+                None => {
+                    let done = scenario.acts.len() - acts.len() - usize::from(next.is_some());
+                    let here = self.watched.here(&namespace);
+                    // The other side may show the same; then it is the scenario that is wrong.
+                    println!(
+                        "{namespace}: not at its end within {LIMIT:?}, {done} acts done: {}",
+                        here.job
+                            .map(|job| job["status"].clone())
+                            .unwrap_or_default()
+                    );
+                    let mut facts = facts(&self.watched.here(&namespace), &namespace);
+                    facts.insert(NO_END.to_owned());
+                    return facts;
+                }
+            }
+        }
+        let facts = facts(&self.watched.here(&namespace), &namespace);
+        self.clear(&namespace);
+        facts
+    }
+
+    fn prepare(&self, namespace: &str) {
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        self.api.create("/api/v1/namespaces", &object);
+        let account = below(namespace, "api/v1/serviceaccounts/default");
+        carillon_tests::until("a namespace has its ServiceAccount", || {
+            self.api.find(&account).is_some()
+        });
+    }
+
+    /// Nothing that runs on is to keep the others from running.
+    fn clear(&self, namespace: &str) {
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
+            "propagationPolicy": "Background"});
+        let all = below(namespace, JOBS);
+        let _ = self.api.send(Method::DELETE, &all, &options);
+        let _ = self
+            .api
+            .send(Method::DELETE, &below(namespace, PODS), &options);
+    }
+
+    fn act(&self, namespace: &str, method: Method, path: &str, body: &Value) {
+        let path = below(namespace, path);
+        let is_deletion = method == Method::DELETE;
+        let answer = self.api.send(method.clone(), &path, body);
+        let answer = answer.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"));
+        let revision = answer["metadata"]["resourceVersion"].as_str();
+        let revision = revision.and_then(|revision| revision.parse().ok());
+        // What is waited for next is looked for in what was made of this.
+        if let Some(revision) = revision
+            && !is_deletion
+        {
+            let seen = |here: &Here| here.has_reached(revision).then_some(());
+            self.watched.until(namespace, LIMIT, seen);
+        }
+    }
+}
+
+/// The next pod that does not know its fate yet, and the change that tells it.
+fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Option<(String, Value)> {
+    if scenario.fates.is_empty() {
+        return None;
+    }
+    let name = |pod: &Value| pod["metadata"]["name"].as_str().map(str::to_owned);
+    let pod = here.pods.iter().find(|pod| {
+        pod["metadata"]["annotations"][WAITS] == "never-starts"
+            && name(pod).is_some_and(|name| !told.contains(&name))
+    })?;
+    let index = index_of(pod);
+    let own = |(of, _): &&(Option<u32>, Vec<_>)| of.is_none() || *of == index;
+    let (of, fates) = scenario.fates.iter().find(own)?;
+    // How many were there before it: each was seen when it was created.
+    let mut before = BTreeSet::new();
+    for seen in here.changes.iter().filter(|seen| seen.plural == "pods") {
+        if seen.object["metadata"]["uid"] == pod["metadata"]["uid"] {
+            break;
+        }
+        if of.is_none() || index_of(&seen.object) == *of {
+            before.insert(seen.object["metadata"]["uid"].as_str());
+        }
+    }
+    let fate = fates.get(before.len()).or(fates.last())?;
+    let mut annotations = json!({WAITS: null});
+    merge(&mut annotations, &Value::Object(fate.annotations()));
+    Some((
+        name(pod)?,
+        json!({"metadata": {"annotations": annotations}}),
+    ))
+}
+
+/// The request of a deed. `None`: there is no such pod yet.
+fn request(deed: &Deed, here: &Here) -> Option<(Method, String, Value)> {
+    let job = |field: &str| -> Option<&str> { here.job.as_ref()?["metadata"][field].as_str() };
+    let options = |field: &str, value: Value| json!({"kind": "DeleteOptions", "apiVersion": "v1", field: value});
+    Some(match deed {
+        Deed::Patch(patch) => (
+            Method::PATCH,
+            format!("{JOBS}/{}", job("name")?),
+            patch.clone(),
+        ),
+        Deed::Delete(policy) => {
+            let options = options("propagationPolicy", json!(policy));
+            (Method::DELETE, format!("{JOBS}/{}", job("name")?), options)
+        }
+        Deed::Request(method, path, body) => {
+            let uid = job("uid").unwrap_or_default();
+            let body = body.to_string().replace("\"UID\"", &format!("{uid:?}"));
+            let body = serde_json::from_str(&body).expect("JSON");
+            (method.clone(), (*path).to_owned(), body)
+        }
+        Deed::Pod(pick, deed) => {
+            let pod = here.pods.iter().find(|pod| pick(pod))?;
+            let path = format!("{PODS}/{}", pod["metadata"]["name"].as_str()?);
+            match deed {
+                PodDeed::Delete => (Method::DELETE, path, Value::Null),
+                PodDeed::DeleteNow => {
+                    let options = options("gracePeriodSeconds", json!(0));
+                    (Method::DELETE, path, options)
+                }
+                PodDeed::Patch(patch) => (Method::PATCH, path, patch.clone()),
+                PodDeed::Status(patch) => {
+                    let patch = json!({"status": patch(pod)});
+                    (Method::PATCH, format!("{path}/status"), patch)
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,119 @@
+//! What the API has shown of a scenario, as facts that two Jobs can share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::names::{leaves, plain};
+use super::watched::Here;
+use super::{course, pods};
+
+/// Not the controller's, or different for each object.
+const METADATA: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+    "namespace",
+    "selfLink",
+];
+/// Before the message of an event that stands for many.
+const COMBINED: &str = "(combined from similar events): ";
+
+/// All facts.
+pub(crate) fn facts(here: &Here, namespace: &str) -> BTreeSet<String> {
+    let mut facts = BTreeSet::new();
+    let jobs = here.changes.iter().filter(|seen| seen.plural == "jobs");
+    let jobs: Vec<&Value> = jobs.map(|seen| &seen.object).collect();
+    if let Some(last) = jobs.last() {
+        let last = leaves(&job(last), namespace);
+        facts.extend(
+            last.iter()
+                .map(|(path, value)| format!("job {path} = {value}")),
+        );
+    }
+    facts.insert(format!("job gone = {}", here.is_gone()));
+    facts.extend(times(&jobs));
+    facts.extend(course::facts(&jobs));
+    facts.extend(pods::facts(here, namespace));
+    facts.extend(events(here, namespace));
+    facts
+}
+
+/// An object without what is different for each.
+pub(crate) fn without_chance(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !METADATA.contains(&&**key));
+    }
+    object
+}
+
+fn job(job: &Value) -> Value {
+    let mut job = without_chance(job);
+    if let Some(spec) = job["spec"].as_object_mut() {
+        spec.remove("managedBy");
+    }
+    let conditions = job["status"]["conditions"].take();
+    let conditions: BTreeMap<String, Value> = conditions
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|condition| {
+            let kind = condition["type"].as_str().unwrap_or_default();
+            (kind.to_owned(), condition.clone())
+        })
+        .collect();
+    job["status"]["conditions"] = json!(conditions);
+    job
+}
+
+/// How times relate to each other.
+fn times(jobs: &[&Value]) -> Vec<String> {
+    let Some(status) = jobs.last().map(|job| &job["status"]) else {
+        return Vec::new();
+    };
+    let mut facts = Vec::new();
+    let mut latest = "";
+    let mut in_order = true;
+    for condition in status["conditions"].as_array().into_iter().flatten() {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        let at = condition["lastTransitionTime"].as_str().unwrap_or_default();
+        let is_probed = condition["lastProbeTime"] == condition["lastTransitionTime"];
+        facts.push(format!("{kind}: probed when it changed = {is_probed}"));
+        in_order &= kind == "Suspended" || latest <= at;
+        latest = if kind == "Suspended" { latest } else { at };
+        if kind == "Complete" {
+            let is_same = status["completionTime"] == condition["lastTransitionTime"];
+            facts.push(format!("completionTime is that of Complete = {is_same}"));
+        }
+        if kind == "Suspended" && condition["status"] == "False" {
+            let is_same = status["startTime"] == condition["lastTransitionTime"];
+            facts.push(format!("startTime is that of the resumption = {is_same}"));
+        }
+    }
+    facts.push(format!(
+        "conditions in the order of their times = {in_order}"
+    ));
+    facts
+}
+
+/// Events about the Job, each once: how often one is told, and from which number on many are
+/// combined, is a matter of pace.
+fn events(here: &Here, namespace: &str) -> BTreeSet<String> {
+    let events = here.changes.iter().filter(|seen| seen.plural == "events");
+    let about_it = events.filter(|seen| seen.object["involvedObject"]["kind"] == "Job");
+    about_it
+        .map(|seen| {
+            let text = |field: &str| seen.object[field].as_str().unwrap_or_default();
+            let message = text("message");
+            let message = message.strip_prefix(COMBINED).unwrap_or(message);
+            format!(
+                "event {} {}: {}",
+                text("type"),
+                text("reason"),
+                plain(message, namespace)
+            )
+        })
+        .collect()
+}
