@@ -40,7 +40,7 @@ use self::watched::Watched;
 use crate::parity::{View, judge, merge, print_and_assert};
 
 /// Scenarios at a time: most of the time they wait.
-const AT_A_TIME: usize = 14;
+const AT_A_TIME: usize = 28;
 /// Which of two events falls into which sync is chance, and now and then it shows. What one of them
 /// does otherwise than the other shows every time.
 const RUNS: usize = 3;
@@ -142,9 +142,9 @@ fn jobs_that_are_not_the_same_show_a_difference() {
             "course of active",
         ),
         (
-            "suspended-from-the-start",
-            json!({"suspend": false}),
-            "event Normal Completed",
+            "deadline-in-time",
+            json!({"activeDeadlineSeconds": 0}),
+            "event Warning DeadlineExceeded",
         ),
         (
             "fail-job-by-exit-code",

@@ -52,13 +52,13 @@ impl Verdict {
 /// Compares.
 pub(crate) fn judge(
     differences: &'static [Difference],
-    names: &[&'static str],
+    scenarios: &[&'static str],
     theirs: &View,
     ours: &View,
 ) -> Verdict {
     let mut verdict = Verdict::default();
     let mut named: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for name in names {
+    for name in scenarios {
         let (theirs, ours) = (&theirs[name], &ours[name]);
         assert!(!theirs.is_empty(), "{name}: nothing to compare");
         verdict.same += theirs.intersection(ours).count();

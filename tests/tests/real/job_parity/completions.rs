@@ -4,6 +4,7 @@ use carillon_testbed::Fate;
 use serde_json::{Value, json};
 
 use super::scenario::{Scenario, all_pods, ends, fails, ready, runs};
+use super::watched::Here;
 
 fn sizes(completions: u32, parallelism: u32) -> Value {
     json!({"completions": completions, "parallelism": parallelism})
@@ -22,9 +23,9 @@ pub(crate) fn all() -> Vec<Scenario> {
         Scenario::of("three-one-by-one", &[sizes(3, 1)]),
         Scenario::of("more-places-than-completions", &[sizes(2, 5)]),
         Scenario::of("completions-0", &[sizes(0, 2)]),
-        Scenario::of("parallelism-0", &[sizes(2, 0)]).until(|here| here.is_served()),
+        Scenario::of("parallelism-0", &[sizes(2, 0)]).until(Here::is_served),
         Scenario::of("parallelism-0-then-2", &[sizes(2, 0)])
-            .patch(|here| here.is_served(), &json!({"parallelism": 2})),
+            .patch(Here::is_served, &json!({"parallelism": 2})),
         Scenario::of(
             "parallelism-raised",
             &[sizes(3, 1), all_pods(&runs("5500ms"))],

@@ -70,7 +70,7 @@ fn turns<T: Between>(all: impl Iterator<Item = T>) -> Vec<T> {
 pub(crate) fn facts(jobs: &[&Value]) -> Vec<String> {
     let mut facts = Vec::new();
     let states = || jobs.iter().map(|job| &job["status"]);
-    for field in ["active", "ready", "terminating", "succeeded", "failed"] {
+    for field in ["active", "terminating", "succeeded", "failed"] {
         let turns = turns(states().map(|status| status[field].as_i64()));
         let shown: Vec<String> = turns
             .iter()
@@ -78,6 +78,10 @@ pub(crate) fn facts(jobs: &[&Value]) -> Vec<String> {
             .collect();
         facts.push(format!("course of {field}: {}", shown.join(" ")));
     }
+    // Between a sync and the next a pod may become ready and end: where it matters, a scenario waits
+    // for it.
+    let is_first_0 = states().find_map(|status| status["ready"].as_i64()) == Some(0);
+    facts.push(format!("course of ready: begins with 0 = {is_first_0}"));
     for field in ["completedIndexes", "failedIndexes"] {
         let turns = turns(states().map(|status| Indexes::of(&status[field])));
         let shown: Vec<String> = turns

@@ -4,7 +4,7 @@ use carillon_testbed::Fate;
 use serde_json::json;
 
 use super::scenario::{PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
-use super::watched::index_of;
+use super::watched::{Here, index_of};
 
 /// Scenarios.
 pub(crate) fn all() -> Vec<Scenario> {
@@ -19,7 +19,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         Scenario::of("indexed-one-by-one", &[indexed(3, 1)]),
         Scenario::of("indexed-many", &[indexed(12, 12)]),
         Scenario::of("indexed-completions-0", &[indexed(0, 0)]),
-        Scenario::of("indexed-parallelism-0", &[indexed(2, 0)]).until(|here| here.is_served()),
+        Scenario::of("indexed-parallelism-0", &[indexed(2, 0)]).until(Here::is_served),
         Scenario::of("indexed-with-gaps", &[indexed(5, 5)])
             .fates(&[ends()])
             .index(1, &[runs("4500ms")])

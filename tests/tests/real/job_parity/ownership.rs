@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::scenario::{Deed, PODS, PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
-use super::watched::{TRACKING, index_of};
+use super::watched::{Here, TRACKING, index_of};
 
 fn any(_: &Value) -> bool {
     true
@@ -13,6 +13,10 @@ fn any(_: &Value) -> bool {
 
 fn succeeded(pod: &Value) -> bool {
     pod["status"]["phase"] == "Succeeded"
+}
+
+fn running(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Running"
 }
 
 fn failed(pod: &Value) -> bool {
@@ -50,6 +54,7 @@ fn made_by_hand() -> Value {
 }
 
 /// Scenarios.
+#[allow(clippy::too_many_lines)] // a table
 pub(crate) fn all() -> Vec<Scenario> {
     let two = json!({"completions": 2, "parallelism": 2});
     let one_by_one = json!({"completions": 2, "parallelism": 1});
@@ -104,7 +109,12 @@ pub(crate) fn all() -> Vec<Scenario> {
             &[by_label(), two.clone(), all_pods(&runs("5500ms"))],
         )
         .job(&json!({"spec": {"parallelism": 0}}))
-        .before(PODS, orphan("mine", &ends()))
+        .before(PODS, orphan("other", &ends()))
+        .pod(
+            Here::is_served,
+            succeeded,
+            PodDeed::Patch(json!({"metadata": {"labels": {"app": "mine"}}})),
+        )
         .patch(
             |here| here.count("succeeded") == 1,
             &json!({"parallelism": 1}),
@@ -115,7 +125,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             "orphan-labelled-later",
             &[by_label(), two.clone(), all_pods(&runs("9500ms"))],
         )
-        .before(PODS, orphan("other", &Fate::hangs()))
+        .before(PODS, orphan("other", &runs("15s")))
         .pod(
             |here| here.count("ready") == 2,
             |pod| pod["metadata"]["name"] == "orphan",
@@ -136,10 +146,12 @@ pub(crate) fn all() -> Vec<Scenario> {
                 PodDeed::Patch(json!({"metadata": {"labels": {"app": "other"}}})),
             )
             .pod(
-                |here| here.pods.len() == 2 && here.count("ready") == 1,
+                |here| here.pods.len() == 2 && here.pods.iter().all(running),
                 |pod| pod["metadata"]["labels"]["app"] == "other",
                 PodDeed::Patch(json!({"metadata": {"labels": {"app": "mine"}}})),
-            ),
+            )
+            // The newer one has to go.
+            .until(|here| here.pods.len() == 1 && here.count("active") == 1),
         Scenario::of(
             "pod-with-an-owner-made-by-hand",
             &[by_label(), two, all_pods(&runs("9500ms"))],

@@ -39,7 +39,10 @@ pub(crate) fn facts(here: &Here, namespace: &str) -> Vec<String> {
             of_one.push(format!("made after a failure: {delay}"));
         }
         for fact in of_one {
-            let whose = index.map_or("pods".to_owned(), |index| format!("pods of index {index}"));
+            let whose = index.map_or_else(
+                || "pods".to_owned(),
+                |index| format!("pods of index {index}"),
+            );
             *counts.entry(format!("{whose}: {fact}")).or_default() += 1;
         }
     }
@@ -76,12 +79,18 @@ impl Life<'_> {
             if let Some(annotations) = pod["metadata"]["annotations"].as_object_mut() {
                 annotations.retain(|key, _| !key.starts_with(FATES));
             }
+            if let Some(labels) = pod["metadata"]["labels"].as_object_mut() {
+                // From the node, with the binding.
+                labels.retain(|key, _| !key.starts_with("topology.kubernetes.io/"));
+            }
             let metadata = leaves(&pod["metadata"], namespace);
             facts.extend(
                 metadata
                     .iter()
-                    // When it goes is told by its life.
-                    .filter(|(path, _)| when == "born" || !path.starts_with("deletion"))
+                    // When it goes, and what lets it go, is told by its life.
+                    .filter(|(path, _)| {
+                        when == "born" || !(path.starts_with("deletion") || self.is_gone())
+                    })
                     .map(|(path, value)| format!("{when} metadata/{path} = {value}")),
             );
             if when == "born" {
@@ -114,15 +123,20 @@ impl Life<'_> {
         phases.join(" ")
     }
 
+    /// When it lost its finalizer. A pod that waits for nothing else goes with it, and its last
+    /// state is that before.
+    fn released_after(&self, held: u64) -> Option<u64> {
+        let released = self
+            .revisions
+            .iter()
+            .find(|seen| seen.revision > held && (seen.gone || !is_held(&seen.object)));
+        released.map(|seen| seen.revision)
+    }
+
     /// Whether it lost its finalizer, and before or after it was deleted.
     fn release(&self) -> String {
         let held = self.revision(is_held);
-        let released = held.and_then(|held| {
-            self.revisions
-                .iter()
-                .find(|seen| seen.revision > held && !is_held(&seen.object))
-                .map(|seen| seen.revision)
-        });
+        let released = held.and_then(|held| self.released_after(held));
         let deleted = self.revision(is_deleted);
         let life = match (held, released, deleted) {
             (None, _, None) => "never held, never deleted",
@@ -141,12 +155,9 @@ impl Life<'_> {
     /// How it went through the list of those that are not counted yet.
     fn counting(&self, here: &Here) -> Vec<String> {
         let uid = &self.first()["metadata"]["uid"];
-        let held = |seen: &&Seen| is_held(&seen.object);
-        let last_held = self.revisions.iter().rfind(|seen| held(seen));
-        let released = self
-            .revisions
-            .iter()
-            .find(|seen| last_held.is_some_and(|last| seen.revision > last.revision));
+        let held = |seen: &&&Seen| is_held(&seen.object) && !seen.gone;
+        let last_held = self.revisions.iter().rfind(held);
+        let released = last_held.and_then(|last| self.released_after(last.revision));
         let mut facts = Vec::new();
         for list in ["succeeded", "failed"] {
             let jobs = here.changes.iter().filter(|seen| seen.plural == "jobs");
@@ -162,9 +173,9 @@ impl Life<'_> {
                 }
             }
             let Some(listed) = listed else { continue };
-            let is_held_then = released.is_none_or(|seen| seen.revision > listed);
+            let is_held_then = released.is_none_or(|released| released > listed);
             let is_counted_late = match (released, unlisted) {
-                (Some(released), Some(unlisted)) => unlisted > released.revision,
+                (Some(released), Some(unlisted)) => unlisted > released,
                 (None, Some(_)) => false,
                 (_, None) => true,
             };

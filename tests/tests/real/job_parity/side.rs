@@ -16,8 +16,10 @@ use crate::parity::{below, merge};
 const WAITS: &str = "testbed.carillon.dev/fate";
 /// Nothing takes as long unless it is broken.
 const LIMIT: Duration = Duration::from_mins(2);
-/// Controllers gather events for a second, twice what the busiest machine has taken for the rest.
-const QUIET: Duration = Duration::from_millis(2500);
+/// Controllers gather events for a second, three times what the busiest machine takes for the rest.
+const QUIET: Duration = Duration::from_secs(4);
+/// What has not been told so long after everything else is not told at all.
+const UNTOLD: Duration = Duration::from_secs(20);
 
 /// The fact that a scenario lasted longer than that.
 pub(crate) const NO_END: &str = "it did not come to its end";
@@ -76,7 +78,7 @@ impl Stage<'_> {
                         let is_due = (here.job.is_some() || here.is_gone()) && condition(here);
                         is_due.then(|| request(deed, here)).flatten().map(Step::Act)
                     }
-                    None => ((scenario.until)(here) && here.quiet() > QUIET).then_some(Step::End),
+                    None => ((scenario.until)(here) && is_at_rest(here)).then_some(Step::End),
                 }
             });
             match step {
@@ -87,7 +89,7 @@ impl Stage<'_> {
                     told.insert(pod);
                 }
                 Some(Step::Act((method, path, body))) => {
-                    self.act(&namespace, method, &path, &body);
+                    self.act(&namespace, &method, &path, &body);
                     next = acts.next();
                 }
                 Some(Step::End) => break,
@@ -133,9 +135,9 @@ impl Stage<'_> {
             .send(Method::DELETE, &below(namespace, PODS), &options);
     }
 
-    fn act(&self, namespace: &str, method: Method, path: &str, body: &Value) {
+    fn act(&self, namespace: &str, method: &Method, path: &str, body: &Value) {
         let path = below(namespace, path);
-        let is_deletion = method == Method::DELETE;
+        let is_deletion = *method == Method::DELETE;
         let answer = self.api.send(method.clone(), &path, body);
         let answer = answer.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"));
         let revision = answer["metadata"]["resourceVersion"].as_str();
@@ -148,6 +150,11 @@ impl Stage<'_> {
             self.watched.until(namespace, LIMIT, seen);
         }
     }
+}
+
+/// Whether nothing more is to be expected.
+fn is_at_rest(here: &Here) -> bool {
+    here.quiet() > if here.has_told() { QUIET } else { UNTOLD }
 }
 
 /// The next pod that does not know its fate yet, and the change that tells it.
@@ -173,7 +180,7 @@ fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Optio
             before.insert(seen.object["metadata"]["uid"].as_str());
         }
     }
-    let fate = fates.get(before.len()).or(fates.last())?;
+    let fate = fates.get(before.len()).or_else(|| fates.last())?;
     let mut annotations = json!({WAITS: null});
     merge(&mut annotations, &Value::Object(fate.annotations()));
     Some((
@@ -211,10 +218,10 @@ fn request(deed: &Deed, here: &Here) -> Option<(Method, String, Value)> {
                     let options = options("gracePeriodSeconds", json!(0));
                     (Method::DELETE, path, options)
                 }
-                PodDeed::Patch(patch) => (Method::PATCH, path, patch.clone()),
-                PodDeed::Status(patch) => {
-                    let patch = json!({"status": patch(pod)});
-                    (Method::PATCH, format!("{path}/status"), patch)
+                PodDeed::Patch(change) => (Method::PATCH, path, change.clone()),
+                PodDeed::Status(of) => {
+                    let status = json!({"status": of(pod)});
+                    (Method::PATCH, format!("{path}/status"), status)
                 }
             }
         }

@@ -74,12 +74,5 @@ pub(crate) fn all() -> Vec<Scenario> {
         // All of them succeed at once: both would do.
         Scenario::of("enough-and-all", &[indexed(2, 2), leader.clone()]),
         Scenario::of("enough-of-one-by-one", &[indexed(3, 1), leader]),
-        Scenario::of(
-            "enough-that-lies-outside",
-            &[
-                indexed(2, 2),
-                rules(&json!([{"succeededIndexes": "0-1,5"}])),
-            ],
-        ),
     ]
 }

@@ -20,6 +20,7 @@ fn at_rest(here: &Here) -> bool {
 }
 
 /// Scenarios.
+#[allow(clippy::too_many_lines)] // a table
 pub(crate) fn all() -> Vec<Scenario> {
     let two = json!({"completions": 2, "parallelism": 2});
     let directives = json!({"template": {
@@ -38,7 +39,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     vec![
         Scenario::of("suspended-from-the-start", &[suspend(true)]).until(suspended),
         Scenario::of("suspended-then-resumed", &[suspend(true)]).patch(suspended, &suspend(false)),
-        Scenario::of("suspended-meanwhile", &[two.clone()])
+        Scenario::of("suspended-meanwhile", std::slice::from_ref(&two))
             .fates(&[Fate::hangs(), Fate::hangs(), ends()])
             .patch(|here| here.count("ready") == 2, &suspend(true))
             .patch(at_rest, &suspend(false)),

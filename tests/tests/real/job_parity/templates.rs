@@ -62,7 +62,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             .job(&json!({"metadata": {"labels": {"team": "a"}, "annotations": {"b": "c"}}})),
         Scenario::of("names-in-the-template", std::slice::from_ref(&named)),
         Scenario::of("names-in-the-template-of-indexes", &[named, indexed(2, 2)]),
-        Scenario::of("init-containers", &[inits.clone()]),
+        Scenario::of("init-containers", std::slice::from_ref(&inits)),
         Scenario::of("init-containers-of-indexes", &[inits, indexed(2, 2)]),
         Scenario::of("sidecar", std::slice::from_ref(&sidecar)),
         Scenario::of("sidecar-fails-once", &[sidecar]).fates(&[fails(1), ends()]),
@@ -77,10 +77,10 @@ pub(crate) fn all() -> Vec<Scenario> {
             .job(&json!({"metadata": {"name": long_indexed}})),
         Scenario::of("finalizer-of-the-job", &[])
             .job(&json!({"metadata": {"finalizers": ["example.com/kept"]}})),
-        Scenario::of("no-room", &[two.clone()])
+        Scenario::of("no-room", std::slice::from_ref(&two))
             .before(QUOTAS, quota(0))
             .until(|here| here.told("FailedCreate")),
-        Scenario::of("no-room-at-first", &[two.clone()])
+        Scenario::of("no-room-at-first", std::slice::from_ref(&two))
             .before(QUOTAS, quota(0))
             .when(
                 |here| here.told("FailedCreate"),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::names::{leaves, plain};
@@ -84,18 +85,28 @@ fn times(jobs: &[&Value]) -> Vec<String> {
         in_order &= kind == "Suspended" || latest <= at;
         latest = if kind == "Suspended" { latest } else { at };
         if kind == "Complete" {
-            let is_same = status["completionTime"] == condition["lastTransitionTime"];
-            facts.push(format!("completionTime is that of Complete = {is_same}"));
+            let is_close = is_close(&status["completionTime"], &condition["lastTransitionTime"]);
+            facts.push(format!("completionTime is that of Complete = {is_close}"));
         }
         if kind == "Suspended" && condition["status"] == "False" {
-            let is_same = status["startTime"] == condition["lastTransitionTime"];
-            facts.push(format!("startTime is that of the resumption = {is_same}"));
+            let is_close = is_close(&status["startTime"], &condition["lastTransitionTime"]);
+            facts.push(format!("startTime is that of the resumption = {is_close}"));
         }
     }
     facts.push(format!(
         "conditions in the order of their times = {in_order}"
     ));
     facts
+}
+
+/// The clock is read for each of two times, and may turn a second in between.
+fn is_close(one: &Value, other: &Value) -> bool {
+    let second = |time: &Value| {
+        let time: Option<Timestamp> = time.as_str()?.parse().ok();
+        time.map(Timestamp::as_second)
+    };
+    let both = second(one).zip(second(other));
+    both.is_some_and(|(one, other)| (one - other).abs() <= 1)
 }
 
 /// Events about the Job, each once: how often one is told, and from which number on many are

@@ -80,6 +80,23 @@ impl Here {
             && !self.pods.iter().any(is_held)
     }
 
+    /// Whether the last condition of the Job was told as an event. They come in order, but later than
+    /// what they tell of.
+    pub(crate) fn has_told(&self) -> bool {
+        let job = self.changes.iter().rfind(|seen| seen.plural == "jobs");
+        let conditions = job.map(|seen| &seen.object["status"]["conditions"]);
+        let mut conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+        conditions.all(|condition| {
+            let is_true = condition["status"] == "True";
+            match condition["type"].as_str() {
+                Some("Complete") => self.told("Completed"),
+                Some("Failed") => self.told(condition["reason"].as_str().unwrap_or_default()),
+                Some("Suspended") => self.told(if is_true { "Suspended" } else { "Resumed" }),
+                _ => true,
+            }
+        })
+    }
+
     /// How long nothing has happened.
     pub(crate) fn quiet(&self) -> Duration {
         self.last.map_or(Duration::ZERO, |last| last.elapsed())
