@@ -148,7 +148,7 @@ fn jobs_that_are_not_the_same_show_a_difference() {
         ),
         (
             "fail-job-by-exit-code",
-            json!({"podFailurePolicy": {"rules": [
+            json!({"backoffLimit": 0, "podFailurePolicy": {"rules": [
                 {"action": "Count", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
             "course of conditions",
         ),

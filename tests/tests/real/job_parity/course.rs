@@ -114,6 +114,16 @@ pub(crate) fn facts(jobs: &[&Value]) -> Vec<String> {
                 .map(|job| job["metadata"]["generation"].to_string())
         )
     ));
+    let mut known = Vec::new();
+    for status in states() {
+        let conditions = conditions(status);
+        if known.last() != Some(&conditions) {
+            if !known.is_empty() {
+                facts.push(format!("with {conditions}: {}", numbers(status)));
+            }
+            known.push(conditions);
+        }
+    }
     for list in ["succeeded", "failed"] {
         let counted: BTreeSet<&str> = states()
             .filter_map(|status| status["uncountedTerminatedPods"][list].as_array())
@@ -125,7 +135,20 @@ pub(crate) fn facts(jobs: &[&Value]) -> Vec<String> {
     facts
 }
 
-/// Conditions with what has to hold when they change.
+/// The numbers that come with each new list of conditions. How many of the pods that have ended are
+/// not counted yet is a matter of pace.
+fn numbers(status: &Value) -> String {
+    let fixed = ["active", "terminating"].map(|field| format!("{field} {}", status[field]));
+    let uncounted = &status["uncountedTerminatedPods"];
+    let ended = ["succeeded", "failed"].map(|field| {
+        let listed = uncounted[field].as_array().map_or(0, Vec::len);
+        let counted = status[field].as_u64().unwrap_or_default();
+        format!("{field} {}", counted as usize + listed)
+    });
+    format!("{}, {}", fixed.join(", "), ended.join(", "))
+}
+
+/// The conditions with their reasons.
 fn conditions(status: &Value) -> String {
     let conditions = status["conditions"].as_array();
     let shown = conditions.into_iter().flatten().map(|condition| {

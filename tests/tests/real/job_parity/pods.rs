@@ -106,7 +106,7 @@ impl Life<'_> {
         }
         facts.push(format!("phases {}", self.phases()));
         facts.push(format!("gone = {}", self.is_gone()));
-        facts.push(self.release());
+        facts.push(self.release(here));
         facts.extend(self.counting(here));
         facts
     }
@@ -134,7 +134,7 @@ impl Life<'_> {
     }
 
     /// Whether it lost its finalizer, and before or after it was deleted.
-    fn release(&self) -> String {
+    fn release(&self, here: &Here) -> String {
         let held = self.revision(is_held);
         let released = held.and_then(|held| self.released_after(held));
         let deleted = self.revision(is_deleted);
@@ -144,6 +144,8 @@ impl Life<'_> {
             (Some(_), None, None) => "held",
             (Some(_), None, Some(_)) => "deleted, and held",
             (Some(_), Some(_), None) => "released, never deleted",
+            // The garbage collector and the sweep for pods without a Job do their work side by side.
+            (Some(_), Some(_), Some(_)) if here.is_gone() => "released and deleted",
             (Some(_), Some(released), Some(deleted)) if released < deleted => {
                 "released, then deleted"
             }
