@@ -243,6 +243,10 @@ fn play_until_same(
         }
         let different = judged(&runs[0][run], &runs[1][run]).unnamed;
         println!("run {run}: {different:#?}");
+        // Another two minutes would show no more.
+        if runs.iter().any(|runs| runs[run].contains(side::NO_END)) {
+            break;
+        }
     }
     runs.map(|mut runs| runs.pop().expect("a run"))
 }
