@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -146,12 +147,13 @@ pub(crate) fn index_of(pod: &Value) -> Option<u32> {
 struct Shared {
     namespaces: Mutex<BTreeMap<String, Here>>,
     changed: Condvar,
+    watches: Mutex<BTreeMap<&'static str, Child>>,
+    is_over: AtomicBool,
 }
 
 /// Watches of jobs, pods and events of all namespaces.
 pub(crate) struct Watched {
     shared: Arc<Shared>,
-    watches: Vec<Child>,
 }
 
 impl Watched {
@@ -163,23 +165,15 @@ impl Watched {
             ("pods", "/api/v1/pods"),
             ("events", "/api/v1/events"),
         ];
-        let watch = |(plural, path): (&'static str, &str)| {
+        for (plural, path) in resources {
             let list = api.get(path).expect("a list");
-            let revision = list["metadata"]["resourceVersion"].as_str();
-            let revision = revision.expect("a revision");
-            let watch =
-                format!("{path}?watch=true&timeoutSeconds=86400&resourceVersion={revision}");
-            follow(
-                cluster.kubectl_command(),
-                plural,
-                &watch,
-                Arc::clone(&shared),
-            )
-        };
-        Self {
-            watches: resources.map(watch).into(),
-            shared,
+            let from = list["metadata"]["resourceVersion"].as_str();
+            let from = from.expect("a revision").to_owned();
+            let (shared, kubeconfig) = (Arc::clone(&shared), cluster.kubectl_command());
+            let kubectl = move || again(&kubeconfig);
+            thread::spawn(move || follow(kubectl, plural, path, &from, &shared));
         }
+        Self { shared }
     }
 
     /// Waits until a look at a namespace gives something. `None`: not within the limit.
@@ -219,7 +213,9 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        for watch in &mut self.watches {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let watches = self.shared.watches.lock();
+        for watch in watches.unwrap_or_else(PoisonError::into_inner).values_mut() {
             // It may have ended by itself, with the API server.
             let _ = watch.kill();
             let _ = watch.wait();
@@ -227,20 +223,46 @@ impl Drop for Watched {
     }
 }
 
-fn follow(mut kubectl: Command, plural: &'static str, path: &str, shared: Arc<Shared>) -> Child {
-    kubectl.args(["get", "--raw", path]).stdin(Stdio::null());
-    let mut watch = kubectl.stdout(Stdio::piped()).spawn().expect("kubectl");
-    let lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
-    thread::spawn(move || {
+/// The same command once more.
+fn again(command: &Command) -> Command {
+    let mut copy = Command::new(command.get_program());
+    copy.envs(
+        command
+            .get_envs()
+            .filter_map(|(key, value)| Some((key, value?))),
+    );
+    copy
+}
+
+/// Follows a watch; the API server ends one that it takes for too slow, then it goes on from there.
+fn follow(
+    kubectl: impl Fn() -> Command,
+    plural: &'static str,
+    path: &str,
+    from: &str,
+    shared: &Shared,
+) {
+    let mut last = from.to_owned();
+    while !shared.is_over.load(Ordering::Relaxed) {
+        let watch = format!("{path}?watch=true&timeoutSeconds=86400&resourceVersion={last}");
+        let mut command = kubectl();
+        command.args(["get", "--raw", &watch]).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("kubectl");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        shared
+            .watches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(plural, child);
         for line in lines.map_while(Result::ok) {
             let mut change: Value = serde_json::from_str(&line).expect("JSON");
             let object = change["object"].take();
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-            let revision = text("resourceVersion").parse();
+            text("resourceVersion").clone_into(&mut last);
             let namespace = text("namespace").to_owned();
             let seen = Seen {
                 plural,
-                revision: revision.unwrap_or_else(|_| panic!("no change: {line}")),
+                revision: last.parse().unwrap_or_else(|_| panic!("no change: {line}")),
                 gone: change["type"] == "DELETED",
                 object,
             };
@@ -250,6 +272,6 @@ fn follow(mut kubectl: Command, plural: &'static str, path: &str, shared: Arc<Sh
             drop(namespaces);
             shared.changed.notify_all();
         }
-    });
-    watch
+        println!("the watch of {plural} ended at {last}");
+    }
 }
