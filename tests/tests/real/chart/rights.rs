@@ -120,8 +120,12 @@ pub(super) const VERBS: [&str; 8] = [
 pub(super) fn allowed(cluster: &Cluster) -> Result<BTreeSet<Right>> {
     let mut resources = resources(cluster)?;
     // Not in discovery, since nothing is served there.
-    for kind in ["broadcastjobs", "cronjobs"] {
-        resources.push(("carillon.dev".into(), format!("{kind}/finalizers"), true));
+    for (group, kind) in [
+        ("carillon.dev", "broadcastjobs"),
+        ("carillon.dev", "cronjobs"),
+        ("batch", "jobs"),
+    ] {
+        resources.push((group.into(), format!("{kind}/finalizers"), true));
     }
     let mut reviews = Vec::new();
     for (group, resource, namespaced) in &resources {
