@@ -25,6 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::JobStatus;
 
 use self::action::{Action, Note, OnError, Plan, StatusWrite, Step};
+use self::active_pods::Named;
 use self::backoff::BackoffRecord;
 use self::end_state::EndState;
 use self::manage::{Managed, manage};
@@ -32,7 +33,8 @@ pub use self::pod::{JobPod, JobPods, Restarts};
 pub use self::pod_failure_policy::FailureAction;
 pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, MANAGED_BY_KUBERNETES, Spec};
 use self::tally::{Tally, Uncounted};
-use self::track::{Tracked, track};
+use self::track::{Tracked, release, track};
+use crate::condition::whole_seconds;
 
 /// Our mark on pods that may not be counted yet; upstream's name.
 pub const FINALIZER_JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -48,6 +50,13 @@ pub struct Snapshot<'a> {
     pub backoff: &'a BackoffRecord,
     /// What the flags say.
     pub limits: &'a Limits,
+}
+
+impl<'a> Snapshot<'a> {
+    /// The pods, with their names.
+    fn named(&self) -> impl Iterator<Item = Named<'a>> + use<'a> {
+        self.pods.iter().map(|(name, pod)| (&**name, pod))
+    }
 }
 
 /// Time constants and caps; the defaults are upstream's.
@@ -86,7 +95,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let mut status = job.status.clone();
     if status.start_time.is_none() && !job.spec.suspend {
-        status.start_time = Some(tally::time(now));
+        status.start_time = Some(whole_seconds(now));
     }
     let uncounted = Uncounted::of(snapshot);
     let tally = Tally::of(snapshot, &uncounted);
@@ -102,23 +111,23 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         // An end is only told once nothing runs any more.
         plan.steps.push(Step::needed(stopped.collect()));
         (active, ready, terminating) = (0, 0, terminating + active);
-    } else if !job.meta.deleting {
-        managed = manage(snapshot, &tally, now);
-        active += managed.created - managed.removed;
-        ready -= managed.removed_ready;
-        terminating += managed.removed;
+    } else {
+        if !job.meta.deleting {
+            managed = manage(snapshot, &tally, now);
+            active += managed.created - managed.removed;
+            ready -= managed.removed_ready;
+            terminating += managed.removed;
+        }
         if end_state::is_complete(job, tally.succeeded, active) {
             end = Some(EndState::complete());
             // As with every end: only once nothing runs any more.
             for step in &mut managed.steps {
                 step.on_error = OnError::Stop;
             }
-        } else {
+        } else if !job.meta.deleting {
             let suspended = conditions::set_suspended(&mut status, job.spec.suspend, now);
             plan.notes.extend(suspended);
         }
-    } else if end_state::is_complete(job, tally.succeeded, active) {
-        end = Some(EndState::complete());
     }
     status.active = Some(active).filter(|count| *count > 0);
     status.ready = Some(ready);
@@ -206,13 +215,9 @@ fn unknown_mode() -> Plan {
 /// A Job that has ended: pods that somebody has not let go, and its time to live.
 fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
-    let held = snapshot.pods.iter().filter(|(_, pod)| pod.tracked);
-    let released = held.map(|(name, pod)| Action::ReleasePod {
-        name: name.to_string(),
-        uid: pod.uid,
-    });
+    let held = snapshot.named().filter(|(_, pod)| pod.tracked);
     let mut plan = Plan::default();
-    plan.steps.push(Step::wanted(released.collect()));
+    plan.steps.push(Step::wanted(held.map(release).collect()));
     if let Some(over) = time_to_live(job).filter(|_| !job.meta.deleting) {
         if over <= now {
             // It may have been given more time.
@@ -229,15 +234,7 @@ fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 /// When a Job that has ended is to be deleted.
 fn time_to_live(job: &Job) -> Option<Timestamp> {
     let seconds = job.spec.ttl_seconds_after_finished?;
-    let mut conditions = job.status.conditions.iter().flatten();
-    let ended = conditions.find(|condition| {
-        condition.status == "True" && matches!(&*condition.type_, "Complete" | "Failed")
-    })?;
+    let ended = job.ended()?.last_transition_time.as_ref()?;
     let seconds = SignedDuration::from_secs(seconds.into());
-    ended
-        .last_transition_time
-        .as_ref()?
-        .0
-        .checked_add(seconds)
-        .ok()
+    ended.0.checked_add(seconds).ok()
 }

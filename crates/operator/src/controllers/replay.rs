@@ -1,5 +1,6 @@
 //! A recorded decision is made again, from the objects as they were.
 
+use carillon_plan::Uid;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -46,6 +47,32 @@ pub enum Irreproducible {
         /// Of the one decided about.
         recorded: u64,
     },
+}
+
+/// The uid of the object a decision was about, and what went into it beside the objects.
+pub(super) fn recorded<I: DeserializeOwned>(
+    decision: &Decision,
+) -> Result<(Uid, I), Irreproducible> {
+    let unreadable = |error: String| Irreproducible::Unreadable(error);
+    let inputs = I::deserialize(&decision.inputs).map_err(|error| unreadable(error.to_string()))?;
+    let uid: Result<Uid, _> = decision.uid.parse();
+    Ok((uid.map_err(|error| unreadable(error.to_string()))?, inputs))
+}
+
+/// The object a decision was about, if it is the one that was judged: at version `rv`, if there.
+pub(super) fn judged<T>(
+    found: Option<T>,
+    rv: impl Fn(&T) -> u64,
+    decision: &Decision,
+) -> Result<T, Irreproducible> {
+    let version = found.as_ref().map(&rv);
+    let recorded = decision.resource_version;
+    found
+        .filter(|_| version == Some(recorded))
+        .ok_or(Irreproducible::Other {
+            found: version,
+            recorded,
+        })
 }
 
 /// The caches as the decision saw them.

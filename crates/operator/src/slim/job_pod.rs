@@ -7,6 +7,7 @@ use carillon_plan::pod::{Deletion, Failure, PodPhase};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::pod::PodSpec;
 use super::{AllLabels, Interner, SlimMeta};
 
 /// A pod that a Job may control.
@@ -15,22 +16,8 @@ use super::{AllLabels, Interner, SlimMeta};
 pub struct SlimJobPod {
     /// Metadata.
     pub metadata: SlimMeta<AllLabels>,
-    spec: Spec,
+    spec: PodSpec,
     status: Status,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Spec {
-    node_name: Option<String>,
-    init_containers: Option<Vec<InitContainer>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct InitContainer {
-    name: String,
-    restart_policy: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,11 +76,7 @@ impl SlimJobPod {
             phase,
             tracked: meta.is_tracked_pod(),
             deleting,
-            assigned: self
-                .spec
-                .node_name
-                .as_deref()
-                .is_some_and(|n| !n.is_empty()),
+            assigned: self.spec.node().is_some(),
             ready: self.ready(),
             created: meta.creation_timestamp.unwrap_or_default(),
             index: annotations.and_then(|all| index(all.completion_index.as_deref()?)),
@@ -131,11 +114,8 @@ impl SlimJobPod {
     /// Init containers that go on beside the others.
     fn sidecars(&self) -> impl Iterator<Item = &Container> {
         self.init_containers().filter(|status| {
-            let mut specs = self.spec.init_containers.iter().flatten();
-            specs.any(|container| {
-                container.name == status.name
-                    && container.restart_policy.as_deref() == Some("Always")
-            })
+            let mut sidecars = self.spec.sidecars();
+            sidecars.any(|name| name == status.name)
         })
     }
 

@@ -18,9 +18,10 @@ pub struct SlimPod {
     status: PodStatus,
 }
 
+/// The part of a pod's spec that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct PodSpec {
+pub(super) struct PodSpec {
     node_name: Option<String>,
     init_containers: Option<Vec<InitContainer>>,
 }
@@ -106,18 +107,25 @@ const KUBELET_DISRUPTIONS: [&str; 5] = [
 /// Reasons of containers that are on their way.
 const USUAL: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
+impl PodSpec {
+    /// The node it is bound to.
+    pub(super) fn node(&self) -> Option<&str> {
+        self.node_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// Names of the init containers that go on beside the others.
+    pub(super) fn sidecars(&self) -> impl Iterator<Item = &str> {
+        let init = self.init_containers.iter().flatten();
+        init.filter(|container| container.restart_policy.as_deref() == Some("Always"))
+            .map(|container| container.name.as_str())
+    }
+}
+
 impl SlimPod {
     /// Name and row.
     pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, PodRow)> {
         let status = &self.status;
-        let sidecars: Vec<&str> = self
-            .spec
-            .init_containers
-            .iter()
-            .flatten()
-            .filter(|container| container.restart_policy.as_deref() == Some("Always"))
-            .map(|container| container.name.as_str())
-            .collect();
+        let sidecars: Vec<&str> = self.spec.sidecars().collect();
         let counted = || {
             let init = status.init_container_statuses.iter().flatten();
             init.chain(status.container_statuses.iter().flatten())
@@ -131,12 +139,7 @@ impl SlimPod {
         let mut row = PodRow {
             uid: self.metadata.uid()?,
             rv: self.metadata.rv(),
-            node: self
-                .spec
-                .node_name
-                .as_deref()
-                .filter(|name| !name.is_empty())
-                .map(|name| strings.share(name)),
+            node: self.spec.node().map(|name| strings.share(name)),
             phase,
             tracked: self
                 .metadata

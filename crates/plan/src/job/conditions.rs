@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 
 use super::end_state::EndState;
-use super::tally::time;
+use crate::condition::whole_seconds;
 use crate::plan::Note;
 
 /// Sets a condition; one that is False is not added. Whether anything has changed: then its times
@@ -23,16 +23,15 @@ pub(super) fn set(
         status: word.to_owned(),
         reason: Some(reason.to_owned()),
         message: Some(message.to_owned()),
-        last_probe_time: Some(time(now)),
-        last_transition_time: Some(time(now)),
+        last_probe_time: Some(whole_seconds(now)),
+        last_transition_time: Some(whole_seconds(now)),
     };
     let conditions = status.conditions.get_or_insert_default();
     let old = conditions.iter_mut().find(|known| known.type_ == type_);
     match old {
         Some(old) => {
-            let text = |text: &Option<String>| text.as_deref().unwrap_or_default() == reason;
             let same = old.status == word
-                && text(&old.reason)
+                && old.reason.as_deref().unwrap_or_default() == reason
                 && old.message.as_deref().unwrap_or_default() == message;
             if !same {
                 *old = new;
@@ -62,7 +61,7 @@ pub(super) fn set_suspended(status: &mut JobStatus, suspend: bool, now: Timestam
     if !set(status, "Suspended", suspend, reason, message, now) {
         return None;
     }
-    status.start_time = (!suspend).then(|| time(now));
+    status.start_time = (!suspend).then(|| whole_seconds(now));
     Some(note(false, word, message))
 }
 
@@ -77,7 +76,7 @@ pub(super) fn set_ended(
     if !end.success {
         return vec![note(true, reason(end), &end.message)];
     }
-    status.completion_time = Some(time(now));
+    status.completion_time = Some(whole_seconds(now));
     let mut notes = Vec::new();
     if completions.is_some_and(|wanted| status.succeeded.unwrap_or(0) > wanted) {
         let message = "Too many succeeded pods running after completion count reached";

@@ -78,8 +78,7 @@ pub(super) fn evaluate(
 }
 
 fn decided(job: &Job, type_: &str, success: bool) -> Option<EndState> {
-    let mut conditions = job.status.conditions.iter().flatten();
-    let found = conditions.find(|known| known.type_ == type_ && known.status == "True")?;
+    let found = job.condition(type_)?;
     Some(EndState {
         success,
         reason: found.reason.clone().unwrap_or_default(),

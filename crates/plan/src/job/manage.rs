@@ -75,12 +75,8 @@ fn remove(pods: Vec<Named<'_>>) -> Managed {
         uid: pod.uid,
         tracked: pod.tracked,
     });
-    let actions: Vec<Action> = actions.collect();
     Managed {
-        steps: [Step::wanted(actions)]
-            .into_iter()
-            .filter(|step| !step.actions.is_empty())
-            .collect(),
+        steps: vec![Step::wanted(actions.collect())],
         removed,
         removed_ready: ready as i32,
         ..Managed::default()

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::{JobStatus, PodFailurePolicyRule, SuccessPolicyRule};
+use k8s_openapi::api::batch::v1::{
+    JobCondition, JobStatus, PodFailurePolicyRule, SuccessPolicyRule,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde_json::Value;
@@ -164,14 +166,25 @@ impl Job {
         }
     }
 
+    /// The condition of this type, if it is True.
+    pub fn condition(&self, type_: &str) -> Option<&JobCondition> {
+        let mut conditions = self.status.conditions.iter().flatten();
+        conditions.find(|condition| condition.type_ == type_ && condition.status == "True")
+    }
+
     /// Whether a condition of this type is True.
     pub fn has(&self, type_: &str) -> bool {
-        let mut conditions = self.status.conditions.iter().flatten();
-        conditions.any(|condition| condition.type_ == type_ && condition.status == "True")
+        self.condition(type_).is_some()
+    }
+
+    /// The condition that says that it has ended.
+    pub fn ended(&self) -> Option<&JobCondition> {
+        self.condition("Complete")
+            .or_else(|| self.condition("Failed"))
     }
 
     /// Whether it has ended, as its status says.
     pub fn has_finished(&self) -> bool {
-        self.has("Complete") || self.has("Failed")
+        self.ended().is_some()
     }
 }

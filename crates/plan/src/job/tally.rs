@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
-
 use super::active_pods::Named;
 use super::backoff::BackoffRecord;
 use super::backoff_per_index::HeldBack;
@@ -74,9 +72,9 @@ impl Uncounted {
 impl<'a> Tally<'a> {
     /// Counts.
     pub(super) fn of(snapshot: &Snapshot<'a>, uncounted: &Uncounted) -> Self {
-        let Snapshot { job, pods, .. } = *snapshot;
+        let job = snapshot.job;
         let spec = &job.spec;
-        let pods = || pods.iter().map(|(name, pod)| (&**name, pod));
+        let pods = || snapshot.named();
         let active: Vec<Named<'_>> = pods().filter(|(_, pod)| pod.is_active()).collect();
         let ready = active.iter().filter(|(_, pod)| pod.ready.is_some());
         let completions = completions(snapshot);
@@ -162,9 +160,4 @@ pub(super) fn completions(snapshot: &Snapshot<'_>) -> Option<u32> {
     let spec = &snapshot.job.spec;
     let completions = spec.completions.filter(|_| spec.is_indexed())?;
     u32::try_from(completions).ok()
-}
-
-/// The time of a status: whole seconds.
-pub(super) fn time(now: Timestamp) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
-    crate::condition::whole_seconds(now)
 }

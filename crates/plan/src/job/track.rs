@@ -45,10 +45,7 @@ pub(super) fn track(
         if !may_be_released(snapshot, tally, pod, failed, end) {
             continue;
         }
-        tracked.released.push(Action::ReleasePod {
-            name: name.to_owned(),
-            uid: pod.uid,
-        });
+        tracked.released.push(release((name, pod)));
         let by_index = tally.by_index.as_ref();
         let index = pod
             .index
@@ -87,10 +84,17 @@ pub(super) fn track(
     tracked
 }
 
+/// Takes our finalizer from a pod.
+pub(super) fn release((name, pod): Named<'_>) -> Action {
+    Action::ReleasePod {
+        name: name.to_owned(),
+        uid: pod.uid,
+    }
+}
+
 /// By index where there is one, so that a full status has counted the lowest.
 fn in_order<'a>(snapshot: &Snapshot<'a>) -> Vec<Named<'a>> {
-    let pods = snapshot.pods.iter();
-    let mut pods: Vec<Named<'_>> = pods.map(|(name, pod)| (&**name, pod)).collect();
+    let mut pods: Vec<Named<'_>> = snapshot.named().collect();
     if snapshot.job.spec.is_indexed() {
         pods.sort_by_key(|(_, pod)| pod.index);
     }

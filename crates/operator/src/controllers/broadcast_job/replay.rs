@@ -1,14 +1,12 @@
 //! A recorded decision about a BroadcastJob is made again.
 
-use carillon_plan::Uid;
 use carillon_plan::broadcast_job::plan;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::inputs::Inputs;
 use super::memory::{Memory, is_behind, snapshot};
 use crate::clock;
-use crate::controllers::replay::{Irreproducible, tables};
+use crate::controllers::replay::{Irreproducible, judged, recorded, tables};
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 
@@ -22,25 +20,13 @@ pub fn replay(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<String, Irreproducible> {
-    let inputs = Inputs::deserialize(&decision.inputs)
-        .map_err(|error| Irreproducible::Unreadable(error.to_string()))?;
+    let (uid, inputs) = recorded::<Inputs>(decision)?;
     if let Some(why) = inputs.incomplete {
         return Err(Irreproducible::Incomplete(why));
     }
     let mut tables = tables(objects, decision)?;
-    let uid: Uid = decision
-        .uid
-        .parse()
-        .map_err(|error: carillon_plan::uid::NotAUid| {
-            Irreproducible::Unreadable(error.to_string())
-        })?;
     tables.recall(uid, &inputs.remembered);
-    let job = tables.job(uid);
-    let found = job.map(|job| job.rv);
-    let Some(job) = job.filter(|job| job.rv == decision.resource_version) else {
-        let recorded = decision.resource_version;
-        return Err(Irreproducible::Other { found, recorded });
-    };
+    let job = judged(tables.job(uid), |job| job.rv, decision)?;
     let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
     memory.behind_since = is_behind(job, tables.ledger(uid)).then(clock::instant);
     let most = inputs.max_pod_changes;

@@ -1,12 +1,10 @@
 //! A recorded decision about a CronJob is made again.
 
-use carillon_plan::Uid;
 use carillon_plan::cron_job::plan;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::memory::{Inputs, Memory, snapshot};
-use crate::controllers::replay::{Irreproducible, tables};
+use crate::controllers::replay::{Irreproducible, judged, recorded, tables};
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 
@@ -20,21 +18,11 @@ pub fn replay(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<String, Irreproducible> {
-    let unreadable = |error: String| Irreproducible::Unreadable(error);
-    let inputs =
-        Inputs::deserialize(&decision.inputs).map_err(|error| unreadable(error.to_string()))?;
-    let memory = Memory::recorded(&inputs, decision.generation).map_err(unreadable)?;
-    let uid: Uid = decision
-        .uid
-        .parse()
-        .map_err(|error: carillon_plan::uid::NotAUid| unreadable(error.to_string()))?;
+    let (uid, inputs) = recorded::<Inputs>(decision)?;
+    let memory =
+        Memory::recorded(&inputs, decision.generation).map_err(Irreproducible::Unreadable)?;
     let tables = tables(objects, decision)?;
-    let cron = tables.cron_job(uid);
-    let found = cron.map(|cron| cron.meta.rv);
-    let Some(cron) = cron.filter(|cron| cron.meta.rv == decision.resource_version) else {
-        let recorded = decision.resource_version;
-        return Err(Irreproducible::Other { found, recorded });
-    };
+    let cron = judged(tables.cron_job(uid), |cron| cron.meta.rv, decision)?;
     Ok(snapshot(&tables, cron, &memory, |snapshot| {
         plan(snapshot, decision.now).digest()
     }))
