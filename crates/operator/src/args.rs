@@ -178,6 +178,16 @@ struct Args {
           default_value = "10m", value_parser = duration)]
     job_max_pod_failure_backoff: Duration,
 
+    /// How long a Job waits after a request that failed; doubles with each further failure in a row.
+    #[arg(long, env = "CARILLON_JOB_API_BACKOFF", value_name = "DURATION",
+          default_value = "1s", value_parser = duration)]
+    job_api_backoff: Duration,
+
+    /// The longest a Job waits after requests that failed.
+    #[arg(long, env = "CARILLON_JOB_MAX_API_BACKOFF", value_name = "DURATION",
+          default_value = "1m", value_parser = duration)]
+    job_max_api_backoff: Duration,
+
     /// Pods of one Job that are counted in one sync; their uids are in its status meanwhile.
     #[arg(
         long,
@@ -306,6 +316,8 @@ mod tests {
         assert_eq!(config.max_pod_changes_per_sync, 500);
         assert_eq!(config.job_sync_batch_period, Duration::from_secs(1));
         assert_eq!(config.job_pod_failure_backoff, Duration::from_secs(10));
+        let api = [config.job_api_backoff, config.job_max_api_backoff];
+        assert_eq!(api, [1, 60].map(Duration::from_secs));
         let longest = config.job_max_pod_failure_backoff;
         assert_eq!(longest, Duration::from_mins(10));
         assert_eq!(config.job_max_uncounted_pods, 500);
@@ -400,6 +412,8 @@ mod tests {
             (&["--job-sync-batch-period=soon"], &["--job-sync-batch-period", "soon"]),
             (&["--job-pod-failure-backoff=10"], &["--job-pod-failure-backoff", "'10'"]),
             (&["--job-pod-failure-backoff=0"], &["--job-pod-failure-backoff", "0"]),
+            (&["--job-api-backoff=0"], &["--job-api-backoff", "0"]),
+            (&["--job-max-api-backoff=500ms"], &["--job-max-api-backoff", "500ms", "--job-api-backoff", "1s"]),
             (&["--job-max-pod-failure-backoff=5s"], &["--job-max-pod-failure-backoff", "5s", "--job-pod-failure-backoff", "10s"]),
             (&["--job-max-uncounted-pods=0"], &["--job-max-uncounted-pods"]),
             (&["--cache-audit-period=10"], &["--cache-audit-period", "'10'"]),

@@ -4,6 +4,7 @@ pub mod broadcast_job;
 pub mod core;
 pub mod cron_job;
 pub mod job;
+pub mod orphan_pod;
 mod replay;
 
 pub use self::replay::Irreproducible;

@@ -19,6 +19,7 @@ use crate::controllers::broadcast_job::{self, BroadcastJobs};
 use crate::controllers::core::{self, Core};
 use crate::controllers::cron_job::{self, CronJobs};
 use crate::controllers::job::{self, Jobs};
+use crate::controllers::orphan_pod::{self, OrphanPods};
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
@@ -77,6 +78,7 @@ pub struct Instance {
     broadcast_jobs: Option<Arc<BroadcastJobs>>,
     cron_jobs: Option<Arc<CronJobs>>,
     jobs: Option<Arc<Jobs>>,
+    orphan_pods: Option<Arc<OrphanPods>>,
     leadership: Leadership,
     writes: Writes,
     workers: usize,
@@ -103,10 +105,16 @@ impl Instance {
         let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
         let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
         let queue = |name| WorkQueue::new(name, BACKOFF, &metrics);
+        let of_jobs = Backoff {
+            base: config.job_api_backoff,
+            max: config.job_max_api_backoff,
+        };
+        let job_queue = |name| WorkQueue::new(name, of_jobs, &metrics);
         let queues = Queues {
             broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
             cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
-            jobs: jobs.then(|| queue(job::NAME)),
+            jobs: jobs.then(|| job_queue(job::NAME)),
+            orphan_pods: jobs.then(|| job_queue(orphan_pod::NAME)),
         };
         let watching = Watching {
             transport: reads,
@@ -164,6 +172,9 @@ impl Instance {
             serves_native: serves(NativeKind::Jobs),
             memory: Mutex::default(),
         });
+        let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {
+            core: core(orphan_pod::NAME, queue),
+        });
         Self {
             store,
             queues,
@@ -174,6 +185,7 @@ impl Instance {
             broadcast_jobs: broadcast_jobs.map(Arc::new),
             cron_jobs: cron_jobs.map(Arc::new),
             jobs: jobs.map(Arc::new),
+            orphan_pods: orphan_pods.map(Arc::new),
             leadership,
             writes,
             workers: config.workers,
@@ -199,6 +211,9 @@ impl Instance {
                         workers.spawn_local(core::work(controller.clone()));
                     }
                     if let Some(controller) = &self.jobs {
+                        workers.spawn_local(core::work(controller.clone()));
+                    }
+                    if let Some(controller) = &self.orphan_pods {
                         workers.spawn_local(core::work(controller.clone()));
                     }
                 }

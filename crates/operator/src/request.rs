@@ -107,6 +107,30 @@ pub fn release_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>
     without(Kind::JobPod, namespace, name, uid, FINALIZER_JOB_TRACKING)
 }
 
+/// The same for a pod that no Job controls, if it is still as it was seen.
+pub fn release_orphan_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec<u8>> {
+    let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
+    metadata["resourceVersion"] = json!(rv.to_string());
+    patch_metadata(Kind::JobPod, namespace, name, &metadata)
+}
+
+/// Gives a pod to a Job, which counts it from now on.
+pub fn adopt_pod(owner: &Owner, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    let metadata = json!({
+        "uid": uid.to_string(),
+        "ownerReferences": [owner.reference()],
+        "finalizers": [FINALIZER_JOB_TRACKING],
+    });
+    patch_metadata(Kind::JobPod, &owner.namespace, name, &metadata)
+}
+
+/// Takes a pod from a Job, which does not count it.
+pub fn disown_pod(owner: &Owner, name: &str, uid: Uid) -> Request<Vec<u8>> {
+    let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
+    metadata["ownerReferences"] = json!([{"$patch": "delete", "uid": owner.uid.to_string()}]);
+    patch_metadata(Kind::JobPod, &owner.namespace, name, &metadata)
+}
+
 /// Deletes this pod of a Job, in whatever state it is by now.
 pub fn delete_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
     let path = path(Kind::JobPod, namespace, name);
@@ -128,12 +152,25 @@ pub fn delete_native_job(owner: &Owner) -> Request<Vec<u8>> {
 
 /// Removes a finalizer from an object of a built-in kind.
 fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -> Request<Vec<u8>> {
-    let body = json!({"metadata": {
+    patch_metadata(kind, namespace, name, &metadata_without(uid, finalizer))
+}
+
+fn metadata_without(uid: Uid, finalizer: &str) -> Value {
+    json!({
         "uid": uid.to_string(),
         "$deleteFromPrimitiveList/finalizers": [finalizer],
-    }});
+    })
+}
+
+/// Changes the metadata of an object of a built-in kind.
+fn patch_metadata(kind: Kind, namespace: &str, name: &str, metadata: &Value) -> Request<Vec<u8>> {
     let path = path(kind, namespace, name);
-    build(Method::PATCH, &path, STRATEGIC, Some(&body))
+    build(
+        Method::PATCH,
+        &path,
+        STRATEGIC,
+        Some(&json!({"metadata": metadata})),
+    )
 }
 
 /// Deletes a job; garbage collection deletes its pods and slices.
@@ -314,6 +351,31 @@ mod tests {
                 "uid": owner().uid.to_string(),
                 "$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"],
             })
+        );
+    }
+
+    #[test]
+    fn a_pod_is_adopted_with_owner_and_finalizer_and_disowned_without_them() {
+        let of_job = owner();
+        let adopted = body(&adopt_pod(&of_job, "p", of_job.uid));
+        let uid = of_job.uid.to_string();
+        assert_eq!(
+            adopted["metadata"],
+            json!({"uid": uid, "ownerReferences": [of_job.reference()],
+                "finalizers": ["batch.kubernetes.io/job-tracking"]})
+        );
+        let finalizers = json!(["batch.kubernetes.io/job-tracking"]);
+        let disowned = body(&disown_pod(&of_job, "p", of_job.uid));
+        assert_eq!(
+            disowned["metadata"],
+            json!({"uid": uid, "$deleteFromPrimitiveList/finalizers": finalizers,
+                "ownerReferences": [{"$patch": "delete", "uid": uid}]})
+        );
+        let orphan = body(&release_orphan_pod("ops", "p", of_job.uid, 7));
+        assert_eq!(
+            orphan["metadata"],
+            json!({"uid": uid, "$deleteFromPrimitiveList/finalizers": finalizers,
+                "resourceVersion": "7"})
         );
     }
 

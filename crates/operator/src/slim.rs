@@ -188,6 +188,12 @@ impl<L> SlimMeta<L> {
         finalizers.any(|finalizer| finalizer == name)
     }
 
+    /// Whether anything controls the object.
+    pub fn has_controller(&self) -> bool {
+        let mut owners = self.owner_references.iter().flatten();
+        owners.any(|owner| owner.controller == Some(true))
+    }
+
     /// The controller, if it is of this kind.
     pub fn controller(&self, kind: &str) -> Option<&OwnerReference> {
         self.owner_references

@@ -6,6 +6,7 @@
 mod broadcast_job;
 mod child;
 mod cron_job;
+mod free_pod;
 mod job;
 mod job_pod;
 mod node;
@@ -21,12 +22,12 @@ use std::time::Duration;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::cron_job::CronJob;
-use carillon_plan::job::Job as NativeJob;
+use carillon_plan::job::{Job as NativeJob, JobPods};
 use carillon_plan::node::Nodes;
 
 pub use self::broadcast_job::is_open;
 pub use self::child::Family;
-pub use self::job_pod::{OrphanPod, PodsOfJob};
+pub use self::job_pod::PodsOfJob;
 pub use self::pod::OwnedPods;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
@@ -53,7 +54,11 @@ pub struct Tables {
     job_pods: HashMap<Uid, PodsOfJob>,
     /// The Job of each pod: a pod may lose its owner, or be given another one.
     job_of: HashMap<Uid, Uid>,
-    orphan_pods: HashMap<Uid, OrphanPod>,
+    /// Unfinished or not, Jobs that select by other labels than their own uid.
+    other_selectors: HashSet<Uid>,
+    /// Pods that nothing controls, by namespace and name.
+    free_pods: HashMap<Arc<str>, JobPods>,
+    free_places: HashMap<Uid, free_pod::Place>,
     seen: HashMap<Option<String>, Versions>,
     strings: Interner,
 }
@@ -164,6 +169,8 @@ pub enum Key {
     CronJob(Uid),
     /// A Job of batch/v1.
     Job(Uid),
+    /// A pod of none.
+    OrphanPod(Uid),
 }
 
 /// Which object a change concerns, and whether it can wait for others of its kind.
@@ -184,6 +191,8 @@ pub struct Queues {
     pub cron_jobs: Option<WorkQueue<Uid>>,
     /// Of Jobs of batch/v1.
     pub jobs: Option<WorkQueue<Uid>>,
+    /// Of pods that no Job controls.
+    pub orphan_pods: Option<WorkQueue<Uid>>,
 }
 
 impl Queues {
@@ -199,7 +208,7 @@ impl Queues {
 
     fn all(&self) -> impl Iterator<Item = &WorkQueue<Uid>> {
         let all = self.broadcast_jobs.iter().chain(&self.cron_jobs);
-        all.chain(&self.jobs)
+        all.chain(&self.jobs).chain(&self.orphan_pods)
     }
 
     /// Whom nobody looks after need not be woken.
@@ -209,6 +218,7 @@ impl Queues {
             Key::BroadcastJob(uid) => (&self.broadcast_jobs, uid),
             Key::CronJob(uid) => (&self.cron_jobs, uid),
             Key::Job(uid) => (&self.jobs, uid),
+            Key::OrphanPod(uid) => (&self.orphan_pods, uid),
         };
         let Some(queue) = queue else { return };
         match wake {

@@ -4,6 +4,7 @@ pub mod action;
 pub mod active_pods;
 pub mod backoff;
 pub mod backoff_per_index;
+mod claim;
 mod conditions;
 mod end_state;
 pub mod failed_indexes;
@@ -27,6 +28,7 @@ use k8s_openapi::api::batch::v1::JobStatus;
 use self::action::{Action, Note, OnError, Plan, StatusWrite, Step};
 use self::active_pods::Named;
 use self::backoff::BackoffRecord;
+use self::claim::{Claims, claim};
 use self::end_state::EndState;
 use self::manage::{Managed, manage};
 pub use self::pod::{JobPod, JobPods, Restarts};
@@ -46,6 +48,8 @@ pub struct Snapshot<'a> {
     pub job: &'a Job,
     /// The pods it controls.
     pub pods: &'a JobPods,
+    /// The pods of its namespace that nothing controls.
+    pub free: &'a JobPods,
     /// What is remembered of failures.
     pub backoff: &'a BackoffRecord,
     /// What the flags say.
@@ -53,6 +57,13 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
+    /// Whether a pod counts as failed. Once a Job has succeeded, one that is told to stop has not: it
+    /// was let go without being counted, and may be seen with our finalizer for a while.
+    fn has_failed(&self, pod: &JobPod) -> bool {
+        let waits = self.job.spec.replaces_only_failed || self.job.has("SuccessCriteriaMet");
+        pod.has_failed(waits)
+    }
+
     /// The pods, with their names.
     fn named(&self) -> impl Iterator<Item = Named<'a>> + use<'a> {
         self.pods.iter().map(|(name, pod)| (&**name, pod))
@@ -92,6 +103,26 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if let CompletionMode::Unknown(_) = job.spec.mode {
         return unknown_mode();
     }
+    match claim(snapshot) {
+        Claims::Settled => judge(snapshot, now),
+        Claims::Only(pods) => judge(
+            &Snapshot {
+                pods: &pods,
+                ..*snapshot
+            },
+            now,
+        ),
+        Claims::Changes(steps) => Plan {
+            steps,
+            again: true,
+            ..Plan::default()
+        },
+    }
+}
+
+/// What should happen to a Job of which all pods are known.
+fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let job = snapshot.job;
     let mut plan = Plan::default();
     let mut status = job.status.clone();
     if status.start_time.is_none() && !job.spec.suspend {

@@ -24,6 +24,7 @@ pub mod pod_body;
 pub mod quantity;
 pub mod record;
 pub mod schedule;
+pub mod selector;
 pub mod uid;
 pub mod view;
 

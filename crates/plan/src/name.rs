@@ -12,6 +12,8 @@ const MAX_LABEL: usize = 63;
 /// Characters of the hash: 50 bits, so that two of a million children collide once in a thousand
 /// jobs; a collision is found by the owner uid and reported, never acted on.
 const HASH_CHARS: usize = 10;
+/// Characters of the API server's own random suffixes.
+const GENERATED_CHARS: usize = 5;
 /// Names of CronJobs have up to 52 characters, and those of Jobs up to 63.
 const REQUEST_CHARS: usize = 9;
 /// No vowels and no look-alikes, as Kubernetes' own random suffixes.
@@ -21,6 +23,16 @@ const ALPHABET: &[u8; 32] = b"bcdfghjklmnpqrstvwxz245678901367";
 /// about a re-created node must still collide.
 pub fn pod(job: &str, job_uid: Uid, node: &str, attempt: u32) -> String {
     with_hash(job, &[&job_uid.to_string(), node, &attempt.to_string()])
+}
+
+/// What the names of a Job's pods begin with, as the API server would be asked to generate them; the
+/// index is to be read from it.
+pub fn job_pod_prefix(job: &str, index: Option<u32>) -> String {
+    let end = index.map_or_else(|| "-".to_owned(), |index| format!("-{index}-"));
+    // With a mode without indexes the API server cuts what is too long.
+    let room = index.map_or(usize::MAX, |_| MAX_LABEL - GENERATED_CHARS - end.len());
+    let job: String = job.chars().take(room).collect();
+    job + &end
 }
 
 /// Name of the `ordinal`-th pod that a Job creates while its status counts `epoch`; the index is to be

@@ -46,6 +46,12 @@ impl Perform for Performer<'_> {
                 unchanged(job, self.job.meta.rv)?;
                 Ok(Effect::Nothing.done())
             }
+            Action::AdoptPod { name, uid } => {
+                self.patch(request::adopt_pod(owner, name, *uid)).await
+            }
+            Action::DisownPod { name, uid } => {
+                self.patch(request::disown_pod(owner, name, *uid)).await
+            }
             Action::CreatePod(pod) => self.create_pod(pod).await,
             Action::RemovePod { name, uid, tracked } => {
                 if *tracked && self.release(name, *uid).await? == Effect::Nothing {
@@ -132,6 +138,12 @@ impl Performer<'_> {
             Effect::Deleted(Kind::JobPod, meta.rv())
         });
         Ok(deleted.done())
+    }
+
+    async fn patch(&self, request: http::Request<Vec<u8>>) -> Result<Done, SendError> {
+        let reply = settled(write(self.writes, request, None).await)?;
+        let effect = |rv| Effect::Wrote(Kind::JobPod, rv);
+        Ok(Effect::of(reply.as_ref(), effect).done())
     }
 
     async fn release(&self, name: &str, uid: Uid) -> Result<Effect, SendError> {

@@ -35,6 +35,10 @@ pub struct Config {
     pub job_pod_failure_backoff: Duration,
     /// How long it waits at most, not less than that.
     pub job_max_pod_failure_backoff: Duration,
+    /// How long a Job waits after the first request that failed, more than 0.
+    pub job_api_backoff: Duration,
+    /// How long it waits at most, not less than that.
+    pub job_max_api_backoff: Duration,
     /// Pods of one Job counted in one sync, at least 1.
     pub job_max_uncounted_pods: usize,
     /// How often each cache is compared with a list of metadata; `None` means never.

@@ -29,9 +29,18 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
     if args.kube_api_qps == 0.0 && args.kube_api_burst > 0 {
         return Err("--kube-api-burst needs --kube-api-qps: without it there is no limit".into());
     }
-    job_backoff(
-        args.job_pod_failure_backoff,
-        args.job_max_pod_failure_backoff,
+    backoff(
+        ["--job-pod-failure-backoff", "--job-max-pod-failure-backoff"],
+        [
+            args.job_pod_failure_backoff,
+            args.job_max_pod_failure_backoff,
+        ],
+        "a pod that always fails would be replaced without end",
+    )?;
+    backoff(
+        ["--job-api-backoff", "--job-max-api-backoff"],
+        [args.job_api_backoff, args.job_max_api_backoff],
+        "a request that is always refused would be sent without end",
     )?;
     Ok(Config {
         debug_address: debug_address(&args.debug_address)?,
@@ -54,6 +63,8 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
         job_sync_batch_period: args.job_sync_batch_period,
         job_pod_failure_backoff: args.job_pod_failure_backoff,
         job_max_pod_failure_backoff: args.job_max_pod_failure_backoff,
+        job_api_backoff: args.job_api_backoff,
+        job_max_api_backoff: args.job_max_api_backoff,
         job_max_uncounted_pods: args.job_max_uncounted_pods.get() as usize,
         cache_audit_period: cache_audit_period(args.cache_audit_period)?,
         pod_placement: args.pod_placement,
@@ -144,18 +155,16 @@ fn debug_address(value: &str) -> Result<Option<SocketAddr>, String> {
     Ok(Some(address))
 }
 
-fn job_backoff(first: Duration, longest: Duration) -> Result<(), String> {
+/// Checks the first and the longest wait, by their flags.
+fn backoff(flags: [&str; 2], waits: [Duration; 2], without: &str) -> Result<(), String> {
+    let ([first_flag, longest_flag], [first, longest]) = (flags, waits);
     if first.is_zero() {
-        return Err(
-            "--job-pod-failure-backoff must not be 0: a pod that always fails would be replaced \
-             without end"
-                .into(),
-        );
+        return Err(format!("{first_flag} must not be 0: {without}"));
     }
     if longest < first {
         return Err(format!(
-            "--job-max-pod-failure-backoff {longest:?} must not be less than \
-             --job-pod-failure-backoff {first:?}: it bounds the doubling of it"
+            "{longest_flag} {longest:?} must not be less than {first_flag} {first:?}: it bounds the \
+             doubling of it"
         ));
     }
     Ok(())

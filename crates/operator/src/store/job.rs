@@ -7,6 +7,7 @@ use carillon_plan::Uid;
 use carillon_plan::cron_job::ChildKind;
 use carillon_plan::job::Job;
 
+use super::free_pod::selects_by_uid;
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimJob;
@@ -24,6 +25,11 @@ impl Row for SlimJob {
         }
         let Some(job) = self.job() else { return };
         let uid = job.meta.owner.uid;
+        if selects_by_uid(&job) {
+            tables.other_selectors.remove(&uid);
+        } else {
+            tables.other_selectors.insert(uid);
+        }
         let job = Arc::new(job);
         let old = tables.native_jobs.insert(uid, job.clone());
         wakes.extend(wake(old.as_deref(), &job));
@@ -34,6 +40,7 @@ impl Row for SlimJob {
         if let Some(uid) = self.metadata.uid()
             && tables.native_jobs.remove(&uid).is_some()
         {
+            tables.other_selectors.remove(&uid);
             wakes.push(Wake::Now(Key::Job(uid)));
         }
     }
@@ -45,9 +52,11 @@ impl Row for SlimJob {
         wakes: &mut Vec<Wake>,
     ) {
         child::sweep(tables, ChildKind::Job, namespace, listed, wakes);
+        let other_selectors = &mut tables.other_selectors;
         tables.native_jobs.retain(|uid, job| {
             let keep = listed.contains(uid) || !in_scope(&job.meta.owner.namespace, namespace);
             if !keep {
+                other_selectors.remove(uid);
                 wakes.push(Wake::Now(Key::Job(*uid)));
             }
             keep

@@ -22,17 +22,6 @@ pub struct PodsOfJob {
     pub pods: JobPods,
 }
 
-/// A pod that may not be counted yet, and that no Job controls.
-#[derive(Debug)]
-pub struct OrphanPod {
-    /// Its namespace.
-    pub namespace: Arc<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// resourceVersion.
-    pub rv: u64,
-}
-
 impl Row for SlimJobPod {
     const KIND: Kind = Kind::JobPod;
 
@@ -42,17 +31,15 @@ impl Row for SlimJobPod {
         };
         let Some(owner) = self.metadata.job_uid() else {
             tables.forget_job_pod(uid, &self.metadata.name, wakes);
-            if self.metadata.is_tracked_pod() {
-                let orphan = OrphanPod {
-                    namespace: tables.strings.share(&self.metadata.namespace),
-                    name: self.metadata.name.as_str().into(),
-                    rv: self.metadata.rv(),
-                };
-                tables.orphan_pods.insert(uid, orphan);
+            if self.metadata.has_controller() {
+                tables.forget_free_pod(uid);
+            } else {
+                tables.enter_free_pod(uid, &self, wakes);
             }
             return;
         };
-        // It may have been an orphan, or another Job's.
+        // It may have been nobody's, or another Job's.
+        tables.forget_free_pod(uid);
         if tables.job_of.get(&uid) != Some(&owner) {
             tables.forget_job_pod(uid, &self.metadata.name, wakes);
         }
@@ -82,6 +69,7 @@ impl Row for SlimJobPod {
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         if let Some(uid) = self.metadata.uid() {
             tables.forget_job_pod(uid, &self.metadata.name, wakes);
+            tables.forget_free_pod(uid);
         }
     }
 
@@ -91,9 +79,7 @@ impl Row for SlimJobPod {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        tables
-            .orphan_pods
-            .retain(|uid, pod| listed.contains(uid) || !in_scope(&pod.namespace, namespace));
+        tables.sweep_free_pods(namespace, listed);
         let job_of = &mut tables.job_of;
         tables.job_pods.retain(|owner, of_job| {
             if !in_scope(&of_job.namespace, namespace) {
@@ -124,8 +110,8 @@ impl Row for SlimJobPod {
                 let pod = of_job.and_then(|of_job| of_job.pods.get(&*object.name));
                 pod.filter(|pod| pod.uid == uid).map(|pod| pod.rv)
             }
-            None if object.is_tracked_pod() => tables.orphan_pods.get(&uid).map(|pod| pod.rv),
-            None => return Held::LeftOut,
+            None if object.has_controller() => return Held::LeftOut,
+            None => tables.free_pod(uid).map(|(.., pod)| pod.rv),
         })
     }
 
@@ -137,9 +123,11 @@ impl Row for SlimJobPod {
                 }
             }
         }
-        for (uid, pod) in &tables.orphan_pods {
-            if in_scope(&pod.namespace, namespace) {
-                each(&pod.name, *uid, pod.rv);
+        for (of, pods) in &tables.free_pods {
+            if in_scope(of, namespace) {
+                for (name, pod) in pods {
+                    each(name, pod.uid, pod.rv);
+                }
             }
         }
     }
@@ -147,7 +135,6 @@ impl Row for SlimJobPod {
 
 impl Tables {
     fn forget_job_pod(&mut self, uid: Uid, name: &str, wakes: &mut Vec<Wake>) {
-        self.orphan_pods.remove(&uid);
         let Some(owner) = self.job_of.remove(&uid) else {
             return;
         };
@@ -225,12 +212,13 @@ mod tests {
         woken(tables, of(5, Some(1)));
         assert_eq!(woken(tables, of(6, Some(2))), [soon(1), soon(2)]);
         assert!(tables.job_pods(uid(1)).is_none());
-        assert_eq!(woken(tables, of(7, None)), [soon(2)]);
+        let orphan = Wake::Now(Key::OrphanPod(uid(9)));
+        assert_eq!(woken(tables, of(7, None)), [soon(2), orphan]);
         let listed: Listed = of_listed(&of(7, None));
         assert_eq!(SlimJobPod::held(tables, &listed), Held::At(7));
-        assert_eq!(tables.orphan_pods.len(), 1);
+        assert!(tables.free_pod(uid(9)).is_some());
         assert_eq!(woken(tables, of(8, Some(2))), [soon(2)]);
-        assert!(tables.orphan_pods.is_empty());
+        assert!(tables.free_pod(uid(9)).is_none());
     }
 
     fn of_listed(pod: &SlimJobPod) -> Listed {

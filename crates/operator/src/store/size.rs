@@ -10,7 +10,7 @@ use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::{Record, Slice};
 
-use super::{OrphanPod, Tables};
+use super::Tables;
 use crate::gate::Kind;
 
 impl Tables {
@@ -104,16 +104,13 @@ impl Tables {
 
     fn size_of_job_pods(&self) -> (Kind, usize, usize) {
         let pods = self.job_pods.values().flat_map(|of_job| &of_job.pods);
+        let pods = pods.chain(self.free_pods.values().flatten());
         // A B-tree keeps about a third free.
         let row =
             (size_of::<Box<str>>() + size_of::<JobPod>()) * 3 / 2 + entry(2 * size_of::<Uid>());
         let bytes: usize = pods.clone().map(|(name, _)| row + text(name)).sum();
-        let orphan = entry(size_of::<Uid>() + size_of::<OrphanPod>());
-        let orphans = self.orphan_pods.values();
-        let orphan_bytes: usize = orphans.map(|pod| orphan + text(&pod.name)).sum();
-        let rows = pods.count() + self.orphan_pods.len();
         let labels = self.strings.bytes_of_pod_labels();
-        (Kind::JobPod, rows, bytes + orphan_bytes + labels)
+        (Kind::JobPod, pods.count(), bytes + labels)
     }
 }
 

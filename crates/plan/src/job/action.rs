@@ -32,6 +32,20 @@ pub struct NewPod {
 pub enum Action {
     /// Ask whether the Job is still the one that was judged.
     ConfirmCurrent,
+    /// Become the controller of a pod that has none, and mark it as not counted.
+    AdoptPod {
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: Uid,
+    },
+    /// No longer be the controller of a pod, nor keep it.
+    DisownPod {
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: Uid,
+    },
     /// Create a pod.
     CreatePod(NewPod),
     /// Delete a pod that is not to be counted: remove our finalizer first.
@@ -80,6 +94,8 @@ impl Act for Action {
     fn word(&self) -> &'static str {
         match self {
             Self::ConfirmCurrent => "confirm_current",
+            Self::AdoptPod { .. } => "adopt_pod",
+            Self::DisownPod { .. } => "disown_pod",
             Self::CreatePod(_) => "create_pod",
             Self::RemovePod { .. } => "remove_pod",
             Self::StopPod { .. } => "stop_pod",
@@ -92,7 +108,9 @@ impl Act for Action {
     fn object(&self) -> Option<String> {
         Some(match self {
             Self::CreatePod(pod) => pod.name.clone(),
-            Self::RemovePod { name, .. }
+            Self::AdoptPod { name, .. }
+            | Self::DisownPod { name, .. }
+            | Self::RemovePod { name, .. }
             | Self::StopPod { name, .. }
             | Self::ReleasePod { name, .. } => name.clone(),
             Self::ConfirmCurrent | Self::DeleteJob => return None,
@@ -117,9 +135,10 @@ impl Act for Action {
             Self::RemovePod { name, uid, tracked } => {
                 line(out, &(word, name, uid.to_string(), tracked))
             }
-            Self::StopPod { name, uid } | Self::ReleasePod { name, uid } => {
-                line(out, &(word, name, uid.to_string()))
-            }
+            Self::AdoptPod { name, uid }
+            | Self::DisownPod { name, uid }
+            | Self::StopPod { name, uid }
+            | Self::ReleasePod { name, uid } => line(out, &(word, name, uid.to_string())),
             Self::WriteStatus(write) => {
                 let counts = (write.created, write.removed, write.backoff.failures);
                 let last = write.backoff.last.map(|time| time.to_string());

@@ -116,7 +116,7 @@ mod tests {
     fn names(pods: &JobPods, spec: &Spec) -> Vec<String> {
         let done = pods.values().filter(|pod| pod.phase == PodPhase::Succeeded);
         let succeeded = done.filter_map(|pod| pod.index).collect();
-        let failed = failed_indexes(&Indexes::default(), pods, spec, &succeeded);
+        let failed = failed_indexes(&Indexes::default(), pods.values(), spec, &succeeded);
         let held = held_back(pods, spec, &succeeded, &failed);
         held.values().map(|(name, _)| (*name).to_owned()).collect()
     }

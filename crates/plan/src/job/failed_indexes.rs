@@ -2,20 +2,19 @@
 
 use super::indexes::Indexes;
 use super::pod_failure_policy::{self, FailureAction};
-use super::{JobPod, JobPods, Spec};
+use super::{JobPod, Spec};
 
 /// The failed indexes: those `stored` as such (`status.failedIndexes`, read with the completions of
-/// today), and those that failed by a pod that is not counted yet. An index that has `succeeded`, now
-/// or earlier, does not fail any more: the API server refuses a status that says both, and upstream,
-/// which does not look, would try it again and again.
-pub fn failed_indexes(
+/// today), and those that `new` failures make so: of pods that are not counted yet. An index that has
+/// `succeeded`, now or earlier, does not fail any more: the API server refuses a status that says both,
+/// and upstream, which does not look, would try it again and again.
+pub fn failed_indexes<'a>(
     stored: &Indexes,
-    pods: &JobPods,
+    new: impl Iterator<Item = &'a JobPod>,
     spec: &Spec,
     succeeded: &Indexes,
 ) -> Indexes {
-    let uncounted = pods.values().filter(|pod| pod.tracked);
-    let failed = uncounted.filter(|pod| is_failed_index(pod, spec));
+    let failed = new.filter(|pod| is_failed_index(pod, spec));
     let indexes = failed.filter_map(|pod| valid_index(pod, spec));
     let mut all = stored.clone();
     all.extend(indexes.filter(|index| !succeeded.contains(*index)));
@@ -46,7 +45,7 @@ pub(super) fn valid_index(pod: &JobPod, spec: &Spec) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::fixture::{by_name, exited, failed, pod, ruled, spec};
+    use crate::job::fixture::{exited, failed, pod, ruled, spec};
     use crate::pod::PodPhase;
 
     #[test]
@@ -104,21 +103,11 @@ mod tests {
 
     #[test]
     fn failed_indexes_are_those_stored_and_those_not_counted_yet() {
-        let untracked = JobPod {
-            tracked: false,
-            ..failed(4, 1)
-        };
-        let pods = by_name([
-            ("a", failed(2, 1)),
-            ("b", failed(3, 0)),
-            ("c", untracked),
-            ("d", failed(9, 1)),
-            ("e", failed(6, 1)),
-            ("f", failed(5, 1)),
-        ]);
+        let new = [(2, 1), (3, 0), (9, 1), (6, 1), (5, 1)];
+        let new = new.map(|(index, failures)| failed(index, failures));
         let stored = Indexes::read("0,1", 9);
         let succeeded = Indexes::read("5", 9);
-        let all = failed_indexes(&stored, &pods, &spec(9, 1), &succeeded);
+        let all = failed_indexes(&stored, new.iter(), &spec(9, 1), &succeeded);
         assert_eq!(all.to_string(), "0-2,6", "5 has succeeded");
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::action::NewPod;
 use super::{FINALIZER_JOB_TRACKING, Job};
+use crate::name;
 
 /// Annotation and label of a pod that has a completion index.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -14,7 +15,7 @@ pub const ANNOTATION_IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ign
 /// The variable that tells a container its index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// The template as written, plus: name, namespace, owner and our finalizer; of a pod with an index
+/// The template as written, plus: name (and what it would be generated from), namespace, owner and our finalizer; of a pod with an index
 /// also the host name `<job>-<index>`, the index as label, annotation and variable, and what has
 /// failed before it. Nothing else (upstream: `GetPodFromTemplate`, `indexed_job_utils.go`).
 pub fn pod_body(job: &Job, pod: &NewPod) -> Value {
@@ -44,6 +45,7 @@ pub fn pod_body(job: &Job, pod: &NewPod) -> Value {
     let owner = &job.meta.owner;
     let mut metadata = json!({
         "name": pod.name,
+        "generateName": name::job_pod_prefix(&owner.name, pod.index),
         "namespace": owner.namespace,
         "labels": labels,
         "finalizers": finalizers(&job.template),
@@ -141,6 +143,7 @@ mod tests {
             pod["metadata"],
             json!({
                 "name": "sum-x",
+                "generateName": "sum-",
                 "namespace": "ops",
                 "labels": {"app": "sum"},
                 "annotations": {"a": "b"},

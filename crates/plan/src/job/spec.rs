@@ -87,8 +87,8 @@ pub struct Spec {
     pub replaces_only_failed: bool,
     /// `restartPolicy: OnFailure` of the template: containers restart in their pod.
     pub restarts_on_failure: bool,
-    /// Which pods are this Job's.
-    pub selector: LabelSelector,
+    /// Which pods are this Job's; `None`: it does not say.
+    pub selector: Option<LabelSelector>,
     /// Who is to serve it.
     pub managed_by: Option<String>,
 }
@@ -108,7 +108,7 @@ struct Written {
     pod_failure_policy: Option<Rules<PodFailurePolicyRule>>,
     success_policy: Option<Rules<SuccessPolicyRule>>,
     pod_replacement_policy: Option<String>,
-    selector: LabelSelector,
+    selector: Option<LabelSelector>,
     managed_by: Option<String>,
 }
 

@@ -88,18 +88,18 @@ impl<'a> Tally<'a> {
                 pod.phase == PodPhase::Succeeded && new(pod, &uncounted.succeeded)
             })
         };
-        let failed = || {
-            pods().filter(|(_, pod)| {
-                pod.has_failed(spec.replaces_only_failed) && new(pod, &uncounted.failed)
-            })
-        };
+        let failed =
+            || pods().filter(|(_, pod)| snapshot.has_failed(pod) && new(pod, &uncounted.failed));
         let ended = |(_, pod): Named<'_>| pod.finished;
         let backoff = snapshot
             .backoff
             .after(succeeded().filter_map(ended), failed().filter_map(ended));
         let counted = failed().filter(|(_, pod)| pod_failure_policy::is_counted(spec, pod));
         let stored = |count: Option<i32>| count.unwrap_or(0);
-        let by_index = completions.map(|completions| ByIndex::of(snapshot, completions));
+        let by_index = completions.map(|completions| {
+            let failed = failed().map(|(_, pod)| pod);
+            ByIndex::of(snapshot, completions, failed)
+        });
         let all_succeeded = match &by_index {
             Some(by_index) => by_index.succeeded.len() as i32,
             None => {
@@ -123,7 +123,11 @@ impl<'a> Tally<'a> {
 }
 
 impl<'a> ByIndex<'a> {
-    fn of(snapshot: &Snapshot<'a>, completions: u32) -> Self {
+    fn of(
+        snapshot: &Snapshot<'a>,
+        completions: u32,
+        new_failed: impl Iterator<Item = &'a JobPod>,
+    ) -> Self {
         let Snapshot { job, pods, .. } = *snapshot;
         let written = job.status.completed_indexes.as_deref().unwrap_or_default();
         let stored = Indexes::read(written, completions);
@@ -136,7 +140,8 @@ impl<'a> ByIndex<'a> {
         let done = done.filter_map(|pod| pod.index);
         // What has failed stays so: the API server takes no index that is both.
         succeeded.extend(done.filter(|at| *at < completions && !stored_failed.contains(*at)));
-        let failed = failed_indexes::failed_indexes(&stored_failed, pods, &job.spec, &succeeded);
+        let failed =
+            failed_indexes::failed_indexes(&stored_failed, new_failed, &job.spec, &succeeded);
         let held_back = backoff_per_index::held_back(pods, &job.spec, &succeeded, &failed);
         Self {
             completions,

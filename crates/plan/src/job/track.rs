@@ -41,7 +41,7 @@ pub(super) fn track(
         if !pod.tracked {
             continue;
         }
-        let failed = pod.has_failed(spec.replaces_only_failed);
+        let failed = snapshot.has_failed(pod);
         if !may_be_released(snapshot, tally, pod, failed, end) {
             continue;
         }

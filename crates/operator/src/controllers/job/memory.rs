@@ -23,10 +23,12 @@ pub(super) fn snapshot<T>(
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
     let none = JobPods::default();
-    let of_job = tables.job_pods(job.meta.owner.uid);
+    let owner = &job.meta.owner;
+    let of_job = tables.job_pods(owner.uid);
     look(&Snapshot {
         job,
         pods: of_job.map_or(&none, |of_job| &of_job.pods),
+        free: tables.free_pods(&owner.namespace).unwrap_or(&none),
         backoff: &memory.backoff,
         limits,
     })

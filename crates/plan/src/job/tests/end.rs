@@ -362,6 +362,32 @@ fn a_job_that_has_succeeded_early_stops_the_others_without_counting_them() {
 }
 
 #[test]
+fn what_is_still_seen_of_pods_that_were_let_go_at_the_end_changes_no_count() {
+    let mut success = early(6);
+    success.pod(|pod| (pod.phase, pod.index) = (Succeeded, Some(1)));
+    let mut failure = per_index(&json!({"maxFailedIndexes": 0, "backoffLimitPerIndex": 0}));
+    failure.pod(|pod| (pod.phase, pod.index) = (Failed, Some(1)));
+    for (mut world, failed, indexes) in [(success, 0, None), (failure, 3, Some("1"))] {
+        for index in [0, 2] {
+            world.pod(|pod| (pod.phase, pod.index) = (Running, Some(index)));
+        }
+        world.pods.values_mut().for_each(|pod| pod.assigned = true);
+        world.sync();
+        // The cache has seen the deletions, but not that our finalizer was removed.
+        for pod in world.pods.values_mut() {
+            (pod.tracked, pod.deleting) = (true, true);
+        }
+        world.settle();
+        for name in world.names() {
+            world.end(&name, Failed, 137);
+        }
+        world.settle();
+        assert_eq!(world.counts().2, failed);
+        assert_eq!(world.job.status.failed_indexes.as_deref(), indexes);
+    }
+}
+
+#[test]
 fn a_failure_comes_before_an_early_success_of_the_same_moment() {
     let mut world = early(0);
     world.pod(|pod| (pod.phase, pod.index) = (Failed, Some(0)));

@@ -23,6 +23,8 @@ pub(super) fn uid(n: u64) -> Uid {
 pub(super) struct World {
     pub(super) job: Job,
     pub(super) pods: JobPods,
+    /// Pods that nothing controls.
+    pub(super) free: JobPods,
     pub(super) backoff: BackoffRecord,
     pub(super) limits: Limits,
     pub(super) now: Timestamp,
@@ -58,6 +60,7 @@ impl World {
         Self {
             job: Job::read(meta, &spec, &json!({})),
             pods: JobPods::new(),
+            free: JobPods::new(),
             backoff: BackoffRecord::default(),
             limits: Limits::default(),
             now,
@@ -102,6 +105,7 @@ impl World {
         let snapshot = Snapshot {
             job: &self.job,
             pods: &self.pods,
+            free: &self.free,
             backoff: &self.backoff,
             limits: &self.limits,
         };
@@ -146,6 +150,18 @@ impl World {
     fn apply(&mut self, action: Action) {
         match action {
             Action::ConfirmCurrent => {}
+            Action::AdoptPod { name, .. } => {
+                if let Some(mut pod) = self.free.remove(name.as_str()) {
+                    pod.tracked = true;
+                    self.pods.insert(name.into(), pod);
+                }
+            }
+            Action::DisownPod { name, .. } => {
+                if let Some(mut pod) = self.pods.remove(name.as_str()) {
+                    pod.tracked = false;
+                    self.free.insert(name.into(), pod);
+                }
+            }
             Action::CreatePod(new) => {
                 if self.pods.contains_key(new.name.as_str()) {
                     return;

@@ -1,0 +1,183 @@
+//! Pods that nothing controls: Jobs adopt those that they select, and none may keep our finalizer.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use carillon_plan::Uid;
+use carillon_plan::job::{Job, JobPod, JobPods};
+use carillon_plan::node::Labels;
+use carillon_plan::selector::{label, selects};
+
+use super::{Key, Tables, Wake, in_scope};
+use crate::slim::SlimJobPod;
+
+/// Labels with the uid of the Job that a pod was made for; the first is today's.
+const CONTROLLER_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
+
+/// A place in [`Tables`].
+pub(super) type Place = (Arc<str>, Box<str>);
+
+/// Whether a Job selects by its own uid, as all do that leave their selector to the API server.
+pub(super) fn selects_by_uid(job: &Job) -> bool {
+    let labels = job.spec.selector.as_ref();
+    let labels = labels.and_then(|selector| selector.match_labels.as_ref());
+    let uid = labels.and_then(|labels| CONTROLLER_UID.iter().find_map(|key| labels.get(*key)));
+    uid.is_some_and(|uid| uid.parse() == Ok(job.meta.owner.uid))
+}
+
+impl Tables {
+    /// The pods of a namespace that nothing controls.
+    pub fn free_pods(&self, namespace: &str) -> Option<&JobPods> {
+        self.free_pods.get(namespace)
+    }
+
+    /// A pod that nothing controls, with its namespace and name.
+    pub fn free_pod(&self, uid: Uid) -> Option<(&str, &str, &JobPod)> {
+        let (namespace, name) = self.free_places.get(&uid)?;
+        let pod = self.free_pods.get(namespace)?.get(name)?;
+        Some((namespace, name, pod))
+    }
+
+    pub(super) fn enter_free_pod(&mut self, uid: Uid, pod: &SlimJobPod, wakes: &mut Vec<Wake>) {
+        let Some((name, row)) = pod.row(&mut self.strings) else {
+            return;
+        };
+        let namespace = self.strings.share(&pod.metadata.namespace);
+        let place = (namespace.clone(), name.clone());
+        let pods = self.free_pods.entry(namespace.clone()).or_default();
+        let (tracked, deleting, labels) = (row.tracked, row.deleting, row.labels.clone());
+        let old = pods.insert(name, row);
+        self.free_places.insert(uid, place);
+        let old = match old {
+            Some(other) if other.uid != uid => {
+                self.free_places.remove(&other.uid);
+                None
+            }
+            old => old,
+        };
+        if tracked {
+            wakes.push(Wake::Now(Key::OrphanPod(uid)));
+        }
+        if !deleting && old.is_none_or(|old| old.labels != labels) {
+            let jobs = self.selecting(&namespace, &labels);
+            wakes.extend(jobs.into_iter().map(|job| Wake::Soon(Key::Job(job))));
+        }
+    }
+
+    pub(super) fn forget_free_pod(&mut self, uid: Uid) {
+        let Some((namespace, name)) = self.free_places.remove(&uid) else {
+            return;
+        };
+        if let Some(pods) = self.free_pods.get_mut(&namespace) {
+            pods.remove(&name);
+            if pods.is_empty() {
+                self.free_pods.remove(&namespace);
+            }
+        }
+    }
+
+    pub(super) fn sweep_free_pods(&mut self, namespace: Option<&str>, listed: &HashSet<Uid>) {
+        let places = self.free_places.iter();
+        let gone = places.filter(|(uid, (of, _))| !listed.contains(uid) && in_scope(of, namespace));
+        let gone: Vec<Uid> = gone.map(|(uid, _)| *uid).collect();
+        for uid in gone {
+            self.forget_free_pod(uid);
+        }
+    }
+
+    /// The Jobs that select a pod: the one whose uid it bears, and those that select by other labels,
+    /// which are few.
+    fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Uid> {
+        let mut uids = CONTROLLER_UID.iter().filter_map(|key| label(labels, key));
+        let own = uids.find_map(|uid| uid.parse().ok());
+        let jobs = own.iter().chain(&self.other_selectors);
+        let jobs = jobs.filter_map(|uid| self.native_jobs.get(uid));
+        let jobs = jobs.filter(|job| {
+            let selector = job.spec.selector.as_ref();
+            &*job.meta.owner.namespace == namespace
+                && selector.is_some_and(|selector| selects(selector, labels))
+        });
+        jobs.map(|job| job.meta.owner.uid).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Row;
+    use super::*;
+    use crate::slim::SlimJob;
+    use serde_json::{Value, json};
+
+    fn text(n: u8) -> String {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-0000000000{n:02x}")
+    }
+
+    fn uid(n: u8) -> Uid {
+        text(n).parse().unwrap()
+    }
+
+    /// Pod 9 with these labels, which nothing controls.
+    fn pod(rv: u64, labels: &Value, finalizers: &Value) -> SlimJobPod {
+        let pod = json!({"metadata": {
+            "name": "x", "namespace": "ops", "uid": text(9), "resourceVersion": rv.to_string(),
+            "labels": labels, "finalizers": finalizers,
+        }});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    /// Job `n`, which selects these labels.
+    fn job(n: u8, namespace: &str, labels: &Value) -> SlimJob {
+        let job = json!({
+            "metadata": {"name": "j", "namespace": namespace, "uid": text(n), "resourceVersion": "1"},
+            "spec": {"selector": {"matchLabels": labels}},
+        });
+        serde_json::from_value(job).unwrap()
+    }
+
+    fn woken(tables: &mut Tables, row: impl Row) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        row.enter(tables, &mut wakes);
+        wakes
+    }
+
+    fn soon(job: u8) -> Wake {
+        Wake::Soon(Key::Job(uid(job)))
+    }
+
+    #[test]
+    fn a_pod_without_an_owner_wakes_the_jobs_that_select_it_when_its_labels_are_new() {
+        let tables = &mut Tables::default();
+        let by_uid = json!({"batch.kubernetes.io/controller-uid": text(1)});
+        woken(tables, job(1, "ops", &by_uid));
+        woken(tables, job(2, "ops", &json!({"app": "sum"})));
+        woken(
+            tables,
+            job(3, "ops", &json!({"app": "sum", "tier": "night"})),
+        );
+        woken(tables, job(4, "other", &json!({"app": "sum"})));
+        let (sum, none) = (json!({"app": "sum"}), json!(null));
+        assert_eq!(woken(tables, pod(5, &sum, &none)), [soon(2)]);
+        assert_eq!(woken(tables, pod(6, &sum, &none)), []);
+        assert_eq!(woken(tables, pod(7, &by_uid, &none)), [soon(1)]);
+        let mut deleted = pod(8, &sum, &none);
+        deleted.metadata.deletion_timestamp = Some(jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(woken(tables, deleted), []);
+        assert!(tables.free_pods("ops").unwrap().contains_key("x"));
+    }
+
+    #[test]
+    fn a_pod_without_an_owner_that_is_not_counted_yet_is_an_orphan_until_it_is_let_go() {
+        let tables = &mut Tables::default();
+        let mark = json!(["batch.kubernetes.io/job-tracking"]);
+        let none = json!(null);
+        let wakes = woken(tables, pod(5, &none, &mark));
+        assert_eq!(wakes, [Wake::Now(Key::OrphanPod(uid(9)))]);
+        assert!(tables.free_pod(uid(9)).unwrap().2.tracked);
+        assert_eq!(woken(tables, pod(6, &none, &none)), []);
+        assert!(!tables.free_pod(uid(9)).unwrap().2.tracked);
+        tables.sweep_free_pods(Some("other"), &HashSet::new());
+        assert!(tables.free_pod(uid(9)).is_some());
+        tables.sweep_free_pods(Some("ops"), &HashSet::new());
+        assert!(tables.free_pods("ops").is_none() && tables.free_places.is_empty());
+    }
+}
