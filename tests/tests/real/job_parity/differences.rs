@@ -1,6 +1,28 @@
 //! Differences that have a name and a reason.
 
-use crate::parity::Difference;
+use crate::parity::{Difference, Only};
 
 /// All of them.
-pub(crate) const DIFFERENCES: &[Difference] = &[];
+pub(crate) const DIFFERENCES: &[Difference] = &[
+    Difference {
+        scenarios: &["longest-name", "long-name-of-indexes"],
+        facts: &[
+            (Only::Theirs, "Created pod: j-a-name-of-sixty"),
+            (Only::Theirs, "metadata/name = \"j-a-name-of-sixty"),
+            (Only::Ours, "Created pod: j-a-name-of-sixty"),
+            (Only::Ours, "metadata/name = \"j-a-name-of-sixty"),
+        ],
+        why: "names of pods are used once (decision 0018): their ends are longer, and the name of \
+              the Job before them is cut sooner",
+        always: true,
+    },
+    Difference {
+        scenarios: &["no-such-account"],
+        facts: &[
+            (Only::Theirs, "Error creating: pods \"j-\" is forbidden"),
+            (Only::Ours, "Error creating: pods \"j-*\" is forbidden"),
+        ],
+        why: "the name of the pod is known before it is created, and the event says it",
+        always: true,
+    },
+];

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What generated names end in, five of them.
-const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
+/// What names end in that are not written by hand: five characters that the API server has chosen,
+/// or ten that Carillon has.
+const ENDINGS: [(usize, &str); 2] = [
+    (5, "bcdfghjklmnpqrstvwxz2456789"),
+    (10, "bcdfghjklmnpqrstvwxz245678901367"),
+];
 
 /// A text without the name of the namespace, uids and generated names.
 pub(crate) fn plain(text: &str, namespace: &str) -> String {
@@ -28,13 +32,15 @@ fn word_without_chance(word: &str) -> String {
     if is_uid(word) {
         return "UID".to_owned();
     }
-    let of_ours = word.starts_with("j-") || word.starts_with("kube-api-access-");
-    match word.split_at_checked(word.len().saturating_sub(5)) {
-        Some((name, end))
-            if of_ours && name.ends_with('-') && end.chars().all(|c| GENERATED.contains(c)) =>
-        {
-            format!("{name}*")
-        }
+    let of_a_pod = word.starts_with("j-") || word.starts_with("kube-api-access-");
+    let is_made = |end: &str| {
+        let fits = |(length, alphabet): &(usize, &str)| {
+            end.len() == *length && end.chars().all(|c| alphabet.contains(c))
+        };
+        ENDINGS.iter().any(fits)
+    };
+    match word.rsplit_once('-') {
+        Some((name, end)) if of_a_pod && is_made(end) => format!("{name}-*"),
         _ => word.to_owned(),
     }
 }
@@ -86,10 +92,9 @@ fn collect(value: &Value, path: &str, namespace: &str, leaves: &mut BTreeMap<Str
 
 #[test]
 fn generated_names_and_uids_are_made_equal_and_no_others() {
-    let text =
-        "pods \"j-0-x7k2b\" of here/j-bcdfg, job-tracking 01234567-89ab-cdef-0123-456789abcdef";
+    let text = "pods \"j-0-x7k2b\" of here/j-w4q9tn659t, j-bcdfgh, job-tracking 01234567-89ab-cdef-0123-456789abcdef";
     assert_eq!(
         plain(text, "here"),
-        "pods \"j-0-*\" of NAMESPACE/j-*, job-tracking UID"
+        "pods \"j-0-*\" of NAMESPACE/j-*, j-bcdfgh, job-tracking UID"
     );
 }

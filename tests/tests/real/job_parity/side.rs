@@ -43,7 +43,11 @@ pub(crate) struct Stage<'a> {
 
 /// What is to be done next.
 enum Step {
-    Fate(String, Value),
+    Fate {
+        pod: String,
+        uid: String,
+        change: Value,
+    },
     Act((Method, String, Value)),
     End,
 }
@@ -70,8 +74,8 @@ impl Stage<'_> {
         let mut next = acts.next();
         loop {
             let step = self.watched.until(&namespace, LIMIT, |here| {
-                if let Some((pod, change)) = next_fate(scenario, here, &told) {
-                    return Some(Step::Fate(pod, change));
+                if let Some(fate) = next_fate(scenario, here, &told) {
+                    return Some(fate);
                 }
                 match next {
                     Some((condition, deed)) => {
@@ -82,11 +86,11 @@ impl Stage<'_> {
                 }
             });
             match step {
-                Some(Step::Fate(pod, change)) => {
+                Some(Step::Fate { pod, uid, change }) => {
                     let path = below(&namespace, &format!("{PODS}/{pod}"));
                     // It may have been deleted before it began.
                     let _ = self.api.send(Method::PATCH, &path, &change);
-                    told.insert(pod);
+                    told.insert(uid);
                 }
                 Some(Step::Act((method, path, body))) => {
                     self.act(&namespace, &method, &path, &body);
@@ -158,14 +162,14 @@ fn is_at_rest(here: &Here) -> bool {
 }
 
 /// The next pod that does not know its fate yet, and the change that tells it.
-fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Option<(String, Value)> {
+fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Option<Step> {
     if scenario.fates.is_empty() {
         return None;
     }
-    let name = |pod: &Value| pod["metadata"]["name"].as_str().map(str::to_owned);
+    let text = |pod: &Value, field: &str| pod["metadata"][field].as_str().map(str::to_owned);
     let pod = here.pods.iter().find(|pod| {
         pod["metadata"]["annotations"][WAITS] == "never-starts"
-            && name(pod).is_some_and(|name| !told.contains(&name))
+            && text(pod, "uid").is_some_and(|uid| !told.contains(&uid))
     })?;
     let index = index_of(pod);
     let own = |(of, _): &&(Option<u32>, Vec<_>)| of.is_none() || *of == index;
@@ -183,10 +187,11 @@ fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Optio
     let fate = fates.get(before.len()).or_else(|| fates.last())?;
     let mut annotations = json!({WAITS: null});
     merge(&mut annotations, &Value::Object(fate.annotations()));
-    Some((
-        name(pod)?,
-        json!({"metadata": {"annotations": annotations}}),
-    ))
+    Some(Step::Fate {
+        pod: text(pod, "name")?,
+        uid: text(pod, "uid")?,
+        change: json!({"metadata": {"annotations": annotations}}),
+    })
 }
 
 /// The request of a deed. `None`: there is no such pod yet.
