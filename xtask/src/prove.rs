@@ -60,6 +60,8 @@ impl Part {
                 "--test-threads=1",
                 "proof::",
                 "cron_parity::",
+                "job_parity::jobs_managed_by_us",
+                "job_parity::jobs_that_are_not_the_same",
             ]),
         }
     }

@@ -142,6 +142,16 @@ impl Gate {
             .raise(kind, rv);
     }
 
+    /// The kinds of which `uid` waits for a newer version than these.
+    pub fn behind(&self, uid: Uid, seen: &Versions) -> Vec<Kind> {
+        let written = self.written.get(&uid).map(|written| written.versions);
+        let written = written.unwrap_or_default();
+        let kinds = Kind::ALL.into_iter();
+        kinds
+            .filter(|kind| seen.of(*kind) < written.of(*kind))
+            .collect()
+    }
+
     /// Whether `uid` may be planned from caches that have `seen` these versions.
     pub fn ask(&mut self, uid: Uid, seen: &Versions, now: Instant) -> Passage {
         let Some(written) = self.written.get_mut(&uid) else {

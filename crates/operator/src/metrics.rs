@@ -4,6 +4,8 @@
 //! `leader_election_master_status`) keep upstream's name and buckets, so that existing dashboards
 //! work. No label ever holds the name of a pod or a node.
 
+mod job;
+
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -16,7 +18,9 @@ use prometheus::{
 
 use carillon_plan::interlock;
 
-use crate::controllers::{broadcast_job, cron_job, job};
+pub use self::job::JobMetrics;
+use crate::controllers;
+use crate::controllers::{broadcast_job, cron_job};
 
 /// Values of the label `state` of `carillon_broadcastjob_nodes`.
 pub const NODE_STATES: [&str; 6] = [
@@ -69,10 +73,8 @@ pub struct Metrics {
     /// `carillon_cronjob_missed_runs`
     pub cronjob_missed_runs: IntGauge,
 
-    /// `job_controller_job_sync_duration_seconds{completion_mode,result,action}`
-    pub job_sync_duration: HistogramVec,
-    /// `job_controller_job_syncs_total{completion_mode,result,action}`
-    pub job_syncs: IntCounterVec,
+    /// Of Jobs of batch/v1.
+    pub jobs: JobMetrics,
 
     /// `carillon_gate_wait_seconds{controller}`
     pub gate_wait: HistogramVec,
@@ -178,8 +180,7 @@ impl Metrics {
             cronjobs: gauge(r, "carillon_cronjobs", "CronJobs that exist, by state.", &["state"])?,
             cronjob_missed_runs: single_gauge(r, "carillon_cronjob_missed_runs", "Runs of all CronJobs of carillon.dev that were due and never started.")?,
 
-            job_sync_duration: histogram(r, "job_controller_job_sync_duration_seconds", "Seconds to sync one Job, API calls included.", &["completion_mode", "result", "action"], exponential_buckets(0.004, 2.0, 15)?)?,
-            job_syncs: counter(r, "job_controller_job_syncs_total", "Job syncs, by mode, result and what they were for.", &["completion_mode", "result", "action"])?,
+            jobs: JobMetrics::new(r)?,
 
             gate_wait: histogram(r, "carillon_gate_wait_seconds", "Seconds a key waited until the caches showed its own writes.", &["controller"], sync)?,
             gate_waits: counter(r, "carillon_gate_waits_total", "Times a key had to wait for the caches.", &["controller"])?,
@@ -238,15 +239,7 @@ impl Metrics {
             self.broadcastjob_sync_duration.with_label_values(&[result]);
             self.broadcastjob_syncs.with_label_values(&[result]);
         }
-        for mode in ["NonIndexed", "Indexed"] {
-            for result in ["success", "error"] {
-                for action in ["reconciling", "tracking", "pods_created", "pods_deleted"] {
-                    let labels = [mode, result, action];
-                    self.job_sync_duration.with_label_values(&labels);
-                    self.job_syncs.with_label_values(&labels);
-                }
-            }
-        }
+        self.jobs.create_series();
         for result in ["succeeded", "failed"] {
             self.broadcastjob_pod_creation.with_label_values(&[result]);
         }
@@ -262,7 +255,7 @@ impl Metrics {
         let controllers = [
             (broadcast_job::NAME, &interlock::rules::ALL[..]),
             (cron_job::NAME, &interlock::cron_job::rules::ALL),
-            (job::NAME, &[]),
+            (controllers::job::NAME, &[]),
         ];
         for (controller, rules) in controllers {
             self.gate_wait.with_label_values(&[controller]);

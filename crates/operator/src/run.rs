@@ -84,6 +84,7 @@ async fn serve(
     metrics.before_scrape(move |metrics| {
         broadcast_job::measure(&measured, metrics);
         cron_job::measure(&measured, metrics);
+        job::measure(&measured, &metrics.jobs);
     });
     let ready = instance
         .watches

@@ -59,6 +59,7 @@ pub struct Tables {
     /// Pods that nothing controls, by namespace and name.
     free_pods: HashMap<Arc<str>, JobPods>,
     free_places: HashMap<Uid, free_pod::Place>,
+    tallied: Tallied,
     seen: HashMap<Option<String>, Versions>,
     strings: Interner,
 }
@@ -119,6 +120,11 @@ impl Tables {
         self.job_pods.get(&job)
     }
 
+    /// What the watches have told of Jobs so far, in numbers.
+    pub fn tallied(&self) -> &Tallied {
+        &self.tallied
+    }
+
     /// What the caches have seen of objects of `namespace`. Some kinds may be watched everywhere,
     /// nodes always are, and others in each namespace.
     pub fn seen(&self, namespace: &str) -> Versions {
@@ -131,6 +137,24 @@ impl Tables {
             }
         }
         seen
+    }
+}
+
+/// What the watches have told of Jobs so far, in numbers.
+#[derive(Debug, Default)]
+pub struct Tallied {
+    /// Pods that have ended and carry the finalizer of Jobs.
+    kept: HashSet<Uid>,
+    /// How many there were so far.
+    pub ever_kept: u64,
+    /// Jobs seen, by the `spec.managedBy` that they came with.
+    pub managed_by: HashMap<String, u64>,
+}
+
+impl Tallied {
+    /// How many pods have lost the finalizer since, or are gone.
+    pub fn let_go(&self) -> u64 {
+        self.ever_kept.saturating_sub(self.kept.len() as u64)
     }
 }
 

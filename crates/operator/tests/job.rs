@@ -22,7 +22,7 @@ use carillon_operator::transport::Transport;
 use carillon_operator::watch::Sink;
 use carillon_operator::writes::Writes;
 use carillon_plan::Uid;
-use carillon_plan::job::action::{Action, NewPod, Plan, StatusWrite, Step};
+use carillon_plan::job::action::{Action, NewPod, Plan, StatusWrite, Step, Why};
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::{Limits, Snapshot, plan};
 use http::{Method, Request, Response};
@@ -217,6 +217,7 @@ fn create(name: &str) -> Action {
         index: None,
         failures: None,
         ignored_failures: None,
+        why: Why::New,
     })
 }
 

@@ -248,7 +248,8 @@ fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let held = snapshot.named().filter(|(_, pod)| pod.tracked);
     let mut plan = Plan::default();
-    plan.steps.push(Step::wanted(held.map(release).collect()));
+    plan.steps
+        .push(Step::wanted(held.map(|pod| release(pod, None)).collect()));
     if let Some(over) = time_to_live(job).filter(|_| !job.meta.deleting) {
         if over <= now {
             // It may have been given more time.
@@ -263,7 +264,7 @@ fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 }
 
 /// When a Job that has ended is to be deleted.
-fn time_to_live(job: &Job) -> Option<Timestamp> {
+pub fn time_to_live(job: &Job) -> Option<Timestamp> {
     let seconds = job.spec.ttl_seconds_after_finished?;
     let ended = job.ended()?.last_transition_time.as_ref()?;
     let seconds = SignedDuration::from_secs(seconds.into());

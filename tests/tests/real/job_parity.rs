@@ -104,9 +104,30 @@ fn cluster(name: &str) -> Cluster {
 fn jobs_managed_by_us_are_served_as_kube_controller_manager_serves_them() {
     let scenarios = scenarios();
     let cluster = cluster("job-parity");
-    let _operator = Operator::start(&cluster, &Options::new("operator")).expect("an operator");
+    let operator = Operator::start(&cluster, &Options::new("operator")).expect("an operator");
     let (theirs, ours) = play(&cluster, &scenarios, [THEIRS, OURS]);
     assert_the_same(&scenarios, &theirs, &ours);
+    assert_nothing_was_invalid(&operator);
+}
+
+/// The API server judges each status of a Job that kube-controller-manager does not serve.
+fn assert_nothing_was_invalid(operator: &Operator) {
+    let metrics = operator.metrics().expect("metrics");
+    let of_jobs = |line: &&str| {
+        line.starts_with("carillon_api_requests_total{") && line.contains("resource=\"jobs")
+    };
+    let requests: Vec<&str> = metrics.lines().filter(of_jobs).collect();
+    println!("{}", requests.join("\n"));
+    let written = |line: &&&str| line.contains("jobs/status") && line.contains("code=\"200\"");
+    assert!(
+        requests.iter().any(|line| written(&line)),
+        "no status was written"
+    );
+    let invalid: Vec<_> = requests
+        .iter()
+        .filter(|line| line.contains("code=\"422\""))
+        .collect();
+    assert!(invalid.is_empty(), "refused as invalid: {invalid:#?}");
 }
 
 #[test]

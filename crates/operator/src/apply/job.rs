@@ -10,8 +10,10 @@ use k8s_openapi::api::batch::v1::JobStatus;
 use super::{
     Earlier, Effect, Perform, found, is_terminating, may_be_there, settled, unchanged, write,
 };
+use crate::controllers::job::observe;
 use crate::gate::Kind;
 use crate::lease::BootTime;
+use crate::metrics::JobMetrics;
 use crate::request;
 use crate::writes::{SendError, Writes};
 
@@ -22,12 +24,14 @@ pub struct Written(pub BackoffRecord);
 type Done = super::Done<Written>;
 
 /// Carries out plans for one Job.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Performer<'a> {
     /// The Job.
     pub job: &'a Job,
     /// The way of every write.
     pub writes: &'a Writes,
+    /// What is counted of it.
+    pub metrics: &'a JobMetrics,
     /// When the plan is too old for creations.
     pub not_after: BootTime,
 }
@@ -52,7 +56,11 @@ impl Perform for Performer<'_> {
             Action::DisownPod { name, uid } => {
                 self.patch(request::disown_pod(owner, name, *uid)).await
             }
-            Action::CreatePod(pod) => self.create_pod(pod).await,
+            Action::CreatePod(pod) => {
+                let created = self.create_pod(pod).await;
+                observe::created(self.metrics, pod.why, created.is_ok());
+                created
+            }
             Action::RemovePod { name, uid, tracked } => {
                 if *tracked && self.release(name, *uid).await? == Effect::Nothing {
                     return Ok(Effect::Gone.done());
@@ -60,11 +68,18 @@ impl Perform for Performer<'_> {
                 self.delete(name, *uid).await
             }
             Action::StopPod { name, uid } => self.delete(name, *uid).await,
-            Action::ReleasePod { name, uid } => Ok(self.release(name, *uid).await?.done()),
+            Action::ReleasePod { name, uid, handled } => {
+                let effect = self.release(name, *uid).await?;
+                observe::released(self.metrics, *handled);
+                Ok(effect.done())
+            }
             Action::WriteStatus(write) => self.write_status(write, earlier).await,
             Action::DeleteJob => {
                 let request = request::delete_native_job(owner);
                 let reply = settled(write(self.writes, request, None).await)?;
+                if reply.is_some() {
+                    observe::expired(self.metrics, self.job, self.writes.clock().now());
+                }
                 let effect = |rv| Effect::Deleted(Kind::NativeJob, rv);
                 Ok(Effect::of(reply.as_ref(), effect).done())
             }
@@ -162,12 +177,14 @@ impl Performer<'_> {
         let meta = &self.job.meta;
         let answer = Written(planned.backoff);
         let old = serde_json::to_value(&self.job.status).unwrap_or_default();
-        let new = serde_json::to_value(settle(planned, earlier)).unwrap_or_default();
+        let settled = settle(planned, earlier);
+        let new = serde_json::to_value(&settled).unwrap_or_default();
         if old == new {
             return Ok(Effect::Nothing.and(answer));
         }
         let request = request::write_status(kind, &meta.owner, meta.rv, &old, &new);
         let written = write(self.writes, request, None).await?;
+        observe::counted(self.metrics, self.job, &settled);
         Ok(Effect::Wrote(kind, written.rv()).and(answer))
     }
 }

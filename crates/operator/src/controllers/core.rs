@@ -173,6 +173,11 @@ impl Core {
         }
     }
 
+    /// The kinds whose caches have not seen what was written for an object.
+    pub(super) fn behind(&self, tables: &Tables, owner: &Owner) -> Vec<Kind> {
+        lock(&self.gate).behind(owner.uid, &tables.seen(&owner.namespace))
+    }
+
     fn relist(&self) {
         for watch in &self.watches {
             watch.relist();

@@ -1,7 +1,7 @@
 //! Job of batch/v1: gate, snapshot, plan, apply for one at a time.
 
 mod memory;
-mod observe;
+pub mod observe;
 mod replay;
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use crate::store::Tables;
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
-pub use self::observe::debug;
+pub use self::observe::{debug, measure};
 pub use self::replay::replay;
 
 /// Name in logs, metrics and the work queue.
@@ -76,7 +76,11 @@ impl Controller for Jobs {
                 Some(job) if core.may_pass(&tables, &job.meta.owner) => {
                     Some((job.clone(), self.plan(&tables, job, now)))
                 }
-                Some(_) => return Next::Gated,
+                Some(job) => {
+                    let behind = core.behind(&tables, &job.meta.owner);
+                    observe::waits(&core.metrics.jobs, &behind);
+                    return Next::Gated;
+                }
                 None => None,
             }
         };
@@ -96,7 +100,7 @@ impl Controller for Jobs {
         if !job.has_finished() {
             let failed = matches!(next, Next::Failed(_));
             let seconds = begin.elapsed().as_secs_f64();
-            observe::synced(&core.metrics, &job, action, failed, seconds);
+            observe::synced(&core.metrics.jobs, &job, action, failed, seconds);
         }
         next
     }
@@ -144,6 +148,7 @@ impl Jobs {
         let performer = Performer {
             job,
             writes: &core.writes,
+            metrics: &core.metrics.jobs,
             not_after: apply::end_of_life(&core.writes),
         };
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;

@@ -60,6 +60,11 @@ struct Terminated {
 }
 
 impl SlimJobPod {
+    /// Whether it has ended and may not be counted yet.
+    pub fn has_ended_tracked(&self) -> bool {
+        PodPhase::read(&self.status.phase).has_ended() && self.metadata.is_tracked_pod()
+    }
+
     /// Name and row.
     pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, JobPod)> {
         let meta = &self.metadata;

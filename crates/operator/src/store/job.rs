@@ -32,6 +32,9 @@ impl Row for SlimJob {
         }
         let job = Arc::new(job);
         let old = tables.native_jobs.insert(uid, job.clone());
+        if let (None, Some(name)) = (&old, &job.spec.managed_by) {
+            *tables.tallied.managed_by.entry(name.clone()).or_default() += 1;
+        }
         wakes.extend(wake(old.as_deref(), &job));
     }
 

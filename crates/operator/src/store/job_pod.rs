@@ -29,6 +29,12 @@ impl Row for SlimJobPod {
         let Some(uid) = self.metadata.uid() else {
             return;
         };
+        let tallied = &mut tables.tallied;
+        if !self.has_ended_tracked() {
+            tallied.kept.remove(&uid);
+        } else if tallied.kept.insert(uid) {
+            tallied.ever_kept += 1;
+        }
         let Some(owner) = self.metadata.job_uid() else {
             tables.forget_job_pod(uid, &self.metadata.name, wakes);
             if self.metadata.has_controller() {
@@ -70,6 +76,7 @@ impl Row for SlimJobPod {
         if let Some(uid) = self.metadata.uid() {
             tables.forget_job_pod(uid, &self.metadata.name, wakes);
             tables.forget_free_pod(uid);
+            tables.tallied.kept.remove(&uid);
         }
     }
 
@@ -80,6 +87,9 @@ impl Row for SlimJobPod {
         wakes: &mut Vec<Wake>,
     ) {
         tables.sweep_free_pods(namespace, listed);
+        if namespace.is_none() {
+            tables.tallied.kept.retain(|uid| listed.contains(uid));
+        }
         let job_of = &mut tables.job_of;
         tables.job_pods.retain(|owner, of_job| {
             if !in_scope(&of_job.namespace, namespace) {

@@ -5,6 +5,7 @@ use std::io::Write;
 use k8s_openapi::api::batch::v1::JobStatus;
 
 use super::backoff::BackoffRecord;
+use super::pod_failure_policy::FailureAction;
 use crate::digest::line;
 pub use crate::plan::{Act, Note, OnError};
 use crate::uid::Uid;
@@ -25,6 +26,20 @@ pub struct NewPod {
     pub failures: Option<u32>,
     /// Ignored failures of its index before it, where there are some.
     pub ignored_failures: Option<u32>,
+    /// Why, for those who count.
+    pub why: Why,
+}
+
+/// Why a pod is created.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Why {
+    /// None has failed.
+    #[default]
+    New,
+    /// Some have failed, or were told to stop.
+    TerminatingOrFailed,
+    /// Some have failed, and only these are replaced.
+    Failed,
 }
 
 /// One write, or one question only the API server can answer.
@@ -70,6 +85,8 @@ pub enum Action {
         name: String,
         /// Precondition.
         uid: Uid,
+        /// What the rule of the failure policy does that has decided its failure.
+        handled: Option<FailureAction>,
     },
     /// Write the status, if the Job is still the one that was judged.
     WriteStatus(Box<StatusWrite>),
@@ -138,7 +155,7 @@ impl Act for Action {
             Self::AdoptPod { name, uid }
             | Self::DisownPod { name, uid }
             | Self::StopPod { name, uid }
-            | Self::ReleasePod { name, uid } => line(out, &(word, name, uid.to_string())),
+            | Self::ReleasePod { name, uid, .. } => line(out, &(word, name, uid.to_string())),
             Self::WriteStatus(write) => {
                 let counts = (write.created, write.removed, write.backoff.failures);
                 let last = write.backoff.last.map(|time| time.to_string());

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Snapshot;
-use super::action::{Action, NewPod, Step};
+use super::action::{Action, NewPod, Step, Why};
 use super::active_pods::{self, Named};
 use super::backoff_per_index::{due, failures_before};
 use super::tally::{ByIndex, Tally};
@@ -94,8 +94,9 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
             return held(wait);
         }
     }
+    let why = why(snapshot, tally);
     let new = match &tally.by_index {
-        None => without_index(snapshot, many),
+        None => without_index(snapshot, many, why),
         Some(by_index) => {
             let mut indexes = pending(snapshot, tally, by_index, many);
             if per_index {
@@ -106,7 +107,7 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
                 }
             }
             let new = indexes.into_iter();
-            new.map(|index| with_index(snapshot, by_index, index))
+            new.map(|index| with_index(snapshot, by_index, index, why))
                 .collect()
         }
     };
@@ -122,6 +123,17 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
         ],
         created,
         ..Managed::default()
+    }
+}
+
+/// Why pods are created now, in upstream's words.
+fn why(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Why {
+    if tally.failed > 0 && snapshot.job.spec.replaces_only_failed {
+        Why::Failed
+    } else if tally.failed > 0 || tally.terminating > 0 {
+        Why::TerminatingOrFailed
+    } else {
+        Why::New
     }
 }
 
@@ -151,7 +163,7 @@ fn pending(
     open.take(many).collect()
 }
 
-fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32) -> NewPod {
+fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32, why: Why) -> NewPod {
     let spec = &snapshot.job.spec;
     let replaced = by_index.held_back.get(&index).map(|(_, pod)| *pod);
     let counts = failures_before(replaced, spec);
@@ -161,10 +173,11 @@ fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32) -> Ne
         index: Some(index),
         failures: counted.then_some(counts.0),
         ignored_failures: counts.1.filter(|_| counted),
+        why,
     }
 }
 
-fn without_index(snapshot: &Snapshot<'_>, many: usize) -> Vec<NewPod> {
+fn without_index(snapshot: &Snapshot<'_>, many: usize, why: Why) -> Vec<NewPod> {
     let names = names(snapshot, None).take(many);
     names
         .map(|name| NewPod {
@@ -172,6 +185,7 @@ fn without_index(snapshot: &Snapshot<'_>, many: usize) -> Vec<NewPod> {
             index: None,
             failures: None,
             ignored_failures: None,
+            why,
         })
         .collect()
 }

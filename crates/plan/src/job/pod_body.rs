@@ -95,6 +95,7 @@ fn tell_index(spec: &mut Map<String, Value>) {
 mod tests {
     use super::*;
     use crate::job::JobMeta;
+    use crate::job::action::Why;
     use crate::owner::Owner;
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
@@ -119,6 +120,7 @@ mod tests {
             index,
             failures: None,
             ignored_failures: None,
+            why: Why::New,
         }
     }
 

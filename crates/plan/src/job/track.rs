@@ -10,6 +10,7 @@ use super::action::Action;
 use super::active_pods::Named;
 use super::end_state::EndState;
 use super::pod::JobPod;
+use super::pod_failure_policy::FailureAction;
 use super::tally::{Tally, Uncounted};
 use super::{Snapshot, pod_failure_policy};
 use crate::pod::PodPhase;
@@ -45,7 +46,7 @@ pub(super) fn track(
         if !may_be_released(snapshot, tally, pod, failed, end) {
             continue;
         }
-        tracked.released.push(release((name, pod)));
+        let mut handled = None;
         let by_index = tally.by_index.as_ref();
         let index = pod
             .index
@@ -64,10 +65,14 @@ pub(super) fn track(
             }
         } else if failed || end.is_some_and(|end| !end.success) {
             let known = uncounted.failed.contains(&pod.uid);
-            if counts && !known && pod_failure_policy::is_counted(spec, pod) {
-                lists.failed.push(pod.uid);
+            if counts && !known {
+                handled = pod_failure_policy::action(spec, pod);
+                if pod_failure_policy::is_counted(spec, pod) {
+                    lists.failed.push(pod.uid);
+                }
             }
         }
+        tracked.released.push(release((name, pod), handled));
         if new_indexes.len() + lists.succeeded.len() + lists.failed.len() >= most {
             tracked.full = true;
             break;
@@ -85,10 +90,11 @@ pub(super) fn track(
 }
 
 /// Takes our finalizer from a pod.
-pub(super) fn release((name, pod): Named<'_>) -> Action {
+pub(super) fn release((name, pod): Named<'_>, handled: Option<FailureAction>) -> Action {
     Action::ReleasePod {
         name: name.to_owned(),
         uid: pod.uid,
+        handled,
     }
 }
 
