@@ -178,6 +178,10 @@ struct Args {
           default_value = "10m", value_parser = duration)]
     job_max_pod_failure_backoff: Duration,
 
+    /// Native Jobs show the oddities of kube-controller-manager, too; needs --serve-native=jobs.
+    #[arg(long, env = "CARILLON_JOB_STRICT_PARITY")]
+    job_strict_parity: bool,
+
     /// How long a Job waits after a request that failed; doubles with each further failure in a row.
     #[arg(long, env = "CARILLON_JOB_API_BACKOFF", value_name = "DURATION",
           default_value = "1s", value_parser = duration)]
@@ -412,6 +416,7 @@ mod tests {
             (&["--job-sync-batch-period=soon"], &["--job-sync-batch-period", "soon"]),
             (&["--job-pod-failure-backoff=10"], &["--job-pod-failure-backoff", "'10'"]),
             (&["--job-pod-failure-backoff=0"], &["--job-pod-failure-backoff", "0"]),
+            (&["--job-strict-parity"], &["--job-strict-parity", "--serve-native=jobs"]),
             (&["--job-api-backoff=0"], &["--job-api-backoff", "0"]),
             (&["--job-max-api-backoff=500ms"], &["--job-max-api-backoff", "500ms", "--job-api-backoff", "1s"]),
             (&["--job-max-pod-failure-backoff=5s"], &["--job-max-pod-failure-backoff", "5s", "--job-pod-failure-backoff", "10s"]),

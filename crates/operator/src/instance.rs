@@ -251,6 +251,7 @@ fn limits(config: &Config) -> Limits {
         max_backoff: duration(config.job_max_pod_failure_backoff),
         max_uncounted: config.job_max_uncounted_pods,
         max_pod_changes: config.max_pod_changes_per_sync,
+        strict_parity: config.job_strict_parity,
     }
 }
 

@@ -245,6 +245,13 @@ fn two_pods(_: &Snapshot<'_>, _: Timestamp) -> Plan {
     }
 }
 
+fn one_pod(_: &Snapshot<'_>, _: Timestamp) -> Plan {
+    Plan {
+        steps: vec![Step::slowly(vec![create("sum-a")])],
+        ..Plan::default()
+    }
+}
+
 fn no_pods(_: &Snapshot<'_>, _: Timestamp) -> Plan {
     let remove = Action::RemovePod {
         name: "sum-a".to_owned(),
@@ -303,6 +310,28 @@ async fn active_counts_the_pods_that_were_made_and_each_is_told_of() {
     assert_eq!(written(&mut scene).await, expected);
     let memory = scene.controller.memory.lock().unwrap();
     assert_eq!(memory[&uid(JOB)].backoff.failures, 3);
+}
+
+#[tokio::test]
+async fn strict_parity_has_the_api_server_name_the_pods_of_jobs_that_do_not_name_us() {
+    let path = "/api/v1/namespaces/ops/pods";
+    for (managed_by, told, name) in [
+        (None, "sum-x7k2b", Value::Null),
+        (Some("carillon.dev/job-controller"), "sum-a", json!("sum-a")),
+    ] {
+        let reply = json!({"metadata": {"name": "sum-x7k2b", "resourceVersion": "14"}});
+        let mut scene = Scene::new(one_pod, vec![(Method::POST, path, "", 201, reply)]);
+        let controller = Arc::get_mut(&mut scene.controller).unwrap();
+        controller.limits.strict_parity = true;
+        scene.see::<SlimJob>(&job(managed_by, &json!({})));
+        let expected = format!("SuccessfulCreate Created pod: {told}");
+        assert_eq!(scene.told(1).await, [expected]);
+        let metadata = &scene.sent(&Method::POST, "/pods")[0]["metadata"];
+        assert_eq!(
+            (&metadata["name"], &metadata["generateName"]),
+            (&name, &json!("sum-"))
+        );
+    }
 }
 
 #[tokio::test]

@@ -81,6 +81,8 @@ pub struct Limits {
     pub max_uncounted: usize,
     /// Pods created or removed in one sync.
     pub max_pod_changes: usize,
+    /// Jobs that are not ours by name show the oddities of kube-controller-manager, too.
+    pub strict_parity: bool,
 }
 
 impl Default for Limits {
@@ -90,6 +92,7 @@ impl Default for Limits {
             max_backoff: SignedDuration::from_mins(10),
             max_uncounted: 500,
             max_pod_changes: 500,
+            strict_parity: false,
         }
     }
 }
@@ -171,8 +174,7 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             let ended = conditions::set_ended(&mut status, end, job.spec.completions, now);
             plan.notes.extend(ended);
         } else if !told {
-            let (reason, message) = (&end.reason, &end.message);
-            conditions::set(&mut status, end.interim(), true, reason, message, now);
+            conditions::add_interim(&mut status, end, is_strict(job, snapshot.limits), now);
         }
     }
     // Nothing more is to be done at once, but to wait for pods.
@@ -197,6 +199,11 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let deadline = end_state::deadline(job, start.as_ref()).filter(|_| end.is_none());
     plan.wake = held.into_iter().chain(deadline).min();
     plan
+}
+
+/// Whether a Job is to show the oddities of kube-controller-manager, too.
+pub fn is_strict(job: &Job, limits: &Limits) -> bool {
+    limits.strict_parity && job.spec.managed_by.as_deref() != Some(MANAGED_BY)
 }
 
 /// A Job that waits for a back-off is not looked at sooner.

@@ -17,17 +17,25 @@ use crate::metrics::JobMetrics;
 use crate::request;
 use crate::writes::{SendError, Writes};
 
-/// An answer: the status was written, and this is what is to be remembered with it.
+/// What the API server has answered.
 #[derive(Debug)]
-pub struct Written(pub BackoffRecord);
+pub enum Answer {
+    /// The status was written, and this is what is to be remembered with it.
+    Written(BackoffRecord),
+    /// A pod was created, and named by the API server.
+    Named(String),
+}
 
-type Done = super::Done<Written>;
+type Done = super::Done<Answer>;
 
 /// Carries out plans for one Job.
 #[derive(Clone, Copy)]
 pub struct Performer<'a> {
     /// The Job.
     pub job: &'a Job,
+    /// Whether it shows the oddities of kube-controller-manager: names of pods are random, and may be
+    /// two for one pod that was wanted.
+    pub strict: bool,
     /// The way of every write.
     pub writes: &'a Writes,
     /// What is counted of it.
@@ -38,7 +46,7 @@ pub struct Performer<'a> {
 
 impl Perform for Performer<'_> {
     type Action = Action;
-    type Answer = Written;
+    type Answer = Answer;
 
     async fn perform(&self, action: &Action, earlier: Earlier) -> Result<Done, SendError> {
         let owner = &self.job.meta.owner;
@@ -58,7 +66,12 @@ impl Perform for Performer<'_> {
             }
             Action::CreatePod(pod) => {
                 let created = self.create_pod(pod).await;
-                observe::created(self.metrics, pod.why, created.is_ok());
+                if created.is_ok() || self.strict {
+                    observe::created(self.metrics, pod.why, true);
+                }
+                if created.is_err() {
+                    observe::created(self.metrics, pod.why, false);
+                }
                 created
             }
             Action::RemovePod { name, uid, tracked } => {
@@ -86,7 +99,7 @@ impl Perform for Performer<'_> {
         }
     }
 
-    fn failed(&self, _: &Action, _: &SendError) -> Option<Written> {
+    fn failed(&self, _: &Action, _: &SendError) -> Option<Answer> {
         None
     }
 
@@ -101,7 +114,13 @@ impl Perform for Performer<'_> {
         };
         let (warning, message) = match result {
             Ok(done) => match done.effect {
-                Effect::Created(..) | Effect::Deleted(..) => (false, format!("{doing} pod: {pod}")),
+                Effect::Created(..) | Effect::Deleted(..) => {
+                    let name = match &done.answer {
+                        Some(Answer::Named(name)) => name,
+                        _ => &pod,
+                    };
+                    (false, format!("{doing} pod: {name}"))
+                }
                 _ => return None,
             },
             Err(SendError::Refused(status)) if !is_terminating(status) => {
@@ -118,7 +137,7 @@ impl Perform for Performer<'_> {
         })
     }
 
-    fn went_through(&self) -> Option<Written> {
+    fn went_through(&self) -> Option<Answer> {
         None
     }
 }
@@ -126,13 +145,25 @@ impl Perform for Performer<'_> {
 impl Performer<'_> {
     async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
         let owner = &self.job.meta.owner;
-        let body = pod_body(self.job, pod);
+        let mut body = pod_body(self.job, pod);
+        if self.strict
+            && let Some(metadata) = body["metadata"].as_object_mut()
+        {
+            metadata.remove("name");
+        }
         let request = request::create(Kind::JobPod, &owner.namespace, &body, false);
         let error = match write(self.writes, request, Some(self.not_after)).await {
-            Ok(meta) => return Ok(Effect::Created(Kind::JobPod, meta.rv()).done()),
+            Ok(meta) => {
+                let created = Effect::Created(Kind::JobPod, meta.rv());
+                return Ok(if self.strict {
+                    created.and(Answer::Named(meta.name))
+                } else {
+                    created.done()
+                });
+            }
             Err(error) => error,
         };
-        if !may_be_there(&error) {
+        if self.strict || !may_be_there(&error) {
             return Err(error);
         }
         // By an earlier try of ours whose reply was lost.
@@ -175,7 +206,7 @@ impl Performer<'_> {
     ) -> Result<Done, SendError> {
         let kind = Kind::NativeJob;
         let meta = &self.job.meta;
-        let answer = Written(planned.backoff);
+        let answer = Answer::Written(planned.backoff);
         let old = serde_json::to_value(&self.job.status).unwrap_or_default();
         let settled = settle(planned, earlier);
         let new = serde_json::to_value(&settled).unwrap_or_default();

@@ -35,6 +35,8 @@ pub struct Config {
     pub job_pod_failure_backoff: Duration,
     /// How long it waits at most, not less than that.
     pub job_max_pod_failure_backoff: Duration,
+    /// Whether native Jobs show the oddities of kube-controller-manager, too.
+    pub job_strict_parity: bool,
     /// How long a Job waits after the first request that failed, more than 0.
     pub job_api_backoff: Duration,
     /// How long it waits at most, not less than that.

@@ -42,10 +42,18 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
         [args.job_api_backoff, args.job_max_api_backoff],
         "a request that is always refused would be sent without end",
     )?;
+    let serve_native = serve_native(&args.serve_native)?;
+    if args.job_strict_parity && !serve_native.contains(&NativeKind::Jobs) {
+        return Err(
+            "--job-strict-parity needs --serve-native=jobs: it does not concern Jobs whose \
+             spec.managedBy is carillon.dev/job-controller"
+                .into(),
+        );
+    }
     Ok(Config {
         debug_address: debug_address(&args.debug_address)?,
         controllers: controllers(&args.controllers)?,
-        serve_native: serve_native(&args.serve_native)?,
+        serve_native,
         namespaces: namespaces(&args.namespaces)?,
         lease: lease(&args)?,
         api_rate: (args.kube_api_qps > 0.0).then(|| ApiRate {
@@ -63,6 +71,7 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
         job_sync_batch_period: args.job_sync_batch_period,
         job_pod_failure_backoff: args.job_pod_failure_backoff,
         job_max_pod_failure_backoff: args.job_max_pod_failure_backoff,
+        job_strict_parity: args.job_strict_parity,
         job_api_backoff: args.job_api_backoff,
         job_max_api_backoff: args.job_max_api_backoff,
         job_max_uncounted_pods: args.job_max_uncounted_pods.get() as usize,

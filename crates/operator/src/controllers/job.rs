@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use carillon_plan::Uid;
 use carillon_plan::job::action::{Action, Plan};
-use carillon_plan::job::{self, Job, Limits, MANAGED_BY, MANAGED_BY_KUBERNETES, Snapshot};
+use carillon_plan::job::{
+    self, Job, Limits, MANAGED_BY, MANAGED_BY_KUBERNETES, Snapshot, is_strict,
+};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
 use super::core::{Considered, Controller, Core, Next, lock, next};
 use crate::apply;
-use crate::apply::job::{Performer, Written};
+use crate::apply::job::{Answer, Performer};
 use crate::clock;
 use crate::gate::Kind;
 use crate::request;
@@ -145,16 +147,19 @@ impl Jobs {
         let owner = &job.meta.owner;
         let (wake, again) = (plan.wake, plan.again);
         let mut notes = std::mem::take(&mut plan.notes);
+        let strict = is_strict(job, &self.limits);
         let performer = Performer {
             job,
+            strict,
             writes: &core.writes,
             metrics: &core.metrics.jobs,
             not_after: apply::end_of_life(&core.writes),
         };
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        // What the status says is worth its event only if it was stored.
+        // What the status says is worth its event only if it was stored. Upstream tells that a Job is
+        // suspended or resumed before it tries.
         if applied.stopped {
-            notes.clear();
+            notes.retain(|note| strict && ["Suspended", "Resumed"].contains(&note.reason));
         }
         // Pods come before what became of them.
         notes.splice(0..0, std::mem::take(&mut applied.notes));
@@ -164,12 +169,16 @@ impl Jobs {
     }
 
     /// Failures are remembered once the status that has counted them is written.
-    fn remember(&self, job: &Job, answers: Vec<Written>) {
+    fn remember(&self, job: &Job, answers: Vec<Answer>) {
         let mut memory = lock(&self.memory);
         if job.has_finished() {
             memory.remove(&job.meta.owner.uid);
-        } else if let Some(Written(backoff)) = answers.into_iter().next_back() {
-            memory.insert(job.meta.owner.uid, Memory { backoff });
+            return;
+        }
+        for answer in answers {
+            if let Answer::Written(backoff) = answer {
+                memory.insert(job.meta.owner.uid, Memory { backoff });
+            }
         }
     }
 

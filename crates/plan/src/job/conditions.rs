@@ -18,14 +18,7 @@ pub(super) fn set(
     now: Timestamp,
 ) -> bool {
     let word = if is_true { "True" } else { "False" };
-    let new = JobCondition {
-        type_: type_.to_owned(),
-        status: word.to_owned(),
-        reason: Some(reason.to_owned()),
-        message: Some(message.to_owned()),
-        last_probe_time: Some(whole_seconds(now)),
-        last_transition_time: Some(whole_seconds(now)),
-    };
+    let new = condition(type_, word, reason, message, now);
     let conditions = status.conditions.get_or_insert_default();
     let old = conditions.iter_mut().find(|known| known.type_ == type_);
     match old {
@@ -43,6 +36,29 @@ pub(super) fn set(
             true
         }
         None => false,
+    }
+}
+
+fn condition(type_: &str, word: &str, reason: &str, message: &str, now: Timestamp) -> JobCondition {
+    JobCondition {
+        type_: type_.to_owned(),
+        status: word.to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_probe_time: Some(whole_seconds(now)),
+        last_transition_time: Some(whole_seconds(now)),
+    }
+}
+
+/// Says how the Job is going to end. Upstream adds the condition also where somebody has set one of
+/// that type to False.
+pub(super) fn add_interim(status: &mut JobStatus, end: &EndState, strict: bool, now: Timestamp) {
+    let (type_, reason, message) = (end.interim(), &end.reason, &end.message);
+    if strict {
+        let new = condition(type_, "True", reason, message, now);
+        status.conditions.get_or_insert_default().push(new);
+    } else {
+        set(status, type_, true, reason, message, now);
     }
 }
 

@@ -44,6 +44,7 @@ impl Memory {
             max_backoff: limits.max_backoff,
             max_uncounted: limits.max_uncounted,
             max_pod_changes: limits.max_pod_changes,
+            strict_parity: limits.strict_parity,
         }
     }
 }
@@ -58,6 +59,7 @@ pub(super) struct Inputs {
     max_backoff: SignedDuration,
     max_uncounted: usize,
     max_pod_changes: usize,
+    strict_parity: bool,
 }
 
 impl Inputs {
@@ -72,6 +74,7 @@ impl Inputs {
             max_backoff: self.max_backoff,
             max_uncounted: self.max_uncounted,
             max_pod_changes: self.max_pod_changes,
+            strict_parity: self.strict_parity,
         };
         (Memory { backoff }, limits)
     }

@@ -218,6 +218,27 @@ fn a_condition_that_was_false_becomes_true_in_its_place() {
     assert_eq!(ended(&world).len(), 3);
 }
 
+#[test]
+fn what_will_happen_is_said_in_the_place_of_its_denial_and_with_strict_parity_beside_it() {
+    for (strict, managed_by, told) in [
+        (false, json!(null), 1),
+        (true, json!(null), 2),
+        (true, json!("carillon.dev/job-controller"), 1),
+    ] {
+        let spec =
+            json!({"parallelism": 1, "completions": 1, "backoffLimit": 0, "managedBy": managed_by});
+        let mut world = World::new(spec).with_status(json!({"conditions": [
+            {"type": "FailureTarget", "status": "False", "reason": "", "message": ""},
+        ]}));
+        world.limits.strict_parity = strict;
+        world.pods_in(Failed, 1);
+        world.settle();
+        let mut all = ended(&world);
+        all.retain(|(type_, _)| *type_ == "FailureTarget");
+        assert_eq!((all.len(), world.job.has("Failed")), (told, true));
+    }
+}
+
 fn policy(rules: &Value) -> World {
     World::new(json!({
         "parallelism": 1, "completions": 2, "backoffLimit": 0, "podFailurePolicy": {"rules": rules},
