@@ -24,26 +24,29 @@ fn every_example_runs_to_its_end_as_it_is() {
         let names = names.map(|file| file.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.starts_with(kind)).count()
     };
-    let (files, cron_files) = (files_of("broadcastjob-"), files_of("cronjob-"));
+    let kinds = ["broadcastjob-", "cronjob-", "job-"];
+    let [files, cron_files, native_files] = kinds.map(files_of);
     assert!(files >= 10, "{files} examples");
-    assert_eq!(files + cron_files, files_of(""), "a file of another kind");
+    let known = files + cron_files + native_files;
+    assert_eq!(known, files_of(""), "a file of another kind");
     let _operator = Operator::start(&cluster, &Options::new("operator")).unwrap();
     let folder = folder.to_str().unwrap();
     cluster.kubectl_ok(["apply", "-f", folder]).unwrap();
 
-    let jobs = || -> Vec<Value> {
-        let own = [
-            "get",
-            "bcj",
-            "-l",
-            "!carillon.dev/cronjob-name",
-            "-o",
-            "json",
-        ];
-        let text = cluster.kubectl_ok(own).unwrap();
+    let those = |of: &[&str]| -> Vec<Value> {
+        let get = [&["get"], of, &["-o", "json"]].concat();
+        let text = cluster.kubectl_ok(get).unwrap();
         let list: Value = serde_json::from_str(&text).unwrap();
         list["items"].as_array().unwrap().clone()
     };
+    let jobs = || those(&["bcj", "-l", "!carillon.dev/cronjob-name"]);
+    // Runs of CronJobs have an owner.
+    let native_jobs = || {
+        let mut all = those(&["job"]);
+        all.retain(|job| job["metadata"]["ownerReferences"].is_null());
+        all
+    };
+    assert_eq!(native_jobs().len(), native_files, "one job a file");
     assert_eq!(jobs().len(), files, "one job a file");
     // Most of these have their first run at night: that they are taken is all there is to see.
     let cron_jobs = cluster.kubectl_ok(["get", "ccj", "-o", "name"]).unwrap();
@@ -54,11 +57,12 @@ fn every_example_runs_to_its_end_as_it_is() {
             || condition_of(job, "Reconciling").is_some_and(|c| c["reason"] == "WaitingForNodes");
         if open { waits() } else { is(job, "Complete") }
     };
-    let ended = || Ok(jobs().iter().all(at_its_end).then_some(()));
+    let native_ended = || native_jobs().iter().all(|job| is(job, "Complete"));
+    let ended = || Ok((jobs().iter().all(at_its_end) && native_ended()).then_some(()));
     let every = Duration::from_millis(500);
     let hint = || {
         cluster
-            .kubectl_ok(["get", "bcj", "-o", "wide"])
+            .kubectl_ok(["get", "bcj,job", "-o", "wide"])
             .unwrap_or_default()
     };
     wait::until(
