@@ -148,4 +148,23 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn of_a_long_job_name_the_prefix_leaves_room_for_the_index() {
+        let long = "hhhhhooooo".repeat(7);
+        for (job, index, expected) in [
+            ("indexed-job", Some(1), "indexed-job-1-".to_owned()),
+            (&long, Some(1), format!("{}-1-", &long[..55])),
+            (&long[..57], Some(1), format!("{}-1-", &long[..55])),
+            (&long, Some(99_999), format!("{}-99999-", &long[..51])),
+            ("job", None, "job-".to_owned()),
+        ] {
+            let prefix = job_pod_prefix(job, index);
+            assert_eq!(prefix, expected);
+            let name = job_pod(job, uid('0'), index, [0; 3], 0);
+            assert!(name.len() <= 63, "{name}");
+            let index = index.map_or(String::new(), |index| format!("-{index}-"));
+            assert!(name.contains(&index), "{name}");
+        }
+    }
 }

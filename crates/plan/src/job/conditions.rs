@@ -123,3 +123,63 @@ fn note(warning: bool, reason: &'static str, message: &str) -> Note {
         message: message.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::fixture::at;
+
+    /// Status and reason of the conditions of type Suspended.
+    fn listed(status: &JobStatus) -> Vec<(&str, &str)> {
+        let conditions = status.conditions.iter().flatten();
+        let all = conditions.map(|known| (&*known.status, known.reason.as_deref().unwrap()));
+        all.collect()
+    }
+
+    #[test]
+    fn a_condition_is_changed_in_its_place_and_a_false_one_is_not_added() {
+        let cases = [
+            (
+                "true and new",
+                None,
+                (true, "a"),
+                &[("True", "a")][..],
+                true,
+            ),
+            ("false and new", None, (false, "a"), &[], false),
+            (
+                "another reason",
+                Some("a"),
+                (true, "b"),
+                &[("True", "b")],
+                true,
+            ),
+            (
+                "true no more",
+                Some("a"),
+                (false, "a"),
+                &[("False", "a")],
+                true,
+            ),
+            ("the same", Some("a"), (true, "a"), &[("True", "a")], false),
+        ];
+        for (what, before, (is_true, reason), expected, changes) in cases {
+            let mut status = JobStatus::default();
+            if let Some(reason) = before {
+                assert!(set(&mut status, "Suspended", true, reason, "", at(1)));
+            }
+            let changed = set(&mut status, "Suspended", is_true, reason, "", at(2));
+            assert_eq!((changed, &*listed(&status)), (changes, expected), "{what}");
+            let second = if changes { 2 } else { 1 };
+            for known in status.conditions.iter().flatten() {
+                let since = known.last_transition_time.as_ref().map(|time| time.0);
+                assert_eq!(since, Some(at(second)), "{what}");
+            }
+        }
+        let mut status = JobStatus::default();
+        set(&mut status, "Suspended", true, "a", "", at(1));
+        set(&mut status, "Suspended", false, "a", "", at(2));
+        assert!(set(&mut status, "Suspended", true, "a", "", at(3)));
+        assert_eq!(listed(&status), [("True", "a")]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Jobs that are suspended, resumed, or ended by a hand.
+
+use serde_json::json;
+
+use super::world::World;
+use crate::pod::PodPhase::{Failed, Running};
+
+#[test]
+fn the_start_is_forgotten_with_the_suspension_and_new_with_the_resumption() {
+    let mut world = World::new(json!({"parallelism": 1, "completions": 2}));
+    world.settle();
+    let first = world.job.status.start_time.clone().unwrap();
+    assert_eq!(world.counts().0, 1);
+    for resumptions in 1..3 {
+        world.pass(60);
+        world.job.spec.suspend = true;
+        world.sync();
+        // One write says both.
+        assert_eq!(world.job.status.start_time, None);
+        assert_eq!(world.conditions(), [("Suspended", "True", "JobSuspended")]);
+        world.settle();
+        assert_eq!((world.counts().0, &world.job.status.start_time), (0, &None));
+        world.pass(60);
+        world.job.spec.suspend = false;
+        world.sync();
+        assert_eq!(world.conditions(), [("Suspended", "False", "JobResumed")]);
+        let start = world.job.status.start_time.clone().unwrap();
+        assert_eq!(start.0, world.now);
+        let passed = world.now.duration_since(first.0);
+        assert_eq!(passed.as_secs(), 120 * resumptions);
+        world.settle();
+        assert_eq!(world.job.status.start_time, Some(start), "it stays");
+        assert_eq!(world.counts().0, 1);
+    }
+}
+
+#[test]
+fn a_job_that_is_resumed_waits_for_pods_that_still_stop_where_failed_pods_alone_are_replaced() {
+    for policy in ["Failed", "TerminatingOrFailed"] {
+        let mut world = World::new(json!({
+            "parallelism": 2, "completions": 2, "podReplacementPolicy": policy,
+        }));
+        world.settle();
+        world.pods.values_mut().for_each(|pod| {
+            (pod.phase, pod.assigned) = (Running, true);
+        });
+        let stopping = world.names();
+        world.job.spec.suspend = true;
+        world.settle();
+        assert_eq!((world.active(), world.job.status.terminating), (0, Some(2)));
+        world.job.spec.suspend = false;
+        world.settle();
+        let waits = policy == "Failed";
+        assert_eq!(world.active(), if waits { 0 } else { 2 }, "{policy}");
+        for name in &stopping {
+            world.end(name, Failed, 137);
+        }
+        world.settle();
+        assert_eq!(world.counts(), (2, 0, 0), "{policy}");
+        let new = world.names();
+        assert!(stopping.iter().all(|name| !new.contains(name)), "{policy}");
+    }
+}
+
+#[test]
+fn what_somebody_has_set_to_false_is_left_alone_while_the_job_goes_on() {
+    for type_ in ["FailureTarget", "SuccessCriteriaMet"] {
+        let condition = json!({"type": type_, "status": "False", "reason": "ByHand",
+            "message": "Testing"});
+        let mut world = World::new(json!({"parallelism": 1, "completions": 1}))
+            .with_status(json!({"active": 1, "conditions": [condition]}));
+        world.pod(|pod| pod.phase = Running).ready = Some(world.now);
+        world.settle();
+        assert_eq!(world.conditions(), [(type_, "False", "ByHand")]);
+        assert_eq!(
+            (world.counts(), world.job.status.ready),
+            ((1, 0, 0), Some(1))
+        );
+    }
+}
