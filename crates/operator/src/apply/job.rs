@@ -241,6 +241,8 @@ fn settle(planned: &StatusWrite, earlier: Earlier) -> JobStatus {
     if active != status.active.unwrap_or(0) {
         status.active = Some(active);
     }
+    // What was not deleted does not stop.
+    status.terminating = status.terminating.map(|count| (count - added).max(0));
     status.ready = status.ready.map(|ready| ready.min(active));
     status
 }
@@ -254,6 +256,7 @@ mod tests {
             status: JobStatus {
                 active: Some(active),
                 ready: Some(ready),
+                terminating: Some(removed + 1),
                 ..JobStatus::default()
             },
             created,
@@ -274,6 +277,18 @@ mod tests {
             let (created, removed) = earlier;
             let status = settle(&planned, Earlier { created, removed });
             assert_eq!((status.active, status.ready), (Some(active), Some(ready)));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_could_not_be_deleted_does_not_terminate() {
+        for (deleted, terminating) in [(3, 4), (1, 2), (0, 1)] {
+            let earlier = Earlier {
+                created: 0,
+                removed: deleted,
+            };
+            let status = settle(&planned(2, 0, 0, 3), earlier);
+            assert_eq!(status.terminating, Some(terminating), "{deleted}");
         }
     }
 }
