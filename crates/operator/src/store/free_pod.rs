@@ -180,4 +180,57 @@ mod tests {
         tables.sweep_free_pods(Some("ops"), &HashSet::new());
         assert!(tables.free_pods("ops").is_none() && tables.free_places.is_empty());
     }
+
+    /// Pod 9 with this owner.
+    fn owned(rv: u64, labels: &Value, api_version: &str, kind: &str, controls: bool) -> SlimJobPod {
+        let mark = json!(["batch.kubernetes.io/job-tracking"]);
+        let mut pod = pod(rv, labels, &mark);
+        let owners = json!([{"apiVersion": api_version, "kind": kind, "name": "j", "uid": text(1),
+            "controller": controls.then_some(true)}]);
+        pod.metadata.owner_references = serde_json::from_value(owners).unwrap();
+        pod
+    }
+
+    #[test]
+    fn a_pod_is_an_orphan_unless_something_controls_it_and_only_jobs_of_batch_are_asked_for_theirs()
+    {
+        let none = json!(null);
+        let orphan = [Wake::Now(Key::OrphanPod(uid(9)))];
+        for (api_version, kind, controls, expected) in [
+            ("batch/v1", "Job", true, &[soon(1)][..]),
+            ("batch/v1", "CronJob", true, &[]),
+            ("example.com/v1", "Job", true, &[]),
+            ("batch/v1", "Job", false, &orphan),
+            ("example.com/v1", "Job", false, &orphan),
+        ] {
+            let tables = &mut Tables::default();
+            woken(tables, job(1, "ops", &json!({"app": "sum"})));
+            let wakes = woken(tables, owned(5, &none, api_version, kind, controls));
+            assert_eq!(wakes, expected, "{api_version} {kind} {controls}");
+        }
+    }
+
+    #[test]
+    fn an_orphan_wakes_every_job_that_selects_it_and_none_when_it_is_gone() {
+        let (sum, none) = (json!({"app": "sum"}), json!(null));
+        let tables = &mut Tables::default();
+        for (n, labels) in [(1, &sum), (2, &sum), (3, &json!({"other": "labels"}))] {
+            woken(tables, job(n, "ops", labels));
+        }
+        let sorted = |mut wakes: Vec<Wake>| {
+            wakes.sort_by_key(|wake| format!("{wake:?}"));
+            wakes.dedup();
+            wakes
+        };
+        let wakes = woken(tables, pod(5, &sum, &none));
+        assert_eq!(sorted(wakes), [soon(1), soon(2)]);
+        let mut wakes = Vec::new();
+        pod(6, &sum, &none).leave(tables, &mut wakes);
+        assert_eq!(wakes, []);
+        // Given away, it wakes whom it was of and all who could take it.
+        let wakes = woken(tables, owned(7, &sum, "batch/v1", "Job", true));
+        assert_eq!(wakes, [soon(1)]);
+        let wakes = woken(tables, pod(8, &sum, &none));
+        assert_eq!(sorted(wakes), [soon(1), soon(2)]);
+    }
 }

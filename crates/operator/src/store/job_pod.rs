@@ -259,4 +259,35 @@ mod tests {
         assert_eq!(wakes, [soon(1)]);
         assert!(tables.job_pods.is_empty() && tables.job_of.is_empty());
     }
+
+    #[test]
+    fn pods_that_have_ended_and_are_held_count_when_they_become_so_and_when_no_longer() {
+        let tables = &mut Tables::default();
+        let counts = |tables: &Tables| (tables.tallied().ever_kept, tables.tallied().let_go());
+        let in_phase = |rv, phase: &str| pod(rv, "batch/v1", Some(1), &json!({"phase": phase}));
+        let let_go = |rv| {
+            let mut pod = in_phase(rv, "Succeeded");
+            pod.metadata.finalizers = None;
+            pod
+        };
+        for (rv, phase, expected) in [
+            (1, "Pending", (0, 0)),
+            (2, "Failed", (1, 0)),
+            (3, "Failed", (1, 0)),
+            (4, "Succeeded", (1, 0)),
+        ] {
+            woken(tables, in_phase(rv, phase));
+            assert_eq!(counts(tables), expected, "{phase}");
+        }
+        woken(tables, let_go(5));
+        assert_eq!(counts(tables), (1, 1));
+        let_go(6).leave(tables, &mut Vec::new());
+        assert_eq!(counts(tables), (1, 1), "it was counted when it was let go");
+        woken(tables, in_phase(7, "Succeeded"));
+        in_phase(8, "Succeeded").leave(tables, &mut Vec::new());
+        assert_eq!(counts(tables), (2, 2), "gone with our finalizer");
+        woken(tables, let_go(9));
+        let_go(9).leave(tables, &mut Vec::new());
+        assert_eq!(counts(tables), (2, 2), "never held");
+    }
 }

@@ -3,6 +3,11 @@
 // The functions that tests share are tests too.
 #![allow(clippy::unwrap_used)]
 
+mod again;
+mod gate;
+mod objects;
+mod refused;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -132,6 +137,30 @@ impl Scene {
         sink.applied(serde_json::from_value(object.clone()).unwrap());
     }
 
+    /// The watch tells that an object is gone.
+    fn lose<K: Row + serde::de::DeserializeOwned>(&self, object: &Value) {
+        let store = &self.controller.core.store;
+        let mut sink = StoreSink::<K>::new(store, &self.queues, Duration::ZERO, None);
+        sink.deleted(serde_json::from_value(object.clone()).unwrap());
+    }
+
+    /// What another controller works with beside this one.
+    fn core_for(&self, name: &'static str) -> Core {
+        let core = &self.controller.core;
+        Core {
+            name,
+            store: core.store.clone(),
+            queue: core.queue.clone(),
+            writes: core.writes.clone(),
+            events: core.events.clone(),
+            metrics: core.metrics.clone(),
+            watches: Vec::new(),
+            parallel: 8,
+            gate: Mutex::default(),
+            flights: Arc::default(),
+        }
+    }
+
     /// Lets the controller work until `done`.
     async fn work_until(&mut self, done: impl Fn(&Self) -> bool) {
         let recorder = self.recorder.take();
@@ -154,6 +183,20 @@ impl Scene {
                 found.unwrap_or_else(|_| panic!("not within {limit:?}: {:?}", self.requests));
             }
         }
+    }
+
+    /// Syncs that have come to their end with this result, whatever they were for.
+    fn syncs(&self, result: &str) -> u64 {
+        let syncs = &self.controller.core.metrics.jobs.syncs;
+        let of = |action| {
+            syncs
+                .with_label_values(&["NonIndexed", result, action])
+                .get()
+        };
+        ["reconciling", "tracking", "pods_created", "pods_deleted"]
+            .map(of)
+            .iter()
+            .sum()
     }
 
     /// Bodies of the requests with this method to paths that end so.
