@@ -8,14 +8,14 @@ mod bench;
 mod chart;
 mod cluster;
 mod crds;
-#[cfg(test)]
-mod defects;
 mod demo;
 mod golden;
 mod interrupt;
 #[cfg(test)]
 mod layout;
 mod metadata;
+#[cfg(test)]
+mod named_tests;
 mod prove;
 mod test;
 mod transcripts;

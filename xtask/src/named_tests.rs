@@ -1,38 +1,79 @@
-//! docs/defects.md, held to what it says: every test it names exists.
+//! Pages that name a test for each of their rows, held to what they say: the tests exist.
 
 use std::fs;
 use std::path::Path;
 
 use carillon_testbed::carillon::workspace;
 
-const PAGE: &str = "docs/defects.md";
+/// A page of tables.
+struct Page {
+    path: &'static str,
+    /// First cells that are there once each.
+    ids: fn() -> Vec<String>,
+    /// It names at least so many tests.
+    tests: usize,
+}
 
-/// A line of a table: its first cell, and the tests it names as `[file](path) `name``.
+const PAGES: [Page; 2] = [
+    Page {
+        path: "docs/defects.md",
+        ids: || (1..=31).map(|number| format!("D{number}")).collect(),
+        tests: 100,
+    },
+    Page {
+        path: "docs/job-edge-cases.md",
+        ids: || (1..=93).map(|number| number.to_string()).collect(),
+        tests: 150,
+    },
+];
+
+/// What a row says in place of a test, followed by the reason.
+const CANNOT_APPLY: &str = "cannot apply: ";
+
+/// A line of a table: its first cell, and what it names by file.
 struct Row {
     first: String,
+    /// As `[file](path) `name``.
     tests: Vec<(String, String)>,
+    /// As `scenario `name` of [file](path)`.
+    scenarios: Vec<(String, String)>,
+    cannot_apply: bool,
 }
 
-fn rows() -> Vec<Row> {
-    let page = fs::read_to_string(workspace().join(PAGE)).unwrap();
-    let rows = page.lines().filter(|line| line.starts_with("| "));
-    rows.map(|line| Row {
-        first: line.split('|').nth(1).unwrap_or_default().trim().to_owned(),
-        tests: tests_of(line),
-    })
-    .filter(|row| !["#", "Situation"].contains(&row.first.as_str()))
-    .collect()
+impl Page {
+    fn rows(&self) -> Vec<Row> {
+        let page = fs::read_to_string(workspace().join(self.path)).unwrap();
+        let rows = page.lines().filter(|line| line.starts_with("| "));
+        rows.map(Row::read)
+            .filter(|row| !["#", "Situation"].contains(&row.first.as_str()))
+            .collect()
+    }
 }
 
-fn tests_of(line: &str) -> Vec<(String, String)> {
-    let links = line.split("](../").skip(1);
-    links
-        .filter_map(|rest| {
+impl Row {
+    fn read(line: &str) -> Self {
+        let first = line.split('|').nth(1).unwrap_or_default();
+        let test = |rest: &str| {
             let (path, rest) = rest.split_once(") ")?;
             let name = rest.strip_prefix('`')?.split('`').next()?;
             Some((path.to_owned(), name.to_owned()))
-        })
-        .collect()
+        };
+        let scenario = |rest: &str| {
+            let (name, rest) = rest.split_once("` of [")?;
+            let path = rest.split_once("](../")?.1.split(')').next()?;
+            Some((path.to_owned(), name.to_owned()))
+        };
+        Self {
+            first: first.trim().to_owned(),
+            tests: line.split("](../").skip(1).filter_map(test).collect(),
+            scenarios: line
+                .split("scenario `")
+                .skip(1)
+                .filter_map(scenario)
+                .collect(),
+            cannot_apply: line.contains(CANNOT_APPLY),
+        }
+    }
 }
 
 /// Whether the file has a test of this name.
@@ -52,31 +93,63 @@ fn has_test(path: &Path, name: &str) -> bool {
     })
 }
 
-#[test]
-fn every_test_that_the_list_of_defects_names_exists() {
-    let mut named = 0;
-    for row in rows() {
-        for (path, name) in &row.tests {
-            assert!(
-                has_test(&workspace().join(path), name),
-                "{PAGE}, {}: {path} has no test {name}",
-                row.first
-            );
-            named += 1;
-        }
-    }
-    assert!(named > 100, "only {named} tests were found in {PAGE}");
+/// Whether the file makes a scenario of this name.
+fn has_scenario(path: &Path, name: &str) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.contains(&format!("\"{name}\""))
 }
 
 #[test]
-fn every_defect_is_listed_once_and_every_row_names_a_test() {
-    let rows = rows();
-    for number in 1..=31 {
-        let id = format!("D{number}");
-        let found = rows.iter().filter(|row| row.first == id).count();
-        assert_eq!(found, 1, "{PAGE}: {id}");
+fn every_test_that_a_page_names_exists() {
+    for page in PAGES {
+        let mut named = 0;
+        for row in page.rows() {
+            let place = format!("{}, {}", page.path, row.first);
+            for (path, name) in &row.tests {
+                let found = has_test(&workspace().join(path), name);
+                assert!(found, "{place}: {path} has no test {name}");
+                named += 1;
+            }
+            for (path, name) in &row.scenarios {
+                let found = has_scenario(&workspace().join(path), name);
+                assert!(found, "{place}: {path} has no scenario {name}");
+            }
+        }
+        let (path, least) = (page.path, page.tests);
+        assert!(named >= least, "only {named} tests were found in {path}");
     }
-    for row in &rows {
-        assert!(!row.tests.is_empty(), "{PAGE}: no test for {}", row.first);
+}
+
+#[test]
+fn every_number_is_listed_once_and_every_row_names_a_test_or_says_why_it_cannot() {
+    for page in PAGES {
+        let (rows, path) = (page.rows(), page.path);
+        for id in (page.ids)() {
+            let found = rows.iter().filter(|row| row.first == id).count();
+            assert_eq!(found, 1, "{path}: {id}");
+        }
+        for row in &rows {
+            let tested = !row.tests.is_empty() || row.cannot_apply;
+            assert!(tested, "{path}: no test for {}", row.first);
+        }
     }
+}
+
+#[test]
+fn a_row_is_read_with_its_tests_and_its_scenarios() {
+    let row = Row::read(
+        "| 7 | a | [planner](../a/b.rs) `one`<br>[gate](../c.rs) `two`<br>\
+         scenario `three-four` of [job_parity/x](../d/x.rs)<br>scenario `five` of [y](../y.rs) |",
+    );
+    let named = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(path, name)| ((*path).to_owned(), (*name).to_owned()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(row.first, "7");
+    assert_eq!(row.tests, named(&[("a/b.rs", "one"), ("c.rs", "two")]));
+    let scenarios = named(&[("d/x.rs", "three-four"), ("y.rs", "five")]);
+    assert_eq!((row.scenarios, row.cannot_apply), (scenarios, false));
+    assert!(Row::read("| 8 | a | cannot apply: there is none |").cannot_apply);
 }
