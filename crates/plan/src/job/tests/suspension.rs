@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::world::World;
-use crate::pod::PodPhase::{Failed, Running};
+use crate::pod::PodPhase::{Failed, Running, Succeeded};
 
 #[test]
 fn the_start_is_forgotten_with_the_suspension_and_new_with_the_resumption() {
@@ -77,4 +77,29 @@ fn what_somebody_has_set_to_false_is_left_alone_while_the_job_goes_on() {
             ((1, 0, 0), Some(1))
         );
     }
+}
+
+#[test]
+fn a_suspended_job_stops_what_runs_and_completes_if_enough_have_succeeded() {
+    let spec = json!({
+        "parallelism": 2, "completions": 4, "suspend": true,
+        "template": {"spec": {"restartPolicy": "OnFailure"}},
+    });
+    let mut running = World::new(spec.clone());
+    let mut succeeded = World::new(spec);
+    for restarts in [1, 1] {
+        running.pod(|pod| (pod.phase, pod.restarts.sum) = (Running, restarts));
+    }
+    for restarts in [1, 1, 2, 0] {
+        succeeded.pod(|pod| (pod.phase, pod.restarts.sum) = (Succeeded, restarts));
+    }
+    // A Job that has pods has a start.
+    succeeded = succeeded.with_status(json!({"startTime": "2023-11-14T22:13:00Z"}));
+    running.settle();
+    assert_eq!((running.counts(), running.active()), ((0, 0, 0), 0));
+    let suspended = ("Suspended", "True", "JobSuspended");
+    assert_eq!(running.conditions(), [suspended]);
+    succeeded.settle();
+    assert_eq!(succeeded.counts(), (0, 4, 0));
+    assert!(succeeded.job.has("Complete") && !succeeded.job.has("Suspended"));
 }
