@@ -14,9 +14,11 @@ use crate::interrupt::Interrupt;
 mod api_writes;
 mod broadcastjob;
 mod cronjob;
+mod job;
 mod machine;
 mod plan;
 mod report;
+mod server;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,6 +32,8 @@ enum Command {
     Broadcastjob(Run),
     /// Native CronJobs that are all due at once, served by Carillon and by kube-controller-manager
     Cronjob(cronjob::Args),
+    /// Jobs of which a few pods fail, served by Carillon and by kube-controller-manager
+    Job(job::Args),
     /// A sync without its requests: the plan, the interlock, the digest, on up to 100,000 nodes
     Plan,
 }
@@ -51,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Broadcastjob(run) => broadcastjob::run(run),
         Command::Cronjob(args) => cronjob::run(args),
+        Command::Job(args) => job::run(args),
         Command::Plan => plan::run(),
     }
 }

@@ -21,11 +21,29 @@ pub(super) fn mark(cluster: &Cluster) -> Result<Mark> {
 
 /// All writes that were stored since the mark.
 pub(super) fn since(cluster: &Cluster, mark: Mark) -> Result<Vec<AuditEvent>> {
+    let mut mark = mark;
+    new(cluster, &mut mark, |_| true)
+}
+
+/// Those of the writes since the mark whose line in the log is `wanted`, and the mark after them:
+/// cheap enough to be asked for while a run is measured.
+pub(super) fn new(
+    cluster: &Cluster,
+    mark: &mut Mark,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<AuditEvent>> {
     let mut log = File::open(cluster.audit_log()).context("the audit log")?;
     log.seek(SeekFrom::Start(mark.0))?;
+    let mut log = BufReader::new(log);
     let mut events = Vec::new();
-    for line in BufReader::new(log).lines() {
-        events.extend(AuditEvent::parse(&line?).filter(AuditEvent::is_stored_write));
+    let mut line = String::new();
+    // A last line without its end is still being written.
+    while log.read_line(&mut line)? > 0 && line.ends_with('\n') {
+        mark.0 += line.len() as u64;
+        if wanted(&line) {
+            events.extend(AuditEvent::parse(&line).filter(AuditEvent::is_stored_write));
+        }
+        line.clear();
     }
     Ok(events)
 }
@@ -94,7 +112,10 @@ pub(super) fn timeline(events: &[AuditEvent], resource: &str, namespace: &str) -
     let created = of_kind()
         .find(|event| event.verb == "create")
         .context("no create in the log")?;
-    let complete = |event: &&AuditEvent| event.request_object.as_ref().is_some_and(is_complete);
+    let complete = |event: &&AuditEvent| {
+        let body = event.request_object.as_ref();
+        body.is_some_and(|body| has_condition(body, "Complete"))
+    };
     let completed = of_kind()
         .find(complete)
         .context("no write made it Complete")?;
@@ -119,15 +140,15 @@ pub(super) fn timeline(events: &[AuditEvent], resource: &str, namespace: &str) -
     })
 }
 
-/// Whether the condition Complete is anywhere in a body: an object, or a patch of any kind.
-fn is_complete(body: &Value) -> bool {
+/// Whether a condition is anywhere in a body and true: an object, or a patch of any kind.
+pub(super) fn has_condition(body: &Value, condition: &str) -> bool {
     match body {
         Value::Object(map) => {
-            (map.get("type").is_some_and(|kind| kind == "Complete")
+            (map.get("type").is_some_and(|kind| kind == condition)
                 && map.get("status").is_some_and(|status| status == "True"))
-                || map.values().any(is_complete)
+                || map.values().any(|value| has_condition(value, condition))
         }
-        Value::Array(items) => items.iter().any(is_complete),
+        Value::Array(items) => items.iter().any(|item| has_condition(item, condition)),
         _ => false,
     }
 }
@@ -153,15 +174,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complete_is_found_in_objects_and_in_patches() {
+    fn a_condition_is_found_in_objects_and_in_patches() {
+        let is_complete = |body: Value| has_condition(&body, "Complete");
         let condition = json!({"type": "Complete", "status": "True"});
-        assert!(is_complete(&json!({"status": {"conditions": [condition]}})));
+        assert!(is_complete(json!({"status": {"conditions": [condition]}})));
         assert!(is_complete(
-            &json!([{"op": "add", "path": "/status", "value": [condition]}])
+            json!([{"op": "add", "path": "/status", "value": [condition]}])
         ));
-        assert!(!is_complete(
-            &json!({"type": "Complete", "status": "False"})
-        ));
+        assert!(!is_complete(json!({"type": "Complete", "status": "False"})));
+        assert!(!has_condition(&condition, "Failed"));
     }
 
     #[test]

@@ -26,13 +26,6 @@ const CLIENT_LIMITS: [&str; 3] = [
     "--kube-api-burst=1000",
     "--concurrent-job-syncs=5",
 ];
-const CONTROL_PLANE: [Component; 5] = [
-    Component::Etcd,
-    Component::ApiServer,
-    Component::ControllerManager,
-    Component::Scheduler,
-    Component::Kwok,
-];
 /// Before a run: what the last one left to do is done. After it: the last finalizers go.
 const SETTLE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(2);
@@ -112,9 +105,8 @@ struct Costs {
 
 impl Costs {
     fn now(cluster: &Cluster, operator: &Operator) -> Result<Self> {
-        let cpu = |component| Ok(cluster.usage(component)?.cpu_seconds);
         Ok(Self {
-            cluster: CONTROL_PLANE.into_iter().map(cpu).sum::<Result<f64>>()?,
+            cluster: machine::control_plane_seconds(cluster)?,
             machine: machine::busy_seconds()?,
             controller_manager: cluster.usage(Component::ControllerManager)?,
             operator: operator.usage()?,

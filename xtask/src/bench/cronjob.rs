@@ -1,7 +1,6 @@
 //! Native CronJobs that are all due in the same minute, in turns on one cluster: served by
 //! kube-controller-manager's controller, alone in a process of its own, and by Carillon.
 
-mod server;
 mod skew;
 mod table;
 
@@ -12,23 +11,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use carillon_testbed::carillon::{self, Profile, Program};
-use carillon_testbed::{Cluster, Component, Config};
+use carillon_testbed::{Cluster, Config};
 use serde_json::{Value, json};
 
-use self::server::{Kind, Server};
 use self::table::{Report, Sample};
+use super::server::{Kind, Native, Server};
 use super::{api_writes, machine, reported};
 use crate::interrupt::{self, Interrupt};
 
 /// Who serves CronJobs is ours to say; and a Job that is only to be there needs nobody.
 const OTHER_CONTROLLERS: &str = "--controllers=*,-cronjob-controller,-job-controller";
-const CONTROL_PLANE: [Component; 5] = [
-    Component::Etcd,
-    Component::ApiServer,
-    Component::ControllerManager,
-    Component::Scheduler,
-    Component::Kwok,
-];
+const CRON_JOBS: Native = Native {
+    controller: "cronjob-controller",
+    plural: "cronjobs",
+};
 /// Runs of each CronJob, a minute apart.
 const TICKS: u64 = 2;
 /// From the first creation to the first tick at least.
@@ -78,15 +74,10 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
     let mut config = Config::new("bench");
     config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];
     let cluster = Cluster::start(&config)?;
-    let servers = Server::prepare(&cluster, &args.operator_arg)?;
+    let servers = Server::prepare(&cluster, CRON_JOBS, &args.operator_arg)?;
     let mut runs = Vec::new();
     for round in 1..=args.rounds {
-        // The cluster grows older; neither of the two is always the second.
-        let mut both = [Kind::Theirs, Kind::Ours];
-        if round % 2 == 0 {
-            both.reverse();
-        }
-        runs.extend(both.map(|kind| (kind, round, TICKS)));
+        runs.extend(Kind::in_turn(round).map(|kind| (kind, round, TICKS)));
     }
     if args.default_limits {
         // Of its two minutes it would need more than both.
@@ -136,7 +127,7 @@ impl Run<'_> {
         let server = self.servers.start(cluster, self.kind)?;
         sleep(SETTLE);
         let mark = api_writes::mark(cluster)?;
-        let cluster_before = self.cluster_cpu()?;
+        let cluster_before = machine::control_plane_seconds(cluster)?;
         let before = (server.usage()?, machine::busy_seconds()?);
 
         let first = minute_after(AHEAD)?;
@@ -146,10 +137,11 @@ impl Run<'_> {
         sleep(AFTER);
 
         let after = (server.usage()?, machine::busy_seconds()?);
-        let cluster_spent = self.cluster_cpu()? - cluster_before;
+        let cluster_spent = machine::control_plane_seconds(cluster)? - cluster_before;
         let events = api_writes::since(cluster, mark)?;
         let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
-        let writes = api_writes::by_verb(&events, |user| user == self.kind.user());
+        let server_user = self.servers.user(self.kind);
+        let writes = api_writes::by_verb(&events, |user| user == server_user);
         let late = skew::of_creations(&events, &namespace)?;
         ensure!(
             late.len() == self.crons * self.ticks as usize,
@@ -216,11 +208,6 @@ impl Run<'_> {
             }
             sleep(EVERY);
         }
-    }
-
-    fn cluster_cpu(&self) -> Result<f64> {
-        let cpu = |component| Ok(self.cluster.usage(component)?.cpu_seconds);
-        CONTROL_PLANE.into_iter().map(cpu).sum()
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
-use carillon_testbed::Cluster;
+use carillon_testbed::{Cluster, Component};
 use serde_json::Value;
 
 /// Linux reports CPU time to user space in hundredths of a second on every architecture.
@@ -36,6 +36,19 @@ pub(super) fn line_alone() -> String {
         kernel,
         said("git", &["describe", "--always", "--dirty"]),
     )
+}
+
+/// CPU seconds that the control plane has used, kwok included.
+pub(super) fn control_plane_seconds(cluster: &Cluster) -> Result<f64> {
+    let all = [
+        Component::Etcd,
+        Component::ApiServer,
+        Component::ControllerManager,
+        Component::Scheduler,
+        Component::Kwok,
+    ];
+    let spent = all.map(|component| Ok(cluster.usage(component)?.cpu_seconds));
+    spent.into_iter().sum()
 }
 
 /// CPU seconds that everything on this machine has used since it was started.

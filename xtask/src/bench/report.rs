@@ -57,8 +57,19 @@ pub(super) struct Ratio {
 }
 
 impl Ratio {
-    /// Of what was measured in each round.
-    pub(super) fn new(what: &'static str, reach: f64, rounds: Vec<f64>) -> Self {
+    /// Of what was measured in each round, given with its number.
+    pub(super) fn by_round(
+        what: &'static str,
+        reach: f64,
+        ours: impl Iterator<Item = (usize, f64)>,
+        theirs: impl Iterator<Item = (usize, f64)>,
+    ) -> Self {
+        let ours: BTreeMap<usize, f64> = ours.collect();
+        let theirs: BTreeMap<usize, f64> = theirs.collect();
+        let both = ours
+            .iter()
+            .filter_map(|(round, ours)| Some(ours / theirs.get(round)?));
+        let rounds: Vec<f64> = both.collect();
         Self {
             what,
             median: median(&rounds),
@@ -87,16 +98,11 @@ pub(super) fn ratio_line(ratio: &Ratio) -> String {
 impl Report {
     pub(super) fn new(machine: String, nodes: usize, samples: Vec<Sample>) -> Self {
         let ratio = |what, reach, of: fn(&Sample) -> f64| {
-            let ours = samples.iter().filter(|sample| sample.kind == OURS).map(of);
-            let theirs = samples
-                .iter()
-                .filter(|sample| sample.kind == THEIRS)
-                .map(of);
-            let rounds: Vec<f64> = ours
-                .zip(theirs)
-                .map(|(ours, theirs)| ours / theirs)
-                .collect();
-            Ratio::new(what, reach, rounds)
+            let each = |kind: &'static str| {
+                let of_kind = samples.iter().filter(move |s| s.kind == kind);
+                of_kind.map(move |sample| (sample.round, of(sample)))
+            };
+            Ratio::by_round(what, reach, each(OURS), each(THEIRS))
         };
         let ratios = vec![
             ratio("wall time", 1.0, |sample| sample.wall_seconds),

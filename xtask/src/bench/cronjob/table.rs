@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::server::Kind;
 use super::skew::Skew;
 use crate::bench::report::{Ratio, ratio_line};
+use crate::bench::server::Kind;
 
 /// One run of one of the two.
 #[derive(Clone, Debug, Serialize)]
@@ -42,19 +42,10 @@ impl Report {
     pub(super) fn new(machine: String, crons: usize, samples: Vec<Sample>) -> Self {
         let ratio = |what, reach, of: fn(&Sample) -> f64| {
             let each = |kind: Kind| {
-                let mut each: Vec<(usize, f64)> = samples
-                    .iter()
-                    .filter(|sample| sample.kind == kind.name())
-                    .map(|sample| (sample.round, of(sample)))
-                    .collect();
-                each.sort_by_key(|(round, _)| *round);
-                each
+                let of_kind = samples.iter().filter(move |s| s.kind == kind.name());
+                of_kind.map(move |sample| (sample.round, of(sample)))
             };
-            let rounds = each(Kind::Ours).into_iter().zip(each(Kind::Theirs));
-            let rounds = rounds
-                .map(|((_, ours), (_, theirs))| ours / theirs)
-                .collect();
-            Ratio::new(what, reach, rounds)
+            Ratio::by_round(what, reach, each(Kind::Ours), each(Kind::Theirs))
         };
         let ratios = vec![
             ratio("skew p50", 1.0, |sample| sample.skew.p50),

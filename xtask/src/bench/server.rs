@@ -1,10 +1,10 @@
-//! Who serves CronJobs in a run: a process that is started for it and ends with it.
+//! Who serves a native kind in a run: a process that is started for it and ends with it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use carillon_testbed::carillon::{self, Profile};
+use carillon_testbed::carillon::{self, NAMESPACE, Profile, RELEASE};
 use carillon_testbed::process::Usage;
 use carillon_testbed::{Cluster, Operator, Options, Process};
 
@@ -15,6 +15,15 @@ const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=1000"];
 /// What kube-controller-manager has by default.
 const DEFAULT_LIMITS: [&str; 2] = ["--kube-api-qps=20", "--kube-api-burst=30"];
 const GRACE: Duration = Duration::from_secs(10);
+
+/// A native kind, as both sides call it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Native {
+    /// kube-controller-manager's controller.
+    pub(super) controller: &'static str,
+    /// Carillon's `--serve-native`.
+    pub(super) plural: &'static str,
+}
 
 /// Who it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,6 +37,15 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// Both, in the order of a round: the cluster grows older, and neither is always the second.
+    pub(super) fn in_turn(round: usize) -> [Self; 2] {
+        let mut both = [Self::Theirs, Self::Ours];
+        if round.is_multiple_of(2) {
+            both.reverse();
+        }
+        both
+    }
+
     /// For tables and namespaces.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -36,21 +54,12 @@ impl Kind {
             Self::Ours => "carillon",
         }
     }
-
-    /// The user of the API.
-    pub(super) fn user(self) -> &'static str {
-        match self {
-            Self::Theirs | Self::TheirsByDefault => {
-                "system:serviceaccount:kube-system:cronjob-controller"
-            }
-            Self::Ours => "system:serviceaccount:carillon-system:carillon",
-        }
-    }
 }
 
 /// What is needed to start either.
 #[derive(Debug)]
 pub(super) struct Server {
+    native: Native,
     kubeconfig: PathBuf,
     arguments: Vec<String>,
 }
@@ -61,12 +70,14 @@ pub(super) struct Running(Process);
 
 impl Server {
     /// Installs the chart for its rights and arguments.
-    pub(super) fn prepare(cluster: &Cluster, further: &[String]) -> Result<Self> {
-        let kubeconfig = carillon::install_chart(cluster, &["--set", "serveNative={cronjobs}"])?;
+    pub(super) fn prepare(cluster: &Cluster, native: Native, further: &[String]) -> Result<Self> {
+        let serve = format!("serveNative={{{}}}", native.plural);
+        let kubeconfig = carillon::install_chart(cluster, &["--set", &serve])?;
         let mut arguments = chart::operator_arguments(cluster)?;
         arguments.extend_from_slice(further);
         eprintln!("the operator runs with {}", arguments.join(" "));
         Ok(Self {
+            native,
             kubeconfig,
             arguments,
         })
@@ -84,8 +95,22 @@ impl Server {
                 return Ok(Running(Operator::start(cluster, &options)?.process));
             }
         };
-        let process = cluster.start_controller("cronjob-controller", &limits.map(str::to_owned))?;
+        let limits = limits.map(str::to_owned);
+        let process = cluster.start_controller(self.native.controller, &limits)?;
         Ok(Running(process))
+    }
+
+    /// The user of the API.
+    pub(super) fn user(&self, kind: Kind) -> String {
+        match kind {
+            Kind::Theirs | Kind::TheirsByDefault => {
+                format!(
+                    "system:serviceaccount:kube-system:{}",
+                    self.native.controller
+                )
+            }
+            Kind::Ours => format!("system:serviceaccount:{NAMESPACE}:{RELEASE}"),
+        }
     }
 }
 

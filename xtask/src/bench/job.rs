@@ -1,0 +1,187 @@
+//! Jobs of which a few pods fail, in turns on one cluster: served by kube-controller-manager's
+//! controller, alone in a process of its own, and by Carillon.
+
+mod case;
+mod outcome;
+mod play;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::Result;
+use carillon_testbed::carillon::{self, Profile, Program};
+use carillon_testbed::{Cluster, Config};
+
+use self::case::{Case, Mode};
+use self::table::{Report, Sample};
+use super::server::{Kind, Native, Server};
+use super::{api_writes, machine, reported};
+use crate::interrupt::{self, Interrupt};
+
+/// Who serves Jobs is ours to say.
+const OTHER_CONTROLLERS: &str = "--controllers=*,-job-controller";
+const JOBS: Native = Native {
+    controller: "job-controller",
+    plural: "jobs",
+};
+/// Before a run: who serves is up, and what the last run left is gone. After it: the last events.
+const SETTLE: Duration = Duration::from_secs(5);
+const AFTER: Duration = Duration::from_secs(5);
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// How many pods have to succeed; may be given more than once
+    #[arg(long, default_values_t = [1000, 5000])]
+    completions: Vec<usize>,
+    /// How many pods run at a time
+    #[arg(long, default_value_t = 500)]
+    parallelism: usize,
+    /// Indexed or not; may be given more than once
+    #[arg(long, value_enum, default_values_t = [Mode::NonIndexed, Mode::Indexed])]
+    mode: Vec<Mode>,
+    /// How many nodes there are
+    #[arg(long, default_value_t = 100)]
+    nodes: usize,
+    /// How often each of the two is measured
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Also measure kube-controller-manager once with the limits it has by default: 20 requests a
+    /// second
+    #[arg(long)]
+    default_limits: bool,
+    /// Further argument of the operator; may be given more than once
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    operator_arg: Vec<String>,
+    /// Also write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
+    let report = reported(measure, Report::print, args.json.as_deref())?;
+    Ok(match report {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(interrupt::EXIT_CODE),
+    })
+}
+
+fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
+    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
+    carillon::build(Program::Operator, Profile::Release)?;
+    interrupt.check()?;
+    let mut config = Config::new("bench").with_nodes(args.nodes);
+    config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];
+    let cluster = Cluster::start(&config)?;
+    let servers = Server::prepare(&cluster, JOBS, &args.operator_arg)?;
+    let cases: Vec<Case> = args
+        .completions
+        .iter()
+        .flat_map(|&completions| {
+            args.mode.iter().map(move |&mode| Case {
+                completions,
+                parallelism: args.parallelism,
+                mode,
+            })
+        })
+        .collect();
+    let mut runs = Vec::new();
+    for round in 1..=args.rounds {
+        for case in &cases {
+            runs.extend(Kind::in_turn(round).map(|kind| (kind, round, *case)));
+        }
+    }
+    if args.default_limits {
+        runs.extend(cases.first().map(|case| (Kind::TheirsByDefault, 1, *case)));
+    }
+    let mut samples = Vec::new();
+    for (number, (kind, round, case)) in runs.into_iter().enumerate() {
+        interrupt.check()?;
+        eprint!("round {round}, {case}, {}: ", kind.name());
+        let run = Run {
+            cluster: &cluster,
+            servers: &servers,
+            kind,
+            round,
+            case,
+            namespace: format!("bench-{number}"),
+        };
+        let sample = run.measure()?;
+        eprintln!(
+            "{:.2} s wall, {:.2} s CPU, {:.0} MB, {:.3} writes a pod; others on this machine {:.0} s CPU",
+            sample.wall_seconds,
+            sample.cpu_seconds,
+            sample.peak_rss_bytes as f64 / 1e6,
+            sample.writes_per_pod,
+            sample.stranger_cpu_seconds
+        );
+        samples.push(sample);
+    }
+    Ok(Report::new(machine::line(&cluster), &cases, samples))
+}
+
+/// One run of one of the two.
+struct Run<'a> {
+    cluster: &'a Cluster,
+    servers: &'a Server,
+    kind: Kind,
+    round: usize,
+    case: Case,
+    namespace: String,
+}
+
+impl Run<'_> {
+    fn measure(&self) -> Result<Sample> {
+        let Self {
+            cluster,
+            case,
+            namespace,
+            ..
+        } = self;
+        cluster.kubectl_ok(["create", "namespace", namespace])?;
+        let server = self.servers.start(cluster, self.kind)?;
+        sleep(SETTLE);
+        let mark = api_writes::mark(cluster)?;
+        let cluster_before = machine::control_plane_seconds(cluster)?;
+        let before = (server.usage()?, machine::busy_seconds()?);
+
+        let job = case.manifest(namespace).to_string();
+        cluster.kubectl_stdin(["create", "-f", "-"], &job)?;
+        play::until_complete(cluster, mark, case, namespace)?;
+        sleep(AFTER);
+
+        let after = (server.usage()?, machine::busy_seconds()?);
+        let cluster_cpu_seconds = machine::control_plane_seconds(cluster)? - cluster_before;
+        let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
+        let events = api_writes::since(cluster, mark)?;
+        outcome::ensure_as_scripted(cluster, case, namespace)?;
+        let server_user = self.servers.user(self.kind);
+        let writes = api_writes::by_verb(&events, |user| user == server_user);
+        let without_leases = writes.iter().filter(|(what, _)| !what.ends_with(" leases"));
+        let without_leases: usize = without_leases.map(|(_, count)| count).sum();
+        let timeline = api_writes::timeline(&events, "jobs", namespace)?;
+        let pods_created = api_writes::pods_created(&events, namespace).len();
+        let sample = Sample {
+            case: case.to_string(),
+            kind: self.kind.name(),
+            round: self.round,
+            wall_seconds: timeline.complete,
+            timeline,
+            cpu_seconds,
+            cluster_cpu_seconds,
+            stranger_cpu_seconds: (after.1 - before.1) - cluster_cpu_seconds - cpu_seconds,
+            peak_rss_bytes: after.0.peak_rss_bytes,
+            writes_per_pod: without_leases as f64 / pods_created as f64,
+            writes,
+            events: outcome::events_told(cluster, namespace)?,
+            pods_created,
+        };
+        // Nobody has to serve Jobs for that: no pod has a finalizer any more.
+        server.stop()?;
+        cluster.kubectl_ok(["delete", "namespace", namespace, "--timeout=10m"])?;
+        Ok(sample)
+    }
+}

@@ -1,0 +1,82 @@
+//! What is run.
+
+use std::fmt;
+
+use carillon_testbed::Fate;
+use serde_json::{Value, json};
+
+/// Name of the Job.
+pub(super) const NAME: &str = "bench";
+/// One pod of so many fails at its first run.
+pub(super) const ONE_FAILS_OF: usize = 50;
+/// Long enough for the pods that are to fail to be told so while they run.
+const RUN_TIME: &str = "3s";
+
+/// `spec.completionMode`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub(super) enum Mode {
+    NonIndexed,
+    Indexed,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NonIndexed => "non-indexed",
+            Self::Indexed => "indexed",
+        })
+    }
+}
+
+/// One Job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) completions: usize,
+    pub(super) parallelism: usize,
+    pub(super) mode: Mode,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.completions, self.mode)
+    }
+}
+
+impl Case {
+    /// How many pods fail.
+    pub(super) fn failures(&self) -> usize {
+        self.completions / ONE_FAILS_OF
+    }
+
+    /// The Job. It ends as Failed if one more pod fails than is meant to.
+    pub(super) fn manifest(&self, namespace: &str) -> Value {
+        let mut job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": NAME, "namespace": namespace},
+            "spec": {
+                "completions": self.completions,
+                "parallelism": self.parallelism,
+                "template": {
+                    "metadata": {
+                        "annotations": Fate::default().with("run-time", RUN_TIME).annotations(),
+                    },
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "containers": [
+                            {"name": "main", "image": "busybox:1.37", "command": ["true"]}],
+                    },
+                },
+            },
+        });
+        let spec = &mut job["spec"];
+        match self.mode {
+            Mode::NonIndexed => spec["backoffLimit"] = json!(self.failures()),
+            Mode::Indexed => {
+                spec["completionMode"] = json!("Indexed");
+                spec["backoffLimitPerIndex"] = json!(1);
+            }
+        }
+        job
+    }
+}
