@@ -16,6 +16,7 @@ pub mod http;
 pub mod instance;
 pub mod lease;
 pub mod metrics;
+pub mod protobuf;
 pub mod queue;
 pub mod request;
 pub mod run;

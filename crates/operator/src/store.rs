@@ -32,6 +32,7 @@ pub use self::pod::OwnedPods;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
+use crate::protobuf::{Message, POD};
 use crate::queue::{QueueView, WorkQueue};
 use crate::slim::{
     Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
@@ -274,8 +275,10 @@ pub trait Row: Watched {
 }
 
 macro_rules! watched {
-    ($($slim:ty $(where $side:ident)?),*) => {$(
+    ($($slim:ty $(where $side:ident)? $(as $message:ident)?),*) => {$(
         impl$(<$side: Side>)? Watched for $slim {
+            $(const PROTOBUF: Option<&'static Message> = Some(&$message);)?
+
             fn resource_version(&self) -> Option<u64> {
                 Some(self.metadata.rv()).filter(|rv| *rv > 0)
             }
@@ -289,11 +292,11 @@ macro_rules! watched {
 watched!(
     SlimBroadcastJob,
     SlimNode,
-    SlimPod,
+    SlimPod as POD,
     SlimSlice,
     SlimNativeJob,
     SlimJob,
-    SlimJobPod,
+    SlimJobPod as POD,
     SlimCronJob<S> where S
 );
 

@@ -12,7 +12,8 @@
 //! - skips an object that cannot be decoded, names it in the log, and tells the sink;
 //! - compares what was delivered with a list of metadata once in a while, see `watch/audit.rs`.
 //!
-//! Each object is parsed once, from the bytes received, straight into the slim type.
+//! Each object is parsed once, from the bytes received, straight into the slim type. Lists are JSON;
+//! a watch of pods is protobuf where the server speaks it, as API servers do.
 
 mod audit;
 mod counters;
@@ -30,11 +31,13 @@ use tokio::sync::watch;
 use self::audit::Audit;
 use self::counters::Counters;
 pub use self::list_and_watch::Loop;
-use crate::{metrics::Metrics, slim::SlimMeta, transport::Transport};
+use crate::{metrics::Metrics, protobuf::Message, slim::SlimMeta, transport::Transport};
 
 /// An object that can be watched. Every [`kube::Resource`] is one; others say where their
 /// resourceVersion and uid are.
 pub trait Watched: DeserializeOwned + Send + 'static {
+    /// How the API server encodes it for a watch, where that is known; JSON otherwise.
+    const PROTOBUF: Option<&'static Message> = None;
     /// `metadata.resourceVersion`; `None` when it is missing or not a number.
     fn resource_version(&self) -> Option<u64>;
     /// `metadata.uid`; `None` when it is missing or no uid.

@@ -1,4 +1,4 @@
-//! From bytes to lines and events.
+//! From bytes to lines or frames, and to events.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -10,7 +10,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::ObjectId;
+use super::{ObjectId, Watched};
+use crate::protobuf::{Malformed, Message, STATUS, WatchEvent};
 
 /// etcd holds objects of 1.5 MiB by default; a line far beyond that is not one of them.
 const LONGEST_LINE: usize = 32 << 20;
@@ -75,7 +76,55 @@ impl Lines {
     }
 }
 
-/// One line of a watch.
+/// Cuts a stream into frames, each behind its length in four bytes.
+#[derive(Default)]
+pub(super) struct Frames {
+    half: Vec<u8>,
+}
+
+impl Frames {
+    pub(super) fn push(
+        &mut self,
+        chunk: &[u8],
+        mut each: impl FnMut(&[u8]) -> Result<(), End>,
+    ) -> Result<(), End> {
+        let half = std::mem::take(&mut self.half);
+        if half.is_empty() {
+            self.half = cut(chunk, &mut each)?.to_vec();
+            return Ok(());
+        }
+        let mut joined = half;
+        joined.extend_from_slice(chunk);
+        let rest = cut(&joined, &mut each)?;
+        self.half = if rest.len() == joined.len() {
+            joined
+        } else {
+            rest.to_vec()
+        };
+        Ok(())
+    }
+}
+
+/// Gives out the whole frames at the beginning; what is left.
+fn cut<'a>(
+    mut rest: &'a [u8],
+    each: &mut impl FnMut(&[u8]) -> Result<(), End>,
+) -> Result<&'a [u8], End> {
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > LONGEST_LINE {
+            return Err(End::Failed(format!("a frame of {length} bytes")));
+        }
+        let Some((frame, behind)) = behind.split_at_checked(length) else {
+            break;
+        };
+        each(frame)?;
+        rest = behind;
+    }
+    Ok(rest)
+}
+
+/// One line or frame of a watch.
 pub(super) enum Event<K> {
     Added(K),
     Modified(K),
@@ -154,6 +203,21 @@ impl<'de, K: Deserialize<'de>> Deserialize<'de> for Event<K> {
     }
 }
 
+impl<K: Watched> Event<K> {
+    /// Reads a frame.
+    pub(super) fn read(frame: &[u8], schema: &'static Message) -> Result<Self, Malformed> {
+        let event = WatchEvent::read(frame)?;
+        Ok(match event.kind {
+            "ADDED" => Self::Added(event.decode(schema)?),
+            "MODIFIED" => Self::Modified(event.decode(schema)?),
+            "DELETED" => Self::Deleted(event.decode(schema)?),
+            "BOOKMARK" => Self::Bookmark(event.decode::<Bookmark>(schema)?.rv()?),
+            "ERROR" => Self::Error(event.decode(&STATUS)?),
+            _ => Self::Other,
+        })
+    }
+}
+
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: BookmarkMeta,
@@ -190,4 +254,27 @@ pub(super) fn identify(object: &RawValue) -> (ObjectId, Option<u64>) {
         uid: field("uid").to_owned(),
     };
     (id, field("resourceVersion").parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_however_they_are_cut() {
+        let stream = b"\0\0\0\x02ab\0\0\0\0\0\0\0\x03cde";
+        for size in 1..=stream.len() {
+            let (mut frames, mut found) = (Frames::default(), Vec::new());
+            for chunk in stream.chunks(size) {
+                let each = |frame: &[u8]| {
+                    found.push(frame.to_vec());
+                    Ok(())
+                };
+                frames.push(chunk, each).unwrap();
+            }
+            assert_eq!(found, [&b"ab"[..], b"", b"cde"], "{size}");
+        }
+        let endless = Frames::default().push(&[0xff; 4], |_| Ok(()));
+        assert!(matches!(endless, Err(End::Failed(_))));
+    }
 }

@@ -21,10 +21,11 @@ use super::{
     Handle, Sink, Watched,
     audit::Audit,
     counters::Counters,
-    frames::{End, Event, Lines, RawEvent, identify, refusal},
+    frames::{End, Event, Frames, Lines, RawEvent, identify, refusal},
 };
 use crate::{
     fence::RequestBody,
+    protobuf::{MEDIA_TYPE, Message},
     transport::{ResponseBody, Transport, causes, status_of},
 };
 
@@ -40,6 +41,8 @@ const ERRORS_BEFORE_RELIST: Duration = Duration::from_mins(2);
 /// A watch that lived this long was a healthy one.
 const HEALTHY_AFTER: Duration = Duration::from_secs(30);
 pub(super) const JSON: &str = "application/json";
+/// Half the bytes for both sides, and the API server shares it with its other watchers.
+const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
 const BACKOFF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(800)..=Duration::from_secs(30);
 
@@ -172,7 +175,12 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             ("resourceVersion", rv.to_string().into()),
             ("timeoutSeconds", seconds.to_string().into()),
         ];
-        let request = match self.request(query, JSON) {
+        let accept = if K::PROTOBUF.is_some() {
+            PROTOBUF_OR_JSON
+        } else {
+            JSON
+        };
+        let request = match self.request(query, accept) {
             Ok(request) => request,
             Err(error) => return End::Failed(error),
         };
@@ -189,7 +197,8 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             };
             return refusal(&status_of(parts.status, &text));
         }
-        let mut lines = Lines::default();
+        let schema = K::PROTOBUF.filter(|_| is_protobuf(&parts.headers));
+        let (mut lines, mut frames) = (Lines::default(), Frames::default());
         let mut silent = Instant::now() + IDLE_TIMEOUT;
         loop {
             tokio::select! {
@@ -203,7 +212,11 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                         Err(_) => return End::Failed(format!("silent for {IDLE_TIMEOUT:?}")),
                     };
                     silent = Instant::now() + IDLE_TIMEOUT;
-                    if let Err(end) = lines.push(&chunk, |line| self.event(line, rv)) {
+                    let pushed = match schema {
+                        Some(schema) => frames.push(&chunk, |frame| self.frame(frame, schema, rv)),
+                        None => lines.push(&chunk, |line| self.event(line, rv)),
+                    };
+                    if let Err(end) = pushed {
                         return end;
                     }
                 }
@@ -220,6 +233,17 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         match serde_json::from_slice::<Event<K>>(line) {
             Ok(event) => self.deliver_event(event, rv),
             Err(error) => self.skip(line, rv, &error),
+        }
+    }
+
+    /// Delivers one frame of a watch. What cannot be decoded is left to the list, which is JSON.
+    fn frame(&mut self, frame: &[u8], schema: &'static Message, rv: &mut u64) -> Result<(), End> {
+        match Event::read(frame, schema) {
+            Ok(event) => self.deliver_event(event, rv),
+            Err(error) => {
+                tracing::warn!(kind = self.counters.kind, %error, "an event cannot be decoded");
+                Err(End::Relist("an event cannot be decoded"))
+            }
         }
     }
 
@@ -313,6 +337,11 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             .body(RequestBody::from(Bytes::new()))
             .map_err(|e| e.to_string())
     }
+}
+
+fn is_protobuf(headers: &http::HeaderMap) -> bool {
+    let content = headers.get(header::CONTENT_TYPE);
+    content.is_some_and(|content| content.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
 }
 
 async fn next_chunk(body: &mut ResponseBody) -> Result<Option<Bytes>, String> {

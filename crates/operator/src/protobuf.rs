@@ -1,0 +1,63 @@
+//! Objects as the API server encodes them fastest, `application/vnd.kubernetes.protobuf`, read into
+//! the same types as their JSON.
+//!
+//! A [`schema`] names the fields that we read, as `generated.proto` of k8s.io/api numbers them;
+//! everything else, managedFields above all, is skipped by its length without being looked at.
+
+mod object;
+mod schema;
+mod tests;
+mod wire;
+
+use serde::Deserialize;
+
+pub use self::object::{Malformed, read};
+pub use self::schema::{Message, POD, STATUS};
+use self::wire::{Fields, Value};
+
+/// What the API server is asked for.
+pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// An event of a watch, still encoded.
+#[derive(Debug)]
+pub struct WatchEvent<'a> {
+    /// Such as `ADDED`.
+    pub kind: &'a str,
+    /// The object.
+    pub object: &'a [u8],
+}
+
+impl<'a> WatchEvent<'a> {
+    /// Reads one frame of a watch.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(frame: &'a [u8]) -> Result<Self, Malformed> {
+        let kind = bytes(frame, 1)?;
+        let raw = bytes(bytes(frame, 2)?, 1)?;
+        let envelope = raw.strip_prefix(b"k8s\0").ok_or(Malformed::NotKubernetes)?;
+        Ok(Self {
+            kind: std::str::from_utf8(kind).map_err(|_| Malformed::NotUtf8)?,
+            object: bytes(envelope, 2)?,
+        })
+    }
+
+    /// The object, as one of this schema.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn decode<T: Deserialize<'a>>(&self, schema: &'static Message) -> Result<T, Malformed> {
+        read(self.object, schema)
+    }
+}
+
+/// A field that is text or a message; empty when it is not there.
+fn bytes(message: &[u8], number: u32) -> Result<&[u8], Malformed> {
+    let mut fields = Fields::of(message);
+    while let Some((found, value)) = fields.next()? {
+        if let (true, Value::Bytes(bytes)) = (found == number, value) {
+            return Ok(bytes);
+        }
+    }
+    Ok(&[])
+}

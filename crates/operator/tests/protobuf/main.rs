@@ -1,0 +1,38 @@
+//! A pod as a watch of Kubernetes v1.36.3 has sent it, in JSON and in protobuf: what we read of it is
+//! the same. So the numbers of the fields are right.
+
+#![allow(clippy::unwrap_used)]
+
+use carillon_operator::protobuf::{POD, WatchEvent};
+use carillon_operator::slim::{Interner, SlimJobPod, SlimPod};
+use serde_json::Value;
+
+const IN_JSON: &str = include_str!("failed-pod.json");
+/// Behind the four bytes of its length.
+const IN_PROTOBUF: &[u8] = include_bytes!("failed-pod.pb");
+
+#[test]
+fn a_pod_of_a_real_api_server_says_the_same_in_both() {
+    let event: Value = serde_json::from_str(IN_JSON).unwrap();
+    let json = |field: &str| event["object"]["metadata"][field].as_str();
+    let frame = WatchEvent::read(&IN_PROTOBUF[4..]).unwrap();
+    assert_eq!(Some(frame.kind), event["type"].as_str());
+    let strings = &mut Interner::default();
+
+    let pod: SlimJobPod = frame.decode(&POD).unwrap();
+    let same: SlimJobPod = serde_json::from_value(event["object"].clone()).unwrap();
+    let row = pod.row(strings).unwrap();
+    assert_eq!(Some(&row), same.row(strings).as_ref());
+    assert_eq!(Some(&*row.0), json("name"));
+    assert!(!row.1.tracked && row.1.assigned && row.1.finished.is_some());
+    assert_eq!(row.1.labels.len(), 5);
+    assert_eq!(row.1.failure.unwrap().exits[0].1, 1);
+    assert!(pod.metadata.job_uid().is_some());
+    assert_eq!(pod.metadata.job_uid(), same.metadata.job_uid());
+
+    let pod: SlimPod = frame.decode(&POD).unwrap();
+    let same: SlimPod = serde_json::from_value(event["object"].clone()).unwrap();
+    let row = pod.row(strings).unwrap();
+    assert_eq!(Some(&row), same.row(strings).as_ref());
+    assert!(row.1.started.is_some() && row.1.end.is_some() && row.1.node.is_some());
+}
