@@ -10,6 +10,7 @@ use carillon_plan::Uid;
 use carillon_plan::job::Limits;
 use carillon_plan::pod_body;
 use jiff::SignedDuration;
+use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -100,22 +101,8 @@ impl Instance {
 
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
-        let runs = |controller| config.controllers.contains(&controller);
         let serves = |kind| config.serve_native.contains(&kind);
-        let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
-        let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
-        let queue = |name| WorkQueue::new(name, BACKOFF, &metrics);
-        let of_jobs = Backoff {
-            base: config.job_api_backoff,
-            max: config.job_max_api_backoff,
-        };
-        let job_queue = |name| WorkQueue::new(name, of_jobs, &metrics);
-        let queues = Queues {
-            broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
-            cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
-            jobs: jobs.then(|| job_queue(job::NAME)),
-            orphan_pods: jobs.then(|| job_queue(orphan_pod::NAME)),
-        };
+        let queues = queues(config, &metrics);
         let watching = Watching {
             transport: reads,
             store: store.clone(),
@@ -124,7 +111,16 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let watches = watching.all(&mut tasks);
+        let mut watches = watching.all(&mut tasks);
+        let pods_of_jobs = queues.jobs.is_some().then(|| {
+            let wanted = (!serves(NativeKind::Jobs)).then(|| store.has_managed_job());
+            watching.start_when::<SlimJobPod>("", wanted.as_ref(), &mut tasks)
+        });
+        let all_watches: Vec<_> = watches.iter().chain(&pods_of_jobs).cloned().collect();
+        // Readiness does not wait for what may never be wanted; a Job does.
+        if serves(NativeKind::Jobs) {
+            watches.clone_from(&all_watches);
+        }
 
         // Writes and events.
         let writes = Writes::new(
@@ -145,7 +141,7 @@ impl Instance {
             writes: writes.clone(),
             events: events.clone(),
             metrics: metrics.clone(),
-            watches: watches.clone(),
+            watches: all_watches.clone(),
             parallel: config.max_in_flight_writes,
             gate: Mutex::default(),
             flights: flights.clone(),
@@ -165,13 +161,18 @@ impl Instance {
             rules: rules.cron_job,
             memory: Mutex::default(),
         });
-        let jobs = queues.jobs.as_ref().map(|queue| Jobs {
-            core: core(job::NAME, queue),
-            rules: rules.job,
-            limits: limits(config),
-            serves_native: serves(NativeKind::Jobs),
-            memory: Mutex::default(),
-        });
+        let jobs = queues
+            .jobs
+            .as_ref()
+            .zip(pods_of_jobs)
+            .map(|(queue, pods)| Jobs {
+                core: core(job::NAME, queue),
+                pods,
+                rules: rules.job,
+                limits: limits(config),
+                serves_native: serves(NativeKind::Jobs),
+                memory: Mutex::default(),
+            });
         let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {
             core: core(orphan_pod::NAME, queue),
         });
@@ -243,6 +244,26 @@ impl Instance {
     }
 }
 
+/// One for each controller that is to run.
+fn queues(config: &Config, metrics: &Metrics) -> Queues {
+    let runs = |controller| config.controllers.contains(&controller);
+    let serves = |kind| config.serve_native.contains(&kind);
+    let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
+    let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
+    let queue = |name| WorkQueue::new(name, BACKOFF, metrics);
+    let of_jobs = Backoff {
+        base: config.job_api_backoff,
+        max: config.job_max_api_backoff,
+    };
+    let job_queue = |name| WorkQueue::new(name, of_jobs, metrics);
+    Queues {
+        broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
+        cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
+        jobs: jobs.then(|| job_queue(job::NAME)),
+        orphan_pods: jobs.then(|| job_queue(orphan_pod::NAME)),
+    }
+}
+
 /// What the flags say about Jobs.
 fn limits(config: &Config) -> Limits {
     let duration = |given| SignedDuration::try_from(given).unwrap_or(SignedDuration::MAX);
@@ -290,7 +311,6 @@ impl Watching<'_> {
         // One watch of Jobs, whoever needs it.
         if self.queues.jobs.is_some() {
             watches.push(self.start::<SlimJob>("", tasks));
-            watches.push(self.start::<SlimJobPod>("", tasks));
         } else if self.queues.cron_jobs.is_some() {
             watches.push(self.start::<SlimNativeJob>("", tasks));
         }
@@ -304,6 +324,16 @@ impl Watching<'_> {
     }
 
     fn start<K: Row>(&self, label: &str, tasks: &mut JoinSet<()>) -> watch::Handle {
+        self.start_when::<K>(label, None, tasks)
+    }
+
+    /// Starts at once, or as soon as it is `wanted`.
+    fn start_when<K: Row>(
+        &self,
+        label: &str,
+        wanted: Option<&Receiver<bool>>,
+        tasks: &mut JoinSet<()>,
+    ) -> watch::Handle {
         let kind = K::KIND.word();
         let (group, version) = K::KIND.group_version();
         let source = Source {
@@ -329,7 +359,11 @@ impl Watching<'_> {
             self.metrics,
         );
         for watch in loops {
-            tasks.spawn_local(watch.run(self.shutdown.clone()));
+            let shutdown = self.shutdown.clone();
+            match wanted {
+                Some(wanted) => tasks.spawn_local(watch.run_when(wanted.clone(), shutdown)),
+                None => tasks.spawn_local(watch.run(shutdown)),
+            };
         }
         handle
     }

@@ -24,6 +24,7 @@ use carillon_plan::broadcast_job::Job;
 use carillon_plan::cron_job::CronJob;
 use carillon_plan::job::{Job as NativeJob, JobPods};
 use carillon_plan::node::Nodes;
+use tokio::sync::watch;
 
 pub use self::broadcast_job::is_open;
 pub use self::child::Family;
@@ -61,6 +62,8 @@ pub struct Tables {
     free_pods: HashMap<Arc<str>, JobPods>,
     free_places: HashMap<Uid, free_pod::Place>,
     tallied: Tallied,
+    /// Whether a Job was seen that is to be served by us and nobody else.
+    has_managed_job: watch::Sender<bool>,
     seen: HashMap<Option<String>, Versions>,
     strings: Interner,
 }
@@ -178,6 +181,11 @@ impl Store {
     /// Borrows the tables. Hold it for a plan, not for a request.
     pub fn read(&self) -> RwLockReadGuard<'_, Tables> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns true with the first Job that names us as its manager, and stays so.
+    pub fn has_managed_job(&self) -> watch::Receiver<bool> {
+        self.read().has_managed_job.subscribe()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Tables> {

@@ -153,6 +153,15 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// Of no loop: nothing is waited for. `prepare` gives those of loops.
+    pub fn without_loops(kind: &'static str) -> Self {
+        Self {
+            kind,
+            unsynced: watch::Sender::new(0),
+            relist: watch::Sender::new(0),
+        }
+    }
+
     /// The kind's name in logs and metrics.
     pub fn kind(&self) -> &'static str {
         self.kind
@@ -189,11 +198,8 @@ pub fn prepare<K: Watched, S: Sink<K>>(
     } else {
         namespaces.iter().map(|n| Some(n.as_str())).collect()
     };
-    let handle = Handle {
-        kind: source.kind,
-        unsynced: watch::Sender::new(scopes.len()),
-        relist: watch::Sender::new(0),
-    };
+    let handle = Handle::without_loops(source.kind);
+    handle.unsynced.send_replace(scopes.len());
     let counters = Counters::new(source.kind, metrics);
     let loops = scopes
         .into_iter()

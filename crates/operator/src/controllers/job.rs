@@ -23,6 +23,7 @@ use crate::clock;
 use crate::gate::Kind;
 use crate::request;
 use crate::store::Tables;
+use crate::watch;
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
@@ -33,6 +34,9 @@ pub use self::replay::replay;
 pub const NAME: &str = "job";
 /// `reportingController` of our events: kube-controller-manager's word.
 const REPORTER: &str = "job-controller";
+
+/// How soon a Job is looked at again whose pods are being listed.
+const UNTIL_PODS_ARE_SEEN: Duration = Duration::from_millis(50);
 
 /// What decides. A function, so that a test can put a mistake in its place.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,8 @@ impl Default for Rules {
 pub struct Jobs {
     /// What every controller works with.
     pub core: Core,
+    /// The watch of pods, which may only begin with the first Job.
+    pub pods: watch::Handle,
     /// What decides.
     pub rules: Rules,
     /// What the flags say.
@@ -75,6 +81,7 @@ impl Controller for Jobs {
             let tables = core.store.read();
             match tables.native_job(uid) {
                 Some(job) if !self.serves(job) => return Next::Wait(None),
+                Some(_) if !self.pods.is_synced() => return Next::After(UNTIL_PODS_ARE_SEEN),
                 Some(job) if core.may_pass(&tables, &job.meta.owner) => {
                     Some((job.clone(), self.plan(&tables, job, now)))
                 }

@@ -1,11 +1,12 @@
 //! Jobs of batch/v1, which may be runs of CronJobs.
 
 use std::collections::HashSet;
+use std::mem;
 use std::sync::Arc;
 
 use carillon_plan::Uid;
 use carillon_plan::cron_job::ChildKind;
-use carillon_plan::job::Job;
+use carillon_plan::job::{Job, MANAGED_BY};
 
 use super::free_pod::selects_by_uid;
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
@@ -29,6 +30,11 @@ impl Row for SlimJob {
             tables.other_selectors.remove(&uid);
         } else {
             tables.other_selectors.insert(uid);
+        }
+        if job.spec.managed_by.as_deref() == Some(MANAGED_BY) {
+            tables
+                .has_managed_job
+                .send_if_modified(|has| !mem::replace(has, true));
         }
         let job = Arc::new(job);
         let old = tables.native_jobs.insert(uid, job.clone());
@@ -121,6 +127,24 @@ mod tests {
         let mut wakes = Vec::new();
         job.enter(tables, &mut wakes);
         wakes
+    }
+
+    #[test]
+    fn the_first_job_that_names_us_is_noticed() {
+        let tables = &mut Tables::default();
+        let noticed = tables.has_managed_job.subscribe();
+        for (managed_by, is_ours) in [
+            (None, false),
+            (Some("example.com/other"), false),
+            (Some(MANAGED_BY), true),
+            (None, true),
+        ] {
+            woken(
+                tables,
+                job(5, 1, &json!({"managedBy": managed_by}), &json!({})),
+            );
+            assert_eq!(*noticed.borrow(), is_ours, "{managed_by:?}");
+        }
     }
 
     #[test]

@@ -76,6 +76,19 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         }
     }
 
+    /// The same, but nothing before it is `wanted`. Until then nobody misses anything: the metrics call
+    /// it synced.
+    pub async fn run_when(self, mut wanted: watch::Receiver<bool>, shutdown: CancellationToken) {
+        self.counters.synced.set(1);
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return,
+            _ = wanted.wait_for(|wanted| *wanted) => {}
+        }
+        self.counters.synced.set(0);
+        self.run(shutdown).await;
+    }
+
     async fn list_and_watch(&mut self) {
         let mut first = true;
         let mut lists = Backoff::default();

@@ -24,7 +24,7 @@ use carillon_operator::queue::{Backoff, WorkQueue};
 use carillon_operator::slim::{SlimJob, SlimJobPod};
 use carillon_operator::store::{Queues, Row, Store, StoreSink};
 use carillon_operator::transport::Transport;
-use carillon_operator::watch::Sink;
+use carillon_operator::watch::{self, Handle, Sink, Source};
 use carillon_operator::writes::Writes;
 use carillon_plan::Uid;
 use carillon_plan::job::action::{Action, NewPod, Plan, StatusWrite, Step, Why};
@@ -117,6 +117,7 @@ impl Scene {
                 gate: Mutex::default(),
                 flights: Arc::default(),
             },
+            pods: Handle::without_loops("pods.batch"),
             rules: Rules { plan },
             limits: Limits::default(),
             serves_native,
@@ -336,6 +337,37 @@ async fn a_job_is_served_that_names_us_and_any_native_one_on_request() {
         let decided = scene.decisions() == 1;
         assert_eq!(decided, served, "{managed_by:?}, {natively}");
     }
+}
+
+#[tokio::test]
+async fn a_job_waits_until_its_pods_are_seen() {
+    let mut scene = Scene::new(plan, vec![]);
+    let source = Source {
+        kind: "pods.batch",
+        group: "",
+        version: "v1",
+        plural: "pods",
+        labels: String::new(),
+        audit_period: None,
+    };
+    let controller = Arc::get_mut(&mut scene.controller).unwrap();
+    let Core { store, metrics, .. } = &controller.core;
+    let never = |_: Request<RequestBody>| {
+        std::future::pending::<Result<Response<Full<Bytes>>, tower::BoxError>>()
+    };
+    let transport = Transport::new(tower::service_fn(never), metrics.clone());
+    let queues = &scene.queues;
+    let sink = |_: Option<&str>| StoreSink::<SlimJobPod>::new(store, queues, Duration::ZERO, None);
+    let (pods, _loops) = watch::prepare(&transport, &source, &[], sink, metrics);
+    controller.pods = pods;
+    scene.see::<SlimJob>(&job(None, &json!({})));
+    let work = core::work(scene.controller.clone());
+    let stopped = tokio::time::timeout(Duration::from_millis(200), work).await;
+    assert!(stopped.is_err(), "the controller stopped");
+    assert_eq!(
+        (scene.decisions(), scene.controller.core.queue.depth()),
+        (0, 0)
+    );
 }
 
 #[tokio::test]

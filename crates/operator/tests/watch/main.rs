@@ -23,7 +23,10 @@ use carillon_plan::Uid;
 use http::{Request, Response, StatusCode, header::ACCEPT};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::{
+    mpsc,
+    watch::{Receiver, channel},
+};
 use tokio_util::sync::CancellationToken;
 
 /// The slim type of these tests. `size` must be a number.
@@ -196,6 +199,15 @@ fn start(answers: Vec<Answer>) -> Server {
 
 /// As [`start`], with audits.
 fn start_with(answers: Vec<Answer>, audit_period: Option<Duration>) -> Server {
+    start_when(answers, audit_period, None)
+}
+
+/// The same, once it is wanted.
+fn start_when(
+    answers: Vec<Answer>,
+    audit_period: Option<Duration>,
+    wanted: Option<&Receiver<bool>>,
+) -> Server {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let (asked, requests) = mpsc::unbounded_channel();
     let service = tower::service_fn(move |request: Request<RequestBody>| {
@@ -225,7 +237,10 @@ fn start_with(answers: Vec<Answer>, audit_period: Option<Duration>) -> Server {
         watch::prepare::<Thing, _>(&transport, &source, &[], |_| Log::new(&said), &metrics);
     let shutdown = CancellationToken::new();
     for each in loops {
-        tokio::spawn(each.run(shutdown.clone()));
+        match wanted {
+            Some(wanted) => tokio::spawn(each.run_when(wanted.clone(), shutdown.clone())),
+            None => tokio::spawn(each.run(shutdown.clone())),
+        };
     }
     Server {
         requests,
@@ -287,6 +302,27 @@ fn bookmark(rv: u64) -> String {
 
 fn gone() -> String {
     r#"{"kind":"Status","status":"Failure","message":"too old resource version","reason":"Expired","code":410}"#.into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_before_it_is_wanted() {
+    let (want, wanted) = channel(false);
+    let answers = vec![list(10, "", &[&thing("a", 3, "1")])];
+    let mut server = start_when(answers, None, Some(&wanted));
+    let is_synced = |server: &Server| {
+        server
+            .metrics
+            .watch_synced
+            .with_label_values(&["Thing"])
+            .get()
+    };
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert!(server.requests.is_empty() && !server.handle.is_synced());
+    assert_eq!(is_synced(&server), 1, "nobody misses it");
+    want.send_replace(true);
+    server.handle.synced().await;
+    assert!(server.asked().await.starts_with("/api/v1/things?limit"));
+    assert_eq!(is_synced(&server), 1);
 }
 
 #[tokio::test(start_paused = true)]
