@@ -3,64 +3,73 @@
 use crate::history::History;
 use crate::judge::{Assumptions, Checked, Report, Verdict, both};
 use crate::{
-    amplification, content, counting, cron_job, deletion, finalizer, hygiene, liveness, once,
+    amplification, content, counting, cron_job, deletion, finalizer, hygiene, job, liveness, once,
     ownership, parallelism, silence, stopping, terminal,
 };
 
 /// What must hold. What each says exactly stands at the function that judges it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Invariant {
-    /// One per node: [`once::one_pod_per_node`].
+    /// One per node: [`once::one_pod_per_node`],
+    /// [`job::once::one_pod_per_index`].
     S1,
-    /// Run once: [`once::run_once`].
+    /// Run once: [`once::run_once`],
+    /// [`job::once::a_name_and_an_index_once`].
     S2,
-    /// Parallelism: [`parallelism::parallelism_is_kept`].
+    /// Parallelism: [`parallelism::parallelism_is_kept`],
+    /// [`job::parallelism::parallelism_is_kept`].
     S3,
     /// Counted exactly once: [`counting::counted_exactly_once`],
-    /// [`cron_job::hold::notes_only_grow`].
+    /// [`cron_job::hold::notes_only_grow`], [`job::counting::counted_exactly_once`].
     S4,
     /// Nothing lost: [`finalizer::nothing_is_lost`],
-    /// [`cron_job::hold::held_until_noted`].
+    /// [`cron_job::hold::held_until_noted`], [`job::tracking::counted_before_it_goes`].
     S5,
-    /// Terminal is absorbing: [`terminal::terminal_is_absorbing`].
+    /// Terminal is absorbing: [`terminal::terminal_is_absorbing`],
+    /// [`job::terminal::terminal_is_absorbing`].
     S6,
     /// A run once: [`cron_job::once::cron_once`].
     S7,
     /// Policy: [`cron_job::policy::policy_is_kept`].
     S8,
     /// Nothing is stopped without a reason: [`stopping::stopped_for_a_reason`],
-    /// [`cron_job::ending::child_ended_for_a_reason`].
+    /// [`cron_job::ending::child_ended_for_a_reason`],
+    /// [`job::stopping::stopped_for_a_reason`].
     S9,
     /// Ownership: [`ownership::only_what_is_ours`],
-    /// [`cron_job::ownership::only_what_it_started`].
+    /// [`cron_job::ownership::only_what_it_started`], [`job::ownership::only_its_own`].
     S11,
     /// Amplification: [`amplification::bounded_cost`],
-    /// [`cron_job::cost::bounded_runs`].
+    /// [`cron_job::cost::bounded_runs`], [`job::cost::bounded_cost`].
     S12,
     /// Silence: [`silence::silent_when_done`].
     S13,
     /// Determinism: [`crate::determinism::replays_equally`].
     S15,
     /// Content: [`content::pod_is_its_template`],
-    /// [`cron_job::content::child_is_its_template`].
+    /// [`cron_job::content::child_is_its_template`],
+    /// [`job::content::pod_is_its_template`].
     S16,
     /// Hygiene: [`hygiene::clean_words`].
     S17,
     /// What is wanted comes to pass: [`liveness::all_is_done`],
-    /// [`cron_job::settled::every_tick_is_settled`].
+    /// [`cron_job::settled::every_tick_is_settled`], [`job::settled::every_job_is_settled`].
     L1,
     /// Bounded: [`liveness::done_in_time`],
-    /// [`cron_job::settled::every_tick_is_settled_in_time`].
+    /// [`cron_job::settled::every_tick_is_settled_in_time`],
+    /// [`job::settled::every_job_is_settled_in_time`].
     L2,
     /// Deletion ends: [`deletion::deletion_ends`],
-    /// [`cron_job::deletion::nothing_is_held`].
+    /// [`cron_job::deletion::nothing_is_held`], [`job::deletion::nothing_is_held`].
     L3,
     /// The status is what happened: [`counting::status_is_what_happened`],
     /// [`cron_job::settled::notes_are_what_happened`],
-    /// [`cron_job::conditions::conditions_are_true`].
+    /// [`cron_job::conditions::conditions_are_true`],
+    /// [`job::settled::status_is_what_happened`].
     L4,
     /// Progress under pressure: [`liveness::all_is_done_under_pressure`],
-    /// [`cron_job::settled::every_tick_is_settled_under_pressure`].
+    /// [`cron_job::settled::every_tick_is_settled_under_pressure`],
+    /// [`job::settled::every_job_is_settled_under_pressure`].
     L6,
     /// Path independence: [`crate::same_end::same_end`].
     L7,
@@ -188,103 +197,98 @@ impl Invariant {
         }
     }
 
-    /// How it is judged; `None` for those that need more than one history.
-    fn judge(self) -> Option<Judge> {
-        Some(match self {
-            Self::S1 => once::one_pod_per_node,
-            Self::S2 => once::run_once,
-            Self::S3 => parallelism::parallelism_is_kept,
-            Self::S4 => |h, a| {
-                both(
-                    counting::counted_exactly_once(h, a),
-                    cron_job::hold::notes_only_grow(h, a),
-                )
-            },
-            Self::S5 => |h, a| {
-                both(
-                    finalizer::nothing_is_lost(h, a),
-                    cron_job::hold::held_until_noted(h, a),
-                )
-            },
-            Self::S6 => terminal::terminal_is_absorbing,
-            Self::S7 => cron_job::once::cron_once,
-            Self::S8 => cron_job::policy::policy_is_kept,
-            Self::S9 => |h, a| {
-                both(
-                    stopping::stopped_for_a_reason(h, a),
-                    cron_job::ending::child_ended_for_a_reason(h, a),
-                )
-            },
-            Self::S11 => |h, a| {
-                both(
-                    ownership::only_what_is_ours(h, a),
-                    cron_job::ownership::only_what_it_started(h, a),
-                )
-            },
-            Self::S12 => |h, a| {
-                both(
-                    amplification::bounded_cost(h, a),
-                    cron_job::cost::bounded_runs(h, a),
-                )
-            },
-            Self::S13 => silence::silent_when_done,
-            Self::S16 => |h, a| {
-                both(
-                    content::pod_is_its_template(h, a),
-                    cron_job::content::child_is_its_template(h, a),
-                )
-            },
-            Self::S17 => hygiene::clean_words,
-            Self::L1 => |h, a| {
-                both(
-                    liveness::all_is_done(h, a),
-                    cron_job::settled::every_tick_is_settled(h, a),
-                )
-            },
-            Self::L2 => |h, a| {
-                both(
-                    liveness::done_in_time(h, a),
-                    cron_job::settled::every_tick_is_settled_in_time(h, a),
-                )
-            },
-            Self::L3 => |h, a| {
-                both(
-                    deletion::deletion_ends(h, a),
-                    cron_job::deletion::nothing_is_held(h, a),
-                )
-            },
-            Self::L4 => |h, a| {
-                let of_cron_jobs = both(
-                    cron_job::settled::notes_are_what_happened(h, a),
-                    cron_job::conditions::conditions_are_true(h, a),
-                );
-                both(counting::status_is_what_happened(h, a), of_cron_jobs)
-            },
-            Self::L6 => |h, a| {
-                both(
-                    liveness::all_is_done_under_pressure(h, a),
-                    cron_job::settled::every_tick_is_settled_under_pressure(h, a),
-                )
-            },
-            Self::S15 | Self::L7 | Self::L8 => return None,
-        })
+    /// How it is judged, by the kind that is served; not at all where that needs more than one history.
+    fn judges(self) -> &'static [Judge] {
+        match self {
+            Self::S1 => &[once::one_pod_per_node, job::once::one_pod_per_index],
+            Self::S2 => &[once::run_once, job::once::a_name_and_an_index_once],
+            Self::S3 => &[
+                parallelism::parallelism_is_kept,
+                job::parallelism::parallelism_is_kept,
+            ],
+            Self::S4 => &[
+                counting::counted_exactly_once,
+                cron_job::hold::notes_only_grow,
+                job::counting::counted_exactly_once,
+            ],
+            Self::S5 => &[
+                finalizer::nothing_is_lost,
+                cron_job::hold::held_until_noted,
+                job::tracking::counted_before_it_goes,
+            ],
+            Self::S6 => &[
+                terminal::terminal_is_absorbing,
+                job::terminal::terminal_is_absorbing,
+            ],
+            Self::S7 => &[cron_job::once::cron_once],
+            Self::S8 => &[cron_job::policy::policy_is_kept],
+            Self::S9 => &[
+                stopping::stopped_for_a_reason,
+                cron_job::ending::child_ended_for_a_reason,
+                job::stopping::stopped_for_a_reason,
+            ],
+            Self::S11 => &[
+                ownership::only_what_is_ours,
+                cron_job::ownership::only_what_it_started,
+                job::ownership::only_its_own,
+            ],
+            Self::S12 => &[
+                amplification::bounded_cost,
+                cron_job::cost::bounded_runs,
+                job::cost::bounded_cost,
+            ],
+            Self::S13 => &[silence::silent_when_done],
+            Self::S16 => &[
+                content::pod_is_its_template,
+                cron_job::content::child_is_its_template,
+                job::content::pod_is_its_template,
+            ],
+            Self::S17 => &[hygiene::clean_words],
+            Self::L1 => &[
+                liveness::all_is_done,
+                cron_job::settled::every_tick_is_settled,
+                job::settled::every_job_is_settled,
+            ],
+            Self::L2 => &[
+                liveness::done_in_time,
+                cron_job::settled::every_tick_is_settled_in_time,
+                job::settled::every_job_is_settled_in_time,
+            ],
+            Self::L3 => &[
+                deletion::deletion_ends,
+                cron_job::deletion::nothing_is_held,
+                job::deletion::nothing_is_held,
+            ],
+            Self::L4 => &[
+                counting::status_is_what_happened,
+                cron_job::settled::notes_are_what_happened,
+                cron_job::conditions::conditions_are_true,
+                job::settled::status_is_what_happened,
+            ],
+            Self::L6 => &[
+                liveness::all_is_done_under_pressure,
+                cron_job::settled::every_tick_is_settled_under_pressure,
+                job::settled::every_job_is_settled_under_pressure,
+            ],
+            Self::S15 | Self::L7 | Self::L8 => &[],
+        }
     }
 }
 
 /// Judges one invariant. S15, L7 and L8 need more than a history: they have functions of their own,
 /// and are not evaluated here.
 pub fn check(invariant: Invariant, history: &History, assumptions: &Assumptions) -> Verdict {
-    match invariant.judge() {
-        Some(judge) => judge(history, assumptions),
-        None => Ok(Checked::default()),
-    }
+    let verdicts = invariant.judges().iter();
+    let verdicts = verdicts.map(|judge| judge(history, assumptions));
+    let verdict = verdicts.reduce(both);
+    verdict.unwrap_or_else(|| Ok(Checked::default()))
 }
 
 /// Judges all that a history alone can break.
 pub fn check_all(history: &History, assumptions: &Assumptions) -> Report {
     let judged = Invariant::ALL
         .into_iter()
-        .filter(|invariant| invariant.judge().is_some());
+        .filter(|invariant| !invariant.judges().is_empty());
     Report {
         unattributed: history
             .steps

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::cron_job;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, EVENTS, FINALIZER, JOBS, LEASES, PODS, SLICES, at, list, text};
 use crate::world::World;
+use crate::{cron_job, job};
 
 /// S11. For every step that a request of ours made:
 /// - it is a pod, a NodeResultSlice, a BroadcastJob, a lease or an event, and no `deletecollection`;
@@ -19,13 +19,15 @@ use crate::world::World;
 /// - with `bodies`: a delete has preconditions on uid and resourceVersion; a patch of a slice or of a
 ///   status has a resourceVersion; a patch of a pod has its uid.
 ///
-/// CronJobs and what they start are judged by [`crate::cron_job::ownership::only_what_it_started`].
+/// CronJobs and what they start are judged by [`crate::cron_job::ownership::only_what_it_started`], Jobs
+/// of batch/v1 and their pods by [`crate::job::ownership::only_its_own`].
 pub fn only_what_is_ours(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     for step in &history.steps {
         if let Some(by) = step.by.as_deref().filter(|_| assumptions.ours(step))
             && !cron_job::ownership::is_judged_here(step)
+            && !job::ownership::is_judged_here(step, assumptions)
         {
             let wrong = foreign(&world, step, by)
                 .or_else(|| changed_too_much(step))

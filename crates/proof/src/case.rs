@@ -110,6 +110,7 @@ impl Case {
             ours: Arc::new(world::ours),
             lag: SignedDuration::from_secs(5),
             over: outcome.ended,
+            serves_native_jobs: scenario.subject == Subject::NativeJob,
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };
@@ -195,6 +196,14 @@ impl Case {
                 format!("the operator panicked {} times", outcome.panics),
             );
         }
+        if !outcome.invalid.is_empty() {
+            let first = outcome.invalid.first();
+            let (many, first) = (outcome.invalid.len(), first.map_or("", |first| first));
+            problem(
+                "422",
+                format!("the API server refused {many} requests as invalid: {first}"),
+            );
+        }
         if !outcome.trips.is_empty() && !may_trip {
             problem(
                 "S17",
@@ -208,7 +217,7 @@ impl Case {
             // Whoever sees nothing for a while runs ticks late, or not at all.
             let blind = !self.disturbance.silent.is_empty();
             let same = match scenario.subject {
-                Subject::CronJob | Subject::NativeCronJob if blind => Same::Condition,
+                subject if blind && subject.is_cron_job() => Same::Condition,
                 _ => scenario.same,
             };
             if !found.is_as(clean, same, late) {

@@ -82,7 +82,7 @@ impl Monkey {
     }
 
     fn mischief(&mut self) {
-        if self.subject != Subject::BroadcastJob && self.rng.u32(0..3) > 0 {
+        if self.subject.is_cron_job() && self.rng.u32(0..3) > 0 {
             return cron_jobs::mischief(&self.actor, &mut self.rng);
         }
         let node = self.node();
@@ -144,7 +144,7 @@ impl Monkey {
         let actor = self.actor.clone();
         let view = View::new(&actor);
         full_quota(&actor, false);
-        if self.subject != Subject::BroadcastJob {
+        if self.subject.is_cron_job() {
             cron_jobs::mend(&actor);
         }
         for n in 0..self.nodes {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use carillon_operator::controllers::{Irreproducible, broadcast_job, cron_job};
+use carillon_operator::controllers::{Irreproducible, broadcast_job, cron_job, job};
 use carillon_operator::flight_recorder::{Decision, FlightRecorder};
 use carillon_operator::gate::Kind;
 use carillon_oracle::determinism::Decision as Replayed;
@@ -19,7 +19,12 @@ pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> 
         return Vec::new();
     }
     let of_kind = |kind| of_kind(history, flights, kind);
-    let kinds = [Kind::BroadcastJob, Kind::CronJob, Kind::NativeCronJob];
+    let kinds = [
+        Kind::BroadcastJob,
+        Kind::CronJob,
+        Kind::NativeCronJob,
+        Kind::NativeJob,
+    ];
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
@@ -63,6 +68,7 @@ fn again(history: &History, about: Kind, decision: &Decision) -> Option<Replayed
     });
     let replayed = match about {
         Kind::CronJob | Kind::NativeCronJob => cron_job::replay(objects, decision),
+        Kind::NativeJob => job::replay(objects, decision),
         _ => broadcast_job::replay(objects, decision),
     };
     let replayed = match replayed {
@@ -84,8 +90,8 @@ fn objects(history: &History, kind: Kind, revision: u64, uid: &str) -> Vec<Value
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
         match kind {
-            // Those that a CronJob started.
-            Kind::NativeJob | Kind::BroadcastJob
+            // Those that a CronJob started, and the pods of a Job.
+            Kind::NativeJob | Kind::BroadcastJob | Kind::JobPod
                 if owners.into_iter().flatten().any(|o| o["uid"] == uid) =>
             {
                 true

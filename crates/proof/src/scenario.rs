@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 pub use self::catalogue::all;
-pub use self::objects::{cron_job, job, ready_node};
+pub use self::objects::{batch_job, cron_job, job, ready_node};
 pub use self::user::User;
 pub use self::view::View;
 use crate::disturbance::Span;
@@ -40,7 +40,7 @@ pub struct Scenario {
     pub nodes: usize,
     /// The object's spec; the template may be left out.
     pub spec: Value,
-    /// What becomes of the n-th pod on a node.
+    /// What becomes of the n-th pod on a node; of the pods of a Job see [`carillon_sim::actors::Fates`].
     pub fates: fn(&str, usize) -> Fate,
     /// What users and the cluster do, in this order.
     pub script: Vec<Step>,
@@ -48,6 +48,8 @@ pub struct Scenario {
     pub down: Vec<Span>,
     /// How the clocks of the operator go wrong, whatever else does.
     pub jumps: Vec<Jump>,
+    /// What the operator is told besides which kinds to serve.
+    pub flags: &'static [&'static str],
     /// What is the same at the end of every run, however it was disturbed.
     pub same: Same,
     /// How the run ends.
@@ -63,6 +65,10 @@ pub enum Subject {
     CronJob,
     /// A CronJob of batch/v1.
     NativeCronJob,
+    /// A Job of batch/v1 that names us as its controller.
+    Job,
+    /// A Job of batch/v1 that names nobody, in a cluster without another controller for it.
+    NativeJob,
 }
 
 impl Subject {
@@ -72,7 +78,13 @@ impl Subject {
             Self::BroadcastJob => "broadcastjobs.carillon.dev",
             Self::CronJob => "cronjobs.carillon.dev",
             Self::NativeCronJob => "cronjobs.batch",
+            Self::Job | Self::NativeJob => "jobs.batch",
         }
+    }
+
+    /// Whether it starts runs.
+    pub fn is_cron_job(self) -> bool {
+        matches!(self, Self::CronJob | Self::NativeCronJob)
     }
 }
 
@@ -132,6 +144,7 @@ impl Scenario {
             script: Vec::new(),
             down: Vec::new(),
             jumps: Vec::new(),
+            flags: &[],
             same: Same::Everything,
             ends: Ends::Finished,
         }
@@ -145,6 +158,17 @@ impl Scenario {
             nodes: 2,
             spec: json!({"schedule": "1-3 0 * * *"}),
             ends: Ends::After(SignedDuration::from_mins(4)),
+            ..Self::of_broadcast_job(name)
+        }
+    }
+
+    /// A Job that names us as its controller: four pods, two at a time, each of which succeeds after two
+    /// seconds.
+    pub fn of_job(name: &'static str) -> Self {
+        Self {
+            subject: Subject::Job,
+            nodes: 2,
+            spec: json!({"completions": 4, "parallelism": 2}),
             ..Self::of_broadcast_job(name)
         }
     }

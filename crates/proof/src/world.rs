@@ -25,7 +25,7 @@ use crate::connection::Line;
 use crate::disturbance::Disturbance;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
-use crate::scenario::{self, Ends, NAMESPACE, Scenario, Subject, User, View};
+use crate::scenario::{self, Ends, JOB, NAMESPACE, Scenario, Subject, User, View};
 use crate::wire::Wire;
 
 /// The user that the operator's requests come from.
@@ -71,6 +71,8 @@ pub struct Outcome {
     pub ended: bool,
     /// Panics of the operator.
     pub panics: u64,
+    /// Requests of ours that the API server has refused as invalid (422), and why.
+    pub invalid: Vec<String>,
     /// Plans that the interlock refused, by rule.
     pub trips: BTreeMap<&'static str, u64>,
     /// When the last fault by chance was over.
@@ -118,9 +120,12 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         Box::new(Scheduler::new(&server)),
         Box::new(Kubelets::new(&server, Box::new(fates))),
         Box::new(NodeLifecycle::new(&server)),
-        Box::new(JobController::new(&server)),
         Box::new(script),
     ];
+    // It is off where its work is done by us.
+    if run.scenario.subject != Subject::NativeJob {
+        components.push(Box::new(JobController::new(&server)));
+    }
     if weather.monkey {
         let (about, machines) = ((run.scenario.subject, run.scenario.nodes), machines.clone());
         let actor = server.actor("monkey");
@@ -171,6 +176,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         end: End::of(&admin, &history),
         ended,
         panics,
+        invalid: invalid(&server),
         trips,
         calm_at,
         over_at,
@@ -197,6 +203,9 @@ fn set_up(admin: &Actor, scenario: &Scenario) -> Result<(), Status> {
     let object = match subject {
         Subject::BroadcastJob => scenario::job(&scenario.spec),
         Subject::CronJob | Subject::NativeCronJob => scenario::cron_job(subject, &scenario.spec),
+        Subject::Job | Subject::NativeJob => {
+            scenario::batch_job(JOB, &scenario.spec, subject == Subject::NativeJob)
+        }
     };
     admin.create(subject.resource(), NAMESPACE, &object)?;
     Ok(())
@@ -243,6 +252,15 @@ fn is_over(admin: &Actor, scenario: &Scenario, begin: Timestamp) -> bool {
         Ends::Gone => view.job().is_none() && view.pods().is_empty() && view.slices().is_empty(),
         Ends::After(time) => admin.server().now().duration_since(begin) >= time,
     }
+}
+
+/// What of ours was refused as invalid. A patch of an object that was replaced under its name is, too:
+/// that it says which one it means is right.
+fn invalid(server: &Server) -> Vec<String> {
+    let refused = server.refused_as_invalid().into_iter();
+    let ours = refused.filter(|(request, why)| ours(request) && !why.contains("metadata.uid"));
+    ours.map(|(request, why)| format!("{} {}: {why}", request.verb, request.uri))
+        .collect()
 }
 
 /// Whether a value is one that the operator wrote.

@@ -10,7 +10,7 @@ pub(crate) mod watch;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use carillon_oracle::{History, Key};
+use carillon_oracle::{History, Key, Request};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -46,6 +46,8 @@ struct State {
     store: Store,
     admission: Option<Arc<Admission>>,
     now: Timestamp,
+    /// Requests that were refused as invalid, and why.
+    invalid: Vec<(Request, String)>,
 }
 
 /// What is answered.
@@ -68,6 +70,7 @@ impl Server {
                 store: Store::new(),
                 admission: None,
                 now: start,
+                invalid: Vec::new(),
             }),
             clock: Clock::starting_at(start),
             revisions: Arc::default(),
@@ -110,6 +113,11 @@ impl Server {
     /// Looks at every change so far without copying them.
     pub fn with_history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
         look(self.state().store.history())
+    }
+
+    /// Every request that was refused as invalid (422), and why.
+    pub fn refused_as_invalid(&self) -> Vec<(Request, String)> {
+        self.state().invalid.clone()
     }
 
     /// The object of a key as it is now.
@@ -161,6 +169,12 @@ impl Server {
         let mut state = self.state();
         let before = state.store.revision();
         let answer = self.route(&mut state, call, as_of);
+        if let Err(status) = &answer
+            && status.code == 422
+        {
+            let refused = ((*call.request()).clone(), status.message.clone());
+            state.invalid.push(refused);
+        }
         let after = state.store.revision();
         drop(state);
         if after > before {

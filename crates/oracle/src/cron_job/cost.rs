@@ -6,6 +6,7 @@ use super::object::{self as of_cron, CRONS, JOBS_OF_BATCH};
 use super::world::Crons;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
+use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, number, text};
 
@@ -19,7 +20,9 @@ pub fn bounded_runs(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut crons = Crons::new(assumptions);
     let mut costs: HashMap<&str, Cost<'_>> = HashMap::new();
     for step in &history.steps {
-        let cron = concerned(&crons, step);
+        // What it costs to serve a Job is not the cost of what has started it.
+        let served = job::ownership::is_judged_here(step, assumptions) && assumptions.ours(step);
+        let cron = concerned(&crons, step).filter(|_| !served);
         crons.apply(step);
         let Some(uid) = cron else { continue };
         let cost = costs.entry(uid).or_default();

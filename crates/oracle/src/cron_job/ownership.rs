@@ -6,6 +6,7 @@ use super::object::{self as of_cron, CHILDREN, CRONS, HOLD, JOBS_OF_BATCH};
 use super::world::Crons;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
+use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, at, text};
 use crate::ownership::{misdirected, without};
@@ -25,6 +26,7 @@ pub fn only_what_it_started(history: &History, assumptions: &Assumptions) -> Ver
     for step in &history.steps {
         if let Some(by) = step.by.as_deref().filter(|_| assumptions.ours(step))
             && is_judged_here(step)
+            && !job::ownership::is_judged_here(step, assumptions)
         {
             let of_cron_job = CRONS.contains(&&*step.key.resource);
             let wrong = misdirected(step, by).or_else(|| {

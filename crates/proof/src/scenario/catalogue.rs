@@ -1,6 +1,7 @@
 //! The scenarios.
 
 mod crons;
+mod jobs;
 mod policies;
 
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
@@ -22,6 +23,7 @@ pub fn all() -> Vec<Scenario> {
         ends(),
         policies::all(),
         crons::all(),
+        jobs::all(),
     ]
     .concat()
 }

@@ -1,5 +1,6 @@
 //! What a scenario begins with.
 
+use carillon_plan::job::MANAGED_BY;
 use carillon_sim::actors::JOB_FATE;
 use serde_json::{Value, json};
 
@@ -26,6 +27,20 @@ pub fn job(spec: &Value) -> Value {
     })
 }
 
+/// A Job of batch/v1 of this name and spec; of ours, unless it is `native`.
+pub fn batch_job(name: &str, spec: &Value, native: bool) -> Value {
+    let mut spec = with_pods(spec);
+    if !native {
+        spec["managedBy"] = json!(MANAGED_BY);
+    }
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    })
+}
+
 /// A CronJob of this spec, of the one kind or the other. It starts a Job that takes five seconds, unless
 /// the spec has a template.
 pub fn cron_job(subject: Subject, spec: &Value) -> Value {
@@ -45,7 +60,7 @@ pub fn cron_job(subject: Subject, spec: &Value) -> Value {
     template["spec"] = with_pods(&template["spec"]);
     let version = match subject {
         Subject::NativeCronJob => "batch/v1",
-        Subject::CronJob | Subject::BroadcastJob => "carillon.dev/v1alpha1",
+        _ => "carillon.dev/v1alpha1",
     };
     json!({
         "apiVersion": version,

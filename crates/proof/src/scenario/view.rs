@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use super::{JOB, NAMESPACE, ready_node};
 
+/// Resources of jobs.
+const JOBS: [&str; 2] = ["broadcastjobs.carillon.dev", "jobs.batch"];
+
 /// The cluster, as a user sees it.
 #[derive(Debug)]
 pub struct View<'a>(&'a Actor);
@@ -21,11 +24,15 @@ impl<'a> View<'a> {
         self.0
     }
 
-    /// The job.
+    /// The job, of either kind.
     pub fn job(&self) -> Option<Arc<Value>> {
-        self.0
-            .get("broadcastjobs.carillon.dev", NAMESPACE, JOB)
-            .ok()
+        let mut kinds = JOBS.into_iter();
+        kinds.find_map(|resource| self.0.get(resource, NAMESPACE, JOB).ok())
+    }
+
+    fn job_resource(&self) -> &'static str {
+        let of_batch = self.job().is_some_and(|job| job["kind"] == "Job");
+        JOBS[usize::from(of_batch)]
     }
 
     /// A number in the job's status.
@@ -66,18 +73,14 @@ impl<'a> View<'a> {
 
     /// Changes the job.
     pub fn patch_job(&self, patch: &Value) {
-        drop(
-            self.0
-                .patch_merge("broadcastjobs.carillon.dev", NAMESPACE, JOB, patch),
-        );
+        let resource = self.job_resource();
+        drop(self.0.patch_merge(resource, NAMESPACE, JOB, patch));
     }
 
     /// Deletes the job.
     pub fn delete_job(&self, how: &carillon_sim::Delete) {
-        drop(
-            self.0
-                .delete("broadcastjobs.carillon.dev", NAMESPACE, JOB, how),
-        );
+        let resource = self.job_resource();
+        drop(self.0.delete(resource, NAMESPACE, JOB, how));
     }
 
     /// Deletes a pod as `kubectl delete pod` does.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::{Rules, broadcast_job, cron_job};
+use carillon_operator::controllers::{Rules, broadcast_job, cron_job, job};
 use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
@@ -26,7 +26,7 @@ use crate::connection::{Connection, Line};
 use crate::disturbance::{Disturbance, Span, Then};
 use crate::monkey::Machines;
 use crate::process::{Process, State};
-use crate::scenario::{Jump, Subject};
+use crate::scenario::{Jump, Scenario, Subject};
 use crate::tap::Tap;
 use crate::wire::Wire;
 
@@ -71,7 +71,7 @@ impl Cluster {
         Ok(Rc::new(Self {
             server: server.clone(),
             line: line.clone(),
-            config: config(run.scenario.subject, &disturbance)?,
+            config: config(run.scenario, &disturbance)?,
             rules: run.rules,
             wire: run.wire,
             disturbance,
@@ -118,6 +118,7 @@ impl Cluster {
         let controllers = [
             (broadcast_job::NAME, &interlock::rules::ALL[..]),
             (cron_job::NAME, &interlock::cron_job::rules::ALL[..]),
+            (job::NAME, &[]),
         ];
         let (mut panics, mut trips) = (0, BTreeMap::new());
         for metrics in metrics.iter() {
@@ -135,19 +136,23 @@ impl Cluster {
     }
 }
 
-fn config(subject: Subject, disturbance: &Disturbance) -> anyhow::Result<Config> {
+fn config(scenario: &Scenario, disturbance: &Disturbance) -> anyhow::Result<Config> {
     let mut flags = vec![
         "carillon",
         "--lease-namespace=carillon",
         "--http-address=127.0.0.1:0",
     ];
-    flags.push(match subject {
+    flags.push(match scenario.subject {
         Subject::BroadcastJob => "--controllers=broadcastjob",
         Subject::CronJob | Subject::NativeCronJob => "--controllers=broadcastjob,cronjob",
+        Subject::Job | Subject::NativeJob => "--controllers=cronjob,job",
     });
-    if subject == Subject::NativeCronJob {
-        flags.push("--serve-native=cronjobs");
+    match scenario.subject {
+        Subject::NativeCronJob => flags.push("--serve-native=cronjobs"),
+        Subject::NativeJob => flags.push("--serve-native=jobs"),
+        _ => {}
     }
+    flags.extend(scenario.flags);
     if disturbance.without_audit {
         flags.push("--cache-audit-period=0");
     }

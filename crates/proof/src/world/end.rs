@@ -19,6 +19,8 @@ pub struct End {
     pub conditions: BTreeSet<(String, String)>,
     /// Desired, succeeded, failed.
     pub counts: [i64; 3],
+    /// Of a Job: the indexes that have succeeded, and those that have failed.
+    pub indexes: [Value; 2],
     /// State of the last attempt on each node.
     pub nodes: BTreeMap<String, String>,
     /// Pods and runs that still carry our finalizer.
@@ -41,6 +43,10 @@ impl End {
         let all = pods.iter().chain(&children);
         let mut end = Self {
             counts: ["desired", "succeeded", "failed"].map(|field| view.count(field)),
+            indexes: ["completedIndexes", "failedIndexes"].map(|field| {
+                let status = view.job().map(|job| job["status"][field].clone());
+                status.unwrap_or_default()
+            }),
             held: all
                 .filter(|object| object["metadata"]["finalizers"].is_array())
                 .count(),

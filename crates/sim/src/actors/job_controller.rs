@@ -1,5 +1,5 @@
 //! What kube-controller-manager does about Jobs, in brief and without pods: they run as a script says,
-//! end, and go when their time to live is over.
+//! end, and go when their time to live is over. Jobs that name another controller are left to it.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -157,8 +157,15 @@ impl Component for JobController {
         let jobs = all(&self.actor, "jobs");
         self.running.keep(&jobs);
         self.ending.keep(&jobs);
-        jobs.iter().filter_map(|job| self.step(job, now)).min()
+        let jobs = jobs.iter().filter(|job| is_served(job));
+        jobs.filter_map(|job| self.step(job, now)).min()
     }
+}
+
+/// Whether nobody else is to serve the Job.
+fn is_served(job: &Value) -> bool {
+    let manager = &job["spec"]["managedBy"];
+    manager.is_null() || manager == "kubernetes.io/job-controller"
 }
 
 fn place(job: &Value) -> (&str, &str) {

@@ -13,6 +13,9 @@ use crate::{Actor, Server};
 
 /// How long a container that failed waits for its restart.
 const RESTART_AFTER: SignedDuration = SignedDuration::from_secs(10);
+/// Exit code of a container that did not stop by itself.
+const KILLED: i32 = 137;
+const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// What becomes of a pod.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub enum Work {
     Ends(SignedDuration, i32),
     /// Runs until it is stopped.
     Hangs,
+    /// Runs until its node needs the room, after this time.
+    Evicted(SignedDuration),
 }
 
 impl Fate {
@@ -53,14 +58,16 @@ impl Fate {
     }
 }
 
-/// The fate of the n-th pod (from 0) on the node of this name.
+/// The fate of the n-th pod (from 0) on the node of this name. Of the pods of a Job, which run
+/// anywhere: of the n-th of the Job, whose place is called `job`, or of its index, called `index-3`.
 pub type Fates = Box<dyn Fn(&str, usize) -> Fate>;
 
 /// All kubelets.
 pub struct Kubelets {
     actor: Actor,
     fates: Fates,
-    counts: BTreeMap<String, usize>,
+    /// By uid of the Job, if it is of one, and place.
+    counts: BTreeMap<(String, String), usize>,
     pods: BTreeMap<String, Pod>,
 }
 
@@ -115,8 +122,9 @@ impl Component for Kubelets {
                 continue;
             }
             let pod = self.pods.entry(uid(object).to_owned()).or_insert_with(|| {
-                let count = self.counts.entry(node.to_owned()).or_default();
-                let fate = (self.fates)(node, *count);
+                let (owner, place) = place(object, node);
+                let count = self.counts.entry((owner, place.clone())).or_default();
+                let fate = (self.fates)(&place, *count);
                 *count += 1;
                 let until = now + fate.start;
                 Pod {
@@ -131,6 +139,17 @@ impl Component for Kubelets {
         }
         wake.into_iter().min()
     }
+}
+
+/// Uid of the Job that a pod is of, and what its place is called.
+fn place(pod: &Value, node: &str) -> (String, String) {
+    let owner = &pod["metadata"]["ownerReferences"][0];
+    if owner["apiVersion"] != "batch/v1" || owner["kind"] != "Job" {
+        return (String::new(), node.to_owned());
+    }
+    let index = pod["metadata"]["annotations"][COMPLETION_INDEX].as_str();
+    let place = index.map_or_else(|| "job".to_owned(), |index| format!("index-{index}"));
+    (text(owner, "/uid").to_owned(), place)
 }
 
 impl Pod {
@@ -151,7 +170,7 @@ impl Pod {
             (State::Waits { .. }, Some(_)) => {
                 // A container that has run before a restart ended with its failure.
                 let code = (self.starts > 0).then_some(1);
-                self.end(actor, object, code, now);
+                self.end(actor, object, code, now, None);
                 None
             }
             (State::Waits { until }, None) => self.wait(actor, object, until, now),
@@ -185,6 +204,7 @@ impl Pod {
             "phase": "Running",
             "startTime": seconds(self.first_start.unwrap_or(now)),
             "containerStatuses": [self.container("running", &running)],
+            "conditions": [ready(true, now)],
         });
         patch_status(actor, object, &status);
         self.run(actor, object, now, None, now)
@@ -198,13 +218,15 @@ impl Pod {
         told: Option<Timestamp>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let own = match self.fate.work(self.starts - 1) {
+        let work = self.fate.work(self.starts - 1);
+        let own = match work {
             Work::Ends(after, code) => Some((since + after, code)),
+            Work::Evicted(after) => Some((since + after, KILLED)),
             Work::Hangs => None,
         };
         let stopped = told.map(|due| match self.fate.obeys {
             Some(code) => (now, code),
-            None => (due, 137),
+            None => (due, KILLED),
         });
         let (end, code, own_doing) = match (own, stopped) {
             (Some((end, code)), Some((kill, _))) if end <= kill => (end, code, true),
@@ -215,12 +237,21 @@ impl Pod {
         if end > now {
             return Some(end);
         }
+        let evicted = own_doing && matches!(work, Work::Evicted(_));
+        if evicted {
+            let disrupted = json!({
+                "type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet",
+                "lastTransitionTime": seconds(end),
+            });
+            self.end(actor, object, Some(code), end, Some(disrupted));
+            return None;
+        }
         let restarts = own_doing
             && code != 0
             && told.is_none()
             && text(object, "/spec/restartPolicy") == "OnFailure";
         if !restarts {
-            self.end(actor, object, Some(code), end);
+            self.end(actor, object, Some(code), end, None);
             return None;
         }
         let until = now + RESTART_AFTER;
@@ -232,8 +263,16 @@ impl Pod {
         Some(until)
     }
 
-    /// The pod is over. `code` is `None` when its container never ran.
-    fn end(&mut self, actor: &Actor, object: &Value, code: Option<i32>, end: Timestamp) {
+    /// The pod is over. `code` is `None` when its container never ran; `disrupted` says that its node
+    /// has ended it.
+    fn end(
+        &mut self,
+        actor: &Actor,
+        object: &Value,
+        code: Option<i32>,
+        end: Timestamp,
+        disrupted: Option<Value>,
+    ) {
         let since = match self.state {
             State::Runs { since } => since,
             State::Waits { .. } | State::Ended => end,
@@ -242,9 +281,18 @@ impl Pod {
         let mut status = json!({
             "phase": if code == Some(0) { "Succeeded" } else { "Failed" },
         });
+        let mut conditions: Vec<Value> = Vec::new();
         if let Some(code) = code {
             let state = terminated(code, since, end);
             status["containerStatuses"] = json!([self.container("terminated", &state)]);
+            conditions.push(ready(false, end));
+        }
+        if let Some(disrupted) = disrupted {
+            status["reason"] = json!("Evicted");
+            conditions.push(disrupted);
+        }
+        if !conditions.is_empty() {
+            status["conditions"] = json!(conditions);
         }
         patch_status(actor, object, &status);
     }
@@ -258,6 +306,11 @@ impl Pod {
         }
         status
     }
+}
+
+fn ready(yes: bool, since: Timestamp) -> Value {
+    let status = if yes { "True" } else { "False" };
+    json!({"type": "Ready", "status": status, "lastTransitionTime": seconds(since)})
 }
 
 fn terminated(code: i32, since: Timestamp, end: Timestamp) -> Value {

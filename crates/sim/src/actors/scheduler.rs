@@ -1,16 +1,18 @@
-//! Binds pods to the node they ask for.
+//! Binds pods to the node they ask for, and the others to the one with the fewest.
+
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::component::{Component, all, patch_status, seconds, text, uid};
+use super::component::{Component, all, has_ended, patch_status, seconds, text, uid};
 use super::timers::Timers;
 use crate::{Actor, Server};
 
 /// How long a pod waits until the scheduler has looked at it.
 const DELAY: SignedDuration = SignedDuration::from_millis(20);
 
-/// kube-scheduler, for pods that name one node in their affinity.
+/// kube-scheduler: of a pod's wishes it knows the node that the affinity names, and the node selector.
 #[derive(Debug)]
 pub struct Scheduler {
     actor: Actor,
@@ -45,13 +47,10 @@ impl Component for Scheduler {
                 text(pod, "/metadata/namespace"),
                 text(pod, "/metadata/name"),
             );
-            match refusal(&self.actor, pod) {
+            match place(&self.actor, pod) {
                 // Somebody was faster: the next look will tell.
-                None => {
-                    let node = wanted(pod).unwrap_or_default();
-                    drop(self.actor.bind(namespace, name, node));
-                }
-                Some(message) => report(&self.actor, pod, &message, now),
+                Ok(node) => drop(self.actor.bind(namespace, name, &node)),
+                Err(message) => report(&self.actor, pod, &message, now),
             }
         }
         wake.into_iter().min()
@@ -71,11 +70,38 @@ fn wanted(pod: &Value) -> Option<&str> {
         .as_str()
 }
 
-/// Why the pod cannot be bound now.
-fn refusal(actor: &Actor, pod: &Value) -> Option<String> {
-    let Some(node) = wanted(pod).and_then(|name| actor.get("nodes", "", name).ok()) else {
-        return Some("0/1 nodes are available: 1 node(s) didn't match node affinity.".to_owned());
+/// The node for a pod, or why it cannot be bound now.
+fn place(actor: &Actor, pod: &Value) -> Result<String, String> {
+    let refused = |why: &str| format!("0/1 nodes are available: 1 node(s) {why}.");
+    let mut nodes: Vec<Arc<Value>> = match wanted(pod) {
+        Some(name) => actor.get("nodes", "", name).into_iter().collect(),
+        None => all(actor, "nodes"),
     };
+    let labels = pod["spec"]["nodeSelector"].as_object();
+    nodes.retain(|node| {
+        let mut labels = labels.into_iter().flatten();
+        labels.all(|(key, value)| node["metadata"]["labels"][key] == *value)
+    });
+    if nodes.is_empty() {
+        return Err(refused("didn't match node affinity"));
+    }
+    let (free, tainted): (Vec<_>, Vec<_>) =
+        nodes.iter().partition(|node| refusal(pod, node).is_none());
+    let on = |node: &Value| {
+        let name = &node["metadata"]["name"];
+        let pods = all(actor, "pods");
+        let taken = pods.iter().filter(|pod| pod["spec"]["nodeName"] == *name);
+        taken.filter(|pod| !has_ended(pod)).count()
+    };
+    let taint = tainted.iter().find_map(|node| refusal(pod, node));
+    free.into_iter()
+        .min_by_key(|node| (on(node), text(node, "/metadata/name").to_owned()))
+        .map(|node| text(node, "/metadata/name").to_owned())
+        .ok_or_else(|| refused(&taint.unwrap_or_default()))
+}
+
+/// Why the pod cannot be bound to a node.
+fn refusal(pod: &Value, node: &Value) -> Option<String> {
     let cordoned = node["spec"]["unschedulable"] == true;
     let taint = json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
     let taints = node["spec"]["taints"].as_array().cloned();
@@ -83,12 +109,7 @@ fn refusal(actor: &Actor, pod: &Value) -> Option<String> {
     taints
         .chain(cordoned.then_some(taint))
         .find(|taint| taint["effect"] != "PreferNoSchedule" && !is_tolerated(pod, taint))
-        .map(|taint| {
-            format!(
-                "0/1 nodes are available: 1 node(s) had untolerated taint {}.",
-                text(&taint, "/key")
-            )
-        })
+        .map(|taint| format!("had untolerated taint {}", text(&taint, "/key")))
 }
 
 /// Whether a toleration of the pod covers the taint.

@@ -1,8 +1,8 @@
 //! Jobs of batch/v1.
-//!
-//! A status is stored as it is written: the rules by which the API server judges the writes of a job
-//! controller are left out, since the one here keeps them.
 
+mod spec;
+
+use carillon_oracle::job::status_rules;
 use serde_json::{Map, Value, json};
 
 use super::pod_template;
@@ -28,9 +28,15 @@ pub(super) fn fill(job: &mut Value) {
         if !spec.contains_key("parallelism") {
             spec.entry("completions").or_insert(json!(1));
         }
+        // A limit for each index is enough of a limit.
+        let limit = if spec.contains_key("backoffLimitPerIndex") {
+            i32::MAX
+        } else {
+            6
+        };
         for (field, value) in [
             ("parallelism", json!(1)),
-            ("backoffLimit", json!(6)),
+            ("backoffLimit", json!(limit)),
             ("completionMode", json!("NonIndexed")),
             ("suspend", json!(false)),
             ("manualSelector", json!(false)),
@@ -47,8 +53,14 @@ pub(super) fn fill(job: &mut Value) {
                 status.remove(count);
             }
         }
-        if status.get("conditions") == Some(&json!([])) {
-            status.remove("conditions");
+        for (field, nothing) in [("conditions", json!([])), ("completedIndexes", json!(""))] {
+            if status.get(field) == Some(&nothing) {
+                status.remove(field);
+            }
+        }
+        let uncounted = status.get_mut("uncountedTerminatedPods");
+        if let Some(uncounted) = uncounted.and_then(Value::as_object_mut) {
+            uncounted.retain(|_, uids| *uids != json!([]));
         }
     }
 }
@@ -109,31 +121,15 @@ fn object_in<'a>(
 }
 
 pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let spec = &job["spec"];
     let mut causes = Vec::new();
-    pod_template::check(&spec["template"], "spec.template", &mut causes);
-    at_least_nothing(
-        spec,
-        "spec",
-        &[
-            "parallelism",
-            "completions",
-            "backoffLimit",
-            "activeDeadlineSeconds",
-            "ttlSecondsAfterFinished",
-        ],
-        &mut causes,
-    );
-    let Some(old) = old.map(|old| &old["spec"]) else {
-        return causes;
-    };
-    // Of a suspended Job more may change, which nobody here does.
-    for field in ["completions", "completionMode", "selector", "template"] {
-        if spec[field] != old[field] {
-            let path = format!("spec.{field}");
-            causes.push(Cause::invalid(path, &json!("…"), "field is immutable"));
-        }
-    }
+    spec::check(job, &mut causes);
+    let Some(old) = old else { return causes };
+    spec::check_change(job, old, &mut causes);
+    let refused = status_rules::refused(old, job).into_iter();
+    causes.extend(refused.map(|refused| {
+        let found = job.pointer(&format!("/{}", refused.field.replace('.', "/")));
+        Cause::invalid(refused.field, found.unwrap_or(&Value::Null), &refused.why)
+    }));
     causes
 }
 
@@ -164,11 +160,22 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_job_selects_its_pods_by_its_uid() {
+    /// A Job that was created with these fields.
+    pub(super) fn created(fields: &Value) -> Value {
         let mut job = job();
+        for (field, value) in fields.as_object().unwrap() {
+            job["spec"][field] = value.clone();
+        }
+        let spec = job["spec"].as_object_mut().unwrap();
+        spec.retain(|_, value| !value.is_null());
         fill(&mut job);
         begin(&mut job);
+        job
+    }
+
+    #[test]
+    fn a_job_selects_its_pods_by_its_uid() {
+        let job = created(&json!({}));
         let labels = &job["spec"]["template"]["metadata"]["labels"];
         for (key, value) in [(NAME, "a"), (UID, "u")] {
             assert_eq!(
@@ -183,8 +190,7 @@ mod tests {
 
     #[test]
     fn what_a_job_runs_does_not_change_and_how_much_does() {
-        let mut old = job();
-        fill(&mut old);
+        let old = created(&json!({}));
         let mut new = old.clone();
         new["spec"]["parallelism"] = json!(3);
         new["spec"]["suspend"] = json!(true);
@@ -196,5 +202,25 @@ mod tests {
             .map(|c| c.field)
             .collect();
         assert_eq!(fields, ["spec.parallelism", "spec.template"]);
+    }
+
+    #[test]
+    fn a_limit_for_each_index_takes_the_place_of_the_common_one() {
+        let fields =
+            json!({"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1});
+        assert_eq!(created(&fields)["spec"]["backoffLimit"], i32::MAX);
+        assert_eq!(created(&json!({}))["spec"]["backoffLimit"], 6);
+    }
+
+    #[test]
+    fn a_status_is_judged_by_what_has_changed() {
+        let old = created(&json!({}));
+        let mut new = old.clone();
+        new["status"] = json!({"active": 1, "ready": 2, "uncountedTerminatedPods": {"failed": []}});
+        fill(&mut new);
+        assert_eq!(new["status"]["uncountedTerminatedPods"], json!({}));
+        let causes = check(&new, Some(&old));
+        assert_eq!(causes.len(), 1, "{causes:?}");
+        assert_eq!(causes[0].field, "status.ready");
     }
 }

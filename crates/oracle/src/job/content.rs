@@ -1,0 +1,121 @@
+//! S16: a pod is the template of its Job, and little else.
+
+use serde_json::{Map, Value, json};
+
+use super::object::{self as of_job, INDEX, TRACKING, index_of};
+use super::world::Jobs;
+use crate::content::differs;
+use crate::history::History;
+use crate::invariant::Invariant::S16;
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{list, name};
+
+/// Annotations that tell how often an index has failed before.
+const FAILURES: [&str; 2] = [
+    "batch.kubernetes.io/job-index-failure-count",
+    "batch.kubernetes.io/job-index-ignored-failure-count",
+];
+/// The variable that tells a container its index.
+const VARIABLE: &str = "JOB_COMPLETION_INDEX";
+
+/// S16. Where a pod is created for a Job (by us, or by nobody knows whom), it is the template in one of
+/// the versions that we may have seen:
+/// - its spec has every field and value of the template's, and no other but what the API server fills in;
+///   with an index also the host name, and in each container the variable with the index;
+/// - its labels and annotations are those of the template; with an index also this as label and
+///   annotation, and the annotations that count failures where there is a limit for each index;
+/// - its finalizers are those of the template and the tracking one, once, and it has one owner.
+///
+/// With `admission_changes_pods` additions are not looked at, only what is missing.
+pub fn pod_is_its_template(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut jobs = Jobs::new(assumptions);
+    let strict = !assumptions.admission_changes_pods;
+    for step in &history.steps {
+        if let Some((job, pod)) = jobs.created(step) {
+            let seen = jobs.seen(job, step);
+            let wrong: Option<Vec<String>> = seen.map(|job| unlike(job, pod, strict)).collect();
+            // Of all that does not fit, what the newest says; one that fits is enough.
+            let wrong = wrong.and_then(|mut wrong| wrong.pop());
+            checked.require(wrong.is_none(), || {
+                let what = format!("{}: {}", step.key, wrong.unwrap_or_default());
+                Violation::at(S16, step, what)
+            })?;
+        }
+        jobs.apply(step);
+    }
+    Ok(checked)
+}
+
+fn unlike(job: &Value, pod: &Value, strict: bool) -> Option<String> {
+    let index = index_of(pod);
+    let indexed = of_job::is_indexed(job);
+    if indexed != index.is_some() {
+        return Some(format!("its index is {index:?}"));
+    }
+    let mut template = job["spec"]["template"].clone();
+    if let Some(index) = index {
+        let text = json!(index.to_string());
+        for field in ["labels", "annotations"] {
+            template["metadata"][field][INDEX] = text.clone();
+        }
+        template["spec"]["hostname"] = json!(format!("{}-{index}", name(job)));
+        tell_index(&mut template["spec"]);
+    }
+    words(&template, pod, "labels", strict)
+        .or_else(|| words(&template, pod, "annotations", strict))
+        .or_else(|| held(&template, pod, strict))
+        .or_else(|| differs("spec", &template["spec"], &pod["spec"], strict))
+}
+
+/// Gives each container its index.
+fn tell_index(spec: &mut Value) {
+    let path = format!("metadata.labels['{INDEX}']");
+    let variable = json!({"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    for kind in ["containers", "initContainers"] {
+        let containers = spec.get_mut(kind).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            if list(container, &["env"])
+                .iter()
+                .any(|one| one["name"] == VARIABLE)
+            {
+                continue;
+            }
+            let mut variables = list(container, &["env"]).to_vec();
+            variables.push(variable.clone());
+            container["env"] = json!(variables);
+        }
+    }
+}
+
+/// What labels or annotations lack, or have too much.
+fn words(template: &Value, pod: &Value, field: &str, strict: bool) -> Option<String> {
+    let none = Map::new();
+    let of = |object: &'_ Value| object["metadata"][field].as_object().cloned();
+    let (wanted, found) = (of(template).unwrap_or_default(), of(pod));
+    let found = found.as_ref().unwrap_or(&none);
+    let lacking = wanted
+        .iter()
+        .find(|(key, value)| found.get(*key) != Some(value));
+    if let Some((key, value)) = lacking {
+        return Some(format!("{field} lack {key}: {value}"));
+    }
+    let extra = found.iter().find(|(key, _)| {
+        let counts = field == "annotations" && FAILURES.contains(&key.as_str());
+        strict && !wanted.contains_key(*key) && !counts
+    });
+    extra.map(|(key, value)| format!("{field} have {key}: {value}, which the template has not"))
+}
+
+fn held(template: &Value, pod: &Value, strict: bool) -> Option<String> {
+    let mut wanted = list(template, &["metadata", "finalizers"]).to_vec();
+    if !wanted.iter().any(|finalizer| finalizer == TRACKING) {
+        wanted.push(json!(TRACKING));
+    }
+    let found = list(pod, &["metadata", "finalizers"]);
+    if wanted.iter().any(|f| !found.contains(f)) || strict && found.len() != wanted.len() {
+        return Some(format!("finalizers are {found:?} and should be {wanted:?}"));
+    }
+    let owners = list(pod, &["metadata", "ownerReferences"]).len();
+    (owners != 1).then(|| format!("it has {owners} owners"))
+}

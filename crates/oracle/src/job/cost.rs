@@ -1,0 +1,145 @@
+//! S12: what a Job may cost, and that it waits after a failure.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::object::{self as of_job, JOBS, index_of};
+use super::world::{Job, Jobs};
+use crate::history::{History, Step};
+use crate::invariant::Invariant::S12;
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, PODS, at, list, text, time};
+
+/// How long a Job waits after its first failure, at the least.
+const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(10);
+const FAILURES: [&str; 2] = [
+    "batch.kubernetes.io/job-index-failure-count",
+    "batch.kubernetes.io/job-index-ignored-failure-count",
+];
+
+/// S12. For every Job:
+/// - a pod of it is written at most `writes_per_pod` times by us;
+/// - our writes of it and of its pods are at most a base, plus so many for each of its pods, and for
+///   each change of it or of a pod by others: `writes_per_job`;
+/// - an instance that has written of a failed pod creates none sooner than 10 s after that has ended,
+///   doubled for each further failure since the last success up to 10 minutes;
+/// - with a limit for each index this is so of each index, whoever creates: its pod says how often the
+///   index has failed before.
+pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut jobs = Jobs::new(assumptions);
+    let mut writes: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut of_pods: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut told: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for step in &history.steps {
+        if let Some((job, pod)) = jobs.created(step) {
+            let hasty = too_soon(job, pod, &told, assumptions, step);
+            checked.require(hasty.is_none(), || {
+                Violation::at(S12, step, hasty.unwrap_or_default())
+            })?;
+        }
+        if let (Some((_, new)), Some(by)) = (jobs.written(step), step.by.as_deref()) {
+            let uids = of_job::uncounted(new, "failed");
+            told.entry((object::uid(new), &*by.agent))
+                .or_default()
+                .extend(uids);
+        }
+        jobs.apply(step);
+        let Some(object) = step.new.as_deref().or(step.old.as_deref()) else {
+            continue;
+        };
+        if !assumptions.ours(step) {
+            continue;
+        }
+        let job = match &*step.key.resource {
+            JOBS if super::ownership::is_judged_here(step, assumptions) => {
+                jobs.all.get(object::uid(object))
+            }
+            PODS => jobs.of_pod(object),
+            _ => None,
+        };
+        let Some(job) = job else { continue };
+        if &*step.key.resource == PODS {
+            let writes = of_pods.entry(object::uid(object)).or_default();
+            *writes += 1;
+            checked.require(*writes <= assumptions.writes_per_pod, || {
+                let what = format!("{} was written {writes} times", step.key);
+                Violation::at(S12, step, what)
+            })?;
+        }
+        let writes = writes.entry(object::uid(job.last)).or_default();
+        *writes += 1;
+        let (base, each) = assumptions.writes_per_job;
+        let (pods, provoked) = (job.pods.len() as u64, job.provoked);
+        let most = base + each * (pods + provoked);
+        checked.require(*writes <= most, || {
+            let what = format!(
+                "{writes} writes for {} with {pods} pods, after {provoked} changes by others; {most} are allowed",
+                job.key
+            );
+            Violation::at(S12, step, what)
+        })?;
+    }
+    Ok(checked)
+}
+
+fn too_soon(
+    job: &Job<'_>,
+    pod: &Value,
+    told: &BTreeMap<(&str, &str), Vec<&str>>,
+    assumptions: &Assumptions,
+    step: &Step,
+) -> Option<String> {
+    let (last, failures) = if at(job.last, &["spec", "backoffLimitPerIndex"]).is_some() {
+        let annotations = &pod["metadata"]["annotations"];
+        let counts = FAILURES
+            .iter()
+            .map(|key| text(annotations, &[key]).parse::<u32>());
+        let failures = counts.filter_map(Result::ok).sum();
+        let of_index = job
+            .pods
+            .values()
+            .filter(|other| index_of(other.last) == index_of(pod) && object::has_ended(other.last));
+        // The one it replaces, which is not the last where a user has interfered.
+        (
+            of_index.filter_map(|other| end_of(other.last)).min(),
+            failures,
+        )
+    } else {
+        let by = step.by.as_deref()?;
+        let known = told.get(&(object::uid(job.last), &*by.agent))?;
+        let ends = |phase: &'static str| {
+            let pods = job.pods.iter();
+            let pods = pods.filter(move |(_, pod)| object::phase(pod.last) == phase);
+            pods.filter_map(|(uid, pod)| Some((*uid, end_of(pod.last)?)))
+        };
+        let success = ends("Succeeded").map(|(_, end)| end).max();
+        let failed = ends("Failed").filter(|(uid, _)| known.contains(uid));
+        let failed: Vec<Timestamp> = failed
+            .map(|(_, end)| end)
+            .filter(|end| success.is_none_or(|success| *end > success))
+            .collect();
+        (failed.iter().max().copied(), failed.len() as u32)
+    };
+    let last = last.filter(|_| failures > 0)?;
+    let doubled = FIRST_WAIT.checked_mul(1 << (failures - 1).min(10));
+    let wait = doubled.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
+    let due = last + wait - assumptions.clock_skew;
+    (step.at < due).then(|| {
+        format!(
+            "{} was created {:#} after the last of {failures} failures, {wait:#} are to be waited",
+            step.key,
+            step.at.duration_since(last)
+        )
+    })
+}
+
+/// When the last container of a pod ended.
+fn end_of(pod: &Value) -> Option<Timestamp> {
+    let statuses = list(pod, &["status", "containerStatuses"]).iter();
+    let ends = statuses.filter_map(|status| time(status, &["state", "terminated", "finishedAt"]));
+    ends.max()
+}

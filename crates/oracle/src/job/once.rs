@@ -1,0 +1,111 @@
+//! S1 and S2: an index runs once at a time and not again, and a name is used once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::indexes::leniently;
+use super::object::{self as of_job, index_of};
+use super::world::{Job, Jobs};
+use crate::history::History;
+use crate::invariant::Invariant::{S1, S2};
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{has_ended, name, phase, text, uid};
+
+/// S1. Where a pod with an index is created for a Job (by us, or by nobody knows whom), no other pod of
+/// this index runs: none that has not ended and was not told to stop; where pods are replaced only when
+/// they have ended, none that has not ended. Pods that others made, or that came late, do not count.
+pub fn one_pod_per_index(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut jobs = Jobs::new(assumptions);
+    for step in &history.steps {
+        if let Some((job, pod)) = jobs.created(step)
+            && let Some(index) = index_of(pod).filter(|_| of_job::is_indexed(job.last))
+        {
+            let other = other_of_index(job, index);
+            checked.require(other.is_none(), || {
+                let other = other.unwrap_or_default();
+                Violation::at(S1, step, format!("index {index} runs already: {other}"))
+            })?;
+        }
+        jobs.apply(step);
+    }
+    Ok(checked)
+}
+
+fn other_of_index(job: &Job<'_>, index: i64) -> Option<String> {
+    let only_failed = of_job::replaces_only_failed(&job.last["spec"]);
+    let runs = |pod: &Value| {
+        if only_failed {
+            !has_ended(pod)
+        } else {
+            of_job::is_live(pod)
+        }
+    };
+    let mut present = job.present().map(|(_, pod)| pod);
+    let other = present.find(|pod| pod.ours && index_of(pod.last) == Some(index) && runs(pod.last));
+    other.map(|pod| pod.key.to_string())
+}
+
+/// S2. Where a pod is created for a Job (by us, or by nobody knows whom):
+/// - no pod of its name was ever listed in `uncountedTerminatedPods` of the Job, or succeeded for an
+///   index;
+/// - its index is in neither `completedIndexes` nor `failedIndexes` in the state before.
+pub fn a_name_and_an_index_once(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut jobs = Jobs::new(assumptions);
+    // Names of the pods that were counted, by uid of the Job.
+    let mut used: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for step in &history.steps {
+        if let Some((job, pod)) = jobs.created(step) {
+            let names = used.get(uid(job.last));
+            let again = names.is_some_and(|names| names.contains(name(pod)));
+            checked.require(!again, || {
+                let what = format!("{} had the name of a pod that was counted", step.key);
+                Violation::at(S2, step, what)
+            })?;
+            let done = index_of(pod).and_then(|index| {
+                let mut fields = ["completedIndexes", "failedIndexes"].into_iter();
+                let has = |field: &&str| {
+                    leniently(text(job.last, &["status", field]), i64::MAX).contains(&index)
+                };
+                Some((index, fields.find(has)?))
+            });
+            checked.require(done.is_none(), || {
+                let (index, field) = done.unwrap_or_default();
+                Violation::at(S2, step, format!("index {index} is in {field}"))
+            })?;
+        }
+        jobs.apply(step);
+        note_names(&jobs, step, &mut used);
+    }
+    Ok(checked)
+}
+
+/// The names of pods that a status has just listed, or that have succeeded for an index.
+fn note_names<'h>(
+    jobs: &Jobs<'h>,
+    step: &'h crate::history::Step,
+    used: &mut BTreeMap<&'h str, BTreeSet<&'h str>>,
+) {
+    let Some(object) = step.new.as_deref() else {
+        return;
+    };
+    if let Some(job) = jobs.all.get(uid(object)) {
+        let lists = ["succeeded", "failed"];
+        let uids = lists
+            .iter()
+            .flat_map(|list| of_job::uncounted(object, list));
+        let pods = uids.filter_map(|uid| job.pods.get(uid));
+        used.entry(uid(object))
+            .or_default()
+            .extend(pods.map(|pod| &*pod.key.name));
+    } else if let Some(job) = jobs.of_pod(object)
+        && of_job::is_indexed(job.last)
+        && phase(object) == "Succeeded"
+    {
+        used.entry(uid(job.last))
+            .or_default()
+            .insert(&step.key.name);
+    }
+}

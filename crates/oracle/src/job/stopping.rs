@@ -1,0 +1,85 @@
+//! S9: no pod of a Job is stopped without a reason.
+
+use serde_json::Value;
+
+use super::object::{self as of_job};
+use super::tracking::is_one_too_many;
+use super::world::{Job, Jobs};
+use crate::history::{History, Step};
+use crate::invariant::Invariant::S9;
+use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::{self, PODS, is_deleting, is_terminal, time};
+
+/// S9. For every step by which we delete something:
+/// - a pod of a Job that has not ended (in the window of what we may have seen): it was one too many
+///   (see [`super::tracking::counted_before_it_goes`]), or the Job has begun to end, is gone or was
+///   deleted by somebody in a version that we may have seen; or the Job begins to end with our next
+///   write of its status;
+/// - a Job: it has ended, and its time to live is over.
+pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut jobs = Jobs::new(assumptions);
+    for (at, step) in history.steps.iter().enumerate() {
+        if let Some(object) = step.old.as_deref().filter(|_| deletes(step, assumptions)) {
+            let wrong = match &*step.key.resource {
+                PODS => jobs.of_pod(object).and_then(|job| {
+                    let rest = &history.steps[at..];
+                    let reason = is_stopped_rightly(&jobs, job, object, step, rest);
+                    (!reason).then(|| format!("{} was stopped, and {} goes on", step.key, job.key))
+                }),
+                of_job::JOBS if jobs.all.contains_key(object::uid(object)) => {
+                    (!is_over(object, step, assumptions))
+                        .then(|| format!("{} was deleted", step.key))
+                }
+                _ => continue,
+            };
+            checked.require(wrong.is_none(), || {
+                Violation::at(S9, step, wrong.unwrap_or_default())
+            })?;
+        }
+        jobs.apply(step);
+    }
+    Ok(checked)
+}
+
+fn deletes(step: &Step, assumptions: &Assumptions) -> bool {
+    let begins = step.new.as_deref().is_none_or(is_deleting)
+        && !step.old.as_deref().is_some_and(is_deleting);
+    assumptions.ours(step) && begins
+}
+
+fn is_stopped_rightly(
+    jobs: &Jobs<'_>,
+    job: &Job<'_>,
+    pod: &Value,
+    step: &Step,
+    rest: &[Step],
+) -> bool {
+    let Some(known) = job.pods.get(object::uid(pod)) else {
+        return true;
+    };
+    let ends = |job: &Value| of_job::is_ending(job) || is_terminal(job) || is_deleting(job);
+    if !known.ours || known.ended.is_some() || !job.is_alive() {
+        return true;
+    }
+    let uid = object::uid(job.last);
+    let mut written = rest.iter().filter(|later| {
+        let of_it = later.new.as_deref().or(later.old.as_deref());
+        *later.key.resource == *of_job::JOBS && of_it.is_some_and(|of_it| object::uid(of_it) == uid)
+    });
+    jobs.seen(job, step).any(ends)
+        || is_one_too_many(jobs, job, known, step)
+        || written.any(|later| later.new.as_deref().is_none_or(ends))
+}
+
+fn is_over(job: &Value, step: &Step, assumptions: &Assumptions) -> bool {
+    let ended = ["Complete", "Failed"]
+        .iter()
+        .filter(|type_| object::is_true(job, type_))
+        .find_map(|type_| time(object::condition(job, type_)?, &["lastTransitionTime"]));
+    let seconds = job["spec"]["ttlSecondsAfterFinished"].as_i64();
+    ended.zip(seconds).is_some_and(|(ended, seconds)| {
+        let due = ended + jiff::SignedDuration::from_secs(seconds);
+        due <= step.at + assumptions.clock_skew
+    })
+}
