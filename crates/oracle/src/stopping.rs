@@ -7,6 +7,7 @@ use crate::cron_job::object::is_of_a_run;
 use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
+use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, at, number, text, time};
 use crate::world::World;
@@ -22,7 +23,8 @@ use crate::world::World;
 ///
 /// A request of ours that deletes a job finds it Complete or Failed, and `ttlSecondsAfterFinished`
 /// over. Nothing else is ever deleted, but for what a CronJob started:
-/// [`crate::cron_job::ending::child_ended_for_a_reason`].
+/// [`crate::cron_job::ending::child_ended_for_a_reason`]; and for Jobs of batch/v1 and their pods:
+/// [`crate::job::stopping::stopped_for_a_reason`].
 pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -33,6 +35,7 @@ pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Ver
             && !object::is_deleting(old)
             && assumptions.ours(step)
             && !is_of_a_run(step)
+            && !job::ownership::is_judged_here(step, assumptions)
         {
             let refused = match &*step.key.resource {
                 PODS => why_not(&world, assumptions, step, old),

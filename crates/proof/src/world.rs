@@ -32,8 +32,9 @@ use crate::wire::Wire;
 pub const USER: &str = "system:serviceaccount:carillon:carillon";
 /// A run without a change for so long is over.
 const QUIET: Duration = Duration::from_secs(90);
-/// A run in which nothing changes for so long hangs. Scripts pause for half an hour at most.
-const HANGS: SignedDuration = SignedDuration::from_mins(45);
+/// A run in which nothing changes for so long hangs. Scripts pause for half an hour at most, and the
+/// operator may be down for an hour.
+const HANGS: SignedDuration = SignedDuration::from_mins(75);
 /// A run that takes longer goes round in circles.
 pub const HORIZON: Duration = Duration::from_hours(4);
 

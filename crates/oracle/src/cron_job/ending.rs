@@ -6,6 +6,7 @@ use super::object::{self as of_cron, CHILDREN};
 use super::world::{Child, Cron, Crons};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
+use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, at, text};
 use crate::stopping;
@@ -30,7 +31,8 @@ pub fn child_ended_for_a_reason(history: &History, assumptions: &Assumptions) ->
             && let Some(cron) = crons.of_child(old)
         {
             let own = &*step.key.resource == JOBS
-                && stopping::why_not_yet(assumptions, step, old).is_none();
+                && stopping::why_not_yet(assumptions, step, old).is_none()
+                || job::ownership::is_judged_here(step, assumptions);
             if assumptions.ours(step) && !own {
                 let specs: Vec<&Value> = crons.specs(cron, step).collect();
                 // What somebody else has just removed may still be counted.

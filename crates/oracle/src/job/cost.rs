@@ -41,8 +41,10 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
                 Violation::at(S12, step, hasty.unwrap_or_default())
             })?;
         }
-        if let (Some((_, new)), Some(by)) = (jobs.written(step), step.by.as_deref()) {
+        if let (Some((job, new)), Some(by)) = (jobs.written(step), step.by.as_deref()) {
             let uids = of_job::uncounted(new, "failed");
+            let uids =
+                uids.filter(|uid| of_job::uncounted(job.last, "failed").all(|old| old != *uid));
             told.entry((object::uid(new), &*by.agent))
                 .or_default()
                 .extend(uids);

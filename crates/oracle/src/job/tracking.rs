@@ -14,7 +14,7 @@ use crate::object::{self, PODS, is_terminal, is_true, phase, text};
 /// S5. Where the tracking finalizer is taken off a pod of a Job (or a pod that has it leaves the store)
 /// by a request of ours, or by one that is not known, one of these was so in the state before:
 /// - `uncountedTerminatedPods` of the Job has or had its uid;
-/// - it has succeeded, and `completedIndexes` or `failedIndexes` have its index;
+/// - it has succeeded, and `completedIndexes` or `failedIndexes` have or had its index;
 /// - it has an index that is not below `completions`, or none where it should have one;
 /// - it has failed, and the first rule of the failure policy that matches says `Ignore`;
 /// - it had not ended (in the window of what we may have seen), and it was one too many: the Job was
@@ -65,9 +65,14 @@ fn may_go(jobs: &Jobs<'_>, job: &Job<'_>, known: &Pod<'_>, step: &Step) -> bool 
     let index = index_of(pod);
     if of_job::is_indexed(job.last) {
         let out = index.is_none_or(|index| Some(index) >= completions(spec));
+        // What was counted may be forgotten when there are fewer completions.
+        let versions = || job.versions.iter().map(|(_, job)| job);
         let over = index.is_some_and(|index| {
             ["completedIndexes", "failedIndexes"].iter().any(|field| {
-                leniently(text(job.last, &["status", field]), i64::MAX).contains(&index)
+                let lists = versions().map(|job| text(job, &["status", field]));
+                lists
+                    .filter(|list| !list.is_empty())
+                    .any(|list| leniently(list, i64::MAX).contains(&index))
             })
         });
         if out || over && phase(pod) == "Succeeded" {

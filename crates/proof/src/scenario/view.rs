@@ -58,6 +58,12 @@ impl<'a> View<'a> {
         self.0.list("pods", NAMESPACE, "").unwrap_or_default()
     }
 
+    /// The first pod of a phase.
+    pub fn pod_in(&self, phase: &str) -> Option<Arc<Value>> {
+        let mut pods = self.pods().into_iter();
+        pods.find(|pod| pod["status"]["phase"] == phase)
+    }
+
     /// All result slices.
     pub fn slices(&self) -> Vec<Arc<Value>> {
         let slices = self.0.list("noderesultslices.carillon.dev", NAMESPACE, "");
@@ -69,6 +75,12 @@ impl<'a> View<'a> {
         self.pods()
             .into_iter()
             .find(|pod| pod["spec"]["nodeName"] == node && pod["status"]["phase"] == phase)
+    }
+
+    /// Changes the spec of the job.
+    #[allow(clippy::needless_pass_by_value)] // reads better with json!
+    pub fn edit_job(&self, spec: Value) {
+        self.patch_job(&json!({"spec": spec}));
     }
 
     /// Changes the job.

@@ -142,11 +142,16 @@ fn config(scenario: &Scenario, disturbance: &Disturbance) -> anyhow::Result<Conf
         "--lease-namespace=carillon",
         "--http-address=127.0.0.1:0",
     ];
-    flags.push(match scenario.subject {
+    let chosen = scenario
+        .flags
+        .iter()
+        .any(|flag| flag.starts_with("--controllers="));
+    let controllers = match scenario.subject {
         Subject::BroadcastJob => "--controllers=broadcastjob",
         Subject::CronJob | Subject::NativeCronJob => "--controllers=broadcastjob,cronjob",
-        Subject::Job | Subject::NativeJob => "--controllers=cronjob,job",
-    });
+        Subject::Job | Subject::NativeJob => "--controllers=job",
+    };
+    flags.extend(Some(controllers).filter(|_| !chosen));
     match scenario.subject {
         Subject::NativeCronJob => flags.push("--serve-native=cronjobs"),
         Subject::NativeJob => flags.push("--serve-native=jobs"),
