@@ -46,6 +46,9 @@ struct Args {
     /// Random schedules of CronJobs to try.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     cron_seeds: u64,
+    /// Random schedules of Jobs of batch/v1 to try.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    job_seeds: u64,
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     first_seed: u64,
@@ -256,6 +259,7 @@ fn seeds(args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
     for (swarm, kind, seeds) in [
         (Swarm::BroadcastJobs, "BroadcastJobs", args.seeds),
         (Swarm::CronJobs, "CronJobs", args.cron_seeds),
+        (Swarm::Jobs, "Jobs", args.job_seeds),
     ] {
         let begin = Instant::now();
         let end = args.first_seed + seeds;

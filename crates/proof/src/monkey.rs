@@ -1,6 +1,7 @@
 //! Users, nodes and machines that do anything at any time, from a seed; then everything is mended.
 
 mod cron_jobs;
+mod jobs;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -85,6 +86,9 @@ impl Monkey {
         if self.subject.is_cron_job() && self.rng.u32(0..3) > 0 {
             return cron_jobs::mischief(&self.actor, &mut self.rng);
         }
+        if self.subject.is_job() && self.rng.u32(0..3) == 0 {
+            return jobs::mischief(&self.actor, &mut self.rng);
+        }
         let node = self.node();
         let actor = self.actor.clone();
         let view = View::new(&actor);
@@ -110,6 +114,8 @@ impl Monkey {
                 let parallelism = self.rng.u32(1..=4);
                 view.patch_job(&json!({"spec": {"parallelism": parallelism}}));
             }
+            // Jobs of batch have no such things.
+            68..76 if self.subject.is_job() => {}
             68..72 => view.patch_job(&json!({"spec": {"paused": self.rng.bool()}})),
             72..76 => self.resume(&view),
             76..82 => full_quota(&actor, self.rng.bool()),
@@ -146,6 +152,9 @@ impl Monkey {
         full_quota(&actor, false);
         if self.subject.is_cron_job() {
             cron_jobs::mend(&actor);
+        }
+        if self.subject.is_job() {
+            jobs::mend(&actor);
         }
         for n in 0..self.nodes {
             let node = format!("node-{n}");

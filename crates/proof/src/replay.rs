@@ -96,6 +96,8 @@ fn objects(history: &History, kind: Kind, revision: u64, uid: &str) -> Vec<Value
             {
                 true
             }
+            // It may adopt those that nobody controls.
+            Kind::JobPod if owners.is_none_or(Vec::is_empty) => true,
             _ => meta["labels"]["carillon.dev/broadcastjob-uid"] == uid || meta["uid"] == uid,
         }
     };

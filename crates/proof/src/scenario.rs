@@ -82,6 +82,11 @@ impl Subject {
         }
     }
 
+    /// Whether it is a Job of batch/v1.
+    pub fn is_job(self) -> bool {
+        matches!(self, Self::Job | Self::NativeJob)
+    }
+
     /// Whether it starts runs.
     pub fn is_cron_job(self) -> bool {
         matches!(self, Self::CronJob | Self::NativeCronJob)

@@ -1,7 +1,8 @@
-//! Random schedules: a seed decides the job or CronJob, the nodes, and what goes wrong. First the faults
+//! Random schedules: a seed decides the job, CronJob or Job, the nodes, and what goes wrong. First the faults
 //! do not stop, and nothing may break; then everything is mended, and all has to come to its end.
 
 mod cron_jobs;
+mod jobs;
 
 use carillon_sim::actors::{Fate, Work};
 use fastrand::Rng;
@@ -23,12 +24,14 @@ pub enum Swarm {
     BroadcastJobs,
     /// A CronJob of carillon.dev or of batch/v1.
     CronJobs,
+    /// A Job of batch/v1.
+    Jobs,
 }
 
 impl Swarm {
     /// The one of a case.
     pub fn of(case: &Case) -> Option<Self> {
-        let all = [Self::BroadcastJobs, Self::CronJobs];
+        let all = [Self::BroadcastJobs, Self::CronJobs, Self::Jobs];
         all.into_iter().find(|swarm| swarm.name() == case.scenario)
     }
 
@@ -36,6 +39,7 @@ impl Swarm {
         match self {
             Self::BroadcastJobs => "swarm",
             Self::CronJobs => "swarm of CronJobs",
+            Self::Jobs => "swarm of Jobs",
         }
     }
 
@@ -44,6 +48,7 @@ impl Swarm {
         match self {
             Self::BroadcastJobs => broadcast_job(self.name(), seed),
             Self::CronJobs => cron_jobs::scenario(self.name(), seed),
+            Self::Jobs => jobs::scenario(self.name(), seed),
         }
     }
 

@@ -109,9 +109,14 @@ fn unfounded(job: &Job<'_>) -> Option<String> {
     let indexes = leniently(text(status, &["failedIndexes"]), i64::MAX).len() as i64;
     let true_ = match reason {
         "BackoffLimitExceeded" => {
-            let limit = number("backoffLimit").unwrap_or(6);
+            // It may have been raised since.
+            let versions = job
+                .versions
+                .iter()
+                .map(|(_, job)| &job["spec"]["backoffLimit"]);
+            let limit = versions.map(|limit| limit.as_i64().unwrap_or(6)).min();
             let restarts = spec["template"]["spec"]["restartPolicy"] == "OnFailure";
-            count(job.last, "failed") > limit || restarts
+            limit.is_none_or(|limit| count(job.last, "failed") > limit) || restarts
         }
         "DeadlineExceeded" => {
             let start = time(status, &["startTime"]);

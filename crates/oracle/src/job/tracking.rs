@@ -100,7 +100,13 @@ pub(super) fn is_one_too_many(
         let mut others = job.pods.values().filter(|pod| pod.key != known.key);
         others.any(|pod| index_of(pod.last) == index && pod.ended.is_none())
     };
-    let many = job.live().count() as i64;
+    // Those that have just gone, or ended, may be counted in.
+    let many = job.pods.values().filter(|pod| {
+        let over = [pod.told, pod.gone, pod.ended.map(|(_, since)| since)];
+        let mut over = over.into_iter().flatten();
+        pod.ours && over.all(|since| jobs.assumptions.may_see(step, since))
+    });
+    let many = many.count() as i64;
     twice
         || jobs.seen(job, step).any(|seen| {
             let spec = &seen["spec"];

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Scenario, after, hangs, later, plain, step, stubborn};
+use super::{Scenario, View, after, hangs, later, plain, step, stubborn};
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
@@ -10,10 +10,7 @@ pub(super) fn all() -> Vec<Scenario> {
             spec: json!({"completions": 3, "parallelism": 2}),
             fates: |_, nth| if nth < 2 { hangs() } else { after(2, 0) },
             script: vec![
-                step(
-                    |view| view.count("active") == 2 && view.pod_in("Running").is_some(),
-                    |view| view.edit_job(json!({"suspend": true})),
-                ),
+                step(two_run, |view| view.edit_job(json!({"suspend": true}))),
                 later(
                     |view| view.is("Suspended") && view.pods().is_empty(),
                     20,
@@ -44,14 +41,7 @@ pub(super) fn all() -> Vec<Scenario> {
             }),
             fates: |_, nth| stubborn(if nth == 0 { hangs() } else { after(2, 0) }),
             script: vec![
-                step(
-                    |view| {
-                        let pods = view.pods();
-                        let running = pods.iter().filter(|p| p["status"]["phase"] == "Running");
-                        running.count() == 2 && view.count("active") == 2
-                    },
-                    |view| view.edit_job(json!({"suspend": true})),
-                ),
+                step(two_run, |view| view.edit_job(json!({"suspend": true}))),
                 step(
                     |view| view.is("Suspended") && view.count("active") == 0,
                     |view| {
@@ -88,4 +78,13 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("a suspended job without work is complete")
         },
     ]
+}
+
+/// Two pods run, and the status says so.
+fn two_run(view: &View<'_>) -> bool {
+    let pods = view.pods();
+    let running = pods
+        .iter()
+        .filter(|pod| pod["status"]["phase"] == "Running");
+    running.count() == 2 && view.count("active") == 2
 }
