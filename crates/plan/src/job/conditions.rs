@@ -89,10 +89,17 @@ pub(super) fn set_ended(
     now: Timestamp,
 ) -> Vec<Note> {
     set(status, end.terminal(), true, &end.reason, &end.message, now);
+    // A Job that ends while it is suspended has no start any more, and the API server wants one.
+    if completions != Some(0) {
+        status.start_time.get_or_insert_with(|| whole_seconds(now));
+    }
     if !end.success {
         return vec![note(true, reason(end), &end.message)];
     }
-    status.completion_time = Some(whole_seconds(now));
+    // Whoever has started it may have had a clock that was ahead.
+    let end = whole_seconds(now);
+    let start = status.start_time.clone().filter(|start| start.0 > end.0);
+    status.completion_time = Some(start.unwrap_or(end));
     let mut notes = Vec::new();
     if completions.is_some_and(|wanted| status.succeeded.unwrap_or(0) > wanted) {
         let message = "Too many succeeded pods running after completion count reached";

@@ -201,9 +201,15 @@ fn names<'a>(snapshot: &'a Snapshot<'_>, index: Option<u32>) -> impl Iterator<It
     let count = |count: Option<i32>| i64::from(count.unwrap_or(0));
     let failed = count(status.failed) + many(uncounted.and_then(|of| of.failed.as_ref()));
     let succeeded = count(status.succeeded) + many(uncounted.and_then(|of| of.succeeded.as_ref()));
-    // A Job that is resumed has no start yet: its pods are others than those before.
-    let suspended = || job.condition("Suspended")?.last_transition_time.as_ref();
-    let start = status.start_time.as_ref().or_else(suspended);
+    // The pods of a Job that is resumed are others than those before. The first start of all does not
+    // count: who does not know of it yet makes the same names.
+    let mut conditions = status.conditions.iter().flatten();
+    let suspended = conditions.find(|condition| condition.type_ == "Suspended");
+    let start = suspended.and_then(|suspended| {
+        // One that is resumed has no start yet.
+        let start = status.start_time.as_ref();
+        start.or(suspended.last_transition_time.as_ref())
+    });
     let start = start.map_or(0, |start| start.0.as_second());
     // Successes of other indexes do not concern this one.
     let succeeded = if index.is_some() { 0 } else { succeeded };

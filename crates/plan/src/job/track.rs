@@ -82,7 +82,12 @@ pub(super) fn track(
     if let Some(by_index) = &tally.by_index {
         let mut succeeded = by_index.stored.clone();
         succeeded.extend(new_indexes);
-        status.succeeded = Some(succeeded.len() as i32);
+        let all = succeeded.len() as i32;
+        // Completions may have been taken back, and parallelism changed before that was noticed: only
+        // while both are the same does the API server let the count fall.
+        let falls = spec.completions == Some(spec.parallelism);
+        let stored = status.succeeded.filter(|stored| !falls && *stored > all);
+        status.succeeded = Some(stored.unwrap_or(all));
         status.completed_indexes = Some(succeeded.to_string());
         status.failed_indexes = by_index.failed.as_ref().map(ToString::to_string);
     }

@@ -383,6 +383,35 @@ fn a_job_that_has_succeeded_early_stops_the_others_without_counting_them() {
 }
 
 #[test]
+fn a_job_that_ends_while_it_is_suspended_has_a_start() {
+    let mut world = World::new(json!({"completions": 1}));
+    world.sync();
+    world.pods.values_mut().for_each(|pod| pod.assigned = true);
+    world.job.spec.suspend = true;
+    world.pods_in(Succeeded, 1);
+    world.settle();
+    for name in world.names() {
+        world.end(&name, Failed, 137);
+    }
+    world.settle();
+    assert!(world.job.has("Complete"), "{:?}", world.job.status);
+    assert!(world.job.status.start_time.is_some());
+}
+
+#[test]
+fn a_job_does_not_end_before_it_was_started_whatever_the_clock_says() {
+    let mut world = World::new(json!({"completions": 1}));
+    world.sync();
+    let started = world.job.status.start_time.clone();
+    world.pass(-60);
+    let name = world.names().remove(0);
+    world.end(&name, Succeeded, 0);
+    world.settle();
+    assert!(world.job.has("Complete"));
+    assert_eq!(world.job.status.completion_time, started);
+}
+
+#[test]
 fn what_is_still_seen_of_pods_that_were_let_go_at_the_end_changes_no_count() {
     let mut success = early(6);
     success.pod(|pod| (pod.phase, pod.index) = (Succeeded, Some(1)));

@@ -255,6 +255,20 @@ fn completions_that_are_taken_back_are_forgotten_and_run_again_when_they_return(
 }
 
 #[test]
+fn the_count_of_completions_that_are_taken_back_falls_only_where_the_api_server_lets_it() {
+    let mut world = indexed(4, 4).with_status(json!({"completedIndexes": "0,2-3", "succeeded": 3}));
+    // Parallelism was changed before the completions that were taken back were noticed.
+    (world.job.spec.completions, world.job.spec.parallelism) = (Some(2), 1);
+    world.sync();
+    let status = &world.job.status;
+    assert_eq!(status.completed_indexes.as_deref(), Some("0"));
+    assert_eq!(world.counts().1, 3);
+    world.job.spec.parallelism = 2;
+    world.sync();
+    assert_eq!(world.counts().1, 1);
+}
+
+#[test]
 fn completions_that_are_scaled_to_none_complete_the_job() {
     let mut world = indexed(2, 2);
     world.sync();
@@ -265,6 +279,17 @@ fn completions_that_are_scaled_to_none_complete_the_job() {
     }
     world.settle();
     assert!(world.job.has("Complete"));
+}
+
+#[test]
+fn who_does_not_know_yet_that_a_job_was_started_makes_the_same_names() {
+    let mut first = World::new(json!({"completions": 2, "parallelism": 2}));
+    let mut second = first.clone();
+    first.sync();
+    second.job.status.start_time = first.job.status.start_time.clone();
+    second.pass(5);
+    second.sync();
+    assert_eq!(first.names(), second.names());
 }
 
 #[test]
