@@ -255,7 +255,7 @@ impl Metrics {
         let controllers = [
             (broadcast_job::NAME, &interlock::rules::ALL[..]),
             (cron_job::NAME, &interlock::cron_job::rules::ALL),
-            (controllers::job::NAME, &[]),
+            (controllers::job::NAME, &interlock::job::rules::ALL),
         ];
         for (controller, rules) in controllers {
             self.gate_wait.with_label_values(&[controller]);

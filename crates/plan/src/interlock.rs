@@ -8,6 +8,7 @@
 //! somebody made a look-alike pod) trips nothing as long as the plan leaves it alone.
 
 pub mod cron_job;
+pub mod job;
 mod log;
 mod pods;
 mod status;

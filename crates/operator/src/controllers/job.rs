@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use carillon_plan::Uid;
+use carillon_plan::interlock::{self, Trip};
 use carillon_plan::job::action::{Action, Plan};
 use carillon_plan::job::{
     self, Job, Limits, MANAGED_BY, MANAGED_BY_KUBERNETES, Snapshot, is_strict,
@@ -38,16 +39,22 @@ const REPORTER: &str = "job-controller";
 /// How soon a Job is looked at again whose pods are being listed.
 const UNTIL_PODS_ARE_SEEN: Duration = Duration::from_millis(50);
 
-/// What decides. A function, so that a test can put a mistake in its place.
+/// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
+/// of the one, and nothing in that of the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// What should happen.
     pub plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
+    /// Whether it may.
+    pub verify: fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { plan: job::plan }
+        Self {
+            plan: job::plan,
+            verify: interlock::job::verify,
+        }
     }
 }
 
@@ -101,7 +108,7 @@ impl Controller for Jobs {
             .plan_duration
             .with_label_values(&[NAME])
             .observe(took);
-        let refuse = |_: &_| Plan::default();
+        let refuse = |trip: &Trip| interlock::job::refuse(trip, now);
         let (plan, sequence) = core.decide(&job.meta.owner, considered, now, refuse);
         let action = observe::action(&job, &plan);
         let next = self.carry_out(&job, plan, sequence).await;
@@ -139,14 +146,19 @@ impl Jobs {
             .get(&owner.uid)
             .copied()
             .unwrap_or_default();
-        snapshot(tables, job, &memory, &self.limits, |snapshot| Considered {
+        let (plan, verdict) = snapshot(tables, job, &memory, &self.limits, |snapshot| {
+            let plan = (self.rules.plan)(snapshot, now);
+            let verdict = (self.rules.verify)(snapshot, &plan, now);
+            (plan, verdict)
+        });
+        Considered {
             generation: job.meta.generation,
             rv: job.meta.rv,
-            plan: (self.rules.plan)(snapshot, now),
-            verdict: Ok(()),
+            plan,
+            verdict,
             seen: tables.seen(&owner.namespace),
             inputs: serde_json::to_value(memory.inputs(&self.limits)).unwrap_or_default(),
-        })
+        }
     }
 
     async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64) -> Next {

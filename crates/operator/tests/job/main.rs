@@ -118,7 +118,11 @@ impl Scene {
                 flights: Arc::default(),
             },
             pods: Handle::without_loops("pods.batch"),
-            rules: Rules { plan },
+            rules: Rules {
+                plan,
+                // The plans of these tests are parts of plans, which the interlock would not let pass.
+                verify: |_, _, _| Ok(()),
+            },
             limits: Limits::default(),
             serves_native,
             memory: Mutex::default(),

@@ -118,7 +118,7 @@ impl Cluster {
         let controllers = [
             (broadcast_job::NAME, &interlock::rules::ALL[..]),
             (cron_job::NAME, &interlock::cron_job::rules::ALL[..]),
-            (job::NAME, &[]),
+            (job::NAME, &interlock::job::rules::ALL[..]),
         ];
         let (mut panics, mut trips) = (0, BTreeMap::new());
         for metrics in metrics.iter() {

@@ -10,6 +10,7 @@ use super::super::action::{Action, Plan, StatusWrite};
 use super::super::backoff::BackoffRecord;
 use super::super::indexes::Indexes;
 use super::super::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
+use crate::interlock;
 use crate::owner::Owner;
 use crate::pod::{Failure, PodPhase};
 use crate::uid::Uid;
@@ -109,7 +110,11 @@ impl World {
             backoff: &self.backoff,
             limits: &self.limits,
         };
-        plan(&snapshot, self.now)
+        let plan = plan(&snapshot, self.now);
+        if let Err(trip) = interlock::job::verify(&snapshot, &plan, self.now) {
+            panic!("{trip}: {plan:?}");
+        }
+        plan
     }
 
     /// Plans, and does the first `writes` of it. Whether there was more.
