@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::cron_job::object::{CRONS, template_of};
+use crate::cron_job::object::{CRONS, JOBS_OF_BATCH, template_of};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S17;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -21,11 +21,15 @@ const SHORTEST_SECRET: usize = 8;
 pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
-    let mut crons: HashMap<&str, &Value> = HashMap::new();
+    let mut owners: HashMap<&str, &Value> = HashMap::new();
     for step in &history.steps {
         world.apply(step);
-        if let Some(cron) = step.new.as_deref().filter(|_| is_cron_job(step)) {
-            crons.insert(object::uid(cron), cron);
+        if let Some(owner) = step
+            .new
+            .as_deref()
+            .filter(|_| is_cron_job(step) || is_job(step))
+        {
+            owners.insert(object::uid(owner), owner);
         }
         let ours = |object: &&Value| assumptions.ours(step) || is_our_event(step, object);
         let Some(object) = step.new.as_deref().filter(ours) else {
@@ -33,7 +37,7 @@ pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
         };
         let resource = &*step.key.resource;
         let (job, written) = match resource {
-            _ if resource == JOBS || is_cron_job(step) => {
+            _ if resource == JOBS || is_job(step) || is_cron_job(step) => {
                 (object::uid(object), vec![&object["status"]])
             }
             SLICES => {
@@ -61,7 +65,7 @@ pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
             Violation::at(S17, step, what)
         })?;
         let of_job = world.jobs.get(job).map(|job| job.last);
-        let Some(owner) = of_job.or_else(|| crons.get(job).copied()) else {
+        let Some(owner) = of_job.or_else(|| owners.get(job).copied()) else {
             continue;
         };
         let secrets = values_of_variables(owner);
@@ -94,6 +98,11 @@ fn collect<'v>(value: &'v Value, words: &mut Vec<&'v str>) {
         Value::Object(fields) => fields.values().for_each(|value| collect(value, words)),
         _ => {}
     }
+}
+
+/// Whether a step is about a Job of batch/v1.
+fn is_job(step: &Step) -> bool {
+    &*step.key.resource == JOBS_OF_BATCH
 }
 
 fn is_cron_job(step: &Step) -> bool {
@@ -161,5 +170,13 @@ mod tests {
         breaks(S17, &told, &strict, "template's environment");
         let tripped = Scene::two_runs().cron_status(|s| s["note"] = json!("Interlock"));
         breaks(S17, &tripped, &strict, "says \"Interlock\"");
+    }
+
+    #[test]
+    fn the_status_of_a_job_tells_no_secret() {
+        let strict = Assumptions::default();
+        holds(S17, &Scene::summed(), &strict);
+        let told = Scene::summed().sum_status(|s| s["note"] = json!("is hunter2-secret"));
+        breaks(S17, &told, &strict, "template's environment");
     }
 }

@@ -348,6 +348,16 @@ mod tests {
     }
 
     #[test]
+    fn a_job_and_its_pods_hold_everywhere() {
+        let over = Assumptions {
+            over: true,
+            ..Assumptions::default()
+        };
+        let report = check_all(&Scene::summed().history(), &over);
+        assert_eq!(report.violations().count(), 0, "{report}");
+    }
+
+    #[test]
     fn a_violation_shows_the_object_before_and_after_and_the_request() {
         let scene = Scene::good().node("n3").create("n3", 1);
         let report = check_all(&scene.history(), &Assumptions::default());

@@ -12,6 +12,8 @@ pub(crate) mod object;
 pub mod once;
 pub mod ownership;
 pub mod parallelism;
+#[cfg(test)]
+pub(crate) mod scene;
 pub mod settled;
 pub mod status_rules;
 pub mod stopping;

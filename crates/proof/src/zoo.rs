@@ -3,6 +3,7 @@
 
 mod ends;
 mod expectations;
+mod jobs;
 mod names;
 mod order;
 mod outcomes;
@@ -19,8 +20,8 @@ use std::time::Duration;
 use carillon_operator::controllers::{self, Rules, broadcast_job};
 use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Snapshot, plan};
-use carillon_plan::cron_job;
 use carillon_plan::interlock::{self, Trip};
+use carillon_plan::{cron_job, job};
 use jiff::Timestamp;
 
 use crate::case::{Case, Failure};
@@ -40,6 +41,9 @@ pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
 /// What decides about a CronJob.
 pub type RunPlanner = fn(&cron_job::Snapshot<'_>, Timestamp) -> cron_job::action::Plan;
 
+/// What decides about a Job of batch/v1.
+pub type JobPlanner = fn(&job::Snapshot<'_>, Timestamp) -> job::action::Plan;
+
 /// A published bug, as Carillon would have it.
 #[derive(Clone, Debug)]
 pub struct Mutant {
@@ -51,6 +55,8 @@ pub struct Mutant {
     pub plan: Planner,
     /// The planner of CronJobs with the bug.
     pub plan_runs: RunPlanner,
+    /// The planner of Jobs with the bug.
+    pub plan_jobs: JobPlanner,
     /// The client with the bug.
     pub wire: Wire,
     /// Runs in which it shows; the first that does is enough.
@@ -71,6 +77,7 @@ impl Mutant {
             published,
             plan,
             plan_runs: cron_job::plan,
+            plan_jobs: job::plan,
             wire: Wire::default(),
             cases,
             caught_by,
@@ -85,6 +92,10 @@ impl Mutant {
         Self { plan_runs, ..self }
     }
 
+    fn plans_jobs(self, plan_jobs: JobPlanner) -> Self {
+        Self { plan_jobs, ..self }
+    }
+
     fn speaks(self, wire: Wire) -> Self {
         Self { wire, ..self }
     }
@@ -93,6 +104,7 @@ impl Mutant {
     pub fn has_planner(&self) -> bool {
         !std::ptr::fn_addr_eq(self.plan, plan as Planner)
             || !std::ptr::fn_addr_eq(self.plan_runs, cron_job::plan as RunPlanner)
+            || !std::ptr::fn_addr_eq(self.plan_jobs, job::plan as JobPlanner)
     }
 }
 
@@ -107,6 +119,7 @@ pub fn all() -> Vec<Mutant> {
         expectations::mutants(),
         wires::mutants(),
         runs::mutants(),
+        jobs::mutants(),
     ]
     .concat()
 }
@@ -190,6 +203,21 @@ fn look_on_runs(
     Ok(())
 }
 
+/// The same of Jobs.
+#[allow(clippy::unnecessary_wraps)] // it stands in the place of one that refuses
+fn look_on_jobs(
+    snapshot: &job::Snapshot<'_>,
+    plan: &job::action::Plan,
+    now: Timestamp,
+) -> Result<(), Trip> {
+    if let Err(trip) = interlock::job::verify(snapshot, plan, now)
+        && TRIPPED.get().is_none()
+    {
+        TRIPPED.set(Some(trip.rule));
+    }
+    Ok(())
+}
+
 /// The cages: scenarios, and how their undisturbed runs end.
 #[derive(Debug)]
 pub struct Zoo {
@@ -229,7 +257,10 @@ impl Zoo {
                 plan: mutant.plan_runs,
                 verify: look_on_runs,
             },
-            job: controllers::job::Rules::default(),
+            job: controllers::job::Rules {
+                plan: mutant.plan_jobs,
+                verify: look_on_jobs,
+            },
         };
         TRIPPED.set(None);
         let outcome = self.run(case, rules, mutant.wire)?;

@@ -84,7 +84,11 @@ fn requests_that_are_refused_now_and_then_for_ever_keep_nothing_from_its_end() {
 
 #[test]
 fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
-    for (swarm, seeds) in [(Swarm::BroadcastJobs, 1..=18), (Swarm::CronJobs, 1..=18)] {
+    for (swarm, seeds) in [
+        (Swarm::BroadcastJobs, 1..=18),
+        (Swarm::CronJobs, 1..=18),
+        (Swarm::Jobs, 1..=24),
+    ] {
         let found = swarm.run(seeds, 3).unwrap();
         for failure in &found.failures {
             println!("{failure}");

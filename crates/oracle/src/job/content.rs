@@ -119,3 +119,125 @@ fn held(template: &Value, pod: &Value, strict: bool) -> Option<String> {
     let owners = list(pod, &["metadata", "ownerReferences"]).len();
     (owners != 1).then(|| format!("it has {owners} owners"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn with(index: Option<i64>, change: impl FnOnce(&mut Value)) -> Scene {
+        let mode = if index.is_some() {
+            "Indexed"
+        } else {
+            "NonIndexed"
+        };
+        let scene = Scene::new().sum(json!({"completionMode": mode}));
+        let mut pod = scene.sum_pod(1, index);
+        change(&mut pod);
+        scene.make_sum_pod(pod)
+    }
+
+    #[test]
+    fn a_pod_is_its_template() {
+        for index in [None, Some(1)] {
+            holds(S16, &with(index, |_| ()), &strict());
+        }
+        let counted = |pod: &mut Value| {
+            pod["metadata"]["annotations"][FAILURES[0]] = json!("0");
+            pod["spec"]["dnsPolicy"] = json!("ClusterFirst");
+        };
+        holds(S16, &with(Some(0), counted), &strict());
+    }
+
+    #[test]
+    fn what_is_lost_changed_or_added_is_found() {
+        type Change = fn(&mut Value);
+        let changes: [(Option<i64>, Change, &str); 9] = [
+            (
+                None,
+                |pod| pod["metadata"]["labels"] = json!({}),
+                "labels lack app",
+            ),
+            (
+                None,
+                |pod| pod["metadata"]["annotations"]["x"] = json!("y"),
+                "annotations have x",
+            ),
+            (
+                None,
+                |pod| pod["metadata"]["finalizers"] = json!([]),
+                "finalizers are",
+            ),
+            (
+                None,
+                |pod| pod["spec"]["hostNetwork"] = json!(true),
+                "hostNetwork",
+            ),
+            (
+                None,
+                |pod| pod["spec"]["containers"][0]["image"] = json!("x"),
+                "image is",
+            ),
+            (
+                None,
+                |pod| pod["metadata"]["ownerReferences"] = json!([]),
+                "owner",
+            ),
+            (
+                Some(1),
+                |pod| pod["spec"]["hostname"] = json!("sum-2"),
+                "hostname is",
+            ),
+            (
+                Some(1),
+                |pod| {
+                    pod["spec"]["containers"][0]["env"]
+                        .as_array_mut()
+                        .unwrap()
+                        .pop();
+                },
+                "JOB_COMPLETION_INDEX",
+            ),
+            (
+                Some(1),
+                |pod| {
+                    pod["metadata"]["annotations"]
+                        .as_object_mut()
+                        .unwrap()
+                        .remove(INDEX);
+                },
+                "its index is None",
+            ),
+        ];
+        for (index, change, what) in changes {
+            let scene = with(index, change);
+            if what == "owner" {
+                // It is nobody's, and judged as such elsewhere.
+                pod_is_its_template(&scene.history(), &strict()).unwrap();
+                continue;
+            }
+            breaks(S16, &scene, &strict(), what);
+        }
+    }
+
+    #[test]
+    fn the_template_is_one_that_we_may_have_seen() {
+        let scene = Scene::new().sum(json!({}));
+        let pod = scene.sum_pod(1, None);
+        let changed = scene.edit_sum(|job| {
+            job["spec"]["template"]["metadata"]["labels"]["a"] = json!("b");
+        });
+        let old = changed.make_sum_pod(pod);
+        breaks(S16, &old, &strict(), "labels lack a");
+        let lagging = Assumptions {
+            lag_revisions: 2,
+            ..strict()
+        };
+        holds(S16, &old, &lagging);
+    }
+}

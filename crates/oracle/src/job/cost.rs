@@ -145,3 +145,76 @@ fn end_of(pod: &Value) -> Option<Timestamp> {
     let ends = statuses.filter_map(|status| time(status, &["state", "terminated", "finishedAt"]));
     ends.max()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn failed(scene: Scene, n: i64) -> Scene {
+        scene.sum_starts(n).sum_ended(n, "Failed", "failed")
+    }
+
+    #[test]
+    fn writes_are_bounded() {
+        let tight = Assumptions {
+            writes_per_pod: 2,
+            writes_per_job: (0, 8),
+            ..strict()
+        };
+        let ran = || Scene::new().sum(json!({})).sum_ran(1);
+        holds(S12, &ran(), &tight);
+        let storm = (0..30).fold(ran(), |scene, n| scene.sum_status(|s| s["n"] = json!(n)));
+        assert!(bounded_cost(&storm.history(), &tight).is_err());
+        let again = ran().sum_stops("carillon", 1);
+        breaks(S12, &again, &tight, "was written 3 times");
+    }
+
+    #[test]
+    fn a_failure_is_waited_for_by_who_has_counted_it() {
+        let once = || failed(Scene::new().sum(json!({"completions": 9})), 1);
+        breaks(
+            S12,
+            &once().sum_starts(2),
+            &strict(),
+            "10s are to be waited",
+        );
+        holds(S12, &once().later(10).sum_starts(2), &strict());
+        let twice = || failed(once().later(10), 2);
+        breaks(
+            S12,
+            &twice().later(10).sum_starts(3),
+            &strict(),
+            "20s are to be waited",
+        );
+        holds(S12, &twice().later(20).sum_starts(3), &strict());
+        // Whoever comes new does not know it.
+        holds(
+            S12,
+            &once().by("carillon-other", "create").sum_starts(2),
+            &strict(),
+        );
+        let success = Scene::new().sum(json!({"completions": 9})).sum_starts(2);
+        let success = failed(success, 1).sum_phase(2, "Succeeded");
+        holds(S12, &success.sum_starts(3), &strict());
+    }
+
+    #[test]
+    fn with_limits_by_index_each_waits_for_its_own() {
+        let fields = json!({"completionMode": "Indexed", "backoffLimitPerIndex": 3});
+        let first = Scene::new().sum(fields).sum_starts_index(1, 0);
+        let first = || first.clone().sum_phase(1, "Failed");
+        let next = |scene: Scene| {
+            let mut pod = scene.sum_pod(2, Some(0));
+            pod["metadata"]["annotations"][FAILURES[0]] = json!("1");
+            scene.make_sum_pod(pod)
+        };
+        breaks(S12, &next(first()), &strict(), "10s are to be waited");
+        holds(S12, &next(first().later(10)), &strict());
+    }
+}

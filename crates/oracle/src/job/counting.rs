@@ -20,7 +20,8 @@ use crate::object::{is_true, phase, text, uid};
 /// - a uid leaves its list only when its pod no longer carries the finalizer, and never comes back;
 /// - `failed` grows by as many as leave `failed`, and without indexes `succeeded` by as many as leave
 ///   `succeeded`;
-/// - with indexes `succeeded` is the number of `completedIndexes`; an index comes to these only by a
+/// - with indexes `succeeded` is the number of `completedIndexes` (or stays as it was, where the API
+///   server does not let it fall); an index comes to these only by a
 ///   pod that has succeeded, to `failedIndexes` only by one that has failed or was told to stop; and
 ///   leaves them only when it is no longer below `completions`.
 pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Verdict {
@@ -116,7 +117,12 @@ fn indexes(job: &Job<'_>, new: &Value) -> Option<String> {
     let end = of_job::completions(&new["spec"]).unwrap_or(0);
     let completed: Indexes = read(new, "completedIndexes");
     let succeeded = count(new, "succeeded");
-    if succeeded != completed.len() as i64 {
+    // The API server lets it fall only while completions and parallelism are the same.
+    let spec = &new["spec"];
+    let kept = spec["completions"] != spec["parallelism"]
+        && succeeded == count(job.last, "succeeded")
+        && succeeded > completed.len() as i64;
+    if succeeded != completed.len() as i64 && !kept {
         return Some(format!(
             "succeeded is {succeeded} with {} indexes",
             completed.len()
@@ -146,4 +152,133 @@ fn indexes(job: &Job<'_>, new: &Value) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn begun() -> Scene {
+        Scene::new().sum(json!({})).sum_starts(1)
+    }
+
+    fn ended() -> Scene {
+        begun().sum_phase(1, "Succeeded")
+    }
+
+    #[test]
+    fn a_pod_is_listed_let_go_and_counted() {
+        holds(S4, &Scene::summed(), &strict());
+        let told = begun().sum_stops("kubectl", 1).sum_lists(1, "failed");
+        holds(S4, &told, &strict());
+        let failing = begun().sum_status(|status| {
+            status["conditions"] = json!([{"type": "FailureTarget", "status": "True"}]);
+            status["uncountedTerminatedPods"]["failed"] = json!(["sum-pod-1"]);
+        });
+        holds(S4, &failing, &strict());
+    }
+
+    #[test]
+    fn what_is_listed_has_ended_so_and_was_not_counted() {
+        breaks(
+            S4,
+            &begun().sum_lists(1, "succeeded"),
+            &strict(),
+            "and has not",
+        );
+        breaks(
+            S4,
+            &begun().sum_lists(1, "failed"),
+            &strict(),
+            "and has not",
+        );
+        breaks(
+            S4,
+            &ended().sum_lists(1, "failed"),
+            &strict(),
+            "and has not",
+        );
+        breaks(
+            S4,
+            &begun().sum_lists(9, "failed"),
+            &strict(),
+            "is no pod of the Job",
+        );
+        let both = ended().sum_status(|status| {
+            let one = json!(["sum-pod-1"]);
+            status["uncountedTerminatedPods"] = json!({"succeeded": one, "failed": one});
+        });
+        breaks(S4, &both, &strict(), "listed twice");
+        let again = Scene::new()
+            .sum(json!({}))
+            .sum_ran(1)
+            .sum_lists(1, "succeeded");
+        breaks(S4, &again, &strict(), "was counted before");
+    }
+
+    #[test]
+    fn a_pod_is_counted_once_it_is_let_go_and_as_one() {
+        let listed = || ended().sum_lists(1, "succeeded");
+        let held = listed().sum_counts(1, "succeeded");
+        breaks(S4, &held, &strict(), "still has the finalizer");
+        let freed = || listed().sum_frees(1);
+        let forgotten = freed().sum_status(|status| {
+            status["uncountedTerminatedPods"] = json!({});
+        });
+        breaks(S4, &forgotten, &strict(), "grew by 0, and 1 uids");
+        let double = freed().sum_status(|status| {
+            status["uncountedTerminatedPods"] = json!({});
+            status["succeeded"] = json!(2);
+        });
+        breaks(S4, &double, &strict(), "grew by 2");
+        let fallen = Scene::new()
+            .sum(json!({}))
+            .sum_starts(1)
+            .sum_ended(1, "Failed", "failed");
+        let fallen = fallen.sum_status(|status| status["failed"] = json!(0));
+        breaks(S4, &fallen, &strict(), "failed grew by -1");
+    }
+
+    #[test]
+    fn an_index_is_counted_by_a_pod_that_has_ended_so() {
+        let indexed = || Scene::new().sum(json!({"completionMode": "Indexed", "completions": 3}));
+        let ran = indexed()
+            .sum_ran_index(1, 0, "0")
+            .sum_ran_index(2, 2, "0,2");
+        holds(S4, &ran, &strict());
+        let early = indexed().sum_starts_index(1, 0).sum_status(|status| {
+            status["completedIndexes"] = json!("0");
+            status["succeeded"] = json!(1);
+        });
+        breaks(S4, &early, &strict(), "of which no pod has ended so");
+        let failed = indexed().sum_ran_index(1, 0, "0").sum_status(|status| {
+            status["failedIndexes"] = json!("1");
+        });
+        breaks(S4, &failed, &strict(), "failedIndexes has 1");
+        let lost = ran.clone().sum_status(|status| {
+            status["completedIndexes"] = json!("0");
+            status["succeeded"] = json!(1);
+        });
+        breaks(S4, &lost, &strict(), "completedIndexes lost 2");
+        let other = ran
+            .clone()
+            .sum_status(|status| status["succeeded"] = json!(3));
+        breaks(S4, &other, &strict(), "succeeded is 3 with 2 indexes");
+        let shrunk = ran.edit_sum(|job| job["spec"]["completions"] = json!(1));
+        let kept = shrunk.sum_status(|status| status["completedIndexes"] = json!("0"));
+        holds(S4, &kept, &strict());
+    }
+
+    #[test]
+    fn a_status_that_others_have_written_is_not_judged() {
+        let edited = begun().edit_sum(|job| job["status"]["failed"] = json!(7));
+        let judged = edited.sum_status(|status| status["failed"] = json!(0));
+        counted_exactly_once(&judged.history(), &strict()).unwrap();
+    }
 }

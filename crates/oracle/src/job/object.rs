@@ -31,6 +31,13 @@ pub(crate) fn job_of(pod: &Value) -> Option<&str> {
     of_batch.then(|| text(owner, &["uid"]))
 }
 
+/// Whether a Job selects a pod by its labels.
+pub(crate) fn selects(job: &Value, pod: &Value) -> bool {
+    let wanted = job["spec"]["selector"]["matchLabels"].as_object();
+    let labels = &pod["metadata"]["labels"];
+    wanted.is_none_or(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value))
+}
+
 /// Whether a pod may not be counted yet.
 pub(crate) fn is_tracked(pod: &Value) -> bool {
     let finalizers = list(pod, &["metadata", "finalizers"]);

@@ -109,3 +109,82 @@ fn note_names<'h>(
             .insert(&step.key.name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn indexed(fields: &Value) -> Scene {
+        let mut all = json!({"completionMode": "Indexed", "completions": 3});
+        for (key, value) in fields.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        Scene::new().sum(all)
+    }
+
+    #[test]
+    fn an_index_runs_once_at_a_time() {
+        let first = || indexed(&json!({})).sum_starts_index(1, 0);
+        holds(S1, &first().sum_starts_index(2, 1), &strict());
+        breaks(
+            S1,
+            &first().sum_starts_index(2, 0),
+            &strict(),
+            "index 0 runs already",
+        );
+        let told = || first().sum_stops("kubectl", 1);
+        holds(S1, &told().sum_starts_index(2, 0), &strict());
+        let waits = indexed(&json!({"podReplacementPolicy": "Failed"}));
+        let waits = waits.sum_starts_index(1, 0).sum_stops("kubectl", 1);
+        let early = waits.clone().sum_starts_index(2, 0);
+        breaks(S1, &early, &strict(), "index 0 runs already");
+        holds(
+            S1,
+            &waits.sum_phase(1, "Failed").sum_starts_index(2, 0),
+            &strict(),
+        );
+    }
+
+    #[test]
+    fn an_index_that_is_done_runs_no_more() {
+        let done = || indexed(&json!({})).sum_ran_index(1, 0, "0");
+        holds(S2, &done().sum_starts_index(2, 1), &strict());
+        breaks(
+            S2,
+            &done().sum_starts_index(2, 0),
+            &strict(),
+            "is in completedIndexes",
+        );
+        let failed = done().sum_status(|status| status["failedIndexes"] = json!("1"));
+        breaks(
+            S2,
+            &failed.sum_starts_index(2, 1),
+            &strict(),
+            "is in failedIndexes",
+        );
+    }
+
+    #[test]
+    fn a_pod_that_is_counted_leaves_its_name_to_nobody() {
+        let ran = || {
+            Scene::new()
+                .sum(json!({}))
+                .sum_ran(1)
+                .remove("kubectl", ("pods", "sum-1"))
+        };
+        holds(S2, &ran().sum_starts(2), &strict());
+        let again = ran();
+        let mut pod = again.sum_pod(2, None);
+        pod["metadata"]["name"] = json!("sum-1");
+        breaks(S2, &again.make_sum_pod(pod), &strict(), "that was counted");
+        let removed = Scene::new().sum(json!({})).sum_starts(1);
+        let removed = removed.remove("kubectl", ("pods", "sum-1"));
+        holds(S2, &removed.sum_starts(1), &strict());
+    }
+}

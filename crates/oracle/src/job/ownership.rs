@@ -12,12 +12,13 @@ use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, at, is_deleting, text};
 use crate::ownership::{misdirected, without};
 
-/// S11. For every step that a request of ours made on a pod that a Job of batch/v1 controls, and on a
-/// Job that we serve (apart from what its CronJob does with it):
+/// S11. For every step that a request of ours made on a pod that a Job of batch/v1 controls (or is to, or
+/// did), and on a Job that we serve (apart from what its CronJob does with it):
 /// - it is no `deletecollection`, and its path names the namespace of the object;
 /// - a pod is created only for a Job that we serve, that exists, in its namespace, and that controls it;
 /// - of a pod that is there nothing is written but the removal of the tracking finalizer; one whose
-///   Job others serve is let go only once that is gone;
+///   Job others serve is let go only once that is gone. Exempt: one that nothing controls and that the
+///   Job selects is given this owner and the finalizer, one that the Job no longer selects loses both;
 /// - of a Job only the status changes;
 /// - with `bodies`: a delete has a precondition on the uid, a patch of a pod its uid, one of a status a
 ///   resourceVersion.
@@ -30,7 +31,7 @@ pub fn only_its_own(history: &History, assumptions: &Assumptions) -> Verdict {
         {
             let wrong = misdirected(step, by)
                 .or_else(|| match &*step.key.resource {
-                    PODS => foreign(&jobs, history, step).or_else(|| more_than_the_finalizer(step)),
+                    PODS => foreign(&jobs, history, step).or_else(|| changed_too_much(&jobs, step)),
                     _ => more_than_the_status(step),
                 })
                 .or_else(|| {
@@ -52,7 +53,11 @@ pub(crate) fn is_judged_here(step: &Step, assumptions: &Assumptions) -> bool {
     let object = step.old.as_deref().or(step.new.as_deref());
     let Some(object) = object else { return false };
     match &*step.key.resource {
-        PODS => of_job::job_of(object).is_some(),
+        PODS => {
+            let new = step.new.as_deref();
+            let adopted = new.is_some_and(|new| of_job::job_of(new).is_some());
+            of_job::job_of(object).is_some() || adopted || of_job::is_tracked(object)
+        }
         JOBS => of_job::is_managed(assumptions, object) && !as_a_run(step),
         _ => false,
     }
@@ -72,8 +77,8 @@ fn as_a_run(step: &Step) -> bool {
 }
 
 fn foreign(jobs: &Jobs<'_>, history: &History, step: &Step) -> Option<String> {
-    let pod = step.old.as_deref().or(step.new.as_deref())?;
-    let uid = of_job::job_of(pod)?;
+    let states = [step.old.as_deref(), step.new.as_deref()];
+    let uid = states.into_iter().flatten().find_map(of_job::job_of)?;
     let Some(job) = jobs.all.get(uid) else {
         let there = step.old.is_none() || is_there(history, step, uid);
         return there.then(|| format!("the Job {uid} is not ours to serve"));
@@ -96,6 +101,28 @@ fn is_there(history: &History, step: &Step, uid: &str) -> bool {
         *other.key.resource == *JOBS && object.is_some_and(|object| object::uid(object) == uid)
     });
     of_it.last().is_some_and(|last| last.new.is_some())
+}
+
+fn changed_too_much(jobs: &Jobs<'_>, step: &Step) -> Option<String> {
+    let (old, new) = (step.old.as_deref()?, step.new.as_deref()?);
+    let (was, is) = (of_job::job_of(old), of_job::job_of(new));
+    if was == is {
+        return more_than_the_finalizer(step);
+    }
+    let mut versions = is.or(was).and_then(|uid| jobs.all.get(uid)).into_iter();
+    let selects = versions.any(|job| of_job::selects(job.last, new));
+    let adopts = was.is_none() && selects && of_job::is_tracked(new);
+    let gives_away = is.is_none() && !selects && !of_job::is_tracked(new);
+    let same = without_owner(old) == without_owner(new);
+    (!same || !adopts && !gives_away).then(|| "its owner changed without a reason".to_owned())
+}
+
+fn without_owner(pod: &Value) -> Value {
+    let mut pod = without(pod, TRACKING);
+    if let Some(metadata) = pod["metadata"].as_object_mut() {
+        metadata.remove("ownerReferences");
+    }
+    pod
 }
 
 fn more_than_the_finalizer(step: &Step) -> Option<String> {
@@ -136,4 +163,130 @@ fn unconditional(step: &Step, by: &Request) -> Option<String> {
         let verb = &by.verb;
         format!("the {verb} does not say which version it means: {body}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn begun() -> Scene {
+        Scene::new().sum(json!({})).sum_starts(1)
+    }
+
+    #[test]
+    fn a_clean_run_writes_only_what_is_ours() {
+        holds(S11, &Scene::summed(), &strict());
+        holds(S11, &begun().remove_sum("kubectl").sum_frees(1), &strict());
+    }
+
+    #[test]
+    fn a_job_that_others_serve_is_theirs() {
+        let others = || Scene::new().sum(json!({"managedBy": "example.com/other"}));
+        breaks(S11, &others(), &strict(), "CronJob");
+        let native = Assumptions {
+            serves_native_jobs: true,
+            ..strict()
+        };
+        let plain = Scene::new()
+            .sum(json!({"managedBy": Value::Null}))
+            .sum_starts(1);
+        holds(S11, &plain, &native);
+        let foreign = begun().edit("carillon", (PODS, "sum-1"), |pod| {
+            pod["metadata"]["ownerReferences"][0]["uid"] = json!("other");
+        });
+        breaks(S11, &foreign, &strict(), "its owner changed");
+        let stray = begun();
+        let mut pod = stray.sum_pod(2, None);
+        pod["metadata"]["ownerReferences"][0]["uid"] = json!("other");
+        breaks(
+            S11,
+            &stray.make_sum_pod(pod),
+            &strict(),
+            "is not ours to serve",
+        );
+    }
+
+    #[test]
+    fn little_of_a_job_and_its_pods_is_changed() {
+        let spec = begun().edit("carillon", (JOBS, "sum"), |job| {
+            job["spec"]["parallelism"] = json!(9);
+        });
+        breaks(S11, &spec, &strict(), "the spec of the Job changed");
+        let label = begun().edit("carillon", (PODS, "sum-1"), |pod| {
+            pod["metadata"]["labels"]["a"] = json!("b");
+        });
+        breaks(S11, &label, &strict(), "more than");
+        let again = begun()
+            .sum_frees(1)
+            .edit("carillon", (PODS, "sum-1"), |pod| {
+                pod["metadata"]["finalizers"] = json!([TRACKING]);
+            });
+        breaks(S11, &again, &strict(), "was put on a pod");
+        let gone = begun().remove_sum("kubectl").sum_starts(2);
+        breaks(S11, &gone, &strict(), "is gone");
+    }
+
+    #[test]
+    fn a_pod_is_adopted_or_given_away_by_its_labels() {
+        let by_app = json!({"selector": {"matchLabels": {"app": "sum"}}});
+        let begun = || Scene::new().sum(by_app.clone()).sum_starts(1);
+        let place = (PODS, "sum-1");
+        let free = |scene: Scene, agent: &str| {
+            let mut pod = scene.object(PODS, "sum-1");
+            pod["metadata"]["ownerReferences"] = json!([]);
+            pod["metadata"]["finalizers"] = json!([]);
+            let body = json!({"metadata": {"uid": pod["metadata"]["uid"]}});
+            scene.step(agent, "patch", place, Some(pod), Some(body))
+        };
+        breaks(
+            S11,
+            &free(begun(), "carillon"),
+            &strict(),
+            "without a reason",
+        );
+        let label = |pod: &mut Value| pod["metadata"]["labels"]["app"] = json!("other");
+        let other = || begun().edit("kubectl", place, label);
+        holds(S11, &free(other(), "carillon"), &strict());
+        let adopt = |scene: Scene| {
+            let pod = begun().object(PODS, "sum-1");
+            let mut now = scene.object(PODS, "sum-1");
+            for field in ["ownerReferences", "finalizers"] {
+                now["metadata"][field] = pod["metadata"][field].clone();
+            }
+            let body = json!({"metadata": {"uid": now["metadata"]["uid"]}});
+            scene.step("carillon", "patch", place, Some(now), Some(body))
+        };
+        holds(S11, &adopt(free(begun(), "kubectl")), &strict());
+        breaks(
+            S11,
+            &adopt(free(other(), "kubectl")),
+            &strict(),
+            "without a reason",
+        );
+    }
+
+    #[test]
+    fn a_write_says_which_version_it_means() {
+        let job = begun().object(JOBS, "sum");
+        let mut job = job;
+        job["status"]["active"] = json!(1);
+        let blind = begun().step(
+            "carillon",
+            "patch",
+            (JOBS, "sum"),
+            Some(job),
+            Some(json!({})),
+        );
+        breaks(S11, &blind, &strict(), "which version");
+        let mut pod = begun().object(PODS, "sum-1");
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:09Z");
+        let named = begun().step("carillon", "delete", (PODS, "sum-1"), Some(pod), None);
+        breaks(S11, &named, &strict(), "which version");
+    }
 }

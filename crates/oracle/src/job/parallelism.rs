@@ -33,3 +33,54 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
     }
     Ok(checked)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    #[test]
+    fn no_more_pods_run_than_are_wanted() {
+        let two = || {
+            Scene::new()
+                .sum(json!({"completions": 4}))
+                .sum_starts(1)
+                .sum_starts(2)
+        };
+        holds(S3, &two(), &strict());
+        breaks(S3, &two().sum_starts(3), &strict(), "3 pods of");
+        holds(S3, &two().sum_phase(1, "Failed").sum_starts(3), &strict());
+        holds(S3, &two().sum_stops("kubectl", 1).sum_starts(3), &strict());
+        let raised = two().edit_sum(|job| job["spec"]["parallelism"] = json!(3));
+        holds(S3, &raised.sum_starts(3), &strict());
+    }
+
+    #[test]
+    fn no_more_run_than_are_left_to_do() {
+        let one_left = || Scene::new().sum(json!({})).sum_ran(1).sum_starts(2);
+        holds(S3, &one_left(), &strict());
+        breaks(S3, &one_left().sum_starts(3), &strict(), "at most 1 may");
+        let fields = json!({"completionMode": "Indexed", "completions": 2});
+        let indexed = Scene::new().sum(fields).sum_ran_index(1, 0, "0");
+        let indexed = indexed.sum_starts_index(2, 1).sum_starts_index(3, 1);
+        breaks(S3, &indexed, &strict(), "at most 1 may");
+    }
+
+    #[test]
+    fn a_suspended_job_starts_nothing_in_the_eyes_of_who_knows() {
+        let job = Scene::new().sum(json!({}));
+        let suspended = job.edit_sum(|job| job["spec"]["suspend"] = json!(true));
+        let started = suspended.sum_starts(1);
+        breaks(S3, &started, &strict(), "is suspended");
+        let lagging = Assumptions {
+            lag_revisions: 2,
+            ..strict()
+        };
+        holds(S3, &started, &lagging);
+    }
+}

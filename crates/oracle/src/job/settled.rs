@@ -78,7 +78,9 @@ fn unsettled(job: &Job<'_>) -> Option<String> {
     }
     let succeeded = count(job.last, "succeeded");
     if is_true(job.last, "Complete") {
-        let enough = match completions(spec) {
+        // More may have been asked for since.
+        let versions = job.versions.iter().map(|(_, job)| &job["spec"]);
+        let enough = match versions.filter_map(completions).min() {
             Some(all) => succeeded >= all,
             None => succeeded > 0,
         };
@@ -210,7 +212,8 @@ fn lost_success(job: &Job<'_>) -> Option<String> {
         let first = pod
             .told
             .is_none_or(|told| pod.ended.is_some_and(|(_, at)| at < told));
-        pod.ours && pod.ended.is_some_and(|(phase, _)| phase == "Succeeded") && first
+        let selected = of_job::selects(job.last, pod.last);
+        pod.ours && selected && pod.ended.is_some_and(|(phase, _)| phase == "Succeeded") && first
     });
     let lost = own.find(|(uid, _)| !listed.contains(*uid) && !was_scaled(job))?;
     Some(format!("{} has succeeded and is not counted", lost.1.key))
@@ -225,4 +228,118 @@ fn was_scaled(job: &Job<'_>) -> bool {
             spec["parallelism"] != first["parallelism"] || spec["suspend"] != first["suspend"]
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, over};
+    use serde_json::{Value, json};
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn begun() -> Scene {
+        Scene::new().sum(json!({})).sum_starts(1)
+    }
+
+    fn one_active(scene: Scene) -> Scene {
+        scene.sum_status(|status| status["active"] = json!(1))
+    }
+
+    #[test]
+    fn a_job_ends_when_enough_have_succeeded() {
+        holds(L1, &Scene::summed(), &over());
+        let early = Scene::new().sum(json!({})).sum_ran(1).sum_completes();
+        breaks(L1, &early, &over(), "it is Complete with 1 successes");
+        let open = Scene::new().sum(json!({})).sum_ran(1).sum_ran(2);
+        breaks(L1, &open, &over(), "has not ended");
+        breaks(L1, &begun(), &over(), "1 pods run and 2 should");
+        holds(L1, &begun().sum_starts(2), &over());
+        let none = Scene::new().sum(json!({"parallelism": 0}));
+        holds(L1, &none, &over());
+        let queue = Scene::new()
+            .sum(json!({"completions": Value::Null}))
+            .sum_ran(1);
+        breaks(L1, &queue, &over(), "has not ended");
+        holds(L1, &queue.clone().sum_completes(), &over());
+        holds(L1, &queue.sum_starts(2), &over());
+    }
+
+    #[test]
+    fn a_failure_has_a_reason_that_is_true() {
+        let fails = |fields: Value, reason: &str| {
+            let job = Scene::new().sum(fields).sum_starts(1);
+            let job = job.sum_ended(1, "Failed", "failed").later(60);
+            job.sum_is("FailureTarget", "Failed", reason)
+        };
+        let codes = json!({"operator": "In", "values": [1]});
+        let policy = json!({"rules": [{"action": "FailJob", "onExitCodes": codes}]});
+        for (fields, reason) in [
+            (json!({"backoffLimit": 0}), "BackoffLimitExceeded"),
+            (json!({"activeDeadlineSeconds": 30}), "DeadlineExceeded"),
+            (json!({"podFailurePolicy": policy}), "PodFailurePolicy"),
+        ] {
+            holds(L1, &fails(fields, reason), &over());
+            let wrong = fails(json!({"activeDeadlineSeconds": 900}), reason);
+            breaks(L1, &wrong, &over(), "is not so");
+        }
+        breaks(L1, &fails(json!({}), "FailedIndexes"), &over(), "is not so");
+        breaks(L1, &fails(json!({}), "Whatever"), &over(), "is not so");
+    }
+
+    #[test]
+    fn a_suspended_job_rests_and_says_so() {
+        let suspend = |scene: Scene| scene.edit_sum(|job| job["spec"]["suspend"] = json!(true));
+        let told = |scene: Scene| {
+            scene.sum_status(|status| {
+                status["conditions"] = json!([{"type": "Suspended", "status": "True"}]);
+            })
+        };
+        let empty = || suspend(Scene::new().sum(json!({})));
+        breaks(L1, &empty(), &over(), "it is suspended: false");
+        holds(L1, &told(empty()), &over());
+        breaks(L1, &told(suspend(begun())), &over(), "1 pods run");
+    }
+
+    #[test]
+    fn it_is_so_in_time_and_under_pressure() {
+        let scene = begun();
+        let bound = |seconds| Assumptions {
+            healed: Some((scene.now(), jiff::SignedDuration::from_secs(seconds))),
+            ..strict()
+        };
+        let late = scene.clone().later(60).sum_starts(2);
+        holds(L2, &late, &bound(90));
+        assert!(every_job_is_settled_in_time(&late.history(), &bound(30)).is_err());
+        let pressed = Assumptions {
+            permanent_faults: true,
+            ..over()
+        };
+        holds(L6, &late, &pressed);
+        breaks(L6, &scene, &pressed, "1 pods run and 2 should");
+    }
+
+    #[test]
+    fn the_last_status_says_what_is_so() {
+        holds(L4, &Scene::summed(), &over());
+        holds(L4, &one_active(begun()), &over());
+        breaks(L4, &begun(), &over(), "active is 0, and there are 1");
+        let stopping = begun().sum_stops("kubectl", 1);
+        breaks(L4, &stopping, &over(), "terminating is 0");
+        let ready = one_active(begun()).edit("kubelet", ("pods", "sum-1"), |pod| {
+            pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+        });
+        breaks(L4, &ready, &over(), "ready is 0");
+        let listed = begun().sum_phase(1, "Succeeded").sum_lists(1, "succeeded");
+        breaks(L4, &listed.sum_frees(1), &over(), "still to be counted");
+        let lost = begun()
+            .sum_phase(1, "Succeeded")
+            .edit("kubectl", ("pods", "sum-1"), |pod| {
+                pod["metadata"]["finalizers"] = json!([]);
+            });
+        let lost = lost.sum_ran(2).sum_ran(3).sum_completes();
+        breaks(L4, &lost, &over(), "sum-1 has succeeded and is not counted");
+    }
 }

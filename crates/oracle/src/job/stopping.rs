@@ -83,3 +83,60 @@ fn is_over(job: &Value, step: &Step, assumptions: &Assumptions) -> bool {
         due <= step.at + assumptions.clock_skew
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn two() -> Scene {
+        Scene::new().sum(json!({})).sum_starts(1).sum_starts(2)
+    }
+
+    #[test]
+    fn a_pod_is_stopped_for_a_reason() {
+        breaks(S9, &two().sum_stops("carillon", 1), &strict(), "goes on");
+        let fewer = || two().edit_sum(|job| job["spec"]["parallelism"] = json!(1));
+        holds(S9, &fewer().sum_stops("carillon", 1), &strict());
+        let both = fewer().sum_stops("carillon", 1).sum_stops("carillon", 2);
+        breaks(S9, &both, &strict(), "sum-2 was stopped");
+        let suspended = two().edit_sum(|job| job["spec"]["suspend"] = json!(true));
+        holds(S9, &suspended.sum_stops("carillon", 1), &strict());
+        // The end is stored after the pods were stopped.
+        let fails = two().sum_stops("carillon", 1);
+        let fails = fails.sum_is("FailureTarget", "", "DeadlineExceeded");
+        holds(S9, &fails.sum_stops("carillon", 2), &strict());
+        let ended = two().sum_phase(1, "Failed").sum_stops("carillon", 1);
+        holds(S9, &ended, &strict());
+    }
+
+    #[test]
+    fn a_job_is_deleted_when_its_time_is_over() {
+        let short = || Scene::new().sum(json!({"ttlSecondsAfterFinished": 60, "completions": 1}));
+        let ended = || short().sum_ran(1).sum_completes();
+        holds(S9, &ended().later(60).remove_sum("carillon"), &strict());
+        breaks(
+            S9,
+            &ended().later(30).remove_sum("carillon"),
+            &strict(),
+            "was deleted",
+        );
+        breaks(
+            S9,
+            &short().later(90).remove_sum("carillon"),
+            &strict(),
+            "was deleted",
+        );
+        breaks(
+            S9,
+            &Scene::summed().remove_sum("carillon"),
+            &strict(),
+            "was deleted",
+        );
+    }
+}

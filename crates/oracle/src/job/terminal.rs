@@ -59,3 +59,52 @@ fn runs_on(job: &Job<'_>, new: &Value) -> Option<String> {
     let running = present.find(|pod| pod.ours && !has_ended(pod.last));
     running.map(|pod| format!("it is {end}, and {} has not ended", pod.key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn begun() -> Scene {
+        Scene::new().sum(json!({})).sum_starts(1)
+    }
+
+    #[test]
+    fn an_end_in_order_holds() {
+        holds(S6, &Scene::summed(), &strict());
+        let failed = begun().sum_ended(1, "Failed", "failed");
+        let failed = failed.sum_is("FailureTarget", "Failed", "BackoffLimitExceeded");
+        holds(S6, &failed, &strict());
+    }
+
+    #[test]
+    fn what_the_api_server_would_refuse_is_found() {
+        let back = Scene::summed().sum_status(|status| status["conditions"] = json!([]));
+        breaks(S6, &back, &strict(), "cannot disable");
+        let again = Scene::summed().sum_status(|status| {
+            status["completionTime"] = json!("2027-01-01T00:00:00Z");
+        });
+        breaks(S6, &again, &strict(), "immutable");
+    }
+
+    #[test]
+    fn a_job_ends_after_its_pods_and_starts_none_after_that() {
+        breaks(
+            S6,
+            &begun().sum_completes(),
+            &strict(),
+            "sum-1 has not ended",
+        );
+        let after = Scene::summed().sum_starts(3);
+        breaks(S6, &after, &strict(), "which has ended");
+        let fails = begun().sum_is("FailureTarget", "", "DeadlineExceeded");
+        breaks(S6, &fails.sum_starts(2), &strict(), "which has ended");
+        let gone = begun().remove_sum("kubectl").sum_starts(2);
+        breaks(S6, &gone, &strict(), "which has ended");
+    }
+}

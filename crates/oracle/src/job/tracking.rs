@@ -20,7 +20,7 @@ use crate::object::{self, PODS, is_terminal, is_true, phase, text};
 /// - it had not ended (in the window of what we may have seen), and it was one too many: the Job was
 ///   suspended, had `SuccessCriteriaMet`, its index had another pod, or more pods ran than
 ///   `parallelism` or what was left to do allowed;
-/// - the Job has ended, is gone, or somebody has deleted it;
+/// - the Job has ended, is gone, or somebody has deleted it, or the pod is none of those it selects;
 /// - somebody else made it, or the request that made it is known to have been late.
 pub fn counted_before_it_goes(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
@@ -56,7 +56,8 @@ fn lets_go(step: &Step) -> bool {
 
 fn may_go(jobs: &Jobs<'_>, job: &Job<'_>, known: &Pod<'_>, step: &Step) -> bool {
     let (pod, spec) = (known.last, &job.last["spec"]);
-    if !known.ours || !job.is_alive() || is_terminal(job.last) {
+    let selected = of_job::selects(job.last, pod);
+    if !known.ours || !selected || !job.is_alive() || is_terminal(job.last) {
         return true;
     }
     if job.listed().contains(object::uid(pod)) {
@@ -121,8 +122,98 @@ pub(super) fn wanted(job: &Value) -> i64 {
     let spec = &job["spec"];
     let parallelism = spec["parallelism"].as_i64().unwrap_or(1);
     let left = completions(spec).map_or(i64::MAX, |all| {
+        if of_job::is_indexed(job) {
+            let done = leniently(text(job, &["status", "completedIndexes"]), all);
+            return all - done.len() as i64;
+        }
         let uncounted = of_job::uncounted(job, "succeeded").count() as i64;
         all - of_job::count(job, "succeeded") - uncounted
     });
     parallelism.min(left).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, breaks, holds};
+    use serde_json::json;
+
+    fn strict() -> Assumptions {
+        Assumptions::default()
+    }
+
+    fn running() -> Scene {
+        Scene::new().sum(json!({})).sum_starts(1).sum_starts(2)
+    }
+
+    #[test]
+    fn a_pod_goes_when_it_is_listed() {
+        holds(S5, &Scene::summed(), &strict());
+        let ended = || running().sum_phase(1, "Succeeded");
+        breaks(
+            S5,
+            &ended().sum_frees(1),
+            &strict(),
+            "before it was counted",
+        );
+        breaks(
+            S5,
+            &running().sum_frees(1),
+            &strict(),
+            "before it was counted",
+        );
+        let gone = ended().remove("carillon", ("pods", "sum-1"));
+        breaks(S5, &gone, &strict(), "before it was counted");
+        let others = ended().remove("kubectl", ("pods", "sum-1"));
+        counted_before_it_goes(&others.history(), &strict()).unwrap();
+    }
+
+    #[test]
+    fn a_pod_that_is_one_too_many_goes_uncounted() {
+        let fewer = || running().edit_sum(|job| job["spec"]["parallelism"] = json!(1));
+        holds(S5, &fewer().sum_frees(2), &strict());
+        let suspended = running().edit_sum(|job| job["spec"]["suspend"] = json!(true));
+        holds(S5, &suspended.sum_frees(1), &strict());
+        let met = running().sum_is("SuccessCriteriaMet", "", "SuccessPolicy");
+        holds(S5, &met.sum_frees(1), &strict());
+        // Both at once are one too many.
+        let both = fewer().sum_frees(2).sum_stops("carillon", 2).sum_frees(1);
+        breaks(S5, &both, &strict(), "sum-1");
+        // It has ended meanwhile, and nobody could know.
+        let ended = fewer().sum_phase(2, "Succeeded").sum_frees(2);
+        breaks(S5, &ended, &strict(), "before it was counted");
+        let lagging = Assumptions {
+            lag_revisions: 3,
+            ..strict()
+        };
+        holds(S5, &ended, &lagging);
+    }
+
+    #[test]
+    fn an_index_is_its_own_count_and_an_ignored_failure_has_none() {
+        let fields = json!({"completionMode": "Indexed", "completions": 2});
+        let indexed = Scene::new().sum(fields);
+        holds(S5, &indexed.clone().sum_ran_index(1, 0, "0"), &strict());
+        let early = indexed
+            .clone()
+            .sum_starts_index(1, 0)
+            .sum_phase(1, "Succeeded");
+        breaks(S5, &early.sum_frees(1), &strict(), "before it was counted");
+        let out = indexed.sum_starts_index(1, 7).sum_phase(1, "Failed");
+        holds(S5, &out.sum_frees(1), &strict());
+        let codes = json!({"operator": "In", "values": [1]});
+        let policy = |action| {
+            let rules = json!([{"action": action, "onExitCodes": codes}]);
+            let job = Scene::new().sum(json!({"podFailurePolicy": {"rules": rules}}));
+            job.sum_starts(1).sum_phase(1, "Failed").sum_frees(1)
+        };
+        holds(S5, &policy("Ignore"), &strict());
+        breaks(S5, &policy("Count"), &strict(), "before it was counted");
+    }
+
+    #[test]
+    fn nobody_counts_the_pods_of_a_job_that_is_gone() {
+        let gone = running().remove_sum("kubectl").sum_frees(1);
+        holds(S5, &gone, &strict());
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Pod<'h> {
     pub(crate) key: &'h Key,
     /// It as it is, or was when it went.
     pub(crate) last: &'h Value,
-    /// We created it, in time.
+    /// We created it, in time, or have adopted it.
     pub(crate) ours: bool,
     /// Its first phase that is an end, and since when.
     pub(crate) ended: Option<(&'h str, Since)>,
@@ -65,9 +65,12 @@ impl<'h> Job<'h> {
         self.gone.is_none() && !object::is_deleting(self.last)
     }
 
-    /// Its pods that exist.
+    /// Its pods that exist and that it controls.
     pub(crate) fn present(&self) -> impl Iterator<Item = (&&'h str, &Pod<'h>)> {
-        self.pods.iter().filter(|(_, pod)| pod.gone.is_none())
+        let job = object::uid(self.last);
+        let controlled = move |pod: &Pod<'_>| of_job::job_of(pod.last) == Some(job);
+        let pods = self.pods.iter();
+        pods.filter(move |(_, pod)| pod.gone.is_none() && controlled(pod))
     }
 
     /// Its pods that run and that we made in time.
@@ -209,6 +212,12 @@ impl<'h> Jobs<'h> {
             told: None,
             gone: None,
         });
+        let adopts = step
+            .old
+            .as_deref()
+            .is_some_and(|old| of_job::job_of(old).is_none())
+            && of_job::job_of(object).is_some();
+        pod.ours |= adopts && assumptions.ours(step);
         let since = (step.rev, step.at);
         if pod.ended.is_none() && object::has_ended(object) {
             pod.ended = Some((object::phase(object), since));

@@ -1,5 +1,6 @@
 //! Deadlines, times to live, and deletion.
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::{
@@ -79,6 +80,15 @@ fn deleted() -> Vec<Scenario> {
             down: vec![Span { from: 2, to: 60 }],
             ends: Ends::Gone,
             ..plain("a job of batch is deleted while the operator is down")
+        },
+        Scenario {
+            fates: |_, nth| after(if nth > 1 { 40 } else { 2 }, 0),
+            script: vec![step(
+                |view| view.count("succeeded") >= 1 && view.pod_in("Running").is_some(),
+                |view| view.delete_job(&Delete::with(Propagation::Orphan)),
+            )],
+            ends: Ends::After(SignedDuration::from_mins(5)),
+            ..plain("a job of batch is deleted and its pods are left to nobody")
         },
         Scenario {
             script: vec![

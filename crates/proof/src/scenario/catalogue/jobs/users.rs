@@ -8,7 +8,7 @@ use super::{Ends, Same, Scenario, Step, after, hangs, plain, step};
 use crate::scenario::{NAMESPACE, Subject, batch_job};
 
 pub(super) fn all() -> Vec<Scenario> {
-    [pods(), nodes(), numbers(), beside()].concat()
+    [pods(), owners(), nodes(), numbers(), beside()].concat()
 }
 
 fn pods() -> Vec<Scenario> {
@@ -56,6 +56,51 @@ fn pods() -> Vec<Scenario> {
                 },
             }],
             ..plain("a user takes a pod out of the store by force")
+        },
+    ]
+}
+
+/// The label by which a Job selects its pods.
+const SELECTED: &str = "batch.kubernetes.io/controller-uid";
+
+fn owners() -> Vec<Scenario> {
+    vec![
+        Scenario {
+            fates: |_, _| after(20, 0),
+            spec: json!({"completions": 3, "parallelism": 2}),
+            script: vec![step(
+                |view| view.count("active") == 2,
+                |view| {
+                    let Some(job) = view.job() else { return };
+                    let pod = json!({
+                        "metadata": {
+                            "name": "stray", "labels": {SELECTED: job["metadata"]["uid"]},
+                        },
+                        "spec": job["spec"]["template"]["spec"],
+                    });
+                    drop(view.server().actor("user").create("pods", NAMESPACE, &pod));
+                },
+            )],
+            // How many pods there are then depends on when it was noticed.
+            same: Same::Condition,
+            ..plain("a pod that nothing controls is adopted")
+        },
+        Scenario {
+            spec: json!({"completions": 2, "parallelism": 1}),
+            fates: |_, nth| after(if nth == 0 { 100 } else { 2 }, 0),
+            script: vec![step(
+                |view| view.pod_in("Running").is_some() && view.count("active") == 1,
+                |view| {
+                    let Some(pod) = view.pod_in("Running") else {
+                        return;
+                    };
+                    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+                    let other = json!({"metadata": {"labels": {SELECTED: "other"}}});
+                    let user = view.server().actor("user");
+                    drop(user.patch_merge("pods", NAMESPACE, name, &other));
+                },
+            )],
+            ..plain("a pod that is no longer selected is given away and replaced")
         },
     ]
 }

@@ -1,0 +1,409 @@
+//! Bugs of Jobs: a pod that is counted twice or not at all, beside others or for nothing.
+
+use carillon_plan::job::action::{Action, Plan, Step};
+use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::{Job, JobPod, JobPods, Limits, Snapshot, plan};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{Mutant, calm, stale};
+use crate::wire::{Message, Wire};
+
+const FOUR: &str = "a job runs four pods, two at a time";
+const FAILS: &str = "a job fails beyond its back-off limit";
+const EACH_INDEX: &str = "each index succeeds";
+const PER_INDEX: &str = "each index has failures of its own";
+const HANGS: &str = "the deadline of a job passes while a pod hangs";
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    [counting(), pods(), ends(), waits(), wires()].concat()
+}
+
+fn counting() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "a pod of a Job is let go before the status has it",
+            "KEP-2307: the uid is stored before the finalizer goes",
+            &["S5"],
+            vec![calm(FOUR)],
+        )
+        .plans_jobs(lets_go_first),
+        Mutant::new(
+            "a pod of a Job is counted while it is held",
+            "k/k#130103 class: the counter moves before the finalizer is gone",
+            &["S4"],
+            vec![calm(FOUR)],
+        )
+        .plans_jobs(counts_at_once),
+        Mutant::new(
+            "what was listed is forgotten with its pod",
+            "k/k batch/v1 Job before 1.22: counts follow from the pods that are left",
+            &["S4"],
+            vec![calm(FOUR)],
+        )
+        .plans_jobs(forgets_what_is_gone),
+        Mutant::new(
+            "a pod is listed as succeeded and as failed",
+            "k/k#125410",
+            &["S4", "S6", "422", "L1"],
+            vec![calm(FOUR)],
+        )
+        .plans_jobs(lists_twice),
+        Mutant::new(
+            "pods of a Job carry no finalizer",
+            "k/k batch/v1 Job before 1.22: pods that go are not counted",
+            &["S16", "S4"],
+            vec![calm(FOUR)],
+        )
+        .speaks(rewrites(|message| {
+            let metadata = message.body["metadata"].as_object_mut();
+            if let Some(metadata) = metadata.filter(|_| creates_pod(&message.method, &message.path))
+            {
+                metadata.remove("finalizers");
+            }
+        })),
+    ]
+}
+
+fn pods() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "one pod of a Job too many is created",
+            "k/k#142142 class: creations are forgotten",
+            &["S3"],
+            vec![calm(FOUR)],
+        )
+        .plans_jobs(|snapshot, now| of_job(snapshot, now, |job| job.spec.parallelism += 1)),
+        Mutant::new(
+            "an index that runs is started again",
+            "k/k batch/v1 Job: duplicated indexes, found and removed later",
+            &["S1"],
+            vec![calm(EACH_INDEX)],
+        )
+        .plans_jobs(starts_indexes_twice),
+        Mutant::new(
+            "pods of a Job have random names",
+            "k/k batch/v1 Job: generateName, and expectations that a restart loses",
+            &["S3", "S1"],
+            vec![stale(FOUR, 2, 10)],
+        )
+        .plans_jobs(random_names),
+        Mutant::new(
+            "names of pods follow from what is there",
+            "kruise D7 class: the name of a pod that was counted is used again",
+            &["S2", "L1"],
+            vec![
+                calm("a user deletes a pod that has succeeded and it counts"),
+                calm(FOUR),
+            ],
+        )
+        .plans_jobs(names_by_number),
+        Mutant::new(
+            "a suspended Job goes on",
+            "k/k batch/v1 Job: suspend is looked at when pods are created only",
+            &["S3", "L1", "L4", "S9"],
+            vec![calm("a job is suspended while it runs and goes on")],
+        )
+        .plans_jobs(|snapshot, now| of_job(snapshot, now, |job| job.spec.suspend = false)),
+        Mutant::new(
+            "a pod is replaced while it is told to stop, whatever the policy",
+            "KEP-3939: podReplacementPolicy Failed",
+            &["S1", "S3"],
+            vec![calm(
+                "a pod that is told to stop is replaced when it has ended",
+            )],
+        )
+        .plans_jobs(|snapshot, now| {
+            of_job(snapshot, now, |job| job.spec.replaces_only_failed = false)
+        }),
+    ]
+}
+
+fn ends() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "a Job has ended before its pods",
+            "KEP-3998: Failed and Complete come when all pods are terminated",
+            &["S6"],
+            vec![calm(HANGS)],
+        )
+        .plans_jobs(ends_early),
+        Mutant::new(
+            "an ended Job keeps the finalizer of its pods",
+            "k/k#109485 class: pods that nobody lets go",
+            &["L3", "L7"],
+            vec![calm(EACH_INDEX)],
+        )
+        .plans_jobs(keeps_the_last),
+        Mutant::new(
+            "the limit of failures is never reached",
+            "k/k#27997: 84k pods",
+            &["L1", "S12", "L7"],
+            vec![calm(FAILS)],
+        )
+        .plans_jobs(|snapshot, now| of_job(snapshot, now, |job| job.spec.backoff_limit = i32::MAX)),
+        Mutant::new(
+            "nobody waits for the deadline of a Job",
+            "k/k batch/v1 Job: TestPastDeadlineJobFinished",
+            &["L1", "L7"],
+            vec![calm(HANGS)],
+        )
+        .plans_jobs(|snapshot, now| Plan {
+            wake: None,
+            ..plan(snapshot, now)
+        }),
+        Mutant::new(
+            "a Job that is over stops at its time to live, and not after it",
+            "kruise D14 class: the time to live is judged too early",
+            &["S9"],
+            vec![calm("the time to live removes a job and its pods")],
+        )
+        .plans_jobs(|snapshot, now| {
+            of_job(snapshot, now, |job| {
+                job.spec.ttl_seconds_after_finished =
+                    job.spec.ttl_seconds_after_finished.map(|_| 0);
+            })
+        }),
+    ]
+}
+
+fn waits() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "no wait before a failed pod of a Job is replaced",
+            "k/k#27997 class: the back-off is reset",
+            &["S12"],
+            vec![calm("a pod fails twice and is replaced after a wait")],
+        )
+        .plans_jobs(|snapshot, now| {
+            let none = BackoffRecord::default();
+            let limits = Limits {
+                backoff: jiff::SignedDuration::ZERO,
+                ..*snapshot.limits
+            };
+            let hasty = Snapshot {
+                backoff: &none,
+                limits: &limits,
+                ..*snapshot
+            };
+            plan(&hasty, now)
+        }),
+        Mutant::new(
+            "failures of an index are not carried on",
+            "KEP-3850: the annotation that counts the failures of an index",
+            &["L1", "S12", "L7"],
+            vec![calm(PER_INDEX)],
+        )
+        .plans_jobs(|snapshot, now| {
+            let mut plan = plan(snapshot, now);
+            for action in actions(&mut plan) {
+                if let Action::CreatePod(pod) = action {
+                    pod.failures = pod.failures.map(|_| 0);
+                }
+            }
+            plan
+        }),
+    ]
+}
+
+fn wires() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "the status of a Job is written over whatever is there",
+            "Sieve: updates without resourceVersion",
+            &["S11"],
+            vec![calm(FOUR)],
+        )
+        .speaks(rewrites(|message| {
+            super::wires::without(message, "PATCH", "status", &["metadata", "resourceVersion"]);
+        })),
+        Mutant::new(
+            "pods of a Job are deleted by name",
+            "Sieve: stale deletes, without uid",
+            &["S11"],
+            vec![calm(HANGS)],
+        )
+        .speaks(rewrites(|message| {
+            super::wires::without(message, "DELETE", "pods", &["preconditions", "uid"]);
+        })),
+    ]
+}
+
+fn rewrites(rewrites: fn(&mut Message)) -> Wire {
+    Wire {
+        rewrites: Some(rewrites),
+        ..Wire::default()
+    }
+}
+
+fn creates_pod(method: &http::Method, path: &str) -> bool {
+    method == "POST" && path.contains("/pods")
+}
+
+fn actions(plan: &mut Plan) -> impl Iterator<Item = &mut Action> {
+    plan.steps.iter_mut().flat_map(|step| &mut step.actions)
+}
+
+/// Plans for a Job that is not as it is.
+fn of_job(snapshot: &Snapshot<'_>, now: Timestamp, change: impl FnOnce(&mut Job)) -> Plan {
+    let mut job = snapshot.job.clone();
+    change(&mut job);
+    let other = Snapshot {
+        job: &job,
+        ..*snapshot
+    };
+    plan(&other, now)
+}
+
+/// Releases come first.
+fn lets_go_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    let releases = |step: &Step| {
+        let mut actions = step.actions.iter();
+        actions.any(|action| matches!(action, Action::ReleasePod { .. }))
+    };
+    plan.steps.sort_by_key(|step| !releases(step));
+    plan
+}
+
+/// Uids move into the counters with the write that would have listed them.
+fn counts_at_once(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    for action in actions(&mut plan) {
+        let Action::WriteStatus(write) = action else {
+            continue;
+        };
+        let status = &mut write.status;
+        let Some(uncounted) = status.uncounted_terminated_pods.take() else {
+            continue;
+        };
+        for (uids, counter) in [
+            (uncounted.succeeded, &mut status.succeeded),
+            (uncounted.failed, &mut status.failed),
+        ] {
+            let many = uids.map_or(0, |uids| uids.len() as i32);
+            *counter = Some(counter.unwrap_or(0) + many);
+        }
+    }
+    plan
+}
+
+/// Uids of pods that are let go are dropped, and not counted.
+fn forgets_what_is_gone(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    of_job(snapshot, now, |job| {
+        let held = snapshot.pods.values().filter(|pod| pod.tracked);
+        let held: Vec<String> = held.map(|pod| pod.uid.to_string()).collect();
+        if let Some(uncounted) = &mut job.status.uncounted_terminated_pods {
+            for uids in [&mut uncounted.succeeded, &mut uncounted.failed] {
+                if let Some(uids) = uids {
+                    uids.retain(|uid| held.contains(uid));
+                }
+            }
+        }
+    })
+}
+
+fn lists_twice(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    for action in actions(&mut plan) {
+        if let Action::WriteStatus(write) = action
+            && let Some(uncounted) = &mut write.status.uncounted_terminated_pods
+        {
+            uncounted.failed = uncounted.succeeded.clone();
+        }
+    }
+    plan
+}
+
+/// Indexes that run are not seen as taken: pods of others are, which are one too many anyway.
+fn starts_indexes_twice(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut pods: JobPods = snapshot.pods.clone();
+    // It is the first that is not looked at.
+    let first = pods.iter().find(|(_, pod)| pod.is_active());
+    let first = first.map(|(name, _)| name.clone());
+    if let Some(first) = first {
+        pods.remove(&first);
+    }
+    let other = Snapshot {
+        pods: &pods,
+        ..*snapshot
+    };
+    let mut plan = plan(&other, now);
+    for action in actions(&mut plan) {
+        if let Action::CreatePod(pod) = action {
+            pod.name = format!("{}-{:04x}", pod.name, fastrand::u16(..));
+        }
+    }
+    plan
+}
+
+fn random_names(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    for action in actions(&mut plan) {
+        if let Action::CreatePod(pod) = action {
+            pod.name = format!("job-{:05x}", fastrand::u32(..) >> 12);
+        }
+    }
+    plan
+}
+
+fn names_by_number(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    let mut number = 0;
+    let active = |name: &str| snapshot.pods.get(name).is_some_and(JobPod::is_active);
+    for action in actions(&mut plan) {
+        if let Action::CreatePod(pod) = action {
+            while active(&format!("job-{number}")) {
+                number += 1;
+            }
+            pod.name = format!("job-{number}");
+            number += 1;
+        }
+    }
+    plan
+}
+
+/// The end is told with its reason.
+fn ends_early(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    for action in actions(&mut plan) {
+        let Action::WriteStatus(write) = action else {
+            continue;
+        };
+        let conditions = write.status.conditions.get_or_insert_default();
+        let target = conditions
+            .iter()
+            .find(|c| c.type_ == "FailureTarget")
+            .cloned();
+        if let Some(mut end) = target.filter(|_| conditions.iter().all(|c| c.type_ != "Failed")) {
+            "Failed".clone_into(&mut end.type_);
+            conditions.push(end);
+            let status = &mut write.status;
+            (status.active, status.terminating) = (None, Some(0));
+            status.uncounted_terminated_pods = serde_json::from_value(json!({})).ok();
+        }
+    }
+    plan
+}
+
+/// Nothing is let go by a plan for a Job that has begun to end, or after that.
+fn keeps_the_last(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    let met = |action: &Action| match action {
+        Action::WriteStatus(write) => {
+            let mut conditions = write.status.conditions.iter().flatten();
+            conditions.any(|condition| condition.type_ == "SuccessCriteriaMet")
+        }
+        _ => false,
+    };
+    let ends =
+        snapshot.job.has("SuccessCriteriaMet") || actions(&mut plan).any(|action| met(action));
+    if ends {
+        for step in &mut plan.steps {
+            step.actions
+                .retain(|action| !matches!(action, Action::ReleasePod { .. }));
+        }
+        plan.steps.retain(|step| !step.actions.is_empty());
+    }
+    plan
+}
