@@ -194,7 +194,9 @@ fn without_index(snapshot: &Snapshot<'_>, many: usize, why: Why) -> Vec<NewPod> 
 /// counts: who knows the same status finds the same names, so that a lost reply or another leader
 /// makes no second pod; and a pod that is counted leaves its name to nobody.
 fn names<'a>(snapshot: &'a Snapshot<'_>, index: Option<u32>) -> impl Iterator<Item = String> + 'a {
-    let Snapshot { job, pods, .. } = *snapshot;
+    let Snapshot {
+        job, pods, free, ..
+    } = *snapshot;
     let status = &job.status;
     let uncounted = status.uncounted_terminated_pods.as_ref();
     let many = |uids: Option<&Vec<String>>| uids.map_or(0, Vec::len) as i64;
@@ -219,5 +221,6 @@ fn names<'a>(snapshot: &'a Snapshot<'_>, index: Option<u32>) -> impl Iterator<It
             let owner = &job.meta.owner;
             name::job_pod(&owner.name, owner.uid, index, epoch, ordinal)
         })
-        .filter(|name| !pods.contains_key(name.as_str()))
+        // One that was given away keeps its name.
+        .filter(|name| !pods.contains_key(name.as_str()) && !free.contains_key(name.as_str()))
 }

@@ -84,6 +84,18 @@ fn a_pod_with_other_labels_is_given_away_and_replaced() {
 }
 
 #[test]
+fn a_pod_that_was_given_away_keeps_its_name() {
+    let mut world = selecting();
+    world.sync();
+    let first = world.names();
+    set_free(&mut world, &first[0]);
+    world.free.get_mut(first[0].as_str()).unwrap().labels = [("app".into(), "other".into())].into();
+    world.sync();
+    assert_eq!(world.names().len(), 1);
+    assert_ne!(world.names(), first);
+}
+
+#[test]
 fn a_job_that_is_deleted_takes_and_gives_nothing() {
     let mut world = selecting();
     world.pod(labelled("sum"));
