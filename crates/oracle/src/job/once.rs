@@ -10,7 +10,7 @@ use super::world::{Job, Jobs};
 use crate::history::History;
 use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{has_ended, name, phase, text, uid};
+use crate::object::{has_ended, name, text, uid};
 
 /// S1. Where a pod with an index is created for a Job (by us, or by nobody knows whom), no other pod of
 /// this index runs: none that has not ended and was not told to stop; where pods are replaced only when
@@ -48,8 +48,7 @@ fn other_of_index(job: &Job<'_>, index: i64) -> Option<String> {
 }
 
 /// S2. Where a pod is created for a Job (by us, or by nobody knows whom):
-/// - no pod of its name was ever listed in `uncountedTerminatedPods` of the Job, or succeeded for an
-///   index;
+/// - no pod of its name was ever listed in `uncountedTerminatedPods` of the Job;
 /// - its index is in neither `completedIndexes` nor `failedIndexes` in the state before.
 pub fn a_name_and_an_index_once(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
@@ -82,7 +81,7 @@ pub fn a_name_and_an_index_once(history: &History, assumptions: &Assumptions) ->
     Ok(checked)
 }
 
-/// The names of pods that a status has just listed, or that have succeeded for an index.
+/// The names of pods that a status has just listed.
 fn note_names<'h>(
     jobs: &Jobs<'h>,
     step: &'h crate::history::Step,
@@ -100,13 +99,6 @@ fn note_names<'h>(
         used.entry(uid(object))
             .or_default()
             .extend(pods.map(|pod| &*pod.key.name));
-    } else if let Some(job) = jobs.of_pod(object)
-        && of_job::is_indexed(job.last)
-        && phase(object) == "Succeeded"
-    {
-        used.entry(uid(job.last))
-            .or_default()
-            .insert(&step.key.name);
     }
 }
 

@@ -294,10 +294,9 @@ fn forgets_what_is_gone(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         let held = snapshot.pods.values().filter(|pod| pod.tracked);
         let held: Vec<String> = held.map(|pod| pod.uid.to_string()).collect();
         if let Some(uncounted) = &mut job.status.uncounted_terminated_pods {
-            for uids in [&mut uncounted.succeeded, &mut uncounted.failed] {
-                if let Some(uids) = uids {
-                    uids.retain(|uid| held.contains(uid));
-                }
+            let lists = [&mut uncounted.succeeded, &mut uncounted.failed];
+            for uids in lists.into_iter().flatten() {
+                uids.retain(|uid| held.contains(uid));
             }
         }
     })
@@ -389,15 +388,14 @@ fn ends_early(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 /// Nothing is let go by a plan for a Job that has begun to end, or after that.
 fn keeps_the_last(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let mut plan = plan(snapshot, now);
-    let met = |action: &Action| match action {
+    let met = |action: &mut Action| match action {
         Action::WriteStatus(write) => {
             let mut conditions = write.status.conditions.iter().flatten();
             conditions.any(|condition| condition.type_ == "SuccessCriteriaMet")
         }
         _ => false,
     };
-    let ends =
-        snapshot.job.has("SuccessCriteriaMet") || actions(&mut plan).any(|action| met(action));
+    let ends = snapshot.job.has("SuccessCriteriaMet") || actions(&mut plan).any(met);
     if ends {
         for step in &mut plan.steps {
             step.actions
