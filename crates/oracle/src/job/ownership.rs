@@ -107,7 +107,9 @@ fn changed_too_much(jobs: &Jobs<'_>, step: &Step) -> Option<String> {
     let (old, new) = (step.old.as_deref()?, step.new.as_deref()?);
     let (was, is) = (of_job::job_of(old), of_job::job_of(new));
     if was == is {
-        return more_than_the_finalizer(step);
+        // An adoption that comes late finds a pod that was adopted, and may have been let go.
+        let late = (jobs.assumptions.late)(step);
+        return more_than_the_finalizer(step).filter(|_| !late);
     }
     let mut versions = is.or(was).and_then(|uid| jobs.all.get(uid)).into_iter();
     let selects = versions.any(|job| of_job::selects(job.last, new));

@@ -7,7 +7,7 @@ use super::{
     Delete, Ends, Propagation, Same, Scenario, after, hangs, later, plain, step, stubborn,
 };
 use crate::disturbance::Span;
-use crate::scenario::{JOB, NAMESPACE, batch_job};
+use crate::scenario::{JOB, NAMESPACE, Subject, batch_job};
 
 pub(super) fn all() -> Vec<Scenario> {
     [by_time(), deleted()].concat()
@@ -72,6 +72,8 @@ fn deleted() -> Vec<Scenario> {
             ..plain("a job of batch is deleted in the foreground while it runs")
         },
         Scenario {
+            // Of a Job that names us kube-controller-manager lets go of the pods once it is gone.
+            subject: Subject::NativeJob,
             fates: |_, _| after(2, 1),
             script: vec![step(
                 |view| view.pod_in("Failed").is_some(),
@@ -79,7 +81,7 @@ fn deleted() -> Vec<Scenario> {
             )],
             down: vec![Span { from: 2, to: 60 }],
             ends: Ends::Gone,
-            ..plain("a job of batch is deleted while the operator is down")
+            ..plain("native: a job of batch is deleted while the operator is down")
         },
         Scenario {
             fates: |_, nth| after(if nth > 1 { 40 } else { 2 }, 0),
