@@ -1,5 +1,6 @@
 //! What kube-controller-manager does about Jobs, in brief and without pods: they run as a script says,
-//! end, and go when their time to live is over. Jobs that name another controller are left to it.
+//! end, and go when their time to live is over. Jobs that name another controller are left to it;
+//! their pods are let go once they are gone.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -14,6 +15,10 @@ pub const JOB_FATE: &str = "sim.carillon.dev/job-fate";
 
 /// Between the condition that announces an end and the end, while pods are stopped and counted.
 const ENDING: SignedDuration = SignedDuration::from_millis(100);
+/// The finalizer of pods that are not yet counted.
+const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+/// How long a pod is left to whoever served its Job.
+const LET_GO_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// The Job controller and the TTL controller.
 #[derive(Debug)]
@@ -21,6 +26,7 @@ pub struct JobController {
     actor: Actor,
     running: Timers,
     ending: Timers,
+    orphaned: Timers,
 }
 
 /// What becomes of a Job.
@@ -59,6 +65,7 @@ impl JobController {
             actor: server.actor("system:kube-controller-manager"),
             running: Timers::default(),
             ending: Timers::default(),
+            orphaned: Timers::default(),
         }
     }
 
@@ -145,6 +152,36 @@ impl JobController {
         None
     }
 
+    /// Pods that nobody will count any more lose the finalizer; whoever served their Job may be faster.
+    fn let_go(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let (pods, jobs) = (all(&self.actor, "pods"), all(&self.actor, "jobs"));
+        self.orphaned.keep(&pods);
+        let mut wake = Vec::new();
+        for pod in &pods {
+            let finalizers = pod["metadata"]["finalizers"].as_array();
+            let mut finalizers = finalizers.into_iter().flatten();
+            let owner = &pod["metadata"]["ownerReferences"][0];
+            let job = jobs
+                .iter()
+                .any(|job| job["metadata"]["uid"] == owner["uid"]);
+            if job || !finalizers.any(|finalizer| finalizer == TRACKING) {
+                self.orphaned.stop(uid(pod));
+            } else if let Some(due) = self.orphaned.wait(uid(pod), LET_GO_AFTER, now) {
+                wake.push(due);
+            } else {
+                let rest = pod["metadata"]["finalizers"].as_array();
+                let rest = rest
+                    .into_iter()
+                    .flatten()
+                    .filter(|known| **known != TRACKING);
+                let patch = json!({"metadata": {"finalizers": rest.collect::<Vec<_>>()}});
+                let (namespace, name) = place(pod);
+                drop(self.actor.patch_merge("pods", namespace, name, &patch));
+            }
+        }
+        wake.into_iter().min()
+    }
+
     /// Merges into the status. A Job that is gone or was replaced needs none.
     fn write(&self, job: &Value, status: &Value) {
         let (namespace, name) = place(job);
@@ -158,7 +195,8 @@ impl Component for JobController {
         self.running.keep(&jobs);
         self.ending.keep(&jobs);
         let jobs = jobs.iter().filter(|job| is_served(job));
-        jobs.filter_map(|job| self.step(job, now)).min()
+        let wake = jobs.filter_map(|job| self.step(job, now)).min();
+        wake.into_iter().chain(self.let_go(now)).min()
     }
 }
 
