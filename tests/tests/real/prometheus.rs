@@ -65,6 +65,7 @@ fn set() -> Result<Scene> {
     prometheus.query_until_some("count(carillon_build_info) == 2", LIMIT)?;
 
     work(&cluster)?;
+    prometheus.query_until_some(EXTERNAL, LIMIT)?;
     Ok(Scene {
         leader,
         standby,
@@ -75,6 +76,8 @@ fn set() -> Result<Scene> {
     })
 }
 
+const EXTERNAL: &str =
+    r#"job_controller_jobs_by_external_controller_total{controller_name="example.com/other"} == 1"#;
 const LEADS: &str = r#"leader_election_master_status{name="carillon"}"#;
 
 fn leads(operator: &Operator) -> Result<()> {
@@ -104,7 +107,16 @@ fn work(cluster: &Cluster) -> Result<()> {
     cluster.kubectl_ok(["cordon", "node-0003"])?;
     let fates = fate::table([("node-0001", Fate::exits(1, "disk full"))]);
     let fates = Fate::default().with("fates", fates);
-    for object in [job("ends", &fates), job("hangs", &Fate::hangs())] {
+    // Served by nobody here.
+    let others = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "of-others", "namespace": "default"},
+        "spec": {"managedBy": "example.com/other", "template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "work", "image": "busybox"}],
+        }}},
+    });
+    for object in [others, job("ends", &fates), job("hangs", &Fate::hangs())] {
         cluster.kubectl_stdin(["create", "-f", "-"], &object.to_string())?;
     }
     for (name, path, value) in [

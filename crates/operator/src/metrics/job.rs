@@ -31,6 +31,21 @@ pub struct JobMetrics {
     pub deletion_duration: Histogram,
 }
 
+/// Why Jobs end.
+const REASONS: &[(&str, &[&str])] = &[
+    ("succeeded", &["CompletionsReached", "SuccessPolicy"]),
+    (
+        "failed",
+        &[
+            "BackoffLimitExceeded",
+            "DeadlineExceeded",
+            "FailedIndexes",
+            "MaxFailedIndexesExceeded",
+            "PodFailurePolicy",
+        ],
+    ),
+];
+
 impl JobMetrics {
     #[rustfmt::skip]
     pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
@@ -59,9 +74,26 @@ impl JobMetrics {
                     self.syncs.with_label_values(&labels);
                 }
             }
-            for result in ["succeeded", "failed"] {
+            for (result, reasons) in REASONS {
                 self.pods_finished.with_label_values(&[mode, result]);
+                for reason in *reasons {
+                    self.finished.with_label_values(&[mode, result, reason]);
+                }
             }
+        }
+        for status in ["succeeded", "failed"] {
+            for limit in ["perIndex", "global"] {
+                self.finished_indexes.with_label_values(&[status, limit]);
+            }
+            for reason in ["new", "recreate_terminating_or_failed", "recreate_failed"] {
+                self.pods_creation.with_label_values(&[reason, status]);
+            }
+        }
+        for action in ["FailJob", "FailIndex", "Ignore", "Count"] {
+            self.failures_handled.with_label_values(&[action]);
+        }
+        for (group, resource) in [("batch", "jobs"), ("", "pods")] {
+            self.stale_sync_skips.with_label_values(&[group, resource]);
         }
         for event in ["add", "delete"] {
             self.tracking_finalizer.with_label_values(&[event]);
