@@ -10,7 +10,6 @@ use k8s_openapi::api::batch::v1::JobStatus;
 use super::{
     Earlier, Effect, Perform, found, is_terminating, may_be_there, settled, unchanged, write,
 };
-use crate::controllers::job::observe;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::metrics::JobMetrics;
@@ -67,10 +66,10 @@ impl Perform for Performer<'_> {
             Action::CreatePod(pod) => {
                 let created = self.create_pod(pod).await;
                 if created.is_ok() || self.strict {
-                    observe::created(self.metrics, pod.why, true);
+                    self.metrics.created(pod.why, true);
                 }
                 if created.is_err() {
-                    observe::created(self.metrics, pod.why, false);
+                    self.metrics.created(pod.why, false);
                 }
                 created
             }
@@ -83,7 +82,7 @@ impl Perform for Performer<'_> {
             Action::StopPod { name, uid } => self.delete(name, *uid).await,
             Action::ReleasePod { name, uid, handled } => {
                 let effect = self.release(name, *uid).await?;
-                observe::released(self.metrics, *handled);
+                self.metrics.released(*handled);
                 Ok(effect.done())
             }
             Action::WriteStatus(write) => self.write_status(write, earlier).await,
@@ -91,7 +90,7 @@ impl Perform for Performer<'_> {
                 let request = request::delete_native_job(owner);
                 let reply = settled(write(self.writes, request, None).await)?;
                 if reply.is_some() {
-                    observe::expired(self.metrics, self.job, self.writes.clock().now());
+                    self.metrics.expired(self.job, self.writes.clock().now());
                 }
                 let effect = |rv| Effect::Deleted(Kind::NativeJob, rv);
                 Ok(Effect::of(reply.as_ref(), effect).done())
@@ -215,7 +214,7 @@ impl Performer<'_> {
         }
         let request = request::write_status(kind, &meta.owner, meta.rv, &old, &new);
         let written = write(self.writes, request, None).await?;
-        observe::counted(self.metrics, self.job, &settled);
+        self.metrics.counted(self.job, &settled);
         Ok(Effect::Wrote(kind, written.rv()).and(answer))
     }
 }

@@ -1,7 +1,7 @@
 //! Job of batch/v1: gate, snapshot, plan, apply for one at a time.
 
 mod memory;
-pub mod observe;
+mod observe;
 mod replay;
 
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ impl Controller for Jobs {
                 }
                 Some(job) => {
                     let behind = core.behind(&tables, &job.meta.owner);
-                    observe::waits(&core.metrics.jobs, &behind);
+                    core.metrics.jobs.waits(&behind);
                     return Next::Gated;
                 }
                 None => None,
@@ -116,7 +116,7 @@ impl Controller for Jobs {
         if !job.has_finished() {
             let failed = matches!(next, Next::Failed(_));
             let seconds = begin.elapsed().as_secs_f64();
-            observe::synced(&core.metrics.jobs, &job, action, failed, seconds);
+            core.metrics.jobs.synced(&job, action, failed, seconds);
         }
         next
     }

@@ -1,9 +1,15 @@
 //! The metrics of Jobs, by upstream's names (`pkg/controller/job/metrics`,
 //! `pkg/controller/ttlafterfinished/metrics`).
 
+use carillon_plan::job::action::Why;
+use carillon_plan::job::indexes::Indexes;
+use carillon_plan::job::{FailureAction, Job, time_to_live};
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::JobStatus;
 use prometheus::{Histogram, HistogramVec, IntCounterVec, Registry, exponential_buckets};
 
 use super::{counter, histogram, plain_histogram};
+use crate::gate::Kind;
 
 /// What is counted of Jobs of batch/v1.
 pub struct JobMetrics {
@@ -98,5 +104,155 @@ impl JobMetrics {
         for event in ["add", "delete"] {
             self.tracking_finalizer.with_label_values(&[event]);
         }
+    }
+
+    /// Counts a sync.
+    pub fn synced(&self, job: &Job, action: &'static str, failed: bool, seconds: f64) {
+        let result = if failed { "error" } else { "success" };
+        let labels = [mode(job), result, action];
+        let duration = &self.sync_duration;
+        duration.with_label_values(&labels).observe(seconds);
+        self.syncs.with_label_values(&labels).inc();
+    }
+
+    /// Counts that a Job has to wait for caches.
+    pub fn waits(&self, behind: &[Kind]) {
+        for kind in behind {
+            let labels = [kind.group_version().0, kind.plural()];
+            self.stale_sync_skips.with_label_values(&labels).inc();
+        }
+    }
+
+    /// Counts the creation of a pod.
+    pub fn created(&self, why: Why, succeeded: bool) {
+        let reason = match why {
+            Why::New => "new",
+            Why::TerminatingOrFailed => "recreate_terminating_or_failed",
+            Why::Failed => "recreate_failed",
+        };
+        let status = if succeeded { "succeeded" } else { "failed" };
+        let labels = [reason, status];
+        self.pods_creation.with_label_values(&labels).inc();
+    }
+
+    /// Counts a pod that was let go, by the rule that has decided its failure.
+    pub fn released(&self, handled: Option<FailureAction>) {
+        let action = match handled {
+            None => return,
+            Some(FailureAction::FailJob) => "FailJob",
+            Some(FailureAction::FailIndex) => "FailIndex",
+            Some(FailureAction::Ignore) => "Ignore",
+            Some(FailureAction::Count) => "Count",
+        };
+        self.failures_handled.with_label_values(&[action]).inc();
+    }
+
+    /// Counts a Job that was deleted because its time to live is over.
+    pub fn expired(&self, job: &Job, now: Timestamp) {
+        if let Some(over) = time_to_live(job) {
+            let late = now.duration_since(over).as_secs_f64();
+            self.deletion_duration.observe(late);
+        }
+    }
+
+    /// Counts what a status says that was stored, beyond the one before it.
+    pub fn counted(&self, job: &Job, status: &JobStatus) {
+        let more = |new: Option<i32>, old: Option<i32>| {
+            let more = i64::from(new.unwrap_or(0)) - i64::from(old.unwrap_or(0));
+            u64::try_from(more).unwrap_or(0)
+        };
+        let (old, spec) = (&job.status, &job.spec);
+        let mut succeeded = more(status.succeeded, old.succeeded);
+        if spec.is_indexed() {
+            let completions = spec.completions.unwrap_or(0).try_into().unwrap_or(0);
+            let new_indexes = |new: &Option<String>, old: &Option<String>| {
+                let len = |text: &Option<String>| {
+                    let text = text.as_deref().unwrap_or_default();
+                    Indexes::read(text, completions).len()
+                };
+                u64::from(len(new).saturating_sub(len(old)))
+            };
+            // Completions that were taken back are none that were not there.
+            succeeded = new_indexes(&status.completed_indexes, &old.completed_indexes);
+            let failed = new_indexes(&status.failed_indexes, &old.failed_indexes);
+            let limit = if spec.backoff_limit_per_index.is_some() {
+                "perIndex"
+            } else {
+                "global"
+            };
+            for (result, many) in [("succeeded", succeeded), ("failed", failed)] {
+                let labels = [result, limit];
+                self.finished_indexes
+                    .with_label_values(&labels)
+                    .inc_by(many);
+            }
+        }
+        let failed = more(status.failed, old.failed);
+        for (result, many) in [("succeeded", succeeded), ("failed", failed)] {
+            let labels = [mode(job), result];
+            self.pods_finished.with_label_values(&labels).inc_by(many);
+        }
+        let conditions = status.conditions.iter().flatten();
+        let ended = |type_: &str| match type_ {
+            "Complete" => Some("succeeded"),
+            "Failed" => Some("failed"),
+            _ => None,
+        };
+        for condition in conditions.filter(|known| known.status == "True") {
+            if let Some(result) = ended(&condition.type_) {
+                let reason = condition.reason.as_deref().unwrap_or_default();
+                let labels = [mode(job), result, reason];
+                self.finished.with_label_values(&labels).inc();
+            }
+        }
+    }
+}
+
+fn mode(job: &Job) -> &'static str {
+    if job.spec.is_indexed() {
+        "Indexed"
+    } else {
+        "NonIndexed"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+    use carillon_plan::job::JobMeta;
+    use serde_json::{Value, json};
+
+    fn job(spec: &Value, status: &Value) -> Job {
+        Job::read(JobMeta::default(), spec, status)
+    }
+
+    #[test]
+    fn a_stored_status_is_counted_by_what_is_new_in_it() {
+        let metrics = Metrics::new().unwrap();
+        let metrics = &metrics.jobs;
+        let plain = job(&json!({}), &json!({"succeeded": 2, "failed": 1}));
+        let new = job(&json!({}), &json!({"succeeded": 5, "failed": 2})).status;
+        metrics.counted(&plain, &new);
+        let spec =
+            json!({"completionMode": "Indexed", "completions": 9, "backoffLimitPerIndex": 1});
+        let indexed = job(&spec, &json!({"completedIndexes": "0,1", "failed": 0}));
+        let new = json!({"completedIndexes": "0-4", "failedIndexes": "7", "failed": 2,
+            "conditions": [{"type": "Failed", "status": "True", "reason": "FailedIndexes"}]});
+        metrics.counted(&indexed, &job(&spec, &new).status);
+        let fewer = json!({"completedIndexes": "0", "failed": 0});
+        metrics.counted(&indexed, &job(&spec, &fewer).status);
+        let pods = |labels: [&str; 2]| metrics.pods_finished.with_label_values(&labels).get();
+        assert_eq!(pods(["NonIndexed", "succeeded"]), 3);
+        assert_eq!(pods(["NonIndexed", "failed"]), 1);
+        assert_eq!(pods(["Indexed", "succeeded"]), 3);
+        assert_eq!(pods(["Indexed", "failed"]), 2);
+        let ends = |result| {
+            let labels = [result, "perIndex"];
+            metrics.finished_indexes.with_label_values(&labels).get()
+        };
+        assert_eq!([ends("succeeded"), ends("failed")], [3, 1]);
+        let ended = ["Indexed", "failed", "FailedIndexes"];
+        assert_eq!(metrics.finished.with_label_values(&ended).get(), 1);
     }
 }
