@@ -220,12 +220,8 @@ fn note_interruption<'h>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds, pod_name};
+    use crate::scene::{Scene, breaks, holds, pod_name, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn ran(spec: Value) -> Scene {
         let scene = Scene::new().node("n1").job(spec);

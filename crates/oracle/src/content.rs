@@ -266,11 +266,7 @@ fn is_admitted(path: &str, item: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
+    use crate::scene::{Scene, breaks, holds, strict};
 
     fn start() -> Scene {
         Scene::new()

@@ -370,12 +370,8 @@ fn status_says_what_is_recorded(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn ran(phase: &str, spec: Value) -> Scene {
         let scene = Scene::new().node("n1").node("n2").job(spec);

@@ -240,12 +240,8 @@ fn of_pods(history: &History) -> impl Iterator<Item = &Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds, pod_name};
+    use crate::scene::{Scene, breaks, holds, pod_name, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn start() -> Scene {
         Scene::new().node("n1").job(json!({}))

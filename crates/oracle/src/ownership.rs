@@ -154,12 +154,8 @@ fn unconditional(step: &Step, by: &Request) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds, pod_name};
+    use crate::scene::{Scene, breaks, holds, pod_name, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn created() -> Scene {
         let scene = Scene::new().node("n1").job(json!({}));

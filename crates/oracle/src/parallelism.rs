@@ -195,12 +195,8 @@ impl<'h> Bounds<'h> {
 mod tests {
     use super::*;
     use crate::object::{JOBS, NODES};
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn start(parallelism: &Value) -> Scene {
         let nodes = Scene::new().node("n1").node("n2").node("n3");

@@ -395,6 +395,11 @@ impl Scene {
     }
 }
 
+/// Nothing is put up with.
+pub(crate) fn strict() -> Assumptions {
+    Assumptions::default()
+}
+
 /// The run is over: what was to come to pass must have.
 pub(crate) fn over() -> Assumptions {
     Assumptions {

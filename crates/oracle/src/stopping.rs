@@ -146,12 +146,8 @@ pub(crate) fn why_not_yet(assumptions: &Assumptions, step: &Step, job: &Value) -
 mod tests {
     use super::*;
     use crate::object::{NODES, SLICES};
-    use crate::scene::{Scene, breaks, holds, pod_name};
+    use crate::scene::{Scene, breaks, holds, pod_name, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn created(spec: Value) -> Scene {
         let scene = Scene::new().node("n1").job(spec);

@@ -142,12 +142,8 @@ fn log_stays_sealed(
 mod tests {
     use super::*;
     use crate::object::JOBS;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     #[test]
     fn a_job_that_ends_in_order_holds() {

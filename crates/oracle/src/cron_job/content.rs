@@ -213,11 +213,7 @@ fn labels_of_pods(wanted: &Value, found: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cron_job::scene;
-    use crate::scene::{Scene, breaks, holds};
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
+    use crate::scene::{Scene, breaks, holds, strict};
 
     fn with(change: impl FnOnce(&mut Value)) -> Scene {
         let scene = Scene::new().cron(json!({})).promise(5);

@@ -108,12 +108,8 @@ fn ended_alike(one: &Value, other: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn three(fields: Value) -> Scene {
         Scene::new().cron(fields).ran(5).ran(10).ran(15)

@@ -85,12 +85,8 @@ fn fell(step: &Step) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::cron_job::object::JOBS_OF_BATCH;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn created() -> Scene {
         Scene::new().cron(json!({})).promise(5).start(5)

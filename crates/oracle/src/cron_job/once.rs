@@ -113,12 +113,8 @@ mod tests {
     use super::*;
     use crate::cron_job::object::{CRONS, JOBS_OF_BATCH, SCHEDULED};
     use crate::cron_job::scene::{run_name, tick};
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn promised() -> Scene {
         Scene::new().cron(json!({})).promise(5)

@@ -115,11 +115,7 @@ fn unconditional(step: &Step, by: &Request) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cron_job::scene::{self, NIGHT, run_name};
-    use crate::scene::{Scene, breaks, holds};
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
+    use crate::scene::{Scene, breaks, holds, strict};
 
     fn created() -> Scene {
         Scene::new().cron(json!({})).promise(5).start(5)

@@ -171,12 +171,8 @@ fn bad_schedule_time(cron: &Cron<'_>, old: &Value, new: &Value) -> Option<String
 mod tests {
     use super::*;
     use crate::cron_job::scene::run_name;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn cron(fields: Value) -> Scene {
         Scene::new().cron(fields)

@@ -123,12 +123,8 @@ fn held(template: &Value, pod: &Value, strict: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn with(index: Option<i64>, change: impl FnOnce(&mut Value)) -> Scene {
         let mode = if index.is_some() {

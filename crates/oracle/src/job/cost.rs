@@ -149,12 +149,8 @@ fn end_of(pod: &Value) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn failed(scene: Scene, n: i64) -> Scene {
         scene.sum_starts(n).sum_ended(n, "Failed", "failed")

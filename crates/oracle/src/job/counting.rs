@@ -157,16 +157,9 @@ fn indexes(job: &Job<'_>, new: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::job::scene::begun;
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
-
-    fn begun() -> Scene {
-        Scene::new().sum(json!({})).sum_starts(1)
-    }
 
     fn ended() -> Scene {
         begun().sum_phase(1, "Succeeded")

@@ -47,12 +47,8 @@ pub fn nothing_is_held(history: &History, assumptions: &Assumptions) -> Verdict 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds, over};
+    use crate::scene::{Scene, breaks, holds, over, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     #[test]
     fn no_pod_is_held_of_a_job_that_is_over() {

@@ -105,12 +105,8 @@ fn note_names<'h>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn indexed(fields: &Value) -> Scene {
         let mut all = json!({"completionMode": "Indexed", "completions": 3});

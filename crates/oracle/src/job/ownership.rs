@@ -170,16 +170,9 @@ fn unconditional(step: &Step, by: &Request) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::job::scene::begun;
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
-
-    fn begun() -> Scene {
-        Scene::new().sum(json!({})).sum_starts(1)
-    }
 
     #[test]
     fn a_clean_run_writes_only_what_is_ours() {

@@ -37,12 +37,8 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     #[test]
     fn no_more_pods_run_than_are_wanted() {

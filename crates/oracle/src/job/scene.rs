@@ -20,6 +20,11 @@ pub(crate) fn pod_uid(n: i64) -> String {
     format!("sum-pod-{n}")
 }
 
+/// The Job, and its first pod.
+pub(crate) fn begun() -> Scene {
+    Scene::new().sum(json!({})).sum_starts(1)
+}
+
 impl Scene {
     /// The Job `sum` of two pods, with these fields besides.
     #[allow(clippy::needless_pass_by_value)] // reads better with json!

@@ -233,16 +233,9 @@ fn was_scaled(job: &Job<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds, over};
+    use crate::job::scene::begun;
+    use crate::scene::{Scene, breaks, holds, over, strict};
     use serde_json::{Value, json};
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
-
-    fn begun() -> Scene {
-        Scene::new().sum(json!({})).sum_starts(1)
-    }
 
     fn one_active(scene: Scene) -> Scene {
         scene.sum_status(|status| status["active"] = json!(1))

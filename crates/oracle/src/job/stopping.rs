@@ -87,12 +87,8 @@ fn is_over(job: &Value, step: &Step, assumptions: &Assumptions) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn two() -> Scene {
         Scene::new().sum(json!({})).sum_starts(1).sum_starts(2)

@@ -63,16 +63,9 @@ fn runs_on(job: &Job<'_>, new: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::job::scene::begun;
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
-
-    fn begun() -> Scene {
-        Scene::new().sum(json!({})).sum_starts(1)
-    }
 
     #[test]
     fn an_end_in_order_holds() {

@@ -135,12 +135,8 @@ pub(super) fn wanted(job: &Value) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds};
+    use crate::scene::{Scene, breaks, holds, strict};
     use serde_json::json;
-
-    fn strict() -> Assumptions {
-        Assumptions::default()
-    }
 
     fn running() -> Scene {
         Scene::new().sum(json!({})).sum_starts(1).sum_starts(2)
