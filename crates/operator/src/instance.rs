@@ -86,7 +86,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Starts watching; to be called within a [`tokio::task::LocalSet`].
+    /// Starts watching; to be called where [`tokio::task::spawn_local`] may be.
     pub fn start(config: &Config, surroundings: Surroundings) -> Self {
         let Surroundings {
             reads,

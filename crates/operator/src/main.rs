@@ -3,33 +3,45 @@
 use std::process::ExitCode;
 
 use carillon_operator::args::Task;
-use carillon_operator::{run, telemetry};
+use carillon_operator::{run, telemetry, transport};
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
 // One thread: the work is waiting, planning takes milliseconds, and requests cost two thirds of
 // what they cost on several. The lease has a thread of its own.
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(transport::let_replies_gather)
+        .build_local(LocalOptions::default());
+    match runtime {
+        Ok(runtime) => runtime.block_on(work()),
+        Err(error) => failed(&error.into()),
+    }
+}
+
+async fn work() -> ExitCode {
     let config = match Task::from_process() {
         Task::Operate(config) => config,
         Task::Check(check) => return check.run().await,
     };
     let outcome = match telemetry::init(config.log_format, config.log_level) {
         Ok(()) => match stop_on_signal() {
-            Ok(stop) => LocalSet::new().run_until(run::run(config, stop)).await,
+            Ok(stop) => run::run(config, stop).await,
             Err(error) => Err(error.into()),
         },
         Err(error) => Err(error),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("carillon: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("carillon: {error:#}");
+    ExitCode::FAILURE
 }
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once.

@@ -1,24 +1,33 @@
 //! Connections to the API server.
 //!
 //! [`Transport`] is kube's TLS and authentication around hyper, without kube's buffer task, retries
-//! and tracing spans, which cost more than our own work on a busy day.
+//! and tracing spans, which cost more than our own work on a busy day. What a small request or a
+//! change in a watch costs is mostly waking up for it, so both are read several at a time.
 
+mod gulps;
 mod observation;
+mod patience;
 
 use std::{error::Error as StdError, fmt, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use futures::future::BoxFuture;
+use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
+    rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use kube::{client::ConfigExt, core::Status};
-use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
+use tokio::net::TcpStream;
+use tower::{BoxError, Layer, Service, ServiceExt};
 
+use self::gulps::Gulps;
 use self::observation::Observation;
+use self::patience::UnderWay;
+pub use self::patience::let_replies_gather;
+
 use crate::{fence::RequestBody, metrics::Metrics};
 
 const USER_AGENT: HeaderValue =
@@ -45,17 +54,37 @@ pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
 /// A response body, as it arrives.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
+/// What connections are for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Purpose {
+    /// Questions, each of which has an answer.
+    Requests,
+    /// Watches, of which changes come for minutes. They are read up to 50 ms late, several at a time.
+    Watches,
+}
+
+/// How late a change may be read; controllers have longer periods of their own.
+const WATCH_PAUSE: Duration = Duration::from_millis(50);
+
 /// Connections to the API server; clones share them. Connections belong to the tokio runtime that
 /// opened them, so a runtime needs a transport of its own.
 #[derive(Clone)]
-pub struct Transport(BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>);
+pub struct Transport(Arc<Call>);
+
+type Call = dyn Fn(Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>
+    + Send
+    + Sync;
 
 impl Transport {
     /// A transport for `config`; connects when first used.
     ///
     /// # Errors
     /// When certificates or credentials of `config` cannot be used.
-    pub fn connect(config: &kube::Config, metrics: Arc<Metrics>) -> anyhow::Result<Self> {
+    pub fn connect(
+        config: &kube::Config,
+        purpose: Purpose,
+        metrics: Arc<Metrics>,
+    ) -> anyhow::Result<Self> {
         if let Some(proxy) = &config.proxy_url {
             anyhow::bail!("proxy-url {proxy} of the kubeconfig: proxies are not supported");
         }
@@ -68,6 +97,13 @@ impl Transport {
         tcp.set_keepalive(Some(Duration::from_secs(30)));
         tcp.set_keepalive_interval(Some(Duration::from_secs(10)));
         tcp.set_keepalive_retries(Some(3));
+        let pause = match purpose {
+            Purpose::Requests => None,
+            Purpose::Watches => Some(WATCH_PAUSE),
+        };
+        let tcp = tcp.map_response(move |tcp: TokioIo<TcpStream>| {
+            TokioIo::new(Gulps::new(tcp.into_inner(), pause))
+        });
         let https = config
             .rustls_https_connector_with_connector(tcp)
             .context("TLS of the API server")?;
@@ -96,25 +132,21 @@ impl Transport {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(BoxCloneSyncService::new(tower::service_fn(
-            move |mut request: Request<RequestBody>| {
-                let service = service.clone();
-                let metrics = Arc::clone(&metrics);
-                async move {
-                    request
-                        .headers_mut()
-                        .entry(header::USER_AGENT)
-                        .or_insert(USER_AGENT);
-                    let mut observation = Observation::begin(metrics, &request);
-                    let result = service.oneshot(request).await.map_err(Into::into);
-                    observation.status = result.as_ref().ok().map(Response::status);
-                    drop(observation);
-                    result.map(|response| {
-                        response.map(|body| body.map_err(Into::into).boxed_unsync())
-                    })
-                }
-            },
-        )))
+        Self(Arc::new(move |mut request: Request<RequestBody>| {
+            let service = service.clone();
+            let metrics = Arc::clone(&metrics);
+            Box::pin(async move {
+                request
+                    .headers_mut()
+                    .entry(header::USER_AGENT)
+                    .or_insert(USER_AGENT);
+                let mut observation = Observation::begin(metrics, &request);
+                let result = service.oneshot(request).await.map_err(Into::into);
+                observation.status = result.as_ref().ok().map(Response::status);
+                drop(observation);
+                result.map(|response| response.map(|body| body.map_err(Into::into).boxed_unsync()))
+            })
+        }))
     }
 
     /// Sends a request and returns when the headers of the response arrived. No timeout.
@@ -125,7 +157,20 @@ impl Transport {
         &self,
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, BoxError> {
-        self.0.clone().oneshot(request).await
+        (self.0)(request).await
+    }
+
+    /// Sends a request and reads the whole reply. No timeout.
+    ///
+    /// # Errors
+    /// When no whole reply came. One with an error status is a reply.
+    pub async fn exchange(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<(Parts, Bytes), BoxError> {
+        let _under_way = UnderWay::begin();
+        let (parts, body) = self.call(request).await?.into_parts();
+        Ok((parts, body.collect().await?.to_bytes()))
     }
 
     /// Sends one request, at most once, and reads the whole reply within `timeout`.
@@ -138,16 +183,10 @@ impl Transport {
         timeout: Duration,
     ) -> Result<Bytes, CallError> {
         let exchange = async {
-            let response = self
-                .call(request.map(RequestBody::from))
+            let (parts, body) = self
+                .exchange(request.map(RequestBody::from))
                 .await
                 .map_err(|e| CallError::Failed(causes(&*e)))?;
-            let (parts, body) = response.into_parts();
-            let body = body
-                .collect()
-                .await
-                .map_err(|e| CallError::Failed(causes(&*e)))?
-                .to_bytes();
             if parts.status.is_success() {
                 Ok(body)
             } else {
@@ -168,9 +207,7 @@ impl Transport {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.map_err(BoxError::from)?;
-                inner
-                    .oneshot(Request::from_parts(parts, RequestBody::from(body)))
-                    .await
+                inner(Request::from_parts(parts, RequestBody::from(body))).await
             }
         });
         kube::Client::new(service, default_namespace)

@@ -16,11 +16,9 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use http_body_util::BodyExt;
 use kube::core::Status;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
-use tower::BoxError;
 
 use self::bucket::Bucket;
 use crate::{
@@ -203,11 +201,7 @@ impl WritesShared {
     }
 
     async fn once(&self, request: Request<RequestBody>, fence: Option<&Fence>) -> Attempt {
-        let exchange = async {
-            let response = self.transport.call(request).await?;
-            let (parts, body) = response.into_parts();
-            Ok::<_, BoxError>((parts, body.collect().await?.to_bytes()))
-        };
+        let exchange = self.transport.exchange(request);
         // Without a fence (reads) nothing can have been applied.
         let sent = || fence.is_none_or(Fence::sent);
         let (parts, reply) = match tokio::time::timeout(REQUEST_TIMEOUT, exchange).await {

@@ -1,0 +1,200 @@
+//! A connection that is read in gulps.
+//!
+//! Changes come one by one, each waking the process; a few milliseconds later there are several to
+//! read at once, which costs a fraction of reading them one by one.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// As much as is taken at once; TLS by itself asks the kernel for 4 kB.
+const GULP: usize = 64 << 10;
+/// Less than this is worth waiting for more.
+const LITTLE: usize = GULP / 4;
+
+/// Reads much at a time, and after it found little not again before a pause has passed, or something
+/// was written: who asks wants the answer.
+pub(super) struct Gulps<T> {
+    inner: T,
+    pause: Duration,
+    /// Empty: what is read passes through.
+    buffer: Box<[u8]>,
+    /// The unread part of the buffer.
+    begin: usize,
+    end: usize,
+    pausing: Option<Pin<Box<Sleep>>>,
+}
+
+impl<T> Gulps<T> {
+    /// Without a pause every read is the caller's.
+    pub(super) fn new(inner: T, pause: Option<Duration>) -> Self {
+        Self {
+            inner,
+            pause: pause.unwrap_or_default(),
+            buffer: vec![0; pause.map_or(0, |_| GULP)].into(),
+            begin: 0,
+            end: 0,
+            pausing: None,
+        }
+    }
+
+    fn answer_soon(&mut self) {
+        if let Some(pausing) = &mut self.pausing {
+            pausing.as_mut().reset(Instant::now());
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Gulps<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.buffer.is_empty() {
+            return Pin::new(&mut this.inner).poll_read(cx, out);
+        }
+        if this.begin == this.end {
+            if let Some(pausing) = &mut this.pausing {
+                ready!(pausing.as_mut().poll(cx));
+                this.pausing = None;
+            }
+            let mut read = ReadBuf::new(&mut this.buffer);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
+            (this.begin, this.end) = (0, read.filled().len());
+            if this.end < LITTLE {
+                this.pausing = Some(Box::pin(sleep(this.pause)));
+            }
+        }
+        let unread = &this.buffer[this.begin..this.end];
+        let taken = unread.len().min(out.remaining());
+        out.put_slice(&unread[..taken]);
+        this.begin += taken;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Gulps<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.answer_soon();
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.answer_soon();
+        Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+impl<T: Connection> Connection for Gulps<T> {
+    fn connected(&self) -> Connected {
+        self.inner.connected()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    fn connected() -> (Gulps<DuplexStream>, DuplexStream) {
+        let (ours, theirs) = duplex(1 << 20);
+        (Gulps::new(ours, Some(PAUSE)), theirs)
+    }
+
+    /// What one read gives, and when.
+    async fn read(gulps: &mut Gulps<DuplexStream>, begin: Instant) -> (usize, Duration) {
+        let n = gulps.read(&mut vec![0; GULP]).await.unwrap();
+        (n, begin.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_soon_after_little_is_read_together_a_pause_later() {
+        let (mut gulps, mut server) = connected();
+        let begin = Instant::now();
+        server.write_all(b"one").await.unwrap();
+        assert_eq!(read(&mut gulps, begin).await, (3, Duration::ZERO));
+        for more in [b"two", b"six"] {
+            server.write_all(more).await.unwrap();
+        }
+        assert_eq!(read(&mut gulps, begin).await, (6, PAUSE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_after_a_pause_is_read_at_once() {
+        let (mut gulps, mut server) = connected();
+        let begin = Instant::now();
+        for n in 0..3 {
+            server.write_all(b"one").await.unwrap();
+            assert_eq!(read(&mut gulps, begin).await, (3, 2 * n * PAUSE));
+            sleep(2 * PAUSE).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn much_is_read_without_a_pause() {
+        let (mut gulps, mut server) = connected();
+        server.write_all(&vec![0; 2 * GULP + 5]).await.unwrap();
+        let begin = Instant::now();
+        for expected in [GULP, GULP, 5] {
+            assert_eq!(read(&mut gulps, begin).await, (expected, Duration::ZERO));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_small_reader_gets_all_of_a_gulp_without_a_pause() {
+        let (mut gulps, mut server) = connected();
+        server.write_all(b"abc").await.unwrap();
+        let begin = Instant::now();
+        for byte in b"abc" {
+            assert_eq!(gulps.read_u8().await.unwrap(), *byte);
+        }
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_read_at_once_also_by_one_who_waits_already() {
+        let (gulps, mut server) = connected();
+        let (mut reader, mut writer) = tokio::io::split(gulps);
+        server.write_all(b"event").await.unwrap();
+        let mut buffer = [0; 9];
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 5);
+        let begin = Instant::now();
+        let answer = tokio::spawn(async move { reader.read(&mut buffer).await.unwrap() });
+        tokio::task::yield_now().await;
+        writer.write_all(b"question").await.unwrap();
+        server.write_all(b"answer").await.unwrap();
+        assert_eq!(answer.await.unwrap(), 6);
+        // tokio's timers are as fine as a millisecond.
+        assert!(begin.elapsed() <= Duration::from_millis(1));
+    }
+}
