@@ -32,8 +32,11 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "default";
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
+    transport::runtime()?.block_on(measure())
+}
+
+async fn measure() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |otherwise: usize| match arguments.next() {
         Some(text) => text

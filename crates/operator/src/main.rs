@@ -4,18 +4,12 @@ use std::process::ExitCode;
 
 use carillon_operator::args::Task;
 use carillon_operator::{run, telemetry, transport};
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-// One thread: the work is waiting, planning takes milliseconds, and requests cost two thirds of
-// what they cost on several. The lease has a thread of its own.
+// One thread: the work is waiting, and planning takes milliseconds. The lease has a thread of its own.
 fn main() -> ExitCode {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .on_thread_park(transport::let_replies_gather)
-        .build_local(LocalOptions::default());
-    match runtime {
+    match transport::runtime() {
         Ok(runtime) => runtime.block_on(work()),
         Err(error) => failed(&error.into()),
     }

@@ -91,15 +91,23 @@ impl JobMetrics {
             for limit in ["perIndex", "global"] {
                 self.finished_indexes.with_label_values(&[status, limit]);
             }
-            for reason in ["new", "recreate_terminating_or_failed", "recreate_failed"] {
-                self.pods_creation.with_label_values(&[reason, status]);
+            for why in [Why::New, Why::TerminatingOrFailed, Why::Failed] {
+                self.pods_creation
+                    .with_label_values(&[creation_reason(why), status]);
             }
         }
-        for action in ["FailJob", "FailIndex", "Ignore", "Count"] {
-            self.failures_handled.with_label_values(&[action]);
+        for action in [
+            FailureAction::FailJob,
+            FailureAction::FailIndex,
+            FailureAction::Ignore,
+            FailureAction::Count,
+        ] {
+            self.failures_handled
+                .with_label_values(&[failure_action(action)]);
         }
-        for (group, resource) in [("batch", "jobs"), ("", "pods")] {
-            self.stale_sync_skips.with_label_values(&[group, resource]);
+        for kind in [Kind::NativeJob, Kind::JobPod] {
+            self.stale_sync_skips
+                .with_label_values(&group_and_resource(kind));
         }
         for event in ["add", "delete"] {
             self.tracking_finalizer.with_label_values(&[event]);
@@ -118,33 +126,24 @@ impl JobMetrics {
     /// Counts that a Job has to wait for caches.
     pub fn waits(&self, behind: &[Kind]) {
         for kind in behind {
-            let labels = [kind.group_version().0, kind.plural()];
+            let labels = group_and_resource(*kind);
             self.stale_sync_skips.with_label_values(&labels).inc();
         }
     }
 
     /// Counts the creation of a pod.
     pub fn created(&self, why: Why, succeeded: bool) {
-        let reason = match why {
-            Why::New => "new",
-            Why::TerminatingOrFailed => "recreate_terminating_or_failed",
-            Why::Failed => "recreate_failed",
-        };
         let status = if succeeded { "succeeded" } else { "failed" };
-        let labels = [reason, status];
+        let labels = [creation_reason(why), status];
         self.pods_creation.with_label_values(&labels).inc();
     }
 
     /// Counts a pod that was let go, by the rule that has decided its failure.
     pub fn released(&self, handled: Option<FailureAction>) {
-        let action = match handled {
-            None => return,
-            Some(FailureAction::FailJob) => "FailJob",
-            Some(FailureAction::FailIndex) => "FailIndex",
-            Some(FailureAction::Ignore) => "Ignore",
-            Some(FailureAction::Count) => "Count",
-        };
-        self.failures_handled.with_label_values(&[action]).inc();
+        if let Some(action) = handled {
+            let labels = [failure_action(action)];
+            self.failures_handled.with_label_values(&labels).inc();
+        }
     }
 
     /// Counts a Job that was deleted because its time to live is over.
@@ -206,6 +205,27 @@ impl JobMetrics {
             }
         }
     }
+}
+
+fn creation_reason(why: Why) -> &'static str {
+    match why {
+        Why::New => "new",
+        Why::TerminatingOrFailed => "recreate_terminating_or_failed",
+        Why::Failed => "recreate_failed",
+    }
+}
+
+fn failure_action(action: FailureAction) -> &'static str {
+    match action {
+        FailureAction::FailJob => "FailJob",
+        FailureAction::FailIndex => "FailIndex",
+        FailureAction::Ignore => "Ignore",
+        FailureAction::Count => "Count",
+    }
+}
+
+fn group_and_resource(kind: Kind) -> [&'static str; 2] {
+    [kind.group_version().0, kind.plural()]
 }
 
 fn mode(job: &Job) -> &'static str {

@@ -33,7 +33,7 @@ impl Drop for UnderWay {
 }
 
 /// To be called when nothing is left to do but to wait for a socket. Blocks the thread.
-pub fn let_replies_gather() {
+pub(super) fn let_replies_gather() {
     let pause = pause(UNDER_WAY.load(Ordering::Relaxed));
     if !pause.is_zero() {
         std::thread::sleep(pause);
