@@ -12,7 +12,7 @@ mod wire;
 use serde::Deserialize;
 
 pub use self::object::{Malformed, read};
-pub use self::schema::{Message, POD, STATUS};
+pub use self::schema::{METADATA, Message, POD, STATUS};
 use self::wire::{Fields, Value};
 
 /// What the API server is asked for.
@@ -35,10 +35,9 @@ impl<'a> WatchEvent<'a> {
     pub fn read(frame: &'a [u8]) -> Result<Self, Malformed> {
         let kind = bytes(frame, 1)?;
         let raw = bytes(bytes(frame, 2)?, 1)?;
-        let envelope = raw.strip_prefix(b"k8s\0").ok_or(Malformed::NotKubernetes)?;
         Ok(Self {
             kind: std::str::from_utf8(kind).map_err(|_| Malformed::NotUtf8)?,
-            object: bytes(envelope, 2)?,
+            object: object(raw).ok_or(Malformed::NotKubernetes)??,
         })
     }
 
@@ -49,6 +48,12 @@ impl<'a> WatchEvent<'a> {
     pub fn decode<T: Deserialize<'a>>(&self, schema: &'static Message) -> Result<T, Malformed> {
         read(self.object, schema)
     }
+}
+
+/// The object in a reply. `None`: the reply is none of protobuf.
+pub fn object(reply: &[u8]) -> Option<Result<&[u8], Malformed>> {
+    let envelope = reply.strip_prefix(b"k8s\0")?;
+    Some(bytes(envelope, 2))
 }
 
 /// A field that is text or a message; empty when it is not there.

@@ -34,9 +34,17 @@ fn path(kind: Kind, namespace: &str, name: &str) -> String {
     path
 }
 
+fn encode(body: &Value) -> Vec<u8> {
+    // Longer than most, so that it does not grow in steps.
+    let mut bytes = Vec::with_capacity(2048);
+    // A vector takes everything, and a value has text for keys.
+    let _ = serde_json::to_writer(&mut bytes, body);
+    bytes
+}
+
 /// Every reply is asked for as metadata only: that is all we read of one.
 fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Request<Vec<u8>> {
-    let mut request = Request::new(body.map(Value::to_string).unwrap_or_default().into_bytes());
+    let mut request = Request::new(body.map(encode).unwrap_or_default());
     *request.method_mut() = method;
     // Names come from the API server, which allows no character a path would have to escape.
     if let Ok(uri) = path.parse() {

@@ -11,6 +11,7 @@ mod job_pod;
 mod node;
 mod pod;
 mod slice;
+mod time;
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -53,8 +54,10 @@ pub struct SlimMeta<L = Labels> {
     /// Generation.
     pub generation: i64,
     /// When the object was created.
+    #[serde(deserialize_with = "time::optional")]
     pub creation_timestamp: Option<Timestamp>,
     /// Set once the object is deleted.
+    #[serde(deserialize_with = "time::optional")]
     pub deletion_timestamp: Option<Timestamp>,
     /// Seconds the kubelet gives.
     pub deletion_grace_period_seconds: Option<i64>,

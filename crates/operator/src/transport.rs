@@ -27,8 +27,13 @@ use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use self::gulps::Gulps;
 use self::observation::Observation;
-use self::patience::{UnderWay, let_replies_gather};
-use crate::{fence::RequestBody, metrics::Metrics};
+pub(crate) use self::patience::UnderWay;
+use self::patience::let_things_gather;
+use crate::{
+    fence::RequestBody,
+    metrics::Metrics,
+    protobuf::{self, STATUS},
+};
 
 const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("carillon/", env!("CARGO_PKG_VERSION")));
@@ -59,7 +64,7 @@ pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
 pub fn runtime() -> std::io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(let_replies_gather)
+        .on_thread_park(let_things_gather)
         .build_local(LocalOptions::default())
 }
 
@@ -247,13 +252,16 @@ pub enum CallError {
 
 /// What the API server said, also when it (or a proxy before it) did not say it as a Status.
 pub(crate) fn status_of(code: StatusCode, body: &[u8]) -> Status {
-    let mut status = serde_json::from_slice::<Status>(body)
-        .ok()
-        .filter(Status::is_failure)
-        .unwrap_or_else(|| {
-            let text: String = String::from_utf8_lossy(body).chars().take(256).collect();
-            Status::failure(text.trim(), "")
-        });
+    let status = match protobuf::object(body) {
+        Some(object) => object
+            .and_then(|object| protobuf::read(object, &STATUS))
+            .ok(),
+        None => serde_json::from_slice::<Status>(body).ok(),
+    };
+    let mut status = status.filter(Status::is_failure).unwrap_or_else(|| {
+        let text: String = String::from_utf8_lossy(body).chars().take(256).collect();
+        Status::failure(text.trim(), "")
+    });
     status.code = code.as_u16();
     if status.reason.is_empty() {
         let reason = match status.code {

@@ -26,6 +26,7 @@ use crate::{
     clock::Clock,
     fence::{Fence, NotSent, RequestBody},
     lease::{BootTime, Leadership},
+    protobuf::{self, METADATA},
     transport::{Transport, causes, status_of},
 };
 
@@ -37,8 +38,10 @@ const RETRIES: u32 = 3;
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(10);
 /// `Accept` of a create whose reply matters by its metadata only; the server then answers with
 /// that, which saves it and us the whole pod.
-pub const ACCEPT_METADATA: &str =
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+///
+/// Protobuf, too, saves both: the managed fields, most of it, are skipped unread.
+pub const ACCEPT_METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+    application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// What became of a request that did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -137,12 +140,19 @@ impl Writes {
     }
 }
 
-/// Decodes the reply to a write. A reply that makes no sense says nothing about the write.
+/// Decodes the metadata of the reply to a write. A reply that makes no sense says nothing about the
+/// write.
 ///
 /// # Errors
 /// [`SendError::Unknown`]
 pub fn decode<T: DeserializeOwned>(reply: &[u8]) -> Result<T, SendError> {
-    serde_json::from_slice(reply).map_err(|e| SendError::Unknown(format!("undecodable reply: {e}")))
+    let decoded = match protobuf::object(reply) {
+        Some(object) => object
+            .and_then(|object| protobuf::read(object, &METADATA))
+            .map_err(|e| e.to_string()),
+        None => serde_json::from_slice(reply).map_err(|e| e.to_string()),
+    };
+    decoded.map_err(|e| SendError::Unknown(format!("undecodable reply: {e}")))
 }
 
 /// How one attempt ended.

@@ -22,7 +22,7 @@ use crate::watch;
 use crate::writes::{SendError, Writes};
 
 /// How soon an object whose own writes are not yet seen is looked at again.
-const GATE_RETRY: Duration = Duration::from_millis(20);
+const GATE_RETRY: Duration = Duration::from_millis(50);
 /// How soon an object is looked at again when its plan was made from an old state.
 const CONFLICT_RETRY: Duration = Duration::from_millis(200);
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
@@ -76,19 +75,16 @@ impl<'de> Single<'de> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed::NotUtf8)
     }
 
-    /// Seconds and nanoseconds. `None`: it is not set.
-    fn time(self) -> Result<Option<Timestamp>, Malformed> {
+    /// Seconds; Kubernetes writes no parts of them. `None`: it is not set.
+    fn time(self) -> Result<Option<i64>, Malformed> {
         let mut fields = Fields::of(self.bytes()?);
-        let (mut seconds, mut nanos) = (None, 0);
+        let mut seconds = None;
         while let Some(field) = fields.next()? {
-            match field {
-                (1, Value::Number(number)) => seconds = Some(number.cast_signed()),
-                (2, Value::Number(number)) => nanos = number as i32,
-                _ => {}
+            if let (1, Value::Number(number)) = field {
+                seconds = Some(number.cast_signed());
             }
         }
-        let time = seconds.map(|seconds| Timestamp::new(seconds, nanos));
-        time.transpose().map_err(de::Error::custom)
+        Ok(seconds)
     }
 }
 
@@ -101,7 +97,7 @@ impl<'de> Deserializer<'de> for Single<'de> {
             Holds::Integer => visitor.visit_i64(self.number()?.cast_signed()),
             Holds::Bool => visitor.visit_bool(self.number()? != 0),
             Holds::Time => match self.time()? {
-                Some(time) => visitor.visit_string(time.to_string()),
+                Some(seconds) => visitor.visit_i64(seconds),
                 None => visitor.visit_unit(),
             },
             Holds::One(schema) | Holds::Many(schema) => visitor.visit_map(Object {

@@ -28,12 +28,31 @@ pub static POD: Message = Message(&[
     (3, "status", One(&POD_STATUS)),
 ]);
 
+/// Any object, of which only the metadata is read.
+pub static METADATA: Message = Message(&[(1, "metadata", One(&OBJECT_META))]);
+
 /// What the API server says instead of an object.
 pub static STATUS: Message = Message(&[
     (2, "status", Text),
     (3, "message", Text),
     (4, "reason", Text),
+    (5, "details", One(&STATUS_DETAILS)),
     (6, "code", Integer),
+]);
+
+static STATUS_DETAILS: Message = Message(&[
+    (1, "name", Text),
+    (2, "group", Text),
+    (3, "kind", Text),
+    (4, "causes", Many(&STATUS_CAUSE)),
+    (5, "retryAfterSeconds", Integer),
+    (6, "uid", Text),
+]);
+
+static STATUS_CAUSE: Message = Message(&[
+    (1, "reason", Text),
+    (2, "message", Text),
+    (3, "field", Text),
 ]);
 
 static OBJECT_META: Message = Message(&[

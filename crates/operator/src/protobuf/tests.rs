@@ -2,12 +2,15 @@
 //! by a pod that one has encoded (`tests/protobuf.rs`).
 #![cfg(test)]
 
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::schema::Holds;
 use super::{Malformed, Message, POD, STATUS, WatchEvent, read};
-use crate::slim::{Interner, SlimJobPod};
+use crate::slim::{Interner, SlimJobPod, SlimMeta};
+use crate::transport::status_of;
+use crate::writes::{SendError, decode};
 
 fn varint(mut number: u64, out: &mut Vec<u8>) {
     while number > 0x7f {
@@ -78,11 +81,17 @@ fn encode(object: &Json, schema: &Message) -> Vec<u8> {
     out
 }
 
+/// An object as a reply has it.
+fn reply(object: &[u8]) -> Vec<u8> {
+    let mut reply = b"k8s\0".to_vec();
+    field(1, b"", &mut reply);
+    field(2, object, &mut reply);
+    reply
+}
+
 fn frame(kind: &str, object: &[u8]) -> Vec<u8> {
-    let (mut raw, mut extension, mut event) = (b"k8s\0".to_vec(), Vec::new(), Vec::new());
-    field(1, b"", &mut raw);
-    field(2, object, &mut raw);
-    field(1, &raw, &mut extension);
+    let (mut extension, mut event) = (Vec::new(), Vec::new());
+    field(1, &reply(object), &mut extension);
     field(1, kind.as_bytes(), &mut event);
     field(2, &extension, &mut event);
     event
@@ -143,6 +152,40 @@ fn what_the_server_says_instead_of_an_object_is_understood() {
     let event = frame("ERROR", &encode(&status, &STATUS));
     let status: kube::core::Status = WatchEvent::read(&event).unwrap().decode(&STATUS).unwrap();
     assert_eq!((status.code, &*status.reason), (410, "Expired"));
+}
+
+#[test]
+fn a_reply_to_a_write_is_read_for_its_metadata() {
+    #[derive(Debug, Deserialize)]
+    struct Object {
+        metadata: SlimMeta,
+    }
+    let written: Object = decode(&reply(&encode(&pod(), &POD))).unwrap();
+    assert_eq!(
+        (&*written.metadata.name, written.metadata.rv()),
+        ("sum-x", 41)
+    );
+    let cut_off = decode::<Object>(b"k8s\0\x12\x05").unwrap_err();
+    assert!(matches!(cut_off, SendError::Unknown(_)), "{cut_off}");
+}
+
+#[test]
+fn a_refusal_says_the_same_in_protobuf_as_in_json() {
+    let refusal = json!({
+        "status": "Failure", "message": "Pod \"a\" is invalid", "reason": "Invalid", "code": 422,
+        "details": {
+            "name": "a", "group": "", "kind": "Pod", "uid": "u", "retryAfterSeconds": 3,
+            "causes": [{"reason": "FieldValueInvalid", "message": "no", "field": "metadata.uid"}],
+        },
+    });
+    let code = StatusCode::UNPROCESSABLE_ENTITY;
+    let protobuf = status_of(code, &reply(&encode(&refusal, &STATUS)));
+    let json = status_of(code, refusal.to_string().as_bytes());
+    assert_eq!(
+        serde_json::to_value(protobuf).unwrap(),
+        serde_json::to_value(json).unwrap()
+    );
+    assert_eq!(status_of(code, b"k8s\0\x12\x05").code, 422);
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use carillon_plan::job::{JobPod, Restarts};
+use carillon_plan::node::Labels;
 use carillon_plan::pod::{Deletion, Failure, PodPhase};
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::pod::PodSpec;
-use super::{AllLabels, Interner, SlimMeta};
+use super::{AllLabels, Interner, SlimMeta, time};
 
 /// A pod that a Job may control.
 #[derive(Debug, Default, Deserialize)]
@@ -35,6 +36,7 @@ struct Condition {
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    #[serde(deserialize_with = "time::optional")]
     last_transition_time: Option<Timestamp>,
 }
 
@@ -56,6 +58,7 @@ struct State {
 #[serde(rename_all = "camelCase", default)]
 struct Terminated {
     exit_code: i32,
+    #[serde(deserialize_with = "time::optional")]
     finished_at: Option<Timestamp>,
 }
 
@@ -67,15 +70,27 @@ impl SlimJobPod {
 
     /// Name and row.
     pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, JobPod)> {
+        let row = self.row_after(None, strings)?;
+        Some((self.metadata.name.as_str().into(), row))
+    }
+
+    /// The row that follows this one. Labels hardly ever change, and are not looked up then.
+    pub fn row_after(&self, before: Option<&JobPod>, strings: &mut Interner) -> Option<JobPod> {
         let meta = &self.metadata;
         let phase = PodPhase::read(&self.status.phase);
         let deleting = meta.deletion_timestamp.is_some();
         let annotations = meta.annotations.as_ref();
-        let labels = meta.labels.iter().flatten();
-        let labels = labels
-            .map(|(key, value)| (strings.share(key), strings.share(value)))
-            .collect();
-        let row = JobPod {
+        let labels = match before {
+            Some(before) if self.has_labels(&before.labels) => before.labels.clone(),
+            _ => {
+                let labels = meta.labels.iter().flatten();
+                let labels = labels
+                    .map(|(key, value)| (strings.share(key), strings.share(value)))
+                    .collect();
+                strings.share_pod_labels(labels)
+            }
+        };
+        Some(JobPod {
             uid: meta.uid()?,
             rv: meta.rv(),
             phase,
@@ -90,10 +105,15 @@ impl SlimJobPod {
                 .map_or(0, |all| count(all.index_ignored_failures.as_deref())),
             restarts: self.restarts(),
             finished: (phase.has_ended() || deleting).then(|| self.finished()),
-            labels: strings.share_pod_labels(labels),
+            labels,
             failure: (phase == PodPhase::Failed).then(|| self.failure(strings)),
-        };
-        Some((meta.name.as_str().into(), row))
+        })
+    }
+
+    fn has_labels(&self, labels: &Labels) -> bool {
+        let ours = self.metadata.labels.iter().flatten();
+        let ours = ours.map(|(key, value)| (key.as_str(), value.as_str()));
+        ours.eq(labels.iter().map(|(key, value)| (&**key, &**value)))
     }
 
     fn condition(&self, type_: &str) -> Option<&Condition> {

@@ -6,7 +6,7 @@ use carillon_plan::pod::{Deletion, End, Failure, PodPhase, PodRow, Waiting, is_k
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Interner, SlimMeta};
+use super::{Interner, SlimMeta, time};
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -81,6 +81,7 @@ struct WaitingState {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Running {
+    #[serde(deserialize_with = "time::optional")]
     started_at: Option<Timestamp>,
 }
 
@@ -90,7 +91,9 @@ struct Terminated {
     exit_code: i32,
     reason: String,
     message: String,
+    #[serde(deserialize_with = "time::optional")]
     started_at: Option<Timestamp>,
+    #[serde(deserialize_with = "time::optional")]
     finished_at: Option<Timestamp>,
 }
 

@@ -49,25 +49,26 @@ impl Row for SlimJobPod {
         if tables.job_of.get(&uid) != Some(&owner) {
             tables.forget_job_pod(uid, &self.metadata.name, wakes);
         }
-        let Some((name, row)) = self.row(&mut tables.strings) else {
+        let name = &*self.metadata.name;
+        let of_job = tables.job_pods.get_mut(&owner);
+        let before = of_job.and_then(|of_job| of_job.pods.get_mut(name));
+        let Some(row) = self.row_after(before.as_deref(), &mut tables.strings) else {
             return;
         };
-        let namespace = tables.strings.share(&self.metadata.namespace);
-        let job = self.metadata.job().map_or("", |job| &job.name);
-        let job = tables.strings.share(job);
-        let of_job = tables.job_pods.entry(owner).or_insert_with(|| PodsOfJob {
-            namespace,
-            job,
-            pods: JobPods::default(),
-        });
-        tables.job_of.insert(uid, owner);
-        let new = row.clone();
-        let old = of_job.pods.insert(name, row);
-        if let Some(other) = old.as_ref().filter(|old| old.uid != uid) {
-            tables.job_of.remove(&other.uid);
-        }
         // Much of what the kubelet reports is nothing that a decision depends on.
-        if old.is_none_or(|old| JobPod { rv: new.rv, ..old } != new) {
+        let changed = match before {
+            Some(before) if before.uid == uid => {
+                before.rv = row.rv;
+                let changed = *before != row;
+                *before = row;
+                changed
+            }
+            _ => {
+                self.enter_new(owner, row, tables);
+                true
+            }
+        };
+        if changed {
             wakes.push(Wake::Soon(Key::Job(owner)));
         }
     }
@@ -143,6 +144,25 @@ impl Row for SlimJobPod {
     }
 }
 
+impl SlimJobPod {
+    /// Enters a pod that was not there, in the place of another one of its name if there is one.
+    fn enter_new(&self, owner: Uid, row: JobPod, tables: &mut Tables) {
+        let job = self.metadata.job().map_or("", |job| &job.name);
+        let of_job = tables.job_pods.entry(owner);
+        let of_job = of_job.or_insert_with(|| PodsOfJob {
+            namespace: tables.strings.share(&self.metadata.namespace),
+            job: tables.strings.share(job),
+            pods: JobPods::default(),
+        });
+        tables.job_of.insert(row.uid, owner);
+        let uid = row.uid;
+        let old = of_job.pods.insert((*self.metadata.name).into(), row);
+        if let Some(other) = old.filter(|old| old.uid != uid) {
+            tables.job_of.remove(&other.uid);
+        }
+    }
+}
+
 impl Tables {
     fn forget_job_pod(&mut self, uid: Uid, name: &str, wakes: &mut Vec<Wake>) {
         let Some(owner) = self.job_of.remove(&uid) else {
@@ -213,6 +233,33 @@ mod tests {
         native(8, json!({})).leave(tables, &mut wakes);
         assert_eq!(wakes, [soon(1)]);
         assert!(tables.job_pods.is_empty() && tables.job_of.is_empty());
+    }
+
+    #[test]
+    fn labels_are_those_that_the_pod_has_now() {
+        let tables = &mut Tables::default();
+        let labelled = |rv, labels: Value| {
+            let mut pod = pod(rv, "batch/v1", Some(1), &json!({}));
+            pod.metadata.labels = serde_json::from_value(labels).unwrap();
+            pod
+        };
+        for (rv, labels, wakes) in [
+            (5, json!({"a": "1", "b": "2"}), 1),
+            (6, json!({"a": "1", "b": "2"}), 0),
+            (7, json!({"a": "1", "b": "3"}), 1),
+            (8, json!({"a": "1"}), 1),
+            (9, json!({"a": "1", "b": "3"}), 1),
+            (10, json!(null), 1),
+        ] {
+            assert_eq!(woken(tables, labelled(rv, labels.clone())).len(), wakes);
+            let held = &tables.job_pods(uid(1)).unwrap().pods["sum-x"].labels;
+            let held: serde_json::Map<_, _> = held
+                .iter()
+                .map(|(key, value)| (key.to_string(), json!(**value)))
+                .collect();
+            let expected = labels.as_object().cloned().unwrap_or_default();
+            assert_eq!(held, expected, "{rv}");
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::patience::Pausing;
+
 /// As much as is taken at once; TLS by itself asks the kernel for 4 kB.
 const GULP: usize = 64 << 10;
 /// Less than this is worth waiting for more.
@@ -27,7 +29,7 @@ pub(super) struct Gulps<T> {
     /// The unread part of the buffer.
     begin: usize,
     end: usize,
-    pausing: Option<Pin<Box<Sleep>>>,
+    pausing: Option<(Pin<Box<Sleep>>, Pausing)>,
 }
 
 impl<T> Gulps<T> {
@@ -44,8 +46,8 @@ impl<T> Gulps<T> {
     }
 
     fn answer_soon(&mut self) {
-        if let Some(pausing) = &mut self.pausing {
-            pausing.as_mut().reset(Instant::now());
+        if let Some((pause, _)) = &mut self.pausing {
+            pause.as_mut().reset(Instant::now());
         }
     }
 }
@@ -61,15 +63,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gulps<T> {
             return Pin::new(&mut this.inner).poll_read(cx, out);
         }
         if this.begin == this.end {
-            if let Some(pausing) = &mut this.pausing {
-                ready!(pausing.as_mut().poll(cx));
+            if let Some((pause, _)) = &mut this.pausing {
+                ready!(pause.as_mut().poll(cx));
                 this.pausing = None;
             }
             let mut read = ReadBuf::new(&mut this.buffer);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
             (this.begin, this.end) = (0, read.filled().len());
             if this.end < LITTLE {
-                this.pausing = Some(Box::pin(sleep(this.pause)));
+                this.pausing = Some((Box::pin(sleep(this.pause)), Pausing::begin()));
             }
         }
         let unread = &this.buffer[this.begin..this.end];

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     fence::RequestBody,
-    transport::{Transport, causes, status_of},
+    transport::{Transport, UnderWay, causes, status_of},
 };
 
 /// Objects asked for in one page of a list.
@@ -83,6 +83,7 @@ pub(super) async fn fetch(
     mut buffer: Vec<u8>,
 ) -> Result<Vec<u8>, String> {
     let read = async {
+        let _under_way = UnderWay::begin();
         let response = transport.call(request).await.map_err(|e| causes(&*e))?;
         let code = response.status();
         let mut body = response.into_body();
