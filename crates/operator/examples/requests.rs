@@ -115,7 +115,7 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
             "uid": uid.map(|uid| uid.to_string()),
         }]})
     };
-    let promise = request::write_status(Kind::NativeCronJob, owner, *rv, &none, &active(None));
+    let promise = request::write_status(Kind::NativeCronJob, owner, *rv, &none, active(None));
     let promised = write(writes, promise, None).await?;
     let body = json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -135,7 +135,7 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
         owner,
         promised.rv(),
         &active(None),
-        &recorded,
+        recorded,
     );
     write(writes, record, None).await?;
     write(writes, request::release_job(NAMESPACE, &name, uid), None).await?;

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{lease::Leadership, metrics::Metrics, writes::Writes};
+use crate::{lease::Leadership, metrics::Metrics, request::encode, writes::Writes};
 
 /// Events waiting to be written.
 const WAITING: usize = 1024;
@@ -180,11 +180,11 @@ impl EventWriter {
         let request = http::Request::post(path)
             .header(http::header::CONTENT_TYPE, "application/json")
             .header(http::header::ACCEPT, crate::writes::ACCEPT_METADATA)
-            .body(
-                body(&event, &self.instance, self.writes.clock().now())
-                    .to_string()
-                    .into_bytes(),
-            );
+            .body(encode(&body(
+                &event,
+                &self.instance,
+                self.writes.clock().now(),
+            )));
         let sent = match request {
             Ok(request) => self
                 .writes

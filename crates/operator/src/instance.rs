@@ -102,6 +102,9 @@ impl Instance {
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
         let serves = |kind| config.serve_native.contains(&kind);
+        if !serves(NativeKind::Jobs) {
+            store.leave_native_jobs();
+        }
         let queues = queues(config, &metrics);
         let watching = Watching {
             transport: reads,
@@ -170,7 +173,6 @@ impl Instance {
                 pods,
                 rules: rules.job,
                 limits: limits(config),
-                serves_native: serves(NativeKind::Jobs),
                 memory: Mutex::default(),
             });
         let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {

@@ -1,5 +1,6 @@
 //! The requests behind the actions of a plan: method, path and body, no I/O.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING};
@@ -7,8 +8,10 @@ use carillon_plan::Owner;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::SliceWrite;
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
+use carillon_plan::object::object;
 use carillon_plan::{name, record};
 use http::{Method, Request, header};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::gate::Kind;
@@ -34,16 +37,21 @@ fn path(kind: Kind, namespace: &str, name: &str) -> String {
     path
 }
 
-fn encode(body: &Value) -> Vec<u8> {
-    // Longer than most, so that it does not grow in steps.
+/// A body. Longer than most from the beginning, so that it does not grow in steps.
+pub fn encode(body: &impl Serialize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(2048);
-    // A vector takes everything, and a value has text for keys.
+    // A vector takes everything, and our bodies have text for keys.
     let _ = serde_json::to_writer(&mut bytes, body);
     bytes
 }
 
 /// Every reply is asked for as metadata only: that is all we read of one.
-fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Request<Vec<u8>> {
+fn build(
+    method: Method,
+    path: &str,
+    content: &str,
+    body: Option<&impl Serialize>,
+) -> Request<Vec<u8>> {
     let mut request = Request::new(body.map(encode).unwrap_or_default());
     *request.method_mut() = method;
     // Names come from the API server, which allows no character a path would have to escape.
@@ -63,7 +71,8 @@ fn build(method: Method, path: &str, content: &str, body: Option<&Value>) -> Req
 
 /// Reads an object's metadata, from the quorum.
 pub fn get(kind: Kind, namespace: &str, name: &str) -> Request<Vec<u8>> {
-    build(Method::GET, &path(kind, namespace, name), JSON, None)
+    let none = None::<&Value>;
+    build(Method::GET, &path(kind, namespace, name), JSON, none)
 }
 
 /// Deletes the pod that was judged and no other.
@@ -164,10 +173,10 @@ fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -
 }
 
 fn metadata_without(uid: Uid, finalizer: &str) -> Value {
-    json!({
-        "uid": uid.to_string(),
-        "$deleteFromPrimitiveList/finalizers": [finalizer],
-    })
+    object([
+        ("uid", uid.to_string().into()),
+        ("$deleteFromPrimitiveList/finalizers", json!([finalizer])),
+    ])
 }
 
 /// Changes the metadata of an object of a built-in kind.
@@ -177,7 +186,7 @@ fn patch_metadata(kind: Kind, namespace: &str, name: &str, metadata: &Value) -> 
         Method::PATCH,
         &path,
         STRATEGIC,
-        Some(&json!({"metadata": metadata})),
+        Some(&BTreeMap::from([("metadata", metadata)])),
     )
 }
 
@@ -222,30 +231,26 @@ pub fn write_status(
     owner: &Owner,
     rv: u64,
     old: &Value,
-    new: &Value,
+    new: Value,
 ) -> Request<Vec<u8>> {
-    let body = json!({
-        "metadata": {"uid": owner.uid.to_string(), "resourceVersion": rv.to_string()},
-        "status": over(old, new),
-    });
+    let metadata = object([
+        ("uid", owner.uid.to_string().into()),
+        ("resourceVersion", rv.to_string().into()),
+    ]);
+    let body = object([("metadata", metadata), ("status", over(old, new))]);
     let path = path(kind, &owner.namespace, &owner.name) + "/status";
     build(Method::PATCH, &path, MERGE, Some(&body))
 }
 
 /// `new` as a merge patch of `old`: that keeps what it does not name, however deep.
-fn over(old: &Value, new: &Value) -> Value {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
-        return new.clone();
-    };
-    let gone = old.keys().filter(|key| !new.contains_key(*key));
-    let gone = gone.map(|key| (key.clone(), Value::Null));
-    let stays = new.iter().map(|(key, value)| {
-        let value = old
-            .get(key)
-            .map_or_else(|| value.clone(), |old| over(old, value));
-        (key.clone(), value)
-    });
-    Value::Object(stays.chain(gone).collect::<Map<_, _>>())
+fn over(old: &Value, mut new: Value) -> Value {
+    if let (Some(old), Some(new)) = (old.as_object(), new.as_object_mut()) {
+        for (key, old) in old {
+            let value = new.entry(key.as_str()).or_insert(Value::Null);
+            *value = over(old, value.take());
+        }
+    }
+    new
 }
 
 /// Creates a slice, or writes one that is still at the version it was planned from.
@@ -322,7 +327,7 @@ mod tests {
             &owner(),
             7,
             &old,
-            &json!({"done": "2/2"}),
+            json!({"done": "2/2"}),
         );
         assert_eq!(
             body(&request),
@@ -337,7 +342,7 @@ mod tests {
     fn a_list_that_a_status_has_emptied_is_cleared_inside_what_stays() {
         let old = json!({"uncountedTerminatedPods": {"succeeded": ["u"], "failed": ["v"]}});
         let new = json!({"uncountedTerminatedPods": {"failed": ["w"]}});
-        let request = write_status(Kind::NativeJob, &owner(), 7, &old, &new);
+        let request = write_status(Kind::NativeJob, &owner(), 7, &old, new);
         let status = json!({"uncountedTerminatedPods": {"succeeded": null, "failed": ["w"]}});
         assert_eq!(body(&request)["status"], status);
     }

@@ -11,6 +11,7 @@ mod job_pod;
 mod node;
 mod pod;
 mod slice;
+mod text;
 mod time;
 
 use std::collections::{BTreeMap, HashSet};
@@ -28,7 +29,7 @@ use serde::Deserialize;
 
 pub use self::broadcast_job::SlimBroadcastJob;
 pub use self::child::SlimNativeJob;
-pub use self::cron_job::{Carillon, Native, Side, SlimCronJob};
+pub use self::cron_job::{Carillon, CronJobRow, Native, Side, SlimCronJob};
 pub use self::job::SlimJob;
 pub use self::job_pod::SlimJobPod;
 pub use self::node::SlimNode;

@@ -22,7 +22,7 @@ use std::time::Duration;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::cron_job::CronJob;
-use carillon_plan::job::{Job as NativeJob, JobPods};
+use carillon_plan::job::{Job as NativeJob, JobPods, is_ours};
 use carillon_plan::node::Nodes;
 use tokio::sync::watch;
 
@@ -36,8 +36,8 @@ use crate::gate::{Kind, Versions};
 use crate::protobuf::{Message, POD};
 use crate::queue::{QueueView, WorkQueue};
 use crate::slim::{
-    Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
-    SlimPod, SlimSlice,
+    CronJobRow, Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob,
+    SlimNode, SlimPod, SlimSlice,
 };
 use crate::watch::{Held, Listed, Watched};
 
@@ -48,11 +48,13 @@ pub struct Tables {
     nodes: Nodes,
     pods: HashMap<Uid, OwnedPods>,
     slices: HashMap<Uid, Ledger>,
-    cron_jobs: HashMap<Uid, Arc<CronJob>>,
+    cron_jobs: HashMap<Uid, CronJobRow>,
     families: HashMap<Uid, Family>,
     /// The family of each child: a child may lose its owner, or be given another one.
     family_of: HashMap<Uid, Uid>,
     native_jobs: HashMap<Uid, Arc<NativeJob>>,
+    /// Whether those that name nobody to serve them are left to others.
+    leaves_native_jobs: bool,
     job_pods: HashMap<Uid, PodsOfJob>,
     /// The Job of each pod: a pod may lose its owner, or be given another one.
     job_of: HashMap<Uid, Uid>,
@@ -96,17 +98,22 @@ impl Tables {
 
     /// A CronJob by uid.
     pub fn cron_job(&self, uid: Uid) -> Option<&Arc<CronJob>> {
-        self.cron_jobs.get(&uid)
+        self.cron_jobs.get(&uid).map(|row| &row.cron)
     }
 
     /// All CronJobs.
     pub fn cron_jobs(&self) -> impl Iterator<Item = &Arc<CronJob>> {
-        self.cron_jobs.values()
+        self.cron_jobs.values().map(|row| &row.cron)
     }
 
     /// The children of a CronJob.
     pub fn family(&self, cron_job: Uid) -> Option<&Family> {
         self.families.get(&cron_job)
+    }
+
+    /// Whether a Job of batch/v1 is ours to serve.
+    pub fn is_ours(&self, job: &NativeJob) -> bool {
+        is_ours(job.spec.managed_by.as_deref(), !self.leaves_native_jobs)
     }
 
     /// A Job of batch/v1 by uid.
@@ -186,6 +193,11 @@ impl Store {
     /// Turns true with the first Job that names us as its manager, and stays so.
     pub fn has_managed_job(&self) -> watch::Receiver<bool> {
         self.read().has_managed_job.subscribe()
+    }
+
+    /// Jobs that name nobody to serve them are left to others: of those little is kept.
+    pub fn leave_native_jobs(&self) {
+        self.write().leaves_native_jobs = true;
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Tables> {

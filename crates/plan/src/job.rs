@@ -33,7 +33,7 @@ use self::end_state::EndState;
 use self::manage::{Managed, manage};
 pub use self::pod::{JobPod, JobPods, Restarts};
 pub use self::pod_failure_policy::FailureAction;
-pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, MANAGED_BY_KUBERNETES, Spec};
+pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, Spec, is_ours};
 use self::tally::{Tally, Uncounted};
 use self::track::{Tracked, release, track};
 use crate::condition::whole_seconds;

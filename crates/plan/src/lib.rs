@@ -15,6 +15,7 @@ pub mod job;
 pub mod max_failed;
 pub mod name;
 pub mod node;
+pub mod object;
 pub mod owner;
 pub mod parallelism;
 pub mod placement;

@@ -1,7 +1,8 @@
 //! Who children belong to.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::object::object;
 use crate::uid::Uid;
 
 /// An object with children.
@@ -22,13 +23,13 @@ pub struct Owner {
 impl Owner {
     /// The controller reference its children carry.
     pub fn reference(&self) -> Value {
-        json!({
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "name": self.name,
-            "uid": self.uid.to_string(),
-            "controller": true,
-            "blockOwnerDeletion": true,
-        })
+        object([
+            ("apiVersion", self.api_version.into()),
+            ("kind", self.kind.into()),
+            ("name", self.name.as_str().into()),
+            ("uid", self.uid.to_string().into()),
+            ("controller", true.into()),
+            ("blockOwnerDeletion", true.into()),
+        ])
     }
 }

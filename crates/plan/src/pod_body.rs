@@ -5,6 +5,7 @@ use carillon_api::names::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::object::object;
 use crate::owner::Owner;
 
 /// How a pod gets to its node.
@@ -38,12 +39,12 @@ pub fn pod_body(
             spec.insert("nodeName".to_owned(), json!(node));
         }
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata(template, owner, name),
-        "spec": spec,
-    })
+    object([
+        ("apiVersion", "v1".into()),
+        ("kind", "Pod".into()),
+        ("metadata", metadata(template, owner, name)),
+        ("spec", spec.into()),
+    ])
 }
 
 fn metadata(template: &Value, owner: &Owner, name: &str) -> Value {
@@ -64,15 +65,15 @@ fn metadata(template: &Value, owner: &Owner, name: &str) -> Value {
         .and_then(Value::as_array);
     let mut finalizers = finalizers.cloned().unwrap_or_default();
     finalizers.push(json!(FINALIZER_RESULT_TRACKING));
-    let mut metadata = json!({
-        "name": name,
-        "namespace": owner.namespace,
-        "labels": labels,
-        "finalizers": finalizers,
-        "ownerReferences": [owner.reference()],
-    });
+    let mut metadata = object([
+        ("name", name.into()),
+        ("namespace", owner.namespace.as_str().into()),
+        ("labels", labels.into()),
+        ("finalizers", finalizers.into()),
+        ("ownerReferences", vec![owner.reference()].into()),
+    ]);
     if let Some(annotations) = copied("annotations") {
-        metadata["annotations"] = Value::Object(annotations);
+        metadata["annotations"] = annotations.into();
     }
     metadata
 }

@@ -113,7 +113,7 @@ impl Perform for Performer<'_> {
                     &self.job.owner,
                     self.job.rv,
                     &old,
-                    &new,
+                    new,
                 );
                 Ok(Effect::Wrote(
                     Kind::BroadcastJob,

@@ -104,7 +104,7 @@ impl Perform for Performer<'_> {
                 if old == new {
                     return Ok(Effect::Nothing.done());
                 }
-                let request = request::write_status(kind, &meta.owner, meta.rv, &old, &new);
+                let request = request::write_status(kind, &meta.owner, meta.rv, &old, new);
                 let written = write(self.writes, request, None).await?;
                 Ok(Effect::Wrote(kind, written.rv()).done())
             }

@@ -212,7 +212,7 @@ impl Performer<'_> {
         if old == new {
             return Ok(Effect::Nothing.and(answer));
         }
-        let request = request::write_status(kind, &meta.owner, meta.rv, &old, &new);
+        let request = request::write_status(kind, &meta.owner, meta.rv, &old, new);
         let written = write(self.writes, request, None).await?;
         self.metrics.counted(self.job, &settled);
         Ok(Effect::Wrote(kind, written.rv()).and(answer))

@@ -11,9 +11,7 @@ use std::time::Duration;
 use carillon_plan::Uid;
 use carillon_plan::interlock::{self, Trip};
 use carillon_plan::job::action::{Action, Plan};
-use carillon_plan::job::{
-    self, Job, Limits, MANAGED_BY, MANAGED_BY_KUBERNETES, Snapshot, is_strict,
-};
+use carillon_plan::job::{self, Job, Limits, Snapshot, is_strict};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
@@ -69,8 +67,6 @@ pub struct Jobs {
     pub rules: Rules,
     /// What the flags say.
     pub limits: Limits,
-    /// Whether it is here in place of kube-controller-manager.
-    pub serves_native: bool,
     /// What a restart loses, by Job.
     pub memory: Mutex<HashMap<Uid, Memory>>,
 }
@@ -87,7 +83,8 @@ impl Controller for Jobs {
         let considered = {
             let tables = core.store.read();
             match tables.native_job(uid) {
-                Some(job) if !self.serves(job) => return Next::Wait(None),
+                // A Job of this name may be another one by now, so that this is asked each time.
+                Some(job) if !tables.is_ours(job) => return Next::Wait(None),
                 Some(_) if !self.pods.is_synced() => return Next::After(UNTIL_PODS_ARE_SEEN),
                 Some(job) if core.may_pass(&tables, &job.meta.owner) => {
                     Some((job.clone(), self.plan(&tables, job, now)))
@@ -130,16 +127,6 @@ impl Controller for Jobs {
 }
 
 impl Jobs {
-    /// Whether the Job is ours. A Job of this name may be another one by now, so that this is asked
-    /// each time.
-    fn serves(&self, job: &Job) -> bool {
-        match job.spec.managed_by.as_deref() {
-            Some(MANAGED_BY) => true,
-            None | Some(MANAGED_BY_KUBERNETES) => self.serves_native,
-            Some(_) => false,
-        }
-    }
-
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
         let owner = &job.meta.owner;
         let memory = lock(&self.memory)

@@ -1,13 +1,14 @@
 //! CronJobs, of carillon.dev and of batch/v1.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use carillon_plan::Owner;
 use carillon_plan::cron_job::{Api, CronJob, CronJobMeta};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::SlimMeta;
+use super::text::Text;
 use crate::gate::Kind;
 
 /// One of the two APIs that have CronJobs.
@@ -48,16 +49,32 @@ pub struct SlimCronJob<S> {
     #[serde(default)]
     pub metadata: SlimMeta,
     #[serde(default)]
-    spec: Value,
+    spec: Text,
     #[serde(default)]
-    status: Value,
+    status: Text,
     #[serde(skip)]
     side: PhantomData<fn(S)>,
 }
 
+/// A CronJob, and the spec it was read from.
+#[derive(Clone, Debug)]
+pub struct CronJobRow {
+    /// As the planner reads it.
+    pub cron: Arc<CronJob>,
+    spec: Text,
+}
+
+impl CronJobRow {
+    /// Bytes that the spec holds as it was written.
+    pub fn bytes_of_text(&self) -> usize {
+        self.spec.len()
+    }
+}
+
 impl<S: Side> SlimCronJob<S> {
-    /// The CronJob as the planner reads it.
-    pub fn cron_job(&self) -> Option<CronJob> {
+    /// The CronJob as the planner reads it. Most changes are our own writes of the status: what is
+    /// `known` of the object is not read again from a spec that is the same.
+    pub fn cron_job(&self, known: Option<&CronJobRow>) -> Option<CronJobRow> {
         let meta = &self.metadata;
         let annotations = meta.annotations.as_ref();
         let meta = CronJobMeta {
@@ -75,6 +92,55 @@ impl<S: Side> SlimCronJob<S> {
             created: meta.creation_timestamp.unwrap_or_default(),
             run_now: annotations.and_then(|annotations| annotations.run_now.clone()),
         };
-        Some(CronJob::read(meta, &self.spec, &self.status))
+        let status = self.status.value();
+        // A zone that was not there may be there now.
+        let same = |known: &&CronJobRow| known.spec == self.spec && known.cron.timetable.is_ok();
+        Some(match known.filter(same) {
+            Some(known) => CronJobRow {
+                cron: Arc::new(known.cron.later(meta, &status)),
+                spec: known.spec.clone(),
+            },
+            None => CronJobRow {
+                cron: Arc::new(CronJob::read(meta, &self.spec.value(), &status)),
+                spec: self.spec.clone(),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(spec: &Value, status: &Value) -> SlimCronJob<Native> {
+        let object = json!({
+            "metadata": {"name": "night", "namespace": "ops", "resourceVersion": "7", "generation": 1,
+                "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00"},
+            "spec": spec, "status": status,
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_spec_is_read_again_when_it_differs_whatever_its_generation_says() {
+        let spec = |schedule: &str| json!({"schedule": schedule, "jobTemplate": {"spec": {}}});
+        let status = json!({"lastScheduleTime": "2026-01-01T00:00:00Z"});
+        let first = read(&spec("0 1 * * *"), &json!({})).cron_job(None).unwrap();
+        let same = read(&spec("0 1 * * *"), &status).cron_job(Some(&first));
+        let same = same.unwrap().cron;
+        assert!(Arc::ptr_eq(&same.template, &first.cron.template));
+        assert!(same.status.last_schedule_time.is_some());
+        let other = read(&spec("0 2 * * *"), &status).cron_job(Some(&first));
+        assert_eq!(other.unwrap().cron.written, "0 2 * * *");
+    }
+
+    #[test]
+    fn a_zone_that_was_missing_is_looked_for_again() {
+        let spec = json!({"schedule": "0 1 * * *", "timeZone": "Nowhere/At_All"});
+        let first = read(&spec, &json!({})).cron_job(None).unwrap();
+        let again = read(&spec, &json!({})).cron_job(Some(&first)).unwrap();
+        assert!(!Arc::ptr_eq(&again.cron.template, &first.cron.template));
     }
 }

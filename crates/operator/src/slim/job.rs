@@ -1,13 +1,13 @@
 //! Jobs of batch/v1, which may be runs of CronJobs.
 
 use carillon_plan::cron_job::Child;
-use carillon_plan::job::{Job, JobMeta};
+use carillon_plan::job::{Job, JobMeta, Spec, is_ours};
 use carillon_plan::{Owner, Uid};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::SlimMeta;
 use super::child::{RunStatus, child};
+use super::text::Text;
 
 /// A Job, read whole. Where Jobs are not served a [`super::SlimNativeJob`] is read instead.
 #[derive(Debug, Default, Deserialize)]
@@ -15,20 +15,28 @@ use super::child::{RunStatus, child};
 pub struct SlimJob {
     /// Metadata.
     pub metadata: SlimMeta,
-    spec: Value,
-    status: Value,
+    spec: Text,
+    status: Text,
+}
+
+/// Who is to serve a Job.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Managed {
+    managed_by: Option<String>,
 }
 
 impl SlimJob {
     /// As [`super::SlimNativeJob::child`].
     pub fn child(&self) -> Option<(Uid, Child)> {
         let family = self.metadata.family()?;
-        let status = RunStatus::deserialize(&self.status).unwrap_or_default();
+        let status: RunStatus = self.status.read();
         Some((family, child(&self.metadata, &status)?))
     }
 
-    /// The Job as the planner reads it.
-    pub fn job(&self) -> Option<Job> {
+    /// The Job as the planner reads it; of one that is not ours (`native`: see [`is_ours`]) only that
+    /// it is there, and whose it is.
+    pub fn job(&self, native: bool) -> Option<Job> {
         let meta = &self.metadata;
         let meta = JobMeta {
             owner: Owner {
@@ -43,7 +51,19 @@ impl SlimJob {
             deleting: meta.deletion_timestamp.is_some(),
             created: meta.creation_timestamp.unwrap_or_default(),
         };
-        Some(Job::read(meta, &self.spec, &self.status))
+        let Managed { managed_by } = self.spec.read();
+        if is_ours(managed_by.as_deref(), native) {
+            return Some(Job::read(meta, &self.spec.value(), &self.status.value()));
+        }
+        let spec = Spec {
+            managed_by,
+            ..Spec::default()
+        };
+        Some(Job {
+            meta,
+            spec,
+            ..Job::default()
+        })
     }
 }
 
@@ -51,6 +71,7 @@ impl SlimJob {
 mod tests {
     use super::*;
     use crate::slim::SlimNativeJob;
+    use carillon_plan::job::MANAGED_BY;
     use serde_json::json;
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
@@ -64,7 +85,7 @@ mod tests {
             "status": {"active": 2, "later": true},
         });
         let read: SlimJob = serde_json::from_value(object).unwrap();
-        let job = read.job().unwrap();
+        let job = read.job(true).unwrap();
         let meta = &job.meta;
         assert_eq!((meta.generation, meta.rv, meta.deleting), (2, 41, false));
         let owner = &meta.owner;
@@ -72,6 +93,28 @@ mod tests {
         assert_eq!((job.spec.parallelism, job.status.active), (3, Some(2)));
         assert_eq!(*job.template, json!({"spec": {"later": [1]}}));
         assert!(read.child().is_none());
+    }
+
+    #[test]
+    fn of_a_job_that_is_not_ours_little_is_kept() {
+        for (native, managed_by, kept) in [
+            (true, None, true),
+            (false, None, false),
+            (false, Some(MANAGED_BY), true),
+            (true, Some("example.com/other"), false),
+        ] {
+            let object = json!({
+                "metadata": {"name": "sum", "namespace": "ops", "uid": UID, "resourceVersion": "41"},
+                "spec": {"managedBy": managed_by, "template": {"spec": {}}},
+            });
+            let read: SlimJob = serde_json::from_value(object).unwrap();
+            let job = read.job(native).unwrap();
+            assert_eq!(job.template.is_object(), kept, "{native} {managed_by:?}");
+            assert_eq!(
+                (job.meta.rv, job.spec.managed_by.as_deref()),
+                (41, managed_by)
+            );
+        }
     }
 
     #[test]

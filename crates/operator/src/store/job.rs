@@ -24,9 +24,12 @@ impl Row for SlimJob {
             }
             None => child::leave(tables, ChildKind::Job, &self.metadata, wakes),
         }
-        let Some(job) = self.job() else { return };
+        let Some(job) = self.job(!tables.leaves_native_jobs) else {
+            return;
+        };
         let uid = job.meta.owner.uid;
-        if selects_by_uid(&job) {
+        let ours = tables.is_ours(&job);
+        if selects_by_uid(&job) || !ours {
             tables.other_selectors.remove(&uid);
         } else {
             tables.other_selectors.insert(uid);
@@ -41,7 +44,9 @@ impl Row for SlimJob {
         if let (None, Some(name)) = (&old, &job.spec.managed_by) {
             *tables.tallied.managed_by.entry(name.clone()).or_default() += 1;
         }
-        wakes.extend(wake(old.as_deref(), &job));
+        if ours {
+            wakes.extend(wake(old.as_deref(), &job));
+        }
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {

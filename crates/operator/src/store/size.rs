@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job;
-use carillon_plan::cron_job::{Api, Child, ChildKind, CronJob};
+use carillon_plan::cron_job::{Api, Child, ChildKind};
 use carillon_plan::job::{Job, JobPod};
 use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
@@ -12,6 +12,7 @@ use carillon_plan::record::{Record, Slice};
 
 use super::Tables;
 use crate::gate::Kind;
+use crate::slim::CronJobRow;
 
 impl Tables {
     /// Rows and estimated bytes held, by kind.
@@ -45,8 +46,11 @@ impl Tables {
             let of_api = self
                 .cron_jobs
                 .values()
-                .filter(move |cron| cron.meta.api == api);
-            let bytes = |cron: &Arc<CronJob>| size_of_val(&**cron) + template(&cron.template);
+                .filter(move |row| row.cron.meta.api == api);
+            let bytes = |row: &CronJobRow| {
+                let cron = &*row.cron;
+                size_of_val(cron) + template(&cron.template) + row.bytes_of_text()
+            };
             (of_api.clone().count(), of_api.map(bytes).sum())
         };
         let (ours, native) = (cron_jobs(Api::Carillon), cron_jobs(Api::Native));

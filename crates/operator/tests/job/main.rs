@@ -91,6 +91,10 @@ impl Scene {
                 Ok::<_, tower::BoxError>(reply)
             }
         });
+        let store = Store::new();
+        if !serves_native {
+            store.leave_native_jobs();
+        }
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::system());
         let writes = Writes::new(transport, leadership.clone(), 8, None);
@@ -107,7 +111,7 @@ impl Scene {
         let controller = Jobs {
             core: Core {
                 name: NAME,
-                store: Store::new(),
+                store,
                 queue,
                 writes,
                 events,
@@ -124,7 +128,6 @@ impl Scene {
                 verify: |_, _, _| Ok(()),
             },
             limits: Limits::default(),
-            serves_native,
             memory: Mutex::default(),
         };
         Self {

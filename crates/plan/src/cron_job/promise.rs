@@ -13,6 +13,7 @@ use super::CronJob;
 use super::action::Run;
 use super::child::{Child, ChildKind};
 use crate::name;
+use crate::object::object;
 use crate::schedule::zone;
 
 /// What follows the CronJob's name in that of a run on request, before its hash; minutes are digits.
@@ -122,22 +123,22 @@ impl CronJob {
             }
             annotations.insert(ANNOTATION_SCHEDULED_TIMESTAMP.to_owned(), time);
         }
-        let mut metadata = json!({
-            "name": run.name,
-            "namespace": owner.namespace,
-            "annotations": annotations,
-            "ownerReferences": [owner.reference()],
-            "finalizers": [FINALIZER_RUN_TRACKING],
-        });
+        let mut metadata = object([
+            ("name", run.name.as_str().into()),
+            ("namespace", owner.namespace.as_str().into()),
+            ("annotations", annotations.into()),
+            ("ownerReferences", vec![owner.reference()].into()),
+            ("finalizers", json!([FINALIZER_RUN_TRACKING])),
+        ]);
         if !labels.is_empty() {
-            metadata["labels"] = json!(labels);
+            metadata["labels"] = labels.into();
         }
-        json!({
-            "apiVersion": run.kind.api_version(),
-            "kind": run.kind.kind(),
-            "metadata": metadata,
-            "spec": spec,
-        })
+        object([
+            ("apiVersion", run.kind.api_version().into()),
+            ("kind", run.kind.kind().into()),
+            ("metadata", metadata),
+            ("spec", spec),
+        ])
     }
 
     /// RFC 3339 in `spec.timeZone`, otherwise in UTC.

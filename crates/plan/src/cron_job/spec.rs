@@ -48,7 +48,7 @@ pub struct CronJob {
     /// Namespace, name, uid and so on.
     pub meta: CronJobMeta,
     /// When it runs, or why that cannot be told.
-    pub timetable: Result<Schedule, Unusable>,
+    pub timetable: Result<Arc<Schedule>, Unusable>,
     /// `spec.schedule`, as written.
     pub written: String,
     /// `spec.timeZone`.
@@ -134,6 +134,27 @@ impl CronJob {
         }
     }
 
+    /// The same with another status, and metadata of the same object.
+    #[must_use]
+    pub fn later(&self, meta: CronJobMeta, status: &Value) -> Self {
+        Self {
+            timetable: self.timetable.clone(),
+            written: self.written.clone(),
+            zone: self.zone.clone(),
+            deadline: self.deadline,
+            concurrency: self.concurrency,
+            missed: self.missed,
+            suspended: self.suspended,
+            offset: self.offset,
+            child: self.child,
+            template: self.template.clone(),
+            keep_complete: self.keep_complete,
+            keep_failed: self.keep_failed,
+            status: stored(status),
+            meta,
+        }
+    }
+
     /// Whether it is served as kube-controller-manager would.
     pub fn is_native(&self) -> bool {
         self.meta.api == Api::Native
@@ -154,7 +175,7 @@ fn stored(status: &Value) -> CronJobStatus {
     })
 }
 
-fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Schedule, Unusable> {
+fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Arc<Schedule>, Unusable> {
     let zone = zone.map(zone::load).transpose();
     let zone = zone.map_err(|error| Unusable::TimeZone(format!("spec.timeZone: {error}")))?;
     let schedule = Schedule::parse(written)
@@ -163,10 +184,10 @@ fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Schedu
         Some(zone) => schedule.in_zone(zone),
         None => schedule,
     };
-    Ok(match dst {
+    Ok(Arc::new(match dst {
         DstPolicy::AsWritten => schedule,
         DstPolicy::Once => schedule.once_per_wall_clock(),
-    })
+    }))
 }
 
 /// The same for one object for ever, and spread evenly over many.

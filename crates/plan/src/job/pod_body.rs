@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::action::NewPod;
 use super::{FINALIZER_JOB_TRACKING, Job};
 use crate::name;
+use crate::object::object;
 
 /// Annotation and label of a pod that has a completion index.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -43,18 +44,24 @@ pub fn pod_body(job: &Job, pod: &NewPod) -> Value {
         }
     }
     let owner = &job.meta.owner;
-    let mut metadata = json!({
-        "name": pod.name,
-        "generateName": name::job_pod_prefix(&owner.name, pod.index),
-        "namespace": owner.namespace,
-        "labels": labels,
-        "finalizers": finalizers(&job.template),
-        "ownerReferences": [owner.reference()],
-    });
+    let prefix = name::job_pod_prefix(&owner.name, pod.index);
+    let mut metadata = object([
+        ("name", pod.name.as_str().into()),
+        ("generateName", prefix.into()),
+        ("namespace", owner.namespace.as_str().into()),
+        ("labels", labels.into()),
+        ("finalizers", finalizers(&job.template).into()),
+        ("ownerReferences", vec![owner.reference()].into()),
+    ]);
     if !annotations.is_empty() {
-        metadata["annotations"] = Value::Object(annotations);
+        metadata["annotations"] = annotations.into();
     }
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    object([
+        ("apiVersion", "v1".into()),
+        ("kind", "Pod".into()),
+        ("metadata", metadata),
+        ("spec", spec.into()),
+    ])
 }
 
 /// The template may name ours itself, and no finalizer may be there twice.

@@ -15,7 +15,16 @@ use crate::owner::Owner;
 /// `spec.managedBy` of Jobs that are ours.
 pub const MANAGED_BY: &str = "carillon.dev/job-controller";
 /// `spec.managedBy` of Jobs that are kube-controller-manager's, as an empty one is.
-pub const MANAGED_BY_KUBERNETES: &str = "kubernetes.io/job-controller";
+const MANAGED_BY_KUBERNETES: &str = "kubernetes.io/job-controller";
+
+/// Whether a Job with this `spec.managedBy` is ours. `native`: those that name nobody are, too.
+pub fn is_ours(managed_by: Option<&str>, native: bool) -> bool {
+    match managed_by {
+        Some(MANAGED_BY) => true,
+        None | Some(MANAGED_BY_KUBERNETES) => native,
+        Some(_) => false,
+    }
+}
 
 /// The parts of the metadata a Job is read from.
 #[derive(Clone, Debug, Default)]

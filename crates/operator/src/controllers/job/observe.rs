@@ -69,7 +69,8 @@ pub fn debug(store: &Store) -> serde_json::Value {
             "generation": job.meta.generation,
             "resourceVersion": job.meta.rv.to_string(),
             "managedBy": job.spec.managed_by,
-            "finished": job.has_finished(),
+            // Of one that somebody else serves that is not known.
+            "finished": tables.is_ours(job).then(|| job.has_finished()),
             "pods": pods.collect::<Vec<_>>(),
         })
     });
