@@ -22,10 +22,9 @@ use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::request;
 use carillon_operator::transport::{self, Purpose, Transport};
-use carillon_operator::writes::{ACCEPT_METADATA, Writes};
+use carillon_operator::writes::Writes;
 use carillon_plan::{Owner, Uid};
 use futures::{StreamExt, TryStreamExt, stream};
-use http::Request;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -149,12 +148,6 @@ async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
         "regarding": {"apiVersion": "batch/v1", "kind": "CronJob", "namespace": NAMESPACE,
                       "name": owner.name, "uid": owner.uid.to_string()},
     });
-    let event = Request::post(format!(
-        "/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
-    ))
-    .header(http::header::CONTENT_TYPE, "application/json")
-    .header(http::header::ACCEPT, ACCEPT_METADATA)
-    .body(event.to_string().into_bytes())?;
-    write(writes, event, None).await?;
+    write(writes, request::create_event(NAMESPACE, &event), None).await?;
     Ok(())
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{lease::Leadership, metrics::Metrics, request::encode, writes::Writes};
+use crate::{lease::Leadership, metrics::Metrics, request, writes::Writes};
 
 /// Events waiting to be written.
 const WAITING: usize = 1024;
@@ -173,27 +173,9 @@ impl EventWriter {
                 return;
             }
         }
-        let path = format!(
-            "/apis/events.k8s.io/v1/namespaces/{}/events",
-            event.regarding.namespace
-        );
-        let request = http::Request::post(path)
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .header(http::header::ACCEPT, crate::writes::ACCEPT_METADATA)
-            .body(encode(&body(
-                &event,
-                &self.instance,
-                self.writes.clock().now(),
-            )));
-        let sent = match request {
-            Ok(request) => self
-                .writes
-                .send(request, None)
-                .await
-                .map_err(|e| e.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        match sent {
+        let body = body(&event, &self.instance, self.writes.clock().now());
+        let request = request::create_event(&event.regarding.namespace, &body);
+        match self.writes.send(request, None).await {
             Ok(_) => match event.severity {
                 Severity::Normal => self.normal.inc(),
                 Severity::Warning => self.warning.inc(),

@@ -9,7 +9,7 @@ mod schema;
 mod tests;
 mod wire;
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 pub use self::object::{Malformed, read};
 pub use self::schema::{METADATA, Message, POD, STATUS};
@@ -50,8 +50,21 @@ impl<'a> WatchEvent<'a> {
     }
 }
 
+/// Reads a reply of the API server, in whichever of its two encodings it came.
+pub fn read_reply<T: DeserializeOwned>(
+    reply: &[u8],
+    schema: &'static Message,
+) -> Result<T, String> {
+    match object(reply) {
+        Some(object) => object
+            .and_then(|object| read(object, schema))
+            .map_err(|e| e.to_string()),
+        None => serde_json::from_slice(reply).map_err(|e| e.to_string()),
+    }
+}
+
 /// The object in a reply. `None`: the reply is none of protobuf.
-pub fn object(reply: &[u8]) -> Option<Result<&[u8], Malformed>> {
+fn object(reply: &[u8]) -> Option<Result<&[u8], Malformed>> {
     let envelope = reply.strip_prefix(b"k8s\0")?;
     Some(bytes(envelope, 2))
 }

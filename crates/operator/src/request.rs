@@ -38,7 +38,7 @@ fn path(kind: Kind, namespace: &str, name: &str) -> String {
 }
 
 /// A body. Longer than most from the beginning, so that it does not grow in steps.
-pub fn encode(body: &impl Serialize) -> Vec<u8> {
+fn encode(body: &impl Serialize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(2048);
     // A vector takes everything, and our bodies have text for keys.
     let _ = serde_json::to_writer(&mut bytes, body);
@@ -46,13 +46,9 @@ pub fn encode(body: &impl Serialize) -> Vec<u8> {
 }
 
 /// Every reply is asked for as metadata only: that is all we read of one.
-fn build(
-    method: Method,
-    path: &str,
-    content: &str,
-    body: Option<&impl Serialize>,
-) -> Request<Vec<u8>> {
-    let mut request = Request::new(body.map(encode).unwrap_or_default());
+fn build(method: Method, path: &str, content: &'static str, body: Vec<u8>) -> Request<Vec<u8>> {
+    let has_body = !body.is_empty();
+    let mut request = Request::new(body);
     *request.method_mut() = method;
     // Names come from the API server, which allows no character a path would have to escape.
     if let Ok(uri) = path.parse() {
@@ -63,7 +59,8 @@ fn build(
         header::ACCEPT,
         header::HeaderValue::from_static(ACCEPT_METADATA),
     );
-    if let (Some(_), Ok(content)) = (body, header::HeaderValue::from_str(content)) {
+    if has_body {
+        let content = header::HeaderValue::from_static(content);
         headers.insert(header::CONTENT_TYPE, content);
     }
     request
@@ -71,8 +68,8 @@ fn build(
 
 /// Reads an object's metadata, from the quorum.
 pub fn get(kind: Kind, namespace: &str, name: &str) -> Request<Vec<u8>> {
-    let none = None::<&Value>;
-    build(Method::GET, &path(kind, namespace, name), JSON, none)
+    let path = path(kind, namespace, name);
+    build(Method::GET, &path, JSON, Vec::new())
 }
 
 /// Deletes the pod that was judged and no other.
@@ -81,7 +78,7 @@ pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec
         Method::DELETE,
         &path(Kind::Pod, namespace, name),
         JSON,
-        Some(&delete_options(uid, Some(rv))),
+        encode(&delete_options(uid, Some(rv))),
     )
 }
 
@@ -111,7 +108,7 @@ pub fn release_broadcast_job(namespace: &str, job: &SlimMeta) -> Request<Vec<u8>
         "finalizers": finalizers,
     }});
     let path = path(Kind::BroadcastJob, namespace, &job.name);
-    build(Method::PATCH, &path, MERGE, Some(&body))
+    build(Method::PATCH, &path, MERGE, encode(&body))
 }
 
 /// Removes our finalizer from a pod and leaves those of others.
@@ -155,7 +152,7 @@ pub fn delete_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>>
         Method::DELETE,
         &path,
         JSON,
-        Some(&delete_options(uid, None)),
+        encode(&delete_options(uid, None)),
     )
 }
 
@@ -164,7 +161,7 @@ pub fn delete_native_job(owner: &Owner) -> Request<Vec<u8>> {
     let mut body = delete_options(owner.uid, None);
     body["propagationPolicy"] = json!("Foreground");
     let path = path(Kind::NativeJob, &owner.namespace, &owner.name);
-    build(Method::DELETE, &path, JSON, Some(&body))
+    build(Method::DELETE, &path, JSON, encode(&body))
 }
 
 /// Removes a finalizer from an object of a built-in kind.
@@ -186,7 +183,7 @@ fn patch_metadata(kind: Kind, namespace: &str, name: &str, metadata: &Value) -> 
         Method::PATCH,
         &path,
         STRATEGIC,
-        Some(&BTreeMap::from([("metadata", metadata)])),
+        encode(&BTreeMap::from([("metadata", metadata)])),
     )
 }
 
@@ -207,14 +204,20 @@ pub fn delete_with_dependents(
     let mut body = delete_options(uid, Some(rv));
     body["propagationPolicy"] = json!("Background");
     let path = path(kind, namespace, name);
-    build(Method::DELETE, &path, JSON, Some(&body))
+    build(Method::DELETE, &path, JSON, encode(&body))
 }
 
 /// Creates an object, or only asks whether it would be created.
 pub fn create(kind: Kind, namespace: &str, body: &Value, dry_run: bool) -> Request<Vec<u8>> {
     let query = if dry_run { "?dryRun=All" } else { "" };
     let path = format!("{}{query}", path(kind, namespace, ""));
-    build(Method::POST, &path, JSON, Some(body))
+    build(Method::POST, &path, JSON, encode(body))
+}
+
+/// Creates an event of events.k8s.io.
+pub fn create_event(namespace: &str, body: &Value) -> Request<Vec<u8>> {
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+    build(Method::POST, &path, JSON, encode(body))
 }
 
 fn delete_options(uid: Uid, rv: Option<u64>) -> Value {
@@ -239,7 +242,7 @@ pub fn write_status(
     ]);
     let body = object([("metadata", metadata), ("status", over(old, new))]);
     let path = path(kind, &owner.namespace, &owner.name) + "/status";
-    build(Method::PATCH, &path, MERGE, Some(&body))
+    build(Method::PATCH, &path, MERGE, encode(&body))
 }
 
 /// `new` as a merge patch of `old`: that keeps what it does not name, however deep.
@@ -267,7 +270,7 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
     if let Some(rv) = slice.rv {
         body["metadata"] = json!({"resourceVersion": rv.to_string()});
         let path = path(Kind::Slice, &owner.namespace, &name);
-        return build(Method::PATCH, &path, MERGE, Some(&body));
+        return build(Method::PATCH, &path, MERGE, encode(&body));
     }
     let labels: Map<String, Value> = record::slice_labels(&owner.name, owner.uid, slice.index)
         .into_iter()
@@ -285,7 +288,7 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
         Method::POST,
         &path(Kind::Slice, &owner.namespace, ""),
         JSON,
-        Some(&body),
+        encode(&body),
     )
 }
 

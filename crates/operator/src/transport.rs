@@ -81,7 +81,7 @@ pub enum Purpose {
 }
 
 /// How late a change may be read; controllers have longer periods of their own.
-const WATCH_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const WATCH_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections to the API server; clones share them. Connections belong to the tokio runtime that
 /// opened them, so a runtime needs a transport of its own.
@@ -252,12 +252,7 @@ pub enum CallError {
 
 /// What the API server said, also when it (or a proxy before it) did not say it as a Status.
 pub(crate) fn status_of(code: StatusCode, body: &[u8]) -> Status {
-    let status = match protobuf::object(body) {
-        Some(object) => object
-            .and_then(|object| protobuf::read(object, &STATUS))
-            .ok(),
-        None => serde_json::from_slice::<Status>(body).ok(),
-    };
+    let status = protobuf::read_reply(body, &STATUS).ok();
     let mut status = status.filter(Status::is_failure).unwrap_or_else(|| {
         let text: String = String::from_utf8_lossy(body).chars().take(256).collect();
         Status::failure(text.trim(), "")

@@ -146,13 +146,8 @@ impl Writes {
 /// # Errors
 /// [`SendError::Unknown`]
 pub fn decode<T: DeserializeOwned>(reply: &[u8]) -> Result<T, SendError> {
-    let decoded = match protobuf::object(reply) {
-        Some(object) => object
-            .and_then(|object| protobuf::read(object, &METADATA))
-            .map_err(|e| e.to_string()),
-        None => serde_json::from_slice(reply).map_err(|e| e.to_string()),
-    };
-    decoded.map_err(|e| SendError::Unknown(format!("undecodable reply: {e}")))
+    protobuf::read_reply(reply, &METADATA)
+        .map_err(|e| SendError::Unknown(format!("undecodable reply: {e}")))
 }
 
 /// How one attempt ended.

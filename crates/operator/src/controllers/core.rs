@@ -18,11 +18,12 @@ use crate::metrics::Metrics;
 use crate::queue::{Claim, WorkQueue};
 use crate::request;
 use crate::store::{Store, Tables};
+use crate::transport::WATCH_PAUSE;
 use crate::watch;
 use crate::writes::{SendError, Writes};
 
-/// How soon an object whose own writes are not yet seen is looked at again.
-const GATE_RETRY: Duration = Duration::from_millis(50);
+/// How soon an object whose own writes are not yet seen is looked at again: nothing is seen sooner.
+const GATE_RETRY: Duration = WATCH_PAUSE;
 /// How soon an object is looked at again when its plan was made from an old state.
 const CONFLICT_RETRY: Duration = Duration::from_millis(200);
 

@@ -95,15 +95,13 @@ impl<S: Side> SlimCronJob<S> {
         let status = self.status.value();
         // A zone that was not there may be there now.
         let same = |known: &&CronJobRow| known.spec == self.spec && known.cron.timetable.is_ok();
-        Some(match known.filter(same) {
-            Some(known) => CronJobRow {
-                cron: Arc::new(known.cron.later(meta, &status)),
-                spec: known.spec.clone(),
-            },
-            None => CronJobRow {
-                cron: Arc::new(CronJob::read(meta, &self.spec.value(), &status)),
-                spec: self.spec.clone(),
-            },
+        let cron = match known.filter(same) {
+            Some(known) => known.cron.later(meta, &status),
+            None => CronJob::read(meta, &self.spec.value(), &status),
+        };
+        Some(CronJobRow {
+            cron: Arc::new(cron),
+            spec: self.spec.clone(),
         })
     }
 }

@@ -29,10 +29,10 @@ impl Row for SlimJob {
         };
         let uid = job.meta.owner.uid;
         let ours = tables.is_ours(&job);
-        if selects_by_uid(&job) || !ours {
-            tables.other_selectors.remove(&uid);
-        } else {
+        if ours && !selects_by_uid(&job) {
             tables.other_selectors.insert(uid);
+        } else {
+            tables.other_selectors.remove(&uid);
         }
         if job.spec.managed_by.as_deref() == Some(MANAGED_BY) {
             tables
