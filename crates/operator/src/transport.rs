@@ -7,6 +7,7 @@
 mod gulps;
 mod observation;
 mod patience;
+mod rounds;
 
 use std::{error::Error as StdError, fmt, path::Path, sync::Arc, time::Duration};
 
@@ -29,6 +30,7 @@ use self::gulps::Gulps;
 use self::observation::Observation;
 pub(crate) use self::patience::UnderWay;
 use self::patience::let_things_gather;
+use self::rounds::Rounds;
 use crate::{
     fence::RequestBody,
     metrics::Metrics,
@@ -110,12 +112,12 @@ impl Transport {
         tcp.set_keepalive(Some(Duration::from_secs(30)));
         tcp.set_keepalive_interval(Some(Duration::from_secs(10)));
         tcp.set_keepalive_retries(Some(3));
-        let pause = match purpose {
+        let rounds = match purpose {
             Purpose::Requests => None,
-            Purpose::Watches => Some(WATCH_PAUSE),
+            Purpose::Watches => Some(Arc::new(Rounds::new(WATCH_PAUSE))),
         };
         let tcp = tcp.map_response(move |tcp: TokioIo<TcpStream>| {
-            TokioIo::new(Gulps::new(tcp.into_inner(), pause))
+            TokioIo::new(Gulps::new(tcp.into_inner(), rounds.clone()))
         });
         let https = config
             .rustls_https_connector_with_connector(tcp)

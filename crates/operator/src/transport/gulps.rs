@@ -5,47 +5,60 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::patience::Pausing;
+use super::rounds::Rounds;
 
 /// As much as is taken at once; TLS by itself asks the kernel for 4 kB.
 const GULP: usize = 64 << 10;
 /// Less than this is worth waiting for more.
 const LITTLE: usize = GULP / 4;
 
-/// Reads much at a time, and after it found little not again before a pause has passed, or something
-/// was written: who asks wants the answer.
+/// Reads much at a time, and after it found little not again before the next round, or something was
+/// written: who asks wants the answer.
 pub(super) struct Gulps<T> {
     inner: T,
-    pause: Duration,
+    rounds: Option<Arc<Rounds>>,
     /// Empty: what is read passes through.
     buffer: Box<[u8]>,
     /// The unread part of the buffer.
     begin: usize,
     end: usize,
+    turn: Turn,
     pausing: Option<(Pin<Box<Sleep>>, Pausing)>,
 }
 
+/// When a connection may be read again.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// Now: there was much, so that there is more, or an answer is waited for.
+    Now,
+    /// In a later round than this one.
+    After(u64),
+}
+
 impl<T> Gulps<T> {
-    /// Without a pause every read is the caller's.
-    pub(super) fn new(inner: T, pause: Option<Duration>) -> Self {
+    /// Without rounds every read is the caller's.
+    pub(super) fn new(inner: T, rounds: Option<Arc<Rounds>>) -> Self {
         Self {
             inner,
-            pause: pause.unwrap_or_default(),
-            buffer: vec![0; pause.map_or(0, |_| GULP)].into(),
+            buffer: vec![0; rounds.as_ref().map_or(0, |_| GULP)].into(),
+            rounds,
             begin: 0,
             end: 0,
+            turn: Turn::Now,
             pausing: None,
         }
     }
 
     fn answer_soon(&mut self) {
+        self.turn = Turn::Now;
         if let Some((pause, _)) = &mut self.pausing {
             pause.as_mut().reset(Instant::now());
         }
@@ -59,20 +72,29 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gulps<T> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.buffer.is_empty() {
+        let Some(rounds) = &this.rounds else {
             return Pin::new(&mut this.inner).poll_read(cx, out);
-        }
+        };
         if this.begin == this.end {
-            if let Some((pause, _)) = &mut this.pausing {
-                ready!(pause.as_mut().poll(cx));
-                this.pausing = None;
+            loop {
+                if let Some((pause, _)) = &mut this.pausing {
+                    ready!(pause.as_mut().poll(cx));
+                    this.pausing = None;
+                }
+                let Turn::After(mine) = this.turn else { break };
+                let Some(next) = rounds.wait(mine, Instant::now()) else {
+                    break;
+                };
+                this.pausing = Some((Box::pin(sleep_until(next)), Pausing::begin()));
             }
             let mut read = ReadBuf::new(&mut this.buffer);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
             (this.begin, this.end) = (0, read.filled().len());
-            if this.end < LITTLE {
-                this.pausing = Some((Box::pin(sleep(this.pause)), Pausing::begin()));
-            }
+            this.turn = if this.end < LITTLE {
+                Turn::After(rounds.read(Instant::now()))
+            } else {
+                Turn::Now
+            };
         }
         let unread = &this.buffer[this.begin..this.end];
         let taken = unread.len().min(out.remaining());
@@ -122,15 +144,22 @@ impl<T: Connection> Connection for Gulps<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::sleep;
 
     use super::*;
 
     const PAUSE: Duration = Duration::from_millis(50);
 
-    fn connected() -> (Gulps<DuplexStream>, DuplexStream) {
+    fn connected_in(rounds: &Arc<Rounds>) -> (Gulps<DuplexStream>, DuplexStream) {
         let (ours, theirs) = duplex(1 << 20);
-        (Gulps::new(ours, Some(PAUSE)), theirs)
+        (Gulps::new(ours, Some(Arc::clone(rounds))), theirs)
+    }
+
+    fn connected() -> (Gulps<DuplexStream>, DuplexStream) {
+        connected_in(&Arc::new(Rounds::new(PAUSE)))
     }
 
     /// What one read gives, and when.
@@ -160,6 +189,29 @@ mod tests {
             assert_eq!(read(&mut gulps, begin).await, (3, 2 * n * PAUSE));
             sleep(2 * PAUSE).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_connections_are_read_at_the_same_moments() {
+        let rounds = Arc::new(Rounds::new(PAUSE));
+        let ((mut pods, mut of_pods), (mut jobs, mut of_jobs)) =
+            (connected_in(&rounds), connected_in(&rounds));
+        let begin = Instant::now();
+        for server in [&mut of_pods, &mut of_jobs] {
+            server.write_all(b"list").await.unwrap();
+        }
+        for gulps in [&mut pods, &mut jobs] {
+            assert_eq!(read(gulps, begin).await, (4, Duration::ZERO));
+        }
+        sleep(3 * PAUSE / 2).await;
+        of_pods.write_all(b"a pod").await.unwrap();
+        assert_eq!(read(&mut pods, begin).await, (5, 3 * PAUSE / 2));
+        // The Job comes after a second pod, and is not read before it.
+        sleep(PAUSE / 2).await;
+        of_pods.write_all(b"another pod").await.unwrap();
+        of_jobs.write_all(b"a Job").await.unwrap();
+        let (pod, job) = tokio::join!(read(&mut pods, begin), read(&mut jobs, begin));
+        assert_eq!((pod, job), ((11, 5 * PAUSE / 2), (5, 5 * PAUSE / 2)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::scenario::{Deed, PODS, PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
 use super::watched::{Here, TRACKING, index_of};
+use crate::parity::merge;
 
 fn any(_: &Value) -> bool {
     true
@@ -43,6 +44,17 @@ fn orphan(label: &str, fate: &Fate) -> Value {
             "containers": [{"name": "main", "image": "busybox:1.37"}],
         },
     })
+}
+
+fn is_orphan(pod: &Value) -> bool {
+    pod["metadata"]["name"] == "orphan"
+}
+
+/// A pod that was never to start has another fate from now on.
+fn begins(fate: &Fate) -> PodDeed {
+    let mut annotations = json!({"testbed.carillon.dev/fate": null});
+    merge(&mut annotations, &Value::Object(fate.annotations()));
+    PodDeed::Patch(json!({"metadata": {"annotations": annotations}}))
 }
 
 /// A pod of the Job that somebody else has made, without the finalizer.
@@ -103,7 +115,16 @@ pub(crate) fn all() -> Vec<Scenario> {
             "orphan-adopted",
             &[by_label(), two.clone(), all_pods(&runs("5500ms"))],
         )
-        .before(PODS, orphan("mine", &runs("6500ms"))),
+        // Adopted before it is ready, however long that takes.
+        .before(
+            PODS,
+            orphan("mine", &Fate::never_starts("ContainerCreating")),
+        )
+        .pod(
+            |here| here.count("active") == 2,
+            is_orphan,
+            begins(&runs("6500ms")),
+        ),
         Scenario::of(
             "ended-orphan-adopted",
             &[by_label(), two.clone(), all_pods(&runs("5500ms"))],
@@ -128,7 +149,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         .before(PODS, orphan("other", &runs("15s")))
         .pod(
             |here| here.count("ready") == 2,
-            |pod| pod["metadata"]["name"] == "orphan",
+            is_orphan,
             PodDeed::Patch(json!({"metadata": {"labels": {"app": "mine"}}})),
         ),
         Scenario::of("relabelled-pod-released", &[by_label()])
