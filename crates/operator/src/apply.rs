@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::slim::SlimMeta;
+use crate::slim::{SlimMeta, Written};
 use crate::writes::{SendError, Writes, decode};
 
 /// A plan's creations are not sent later than this after it was made, whatever held them up: a
@@ -104,7 +104,7 @@ impl Effect {
     }
 
     /// Of a request that left nothing to do when there was no reply; see [`settled`].
-    pub fn of(reply: Option<&SlimMeta>, effect: impl FnOnce(u64) -> Self) -> Self {
+    pub fn of(reply: Option<&Written>, effect: impl FnOnce(u64) -> Self) -> Self {
         reply.map_or(Self::Nothing, |meta| effect(meta.rv()))
     }
 
@@ -182,14 +182,7 @@ pub async fn apply<P: Perform>(
         let mut failed = false;
         while actions.peek().is_some() && !failed {
             let batch: Vec<P::Action> = actions.by_ref().take(size).collect();
-            let results: Vec<_> = stream::iter(batch)
-                .map(|action| async move {
-                    let result = performer.perform(&action, earlier).await;
-                    (action, result)
-                })
-                .buffer_unordered(parallel)
-                .collect()
-                .await;
+            let results = side_by_side(performer, parallel, batch, earlier).await;
             for (action, result) in results {
                 applied.notes.extend(performer.note(&action, &result));
                 match result {
@@ -215,6 +208,28 @@ pub async fn apply<P: Perform>(
         }
     }
     applied
+}
+
+async fn side_by_side<P: Perform>(
+    performer: &P,
+    parallel: usize,
+    actions: Vec<P::Action>,
+    earlier: Earlier,
+) -> Vec<(P::Action, Result<Done<P::Answer>, SendError>)> {
+    let perform = |action| async move {
+        let result = performer.perform(&action, earlier).await;
+        (action, result)
+    };
+    // One by itself, as most are, needs no set of futures, into which it would have to be moved.
+    if actions.len() == 1 {
+        let mut results = Vec::with_capacity(1);
+        for action in actions {
+            results.push(perform(action).await);
+        }
+        return results;
+    }
+    let all = stream::iter(actions).map(perform);
+    all.buffer_unordered(parallel).collect().await
 }
 
 impl<R> Applied<R> {
@@ -256,20 +271,20 @@ impl<R> Applied<R> {
     }
 }
 
-/// Any object, of which only the metadata is read.
+/// Any object, of which only metadata is read.
 #[derive(Deserialize)]
-struct Envelope {
-    metadata: SlimMeta,
+struct Envelope<M> {
+    metadata: M,
 }
 
-/// Sends a write; the metadata of the reply.
+/// Sends a write; what became of the object.
 pub async fn write(
     writes: &Writes,
     request: http::Request<Vec<u8>>,
     not_after: Option<BootTime>,
-) -> Result<SlimMeta, SendError> {
+) -> Result<Written, SendError> {
     let reply = writes.send(request, not_after).await?;
-    decode::<Envelope>(&reply).map(|envelope| envelope.metadata)
+    decode::<Envelope<_>>(&reply).map(|envelope| envelope.metadata)
 }
 
 /// Whether an earlier try of the same creation may have gone through, so that the name is taken by
@@ -288,7 +303,7 @@ pub async fn found(
     request: http::Request<Vec<u8>>,
 ) -> Result<Option<SlimMeta>, SendError> {
     match writes.read(request).await {
-        Ok(reply) => decode::<Envelope>(&reply).map(|envelope| Some(envelope.metadata)),
+        Ok(reply) => decode::<Envelope<_>>(&reply).map(|envelope| Some(envelope.metadata)),
         Err(error) if error.refused().is_some_and(|status| status.code == 404) => Ok(None),
         Err(error) => Err(error),
     }

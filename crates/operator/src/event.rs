@@ -14,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use prometheus::IntCounter;
-use serde_json::json;
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,8 @@ impl Severity {
 }
 
 /// The object an event is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Regarding {
     /// Such as `carillon.dev/v1alpha1`.
     pub api_version: &'static str,
@@ -173,7 +174,7 @@ impl EventWriter {
                 return;
             }
         }
-        let body = body(&event, &self.instance, self.writes.clock().now());
+        let body = Body::of(&event, &self.instance, self.writes.clock().now());
         let request = request::create_event(&event.regarding.namespace, &body);
         match self.writes.send(request, None).await {
             Ok(_) => match event.severity {
@@ -188,35 +189,58 @@ impl EventWriter {
     }
 }
 
-fn body(event: &Event, instance: &str, now: Timestamp) -> serde_json::Value {
-    let Regarding {
-        api_version,
-        kind,
-        namespace,
-        name,
-        uid,
-    } = &event.regarding;
-    // Names of events are never read; a random one cannot collide with that of another replica.
-    let event_name = format!(
-        "{}.{:016x}",
-        cut(name, 230).trim_end_matches(['-', '.']),
-        fastrand::u64(..)
-    );
-    json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": { "name": event_name, "namespace": namespace },
-        "eventTime": MicroTime(now),
-        "type": event.severity.as_str(),
-        "reason": cut(&event.reason, 128),
-        "action": cut(event.action, 128),
-        "note": note(&event.note),
-        "reportingController": event.controller,
-        "reportingInstance": instance,
-        "regarding": {
-            "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid,
-        },
-    })
+/// An event as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Metadata<'a>,
+    event_time: MicroTime,
+    #[serde(rename = "type")]
+    severity: &'static str,
+    reason: &'a str,
+    action: &'static str,
+    note: String,
+    reporting_controller: &'static str,
+    reporting_instance: &'a str,
+    regarding: &'a Regarding,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    name: String,
+    namespace: &'a str,
+}
+
+impl<'a> Body<'a> {
+    fn of(event: &'a Event, instance: &'a str, now: Timestamp) -> Self {
+        let Regarding {
+            namespace, name, ..
+        } = &event.regarding;
+        // Names of events are never read; a random one cannot collide with that of another replica.
+        let event_name = format!(
+            "{}.{:016x}",
+            cut(name, 230).trim_end_matches(['-', '.']),
+            fastrand::u64(..)
+        );
+        Self {
+            api_version: "events.k8s.io/v1",
+            kind: "Event",
+            metadata: Metadata {
+                name: event_name,
+                namespace,
+            },
+            event_time: MicroTime(now),
+            severity: event.severity.as_str(),
+            reason: cut(&event.reason, 128),
+            action: cut(event.action, 128),
+            note: note(&event.note),
+            reporting_controller: event.controller,
+            reporting_instance: instance,
+            regarding: &event.regarding,
+        }
+    }
 }
 
 /// The note, short enough and harmless to a terminal: parts of it are written by users.
@@ -382,7 +406,8 @@ mod tests {
     fn events_of_long_names_have_valid_names() {
         let mut event = event("a", "x");
         event.regarding.name = format!("{}.-{}", "a".repeat(229), "b".repeat(22));
-        let body = body(&event, "me", Timestamp::UNIX_EPOCH);
+        let body = Body::of(&event, "me", Timestamp::UNIX_EPOCH);
+        let body = serde_json::to_value(body).unwrap();
         let name = body["metadata"]["name"].as_str().unwrap();
         assert!(name.len() <= 253);
         assert!(!name.contains("-.") && !name.contains(".."), "{name}");

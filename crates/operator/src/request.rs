@@ -37,9 +37,9 @@ fn path(kind: Kind, namespace: &str, name: &str) -> String {
     path
 }
 
-/// A body. Longer than most from the beginning, so that it does not grow in steps.
+/// A body. As long as most from the beginning, so that it does not grow in steps.
 fn encode(body: &impl Serialize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(2048);
+    let mut bytes = Vec::with_capacity(1024);
     // A vector takes everything, and our bodies have text for keys.
     let _ = serde_json::to_writer(&mut bytes, body);
     bytes
@@ -208,14 +208,19 @@ pub fn delete_with_dependents(
 }
 
 /// Creates an object, or only asks whether it would be created.
-pub fn create(kind: Kind, namespace: &str, body: &Value, dry_run: bool) -> Request<Vec<u8>> {
+pub fn create(
+    kind: Kind,
+    namespace: &str,
+    body: &impl Serialize,
+    dry_run: bool,
+) -> Request<Vec<u8>> {
     let query = if dry_run { "?dryRun=All" } else { "" };
     let path = format!("{}{query}", path(kind, namespace, ""));
     build(Method::POST, &path, JSON, encode(body))
 }
 
 /// Creates an event of events.k8s.io.
-pub fn create_event(namespace: &str, body: &Value) -> Request<Vec<u8>> {
+pub fn create_event(namespace: &str, body: &impl Serialize) -> Request<Vec<u8>> {
     let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
     build(Method::POST, &path, JSON, encode(body))
 }

@@ -72,6 +72,31 @@ pub struct SlimMeta<L = Labels> {
     pub annotations: Option<Annotations>,
 }
 
+/// What is read of the reply to a write.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Written {
+    /// Name, which may have been made by the API server.
+    pub name: String,
+    /// When the object was created.
+    #[serde(deserialize_with = "time::optional")]
+    pub creation_timestamp: Option<Timestamp>,
+    uid: String,
+    resource_version: String,
+}
+
+impl Written {
+    /// Uid, if the object has a usable one.
+    pub fn uid(&self) -> Option<Uid> {
+        self.uid.parse().ok()
+    }
+
+    /// resourceVersion as a number.
+    pub fn rv(&self) -> u64 {
+        self.resource_version.parse().unwrap_or(0)
+    }
+}
+
 /// The labels we set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

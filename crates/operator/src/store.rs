@@ -66,7 +66,10 @@ pub struct Tables {
     tallied: Tallied,
     /// Whether a Job was seen that is to be served by us and nobody else.
     has_managed_job: watch::Sender<bool>,
-    seen: HashMap<Option<String>, Versions>,
+    /// What those watches have seen that look at all namespaces.
+    seen_everywhere: Versions,
+    /// What those have seen that look at one.
+    seen_in: HashMap<String, Versions>,
     strings: Interner,
 }
 
@@ -139,15 +142,21 @@ impl Tables {
     /// What the caches have seen of objects of `namespace`. Some kinds may be watched everywhere,
     /// nodes always are, and others in each namespace.
     pub fn seen(&self, namespace: &str) -> Versions {
-        let mut seen = Versions::default();
-        for scope in [None, Some(namespace.to_owned())] {
-            if let Some(versions) = self.seen.get(&scope) {
-                for kind in Kind::ALL {
-                    seen.raise(kind, versions.of(kind));
-                }
+        let mut seen = self.seen_everywhere;
+        if let Some(versions) = self.seen_in.get(namespace) {
+            for kind in Kind::ALL {
+                seen.raise(kind, versions.of(kind));
             }
         }
         seen
+    }
+
+    /// What a watch of `namespace`, or of all, has seen.
+    fn seen_by(&mut self, namespace: Option<&str>) -> &mut Versions {
+        match namespace {
+            Some(namespace) => self.seen_in.entry(namespace.to_owned()).or_default(),
+            None => &mut self.seen_everywhere,
+        }
     }
 }
 
@@ -410,8 +419,7 @@ mod tests {
     fn what_is_seen_everywhere_does_not_hide_what_is_seen_in_a_namespace() {
         let mut tables = Tables::default();
         let mut saw = |scope: Option<&str>, kind, rv| {
-            let scope = scope.map(str::to_owned);
-            tables.seen.entry(scope).or_default().raise(kind, rv);
+            tables.seen_by(scope).raise(kind, rv);
         };
         saw(None, Kind::Node, 9);
         saw(Some("a"), Kind::Pod, 7);

@@ -27,7 +27,7 @@ use tokio::{
 use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use self::gulps::Gulps;
-use self::observation::Observation;
+use self::observation::Observations;
 pub(crate) use self::patience::UnderWay;
 use self::patience::let_things_gather;
 use self::rounds::Rounds;
@@ -147,16 +147,17 @@ impl Transport {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let observations = Observations::new(metrics);
         Self(BoxCloneSyncService::new(tower::service_fn(
             move |mut request: Request<RequestBody>| {
                 let service = service.clone();
-                let metrics = Arc::clone(&metrics);
+                let observations = Arc::clone(&observations);
                 async move {
                     request
                         .headers_mut()
                         .entry(header::USER_AGENT)
                         .or_insert(USER_AGENT);
-                    let mut observation = Observation::begin(metrics, &request);
+                    let mut observation = observations.begin(&request);
                     let result = service.oneshot(request).await.map_err(Into::into);
                     observation.status = result.as_ref().ok().map(Response::status);
                     drop(observation);

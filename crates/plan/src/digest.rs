@@ -7,10 +7,13 @@ use sha2::{Digest, Sha256};
 
 use crate::plan::{Act, OnError, Plan};
 
+/// Most plans are short.
+const BUFFER: usize = 1024;
+
 impl<A: Act> Plan<A> {
     /// SHA-256, in hex, over all of the plan as lines of JSON.
     pub fn digest(&self) -> String {
-        let mut out = BufWriter::new(Hasher(Sha256::new()));
+        let mut out = BufWriter::with_capacity(BUFFER, Hasher(Sha256::new()));
         // A hasher takes everything, and what plans consist of can always be written.
         let _ = write(self, &mut out).and_then(|()| out.flush().map_err(serde_json::Error::io));
         let mut text = String::with_capacity(64);

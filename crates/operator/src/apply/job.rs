@@ -146,7 +146,7 @@ impl Performer<'_> {
         let owner = &self.job.meta.owner;
         let mut body = pod_body(self.job, pod);
         if self.strict
-            && let Some(metadata) = body["metadata"].as_object_mut()
+            && let Some(metadata) = body.metadata.as_object_mut()
         {
             metadata.remove("name");
         }

@@ -45,11 +45,8 @@ impl<K: Row> StoreSink<K> {
     }
 
     fn saw(&self, tables: &mut Tables, rv: u64) {
-        tables
-            .seen
-            .entry(self.namespace.clone())
-            .or_default()
-            .raise(K::KIND, rv);
+        let scope = self.namespace.as_deref();
+        tables.seen_by(scope).raise(K::KIND, rv);
     }
 }
 
@@ -67,12 +64,9 @@ impl<K: Row> Sink<K> for StoreSink<K> {
     fn relist_done(&mut self, rv: u64) {
         let listed = std::mem::take(&mut self.listed);
         self.change(|tables, wakes| {
-            K::sweep(tables, self.namespace.as_deref(), &listed, wakes);
-            tables
-                .seen
-                .entry(self.namespace.clone())
-                .or_default()
-                .reset(K::KIND, rv);
+            let scope = self.namespace.as_deref();
+            K::sweep(tables, scope, &listed, wakes);
+            tables.seen_by(scope).reset(K::KIND, rv);
             tables.strings.sweep();
         });
     }

@@ -1,5 +1,7 @@
 //! Runs by name: the name of a child says which run it is, and is the lock against a second one.
 
+use std::borrow::Cow;
+
 use carillon_api::cron_job::RunReference;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use super::CronJob;
 use super::action::Run;
 use super::child::{Child, ChildKind};
 use crate::name;
-use crate::object::object;
+use crate::object::{NewObject, object};
 use crate::schedule::zone;
 
 /// What follows the CronJob's name in that of a run on request, before its hash; minutes are digits.
@@ -98,18 +100,15 @@ impl CronJob {
     /// The child of a run: the template as written, and what is ours. Labels only where the object
     /// is ours, so that Jobs of native CronJobs are those that kube-controller-manager makes. A run
     /// on request was scheduled for no time.
-    pub fn child_body(&self, run: &Run) -> Value {
+    pub fn child_body(&self, run: &Run) -> NewObject<'_> {
         let part = |key: &str| {
             let part = self.template.pointer(&format!("/metadata/{key}"));
             part.and_then(Value::as_object).cloned().unwrap_or_default()
         };
         let owner = &self.meta.owner;
         let (mut labels, mut annotations) = (part("labels"), part("annotations"));
-        let mut spec = self
-            .template
-            .get("spec")
-            .cloned()
-            .unwrap_or_else(|| json!({}));
+        let spec = self.template.get("spec");
+        let mut spec = spec.map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed);
         if !self.is_native() {
             labels.insert(LABEL_CRON_JOB_NAME.to_owned(), json!(owner.name));
             labels.insert(LABEL_CRON_JOB_UID.to_owned(), json!(owner.uid.to_string()));
@@ -119,7 +118,7 @@ impl CronJob {
         } else {
             let time = json!(self.local(run.time));
             if !self.is_native() {
-                tell_pods(&mut spec, &time);
+                tell_pods(spec.to_mut(), &time);
             }
             annotations.insert(ANNOTATION_SCHEDULED_TIMESTAMP.to_owned(), time);
         }
@@ -133,12 +132,12 @@ impl CronJob {
         if !labels.is_empty() {
             metadata["labels"] = labels.into();
         }
-        object([
-            ("apiVersion", run.kind.api_version().into()),
-            ("kind", run.kind.kind().into()),
-            ("metadata", metadata),
-            ("spec", spec),
-        ])
+        NewObject {
+            api_version: run.kind.api_version(),
+            kind: run.kind.kind(),
+            metadata,
+            spec,
+        }
     }
 
     /// RFC 3339 in `spec.timeZone`, otherwise in UTC.

@@ -163,8 +163,7 @@ impl CronJob {
 
 /// The status, or of one that cannot be read what can.
 fn stored(status: &Value) -> CronJobStatus {
-    let whole = serde_json::from_value(status.clone());
-    whole.unwrap_or_else(|_| {
+    CronJobStatus::deserialize(status).unwrap_or_else(|_| {
         let fields = status.as_object().into_iter().flatten();
         let fields = fields.map(|(key, value)| json!({key: value}));
         let sound = fields.filter(|field| CronJobStatus::deserialize(field).is_ok());

@@ -1,11 +1,13 @@
 //! A Job's template becomes a pod.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::action::NewPod;
 use super::{FINALIZER_JOB_TRACKING, Job};
 use crate::name;
-use crate::object::object;
+use crate::object::{NewObject, object};
 
 /// Annotation and label of a pod that has a completion index.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -19,21 +21,24 @@ const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// The template as written, plus: name (and what it would be generated from), namespace, owner and our finalizer; of a pod with an index
 /// also the host name `<job>-<index>`, the index as label, annotation and variable, and what has
 /// failed before it. Nothing else (upstream: `GetPodFromTemplate`, `indexed_job_utils.go`).
-pub fn pod_body(job: &Job, pod: &NewPod) -> Value {
+pub fn pod_body<'a>(job: &'a Job, pod: &NewPod) -> NewObject<'a> {
     let written = |path: &str| {
         let object = job.template.pointer(path).and_then(Value::as_object);
         object.cloned().unwrap_or_default()
     };
     let mut labels = written("/metadata/labels");
     let mut annotations = written("/metadata/annotations");
-    let mut spec = written("/spec");
+    let spec = job.template.get("spec").filter(|spec| spec.is_object());
+    let mut spec = spec.map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed);
     if let Some(index) = pod.index {
         let text = index.to_string();
         labels.insert(COMPLETION_INDEX.to_owned(), json!(text));
         annotations.insert(COMPLETION_INDEX.to_owned(), json!(text));
         let hostname = format!("{}-{index}", job.meta.owner.name);
-        spec.insert("hostname".to_owned(), json!(hostname));
-        tell_index(&mut spec);
+        if let Some(spec) = spec.to_mut().as_object_mut() {
+            spec.insert("hostname".to_owned(), json!(hostname));
+            tell_index(spec);
+        }
     }
     for (key, count) in [
         (ANNOTATION_FAILURES, pod.failures),
@@ -56,12 +61,12 @@ pub fn pod_body(job: &Job, pod: &NewPod) -> Value {
     if !annotations.is_empty() {
         metadata["annotations"] = annotations.into();
     }
-    object([
-        ("apiVersion", "v1".into()),
-        ("kind", "Pod".into()),
-        ("metadata", metadata),
-        ("spec", spec.into()),
-    ])
+    NewObject {
+        api_version: "v1",
+        kind: "Pod",
+        metadata,
+        spec,
+    }
 }
 
 /// The template may name ours itself, and no finalizer may be there twice.
@@ -121,6 +126,10 @@ mod tests {
         Job::read(meta, &json!({"template": template}), &json!({}))
     }
 
+    fn body(job: &Job, pod: &NewPod) -> Value {
+        serde_json::to_value(pod_body(job, pod)).unwrap()
+    }
+
     fn new_pod(index: Option<u32>) -> NewPod {
         NewPod {
             name: "sum-x".to_owned(),
@@ -146,7 +155,7 @@ mod tests {
                 "containers": [{"name": "c", "image": "i"}],
             },
         });
-        let pod = pod_body(&job(&template), &new_pod(None));
+        let pod = body(&job(&template), &new_pod(None));
         assert_eq!(pod["spec"], template["spec"]);
         assert_eq!(
             pod["metadata"],
@@ -179,7 +188,7 @@ mod tests {
             ignored_failures: Some(2),
             ..new_pod(Some(7))
         };
-        let pod = pod_body(&job(&template), &new);
+        let pod = body(&job(&template), &new);
         assert_eq!(pod["metadata"]["labels"], json!({COMPLETION_INDEX: "7"}));
         assert_eq!(
             pod["metadata"]["annotations"],
@@ -199,7 +208,7 @@ mod tests {
     #[test]
     fn our_finalizer_is_there_once() {
         let template = json!({"metadata": {"finalizers": [FINALIZER_JOB_TRACKING]}});
-        let pod = pod_body(&job(&template), &new_pod(None));
+        let pod = body(&job(&template), &new_pod(None));
         let finalizers = &pod["metadata"]["finalizers"];
         assert_eq!(*finalizers, json!([FINALIZER_JOB_TRACKING]));
     }
@@ -212,7 +221,7 @@ mod tests {
             json!({"metadata": {"labels": [], "finalizers": {}}}),
             json!({"spec": {"containers": [1, null, {"env": 3}, {"env": [4]}]}}),
         ] {
-            let pod = pod_body(&job(&template), &new_pod(Some(1)));
+            let pod = body(&job(&template), &new_pod(Some(1)));
             assert_eq!(pod["metadata"]["name"], "sum-x");
         }
     }

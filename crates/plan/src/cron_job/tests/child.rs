@@ -9,7 +9,7 @@ use carillon_api::names::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::fixture::{at, hourly, uid};
+use super::fixture::{at, body, hourly, uid};
 use crate::cron_job::{Api, Child, CronJob};
 
 const TICK: &str = "2026-01-01T11:00:00Z";
@@ -21,8 +21,8 @@ fn child(scheduled: Option<Timestamp>) -> Child {
     }
 }
 
-fn body(cron: &CronJob) -> Value {
-    cron.child_body(&cron.run_at(at(TICK)))
+fn body_at_tick(cron: &CronJob) -> Value {
+    body(cron, &cron.run_at(at(TICK)))
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_child_of_a_native_cron_job_has_no_more_than_the_time_the_owner_and_the_fi
         },
         "spec": {"template": {"spec": {}}},
     });
-    assert_eq!(body(&cron), expected);
+    assert_eq!(body_at_tick(&cron), expected);
 }
 
 #[test]
@@ -163,13 +163,13 @@ fn the_child_of_a_cron_job_of_ours_is_labelled_and_its_pods_are_told_the_time() 
             },
         },
     });
-    assert_eq!(body(&cron), expected);
+    assert_eq!(body_at_tick(&cron), expected);
 }
 
 #[test]
 fn a_run_on_request_has_its_request_in_place_of_a_time() {
     let cron = hourly(Api::Carillon).cron();
-    let body = cron.child_body(&cron.run_for("a", at(TICK)));
+    let body = body(&cron, &cron.run_for("a", at(TICK)));
     let annotations = &body["metadata"]["annotations"];
     assert_eq!(annotations, &json!({ANNOTATION_RUN_NOW: "a"}));
     assert!(
@@ -183,7 +183,7 @@ fn a_run_on_request_has_its_request_in_place_of_a_time() {
 fn a_broadcast_job_template_makes_a_broadcast_job() {
     let cron = hourly(Api::Carillon).with("jobTemplate", Value::Null);
     let cron = cron.with("broadcastJobTemplate", json!({"spec": {"template": {}}}));
-    let body = body(&cron.cron());
+    let body = body_at_tick(&cron.cron());
     assert_eq!(
         (&body["apiVersion"], &body["kind"]),
         (&json!("carillon.dev/v1alpha1"), &json!("BroadcastJob"))
@@ -207,7 +207,7 @@ fn what_is_null_in_a_template_is_as_if_it_were_not_there_and_what_is_odd_is_left
     ] {
         for api in [Api::Carillon, Api::Native] {
             let cron = hourly(api).with("jobTemplate", template.clone()).cron();
-            let body = body(&cron);
+            let body = body_at_tick(&cron);
             let annotations = &body["metadata"]["annotations"];
             assert_eq!(annotations, &json!({ANNOTATION_SCHEDULED_TIMESTAMP: TICK}));
         }
@@ -219,7 +219,7 @@ fn what_is_null_in_a_template_is_as_if_it_were_not_there_and_what_is_odd_is_left
     ] {
         let template = json!({"spec": {"template": pods}});
         let cron = hourly(Api::Carillon).with("jobTemplate", template).cron();
-        let pods = &body(&cron)["spec"]["template"]["metadata"]["annotations"];
+        let pods = &body_at_tick(&cron)["spec"]["template"]["metadata"]["annotations"];
         assert_eq!(pods[ANNOTATION_SCHEDULED_TIMESTAMP], TICK);
     }
 }
@@ -246,14 +246,14 @@ fn times_are_written_as_go_writes_them() {
         (json!("Atlantis"), TICK, "2026-01-01T11:00:00Z"),
     ] {
         let cron = hourly(Api::Native).with("timeZone", zone).cron();
-        let body = cron.child_body(&cron.run_at(at(time)));
+        let body = body(&cron, &cron.run_at(at(time)));
         let written = &body["metadata"]["annotations"][ANNOTATION_SCHEDULED_TIMESTAMP];
         assert_eq!(written, expected);
         assert_eq!(expected.parse::<Timestamp>().unwrap(), at(time));
     }
     // A zone in the schedule is not that of the CronJob.
     let cron = hourly(Api::Native).with("schedule", json!("TZ=Asia/Tokyo 0 * * * *"));
-    let body = body(&cron.cron());
+    let body = body_at_tick(&cron.cron());
     assert_eq!(
         body["metadata"]["annotations"][ANNOTATION_SCHEDULED_TIMESTAMP],
         TICK

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cron_job::action::{Act, Action, Plan};
+use crate::cron_job::action::{Act, Action, Plan, Run};
 use crate::cron_job::{
     Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
 };
@@ -214,6 +214,11 @@ impl Fixture {
 }
 
 /// The words of a plan's actions, in order.
+/// The child of a run, as the API server gets it.
+pub(super) fn body(cron: &CronJob, run: &Run) -> Value {
+    serde_json::to_value(cron.child_body(run)).unwrap()
+}
+
 pub(super) fn words(plan: &Plan) -> Vec<&'static str> {
     let actions = plan.steps.iter().flat_map(|step| &step.actions);
     actions.map(Act::word).collect()

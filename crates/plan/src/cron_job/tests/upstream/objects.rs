@@ -5,7 +5,7 @@ use carillon_api::names::ANNOTATION_SCHEDULED_TIMESTAMP;
 use serde_json::json;
 
 use crate::cron_job::action::Action;
-use crate::cron_job::tests::fixture::{Fixture, at, hourly, uid};
+use crate::cron_job::tests::fixture::{Fixture, at, body, hourly, uid};
 use crate::cron_job::{Api, Child, Ended, Refused, Template};
 
 const NOW: &str = "2026-01-01T10:45:00Z";
@@ -14,7 +14,7 @@ pub(super) fn template_changed() {
     let mut cron = hourly(Api::Native);
     cron.spec["jobTemplate"]["metadata"]["labels"] = json!({"a": "c"});
     let cron = cron.cron();
-    let body = cron.child_body(&cron.run_at(at("2026-01-01T11:00:00Z")));
+    let body = body(&cron, &cron.run_at(at("2026-01-01T11:00:00Z")));
     assert_eq!(body["metadata"]["labels"], json!({"a": "c"}));
 }
 
@@ -92,7 +92,7 @@ pub(super) fn from_template() {
         let mut cron = hourly(Api::Native).with("timeZone", zone);
         cron.spec["jobTemplate"]["metadata"]["annotations"] = json!({"x": "y"});
         let cron = cron.cron();
-        let body = cron.child_body(&cron.run_at(at("2026-01-01T11:00:00Z")));
+        let body = body(&cron, &cron.run_at(at("2026-01-01T11:00:00Z")));
         let meta = &body["metadata"];
         assert_eq!(meta["name"], "report-29454420");
         assert_eq!(meta["labels"], json!({"a": "b"}));
