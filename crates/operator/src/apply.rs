@@ -210,10 +210,11 @@ pub async fn apply<P: Perform>(
     applied
 }
 
+/// Performs the actions of a step, so many at a time; in the order in which they ended.
 async fn side_by_side<P: Perform>(
     performer: &P,
     parallel: usize,
-    actions: Vec<P::Action>,
+    mut actions: Vec<P::Action>,
     earlier: Earlier,
 ) -> Vec<(P::Action, Result<Done<P::Answer>, SendError>)> {
     let perform = |action| async move {
@@ -221,12 +222,10 @@ async fn side_by_side<P: Perform>(
         (action, result)
     };
     // One by itself, as most are, needs no set of futures, into which it would have to be moved.
-    if actions.len() == 1 {
-        let mut results = Vec::with_capacity(1);
-        for action in actions {
-            results.push(perform(action).await);
-        }
-        return results;
+    if actions.len() == 1
+        && let Some(action) = actions.pop()
+    {
+        return vec![perform(action).await];
     }
     let all = stream::iter(actions).map(perform);
     all.buffer_unordered(parallel).collect().await

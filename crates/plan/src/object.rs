@@ -11,6 +11,11 @@ pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::Object(fields.into_iter().collect())
 }
 
+/// A part of a template as it was written, or an empty one.
+pub fn as_written(part: Option<&Value>) -> Cow<'_, Value> {
+    part.map_or_else(|| Cow::Owned(object([])), Cow::Borrowed)
+}
+
 /// An object that is to be created. Its spec may be a template's, as it is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

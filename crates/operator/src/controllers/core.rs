@@ -22,7 +22,8 @@ use crate::transport::WATCH_PAUSE;
 use crate::watch;
 use crate::writes::{SendError, Writes};
 
-/// How soon an object whose own writes are not yet seen is looked at again: nothing is seen sooner.
+/// How soon an object whose own writes are not yet seen is looked at again: watches are read no
+/// more often.
 const GATE_RETRY: Duration = WATCH_PAUSE;
 /// How soon an object is looked at again when its plan was made from an old state.
 const CONFLICT_RETRY: Duration = Duration::from_millis(200);

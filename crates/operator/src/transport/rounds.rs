@@ -33,7 +33,7 @@ impl Rounds {
         }
     }
 
-    /// How long a connection has to wait that was read in round `mine`: each is read once in a round,
+    /// Until when a connection has to wait that was read in round `mine`: each is read once in a round,
     /// and at once when the last one is long over.
     pub(super) fn wait(&self, mine: u64, now: Instant) -> Option<Instant> {
         let last = (*self.last())?;

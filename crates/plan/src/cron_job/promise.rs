@@ -1,7 +1,5 @@
 //! Runs by name: the name of a child says which run it is, and is the lock against a second one.
 
-use std::borrow::Cow;
-
 use carillon_api::cron_job::RunReference;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -15,7 +13,7 @@ use super::CronJob;
 use super::action::Run;
 use super::child::{Child, ChildKind};
 use crate::name;
-use crate::object::{NewObject, object};
+use crate::object::{NewObject, as_written, object};
 use crate::schedule::zone;
 
 /// What follows the CronJob's name in that of a run on request, before its hash; minutes are digits.
@@ -107,8 +105,7 @@ impl CronJob {
         };
         let owner = &self.meta.owner;
         let (mut labels, mut annotations) = (part("labels"), part("annotations"));
-        let spec = self.template.get("spec");
-        let mut spec = spec.map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed);
+        let mut spec = as_written(self.template.get("spec"));
         if !self.is_native() {
             labels.insert(LABEL_CRON_JOB_NAME.to_owned(), json!(owner.name));
             labels.insert(LABEL_CRON_JOB_UID.to_owned(), json!(owner.uid.to_string()));

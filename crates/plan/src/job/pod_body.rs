@@ -1,13 +1,11 @@
 //! A Job's template becomes a pod.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value, json};
 
 use super::action::NewPod;
 use super::{FINALIZER_JOB_TRACKING, Job};
 use crate::name;
-use crate::object::{NewObject, object};
+use crate::object::{NewObject, as_written, object};
 
 /// Annotation and label of a pod that has a completion index.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -29,7 +27,7 @@ pub fn pod_body<'a>(job: &'a Job, pod: &NewPod) -> NewObject<'a> {
     let mut labels = written("/metadata/labels");
     let mut annotations = written("/metadata/annotations");
     let spec = job.template.get("spec").filter(|spec| spec.is_object());
-    let mut spec = spec.map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed);
+    let mut spec = as_written(spec);
     if let Some(index) = pod.index {
         let text = index.to_string();
         labels.insert(COMPLETION_INDEX.to_owned(), json!(text));

@@ -5,8 +5,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::scenario::{Deed, PODS, PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
+use super::side::change_to;
 use super::watched::{Here, TRACKING, index_of};
-use crate::parity::merge;
 
 fn any(_: &Value) -> bool {
     true
@@ -48,13 +48,6 @@ fn orphan(label: &str, fate: &Fate) -> Value {
 
 fn is_orphan(pod: &Value) -> bool {
     pod["metadata"]["name"] == "orphan"
-}
-
-/// A pod that was never to start has another fate from now on.
-fn begins(fate: &Fate) -> PodDeed {
-    let mut annotations = json!({"testbed.carillon.dev/fate": null});
-    merge(&mut annotations, &Value::Object(fate.annotations()));
-    PodDeed::Patch(json!({"metadata": {"annotations": annotations}}))
 }
 
 /// A pod of the Job that somebody else has made, without the finalizer.
@@ -123,7 +116,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         .pod(
             |here| here.count("active") == 2,
             is_orphan,
-            begins(&runs("6500ms")),
+            PodDeed::Patch(change_to(&runs("6500ms"))),
         ),
         Scenario::of(
             "ended-orphan-adopted",

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use carillon_testbed::Fate;
 use carillon_tests::api::Api;
 use http::Method;
 use serde_json::{Value, json};
@@ -185,13 +186,18 @@ fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Optio
         }
     }
     let fate = fates.get(before.len()).or_else(|| fates.last())?;
-    let mut annotations = json!({WAITS: null});
-    merge(&mut annotations, &Value::Object(fate.annotations()));
     Some(Step::Fate {
         pod: text(pod, "name")?,
         uid: text(pod, "uid")?,
-        change: json!({"metadata": {"annotations": annotations}}),
+        change: change_to(fate),
     })
+}
+
+/// What gives a pod that waits for its fate this one.
+pub(crate) fn change_to(fate: &Fate) -> Value {
+    let mut annotations = json!({WAITS: null});
+    merge(&mut annotations, &Value::Object(fate.annotations()));
+    json!({"metadata": {"annotations": annotations}})
 }
 
 /// The request of a deed. `None`: there is no such pod yet.
