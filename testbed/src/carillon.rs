@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::cluster::Cluster;
 use crate::process::{Launch, Process, Usage};
-use crate::{http, ports, wait};
+use crate::{cargo, http, ports, wait};
 
 /// Namespace the chart is installed into.
 pub const NAMESPACE: &str = "carillon-system";
@@ -68,9 +68,7 @@ pub fn build(program: Program, profile: Profile) -> Result<PathBuf> {
 
 fn build_now(program: Program, profile: Profile) -> Result<PathBuf> {
     let (package, name) = program.target();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(workspace());
+    let mut command = cargo::command();
     command.args([
         "build",
         "--quiet",

@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod base64;
+pub mod cargo;
 pub mod carillon;
 pub mod cluster;
 mod components;

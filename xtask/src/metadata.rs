@@ -1,10 +1,9 @@
 //! What cargo knows about this workspace.
 
-use std::ffi::OsString;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use carillon_testbed::carillon::workspace;
+use carillon_testbed::cargo;
 use serde::Deserialize;
 
 /// A member of the workspace.
@@ -42,15 +41,9 @@ impl Package {
     }
 }
 
-/// The cargo that runs us.
-pub(crate) fn cargo() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
 /// Runs cargo on the workspace; it says what it does itself.
 pub(crate) fn run_cargo(args: &[&str]) -> Result<()> {
-    let status = Command::new(cargo())
-        .current_dir(workspace())
+    let status = cargo::command()
         .args(args)
         .status()
         .context("running cargo")?;
@@ -64,8 +57,7 @@ pub(crate) fn packages() -> Result<Vec<Package>> {
     struct Metadata {
         packages: Vec<Package>,
     }
-    let output = Command::new(cargo())
-        .current_dir(workspace())
+    let output = cargo::command()
         .args(["metadata", "--no-deps", "--format-version=1"])
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

@@ -1,11 +1,11 @@
 //! `cargo xtask test`: everything a change must pass, in stages, the quick ones first.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use carillon_testbed::carillon::{self, Profile, Program, workspace};
+use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::tools;
 use clap::ValueEnum;
 
@@ -147,8 +147,7 @@ fn cargo_test(further: &[&str], wanted: impl Fn(&str) -> bool) -> Result<usize> 
 /// Runs cargo and gives the number of tests that passed, as it says itself.
 fn cargo(args: &[&str]) -> Result<usize> {
     eprintln!("cargo {}", args.join(" "));
-    let mut cargo = Command::new(metadata::cargo())
-        .current_dir(workspace())
+    let mut cargo = carillon_testbed::cargo::command()
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
