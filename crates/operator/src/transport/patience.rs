@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const FEW: usize = 8;
 /// The part of the time that a request usually takes. As large is the part of those under way whose
 /// replies are there after it, so the API server never runs out of requests.
-const PART: u32 = 8;
+const PART: u32 = 4;
 const LONGEST: Duration = Duration::from_millis(50);
 /// How slowly what is usual changes.
 const INERTIA: u32 = 16;
@@ -99,8 +99,8 @@ mod tests {
             (0, millis(80), 0, Duration::ZERO),
             (1, millis(80), 1, Duration::ZERO),
             (7, millis(80), 3, Duration::ZERO),
-            (8, millis(80), 0, millis(10)),
-            (64, millis(80), 3, millis(10)),
+            (8, millis(80), 0, millis(20)),
+            (64, millis(80), 3, millis(20)),
             (64, Duration::ZERO, 0, Duration::ZERO),
             (64, Duration::MAX, 0, LONGEST),
         ] {
