@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Component, random_hex};
@@ -14,8 +14,6 @@ const STOPPED: &str = "stopped";
 const PULSE_SECONDS: u32 = 1;
 /// Leases that are to be renewed at a time.
 const PROVOKED: usize = 4;
-/// One start of kwok in eight is of the wrong kind.
-const STARTS: usize = 10;
 
 impl Cluster {
     /// Stops the kubelets of nodes: nothing that happens to their pods from now on is answered,
@@ -26,23 +24,7 @@ impl Cluster {
     /// At least one other node must have a running kubelet. Takes a few seconds, the first time up
     /// to a quarter of the lease duration (10 s).
     pub fn stop_kubelets(&self, nodes: &[&str]) -> Result<()> {
-        for _ in 0..STARTS {
-            self.give_leases_away(nodes)?;
-            if self.kwok_heeds_leases(nodes)? {
-                return Ok(());
-            }
-            eprintln!(
-                "testbed: {}: kwok heeds no leases, starting it again",
-                self.name()
-            );
-            self.restart(Component::Kwok)?;
-            self.wait_held(nodes)?;
-        }
-        bail!("kwok heeded no lease after {STARTS} starts");
-    }
-
-    /// kwok acts for a node only while it sees itself as the holder of the node's lease.
-    fn give_leases_away(&self, nodes: &[&str]) -> Result<()> {
+        // kwok acts for a node only while it sees itself as the holder of the node's lease.
         let spec = json!({"spec": {"holderIdentity": STOPPED, "leaseDurationSeconds": i32::MAX}});
         let patch = format!("--patch={spec}");
         let fixed = ["patch", "lease", NAMESPACE, "--type=merge", &patch];
@@ -50,63 +32,11 @@ impl Cluster {
         self.wait_kwok_saw_leases()
     }
 
-    /// Whether kwok leaves the pods of `nodes`, whose leases are not its own, alone.
-    ///
-    /// It starts its controllers in the order of a Go map, which is random. The one for pods only
-    /// learns of leases when the one for nodes came first; else it acts on every pod, for as long as
-    /// this kwok lives.
-    fn kwok_heeds_leases(&self, nodes: &[&str]) -> Result<bool> {
-        let stopped = nodes.first().context("no node to stop")?;
-        let running = self.next_renewals()?.pop_first().context("no lease")?;
-        let name = format!("kubelet-probe-{}", random_hex(4)?);
-        let pod = |node: &str| {
-            json!({"apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": format!("{name}-{node}")},
-                "spec": {"nodeName": node, "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
-                    "containers": [{"name": "main", "image": "busybox:1.37"}]}})
-        };
-        let field = |node: &str, path: &str| {
-            let output = format!("--output=jsonpath={path}");
-            self.kubectl_ok(["get", "pod", &format!("{name}-{node}"), NAMESPACE, &output])
-        };
-        // kwok sees pods in the order of their creation: when it has brought the second to an end,
-        // it has long decided about the first.
-        for node in [*stopped, running.as_str()] {
-            self.kubectl_stdin(["create", NAMESPACE, "-f", "-"], &pod(node).to_string())?;
-        }
-        let what = format!("a pod on {running} ends");
-        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
-            let phase = field(&running, "{.status.phase}")?;
-            Ok((phase == "Succeeded").then_some(()))
-        })?;
-        let heeds = field(stopped, "{.status.startTime}")?.is_empty();
-        for node in [*stopped, running.as_str()] {
-            let pod = format!("{name}-{node}");
-            let force = [
-                "--force",
-                "--grace-period=0",
-                "--wait=false",
-                "--ignore-not-found",
-            ];
-            self.kubectl_ok(["delete", "pod", &pod, NAMESPACE].into_iter().chain(force))?;
-        }
-        Ok(heeds)
-    }
-
     /// Starts stopped kubelets again, and waits until they are at work: up to a quarter of the lease
     /// duration (10 s).
     pub fn start_kubelets(&self, nodes: &[&str]) -> Result<()> {
         let fixed = ["delete", "lease", NAMESPACE, "--ignore-not-found"];
         self.kubectl_ok(fixed.into_iter().chain(nodes.iter().copied()))?;
-        self.wait_held(nodes)?;
-        // kwok looks at the pods of a node as soon as it has made the lease, often before it has
-        // seen that lease, and then leaves them alone until they change.
-        self.wait_kwok_saw_leases()?;
-        nodes.iter().try_for_each(|node| self.touch_pods(node))
-    }
-
-    /// Waits until kwok holds the leases of nodes.
-    fn wait_held(&self, nodes: &[&str]) -> Result<()> {
         let what = format!("the kubelets of {nodes:?} hold their leases");
         self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
             let held = self.renewals(nodes.iter().copied(), is_held)?;
@@ -115,27 +45,6 @@ impl Cluster {
                 .all(|node| held.contains_key(*node))
                 .then_some(()))
         })
-    }
-
-    /// Changes the pods of a node, so that its kubelet looks at them.
-    fn touch_pods(&self, node: &str) -> Result<()> {
-        let on_node = format!("--field-selector=spec.nodeName={node}");
-        let names = "--output=go-template={{range .items}}{{.metadata.namespace}} {{.metadata.name}}\n{{end}}";
-        let pods = self.kubectl_ok(["get", "pods", "--all-namespaces", &on_node, names])?;
-        let mark = format!("testbed.carillon.dev/kubelet-started={}", random_hex(8)?);
-        for (namespace, pod) in pods.lines().filter_map(|line| line.split_once(' ')) {
-            // It may have gone meanwhile.
-            self.kubectl([
-                "annotate",
-                "--overwrite",
-                "pod",
-                pod,
-                "-n",
-                namespace,
-                &mark,
-            ])?;
-        }
-        Ok(())
     }
 
     /// Waits until kwok has seen every change of a lease that was made before.

@@ -1,7 +1,8 @@
 //! Builds the programs of the test bed from source, once per user.
 //!
 //! Three Go modules beside this crate hold nothing but `tool` lines. What they build lies in
-//! `~/.cache/carillon/testbed` (or `$CARILLON_TESTBED_CACHE`), keyed by their checksum files.
+//! `~/.cache/carillon/testbed` (or `$CARILLON_TESTBED_CACHE`), keyed by their checksum files and by
+//! what is mended in them ([`amendment`]).
 
 use std::env;
 use std::fs::{self, File};
@@ -13,7 +14,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use self::amendment::{Amendment, amended};
 use crate::process::tail;
+
+mod amendment;
 
 /// kubectl, helm and kwok parse the server's version and refuse the placeholder of a plain build.
 const KUBERNETES_LDFLAGS: &str = "-s -w \
@@ -26,6 +30,7 @@ struct Module {
     first_time: &'static str,
     flags: &'static [&'static str],
     programs: &'static [&'static str],
+    amendment: Option<Amendment>,
 }
 
 const CONTROL_PLANE: Module = Module {
@@ -42,6 +47,7 @@ const CONTROL_PLANE: Module = Module {
         "kubectl",
         "kwok",
     ],
+    amendment: Some(amendment::KWOK),
 };
 
 const HELM: Module = Module {
@@ -50,6 +56,7 @@ const HELM: Module = Module {
     first_time: "2 minutes",
     flags: &["-trimpath", "-ldflags", KUBERNETES_LDFLAGS],
     programs: &["helm"],
+    amendment: None,
 };
 
 const PROMETHEUS: Module = Module {
@@ -59,6 +66,7 @@ const PROMETHEUS: Module = Module {
     // Without its cloud service discoveries: half the build, and we scrape static targets.
     flags: &["-trimpath", "-tags", "remove_all_sd", "-ldflags", "-s -w"],
     programs: &["prometheus"],
+    amendment: None,
 };
 
 /// Where the programs of the control plane lie.
@@ -129,7 +137,7 @@ pub fn cache_dir() -> Result<PathBuf> {
 fn build(module: &Module) -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.name);
     let cache = cache_dir()?;
-    let target = cache.join(format!("{}-{}", module.name, key(&source, module.flags)?));
+    let target = cache.join(format!("{}-{}", module.name, key(&source, module)?));
     if complete(&target, module) {
         return Ok(target);
     }
@@ -155,7 +163,10 @@ fn build(module: &Module) -> Result<PathBuf> {
     let start = Instant::now();
     let partial = cache.join(format!("{}.partial-{}", module.name, process::id()));
     let _ = fs::remove_dir_all(&partial);
-    compile(module, &source, &partial, &cache, start)?;
+    if let Err(error) = compile(module, &source, &partial, &cache, start) {
+        let _ = fs::remove_dir_all(&partial);
+        return Err(error);
+    }
     if target.exists() {
         // An incomplete one: someone removed a program from it.
         fs::remove_dir_all(&target)?;
@@ -178,19 +189,24 @@ fn compile(
     cache: &Path,
     start: Instant,
 ) -> Result<()> {
-    fs::create_dir_all(partial)?;
+    let workshop = partial.join("source");
+    fs::create_dir_all(&workshop)?;
+    let amended = module
+        .amendment
+        .as_ref()
+        .map(|amendment| amended(amendment, source, &workshop))
+        .transpose()?;
     let log_path = cache.join(format!("{}.log", module.name));
     let log = File::create(&log_path)?;
-    let mut go = Command::new("go")
+    let mut build = go()
         .args(["build", "-buildvcs=false"])
         .args(module.flags)
+        .args(amended)
         .arg("-o")
         .arg(partial)
         .arg("tool")
         .current_dir(source)
         .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .env("GOTOOLCHAIN", "local")
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
@@ -198,7 +214,7 @@ fn compile(
         .context("starting go build")?;
     let mut told = 0;
     let status = loop {
-        if let Some(status) = go.try_wait()? {
+        if let Some(status) = build.try_wait()? {
             break status;
         }
         let half_minutes = start.elapsed().as_secs() / 30;
@@ -213,7 +229,6 @@ fn compile(
         sleep(Duration::from_millis(100));
     };
     if !status.success() || !complete(partial, module) {
-        let _ = fs::remove_dir_all(partial);
         bail!(
             "building {} failed ({status}), see {}:\n{}",
             module.what,
@@ -221,6 +236,7 @@ fn compile(
             tail(&log_path, 15)
         );
     }
+    fs::remove_dir_all(&workshop)?;
     Ok(())
 }
 
@@ -231,14 +247,17 @@ fn complete(dir: &Path, module: &Module) -> bool {
         .all(|program| dir.join(program).is_file())
 }
 
-fn key(source: &Path, flags: &[&str]) -> Result<String> {
+fn key(source: &Path, module: &Module) -> Result<String> {
     let mut hash = Sha256::new();
     for file in ["go.mod", "go.sum"] {
         let path = source.join(file);
         hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
     }
-    for flag in flags {
-        hash.update(flag.as_bytes());
+    let amendment = module.amendment.as_ref();
+    let mends = amendment.map_or(&[][..], |amendment| amendment.mends);
+    let mends = mends.iter().flat_map(|mend| [mend.file, mend.was, mend.is]);
+    for text in module.flags.iter().copied().chain(mends) {
+        hash.update(text.as_bytes());
         hash.update([0]);
     }
     Ok(hex(&hash.finalize()[..8]))
@@ -252,6 +271,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
+/// The Go there is, on the module at hand, whatever a workspace around it says.
+fn go() -> Command {
+    let mut go = Command::new("go");
+    go.env("GOWORK", "off").env("GOTOOLCHAIN", "local");
+    go
+}
+
 fn check_go(source: &Path, module: &Module) -> Result<()> {
     let manifest = fs::read_to_string(source.join("go.mod"))?;
     let needed = required_go(&manifest).context("no `go` line in go.mod")?;
@@ -262,11 +288,9 @@ fn check_go(source: &Path, module: &Module) -> Result<()> {
         "Install it, or put a ready cache at CARILLON_TESTBED_CACHE."
     };
     // Not inside the module: there an older Go would fail on the go line instead of answering.
-    let answer = Command::new("go")
+    let answer = go()
         .args(["env", "GOVERSION"])
         .current_dir(env::temp_dir())
-        .env("GOTOOLCHAIN", "local")
-        .env("GOWORK", "off")
         .output();
     let found = match answer {
         Ok(output) if output.status.success() => {
@@ -326,13 +350,14 @@ mod tests {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.name);
             let manifest = fs::read_to_string(source.join("go.mod")).expect("go.mod");
             assert!(required_go(&manifest).is_some(), "{}", module.name);
-            let first = key(&source, module.flags).expect("key");
+            let first = key(&source, &module).expect("key");
             assert_eq!(first.len(), 16);
-            assert_ne!(
-                first,
-                key(&source, &["other"]).expect("key"),
-                "flags are in the key"
-            );
+            let other = Module {
+                flags: &["other"],
+                ..module
+            };
+            let other = key(&source, &other).expect("key");
+            assert_ne!(first, other, "flags are in the key");
         }
     }
 }

@@ -117,6 +117,35 @@ fn a_native_job_of_twenty_pods_completes() -> Result<()> {
     Ok(())
 }
 
+/// With a watch at resourceVersion 0 it is told of all pods anew, each time that a watch ends.
+#[test]
+fn kwok_watches_pods_from_where_it_stopped() -> Result<()> {
+    let cluster = shared();
+    let watches = wait::until(
+        "kwok watches pods",
+        LIMIT,
+        EVERY,
+        || {
+            let mut events = cluster.audit_events()?;
+            events.retain(|event| {
+                (event.user.as_str(), event.verb.as_str()) == ("kwok", "watch")
+                    && event.resource == "pods"
+            });
+            Ok(Some(events).filter(|events| !events.is_empty()))
+        },
+        String::new,
+    )?;
+    for watch in watches {
+        let from = watch
+            .request_uri
+            .split(['?', '&'])
+            .find_map(|parameter| parameter.strip_prefix("resourceVersion="))
+            .with_context(|| format!("a watch from anywhere: {}", watch.request_uri))?;
+        assert_ne!(from, "0", "{}", watch.request_uri);
+    }
+    Ok(())
+}
+
 #[test]
 fn pods_of_one_template_meet_the_fate_of_their_node() -> Result<()> {
     let cluster = shared();
@@ -368,6 +397,32 @@ fn a_stopped_kubelet_does_nothing_until_it_is_started() -> Result<()> {
         pod["status"]["phase"] == "Succeeded"
     })?;
     Ok(())
+}
+
+/// kwok learns of nodes, leases and pods in any order when it starts.
+#[test]
+fn pods_that_were_bound_while_kwok_was_away_are_run() -> Result<()> {
+    let cluster = Cluster::start(Config::new("away").with_nodes(30))?;
+    cluster.kill(Component::Kwok)?;
+    let pods: Vec<Value> = (0..30)
+        .map(|node| {
+            let (name, node) = (format!("pod-{node}"), format!("node-{node:04}"));
+            pod(&name, &node, "Never", &Fate::default())
+        })
+        .collect();
+    create(&cluster, &pods)?;
+    cluster.restart(Component::Kwok)?;
+    wait::until(
+        "all pods have ended",
+        LIMIT,
+        EVERY,
+        || {
+            let others = "--field-selector=status.phase!=Succeeded";
+            let left = cluster.kubectl_ok(["get", "pods", others, "--output=name"])?;
+            Ok(left.is_empty().then_some(()))
+        },
+        || cluster.kubectl_ok(["get", "pods"]).unwrap_or_default(),
+    )
 }
 
 #[test]
