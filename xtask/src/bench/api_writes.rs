@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
 use anyhow::{Context, Result};
 use carillon_testbed::{AuditEvent, Cluster};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -119,7 +120,7 @@ pub(super) fn timeline(events: &[AuditEvent], resource: &str, namespace: &str) -
     let completed = of_kind()
         .find(complete)
         .context("no write made it Complete")?;
-    let start = seconds_of_day(&created.received)?;
+    let start = seconds(&created.received)?;
     let pods = || {
         events
             .iter()
@@ -130,13 +131,13 @@ pub(super) fn timeline(events: &[AuditEvent], resource: &str, namespace: &str) -
         let last = wanted
             .next_back()
             .with_context(|| format!("no {verb} of pods/{subresource}"))?;
-        anyhow::Ok(seconds_of_day(&last.stage_time)? - start)
+        anyhow::Ok(seconds(&last.stage_time)? - start)
     };
     Ok(Timeline {
         last_pod_created: last("create", "")?,
         last_pod_bound: last("create", "binding")?,
         last_pod_ended: last("patch", "status")?,
-        complete: seconds_of_day(&completed.stage_time)? - start,
+        complete: seconds(&completed.stage_time)? - start,
     })
 }
 
@@ -153,18 +154,12 @@ pub(super) fn has_condition(body: &Value, condition: &str) -> bool {
     }
 }
 
-/// Of `2026-01-01T10:20:30.123456Z` the time. A run over midnight is not worth a calendar.
-pub(super) fn seconds_of_day(time: &str) -> Result<f64> {
-    let clock = time
-        .split('T')
-        .nth(1)
-        .and_then(|clock| clock.strip_suffix('Z'));
-    let parts: Option<Vec<f64>> =
-        clock.and_then(|clock| clock.split(':').map(|part| part.parse().ok()).collect());
-    match parts.as_deref() {
-        Some([hours, minutes, seconds]) => Ok(hours * 3600.0 + minutes * 60.0 + seconds),
-        _ => anyhow::bail!("{time:?} is not a time"),
-    }
+/// Of `2026-01-01T10:20:30.123456Z` the seconds since 1970.
+pub(super) fn seconds(time: &str) -> Result<f64> {
+    let time: Timestamp = time
+        .parse()
+        .with_context(|| format!("{time:?} is not a time"))?;
+    Ok(time.as_microsecond() as f64 / 1e6)
 }
 
 #[cfg(test)]
@@ -186,9 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn times_have_microseconds() {
-        let time = seconds_of_day("2026-01-01T01:00:02.000500Z").unwrap();
-        assert!((time - 3602.0005).abs() < 1e-9, "{time}");
-        assert!(seconds_of_day("yesterday").is_err());
+    fn times_have_microseconds_and_a_day() {
+        let evening = seconds("2026-01-01T23:59:59.999500Z").unwrap();
+        let morning = seconds("2026-01-02T00:00:01.000000Z").unwrap();
+        assert!(
+            (morning - evening - 1.0005).abs() < 1e-6,
+            "{evening} {morning}"
+        );
+        assert!(seconds("yesterday").is_err());
     }
 }

@@ -4,9 +4,7 @@ use anyhow::{Context, Result};
 use carillon_testbed::AuditEvent;
 use serde::Serialize;
 
-use crate::bench::api_writes::seconds_of_day;
-
-const DAY: f64 = 86_400.0;
+use crate::bench::api_writes::seconds;
 
 /// Seconds from the time a run was scheduled for to the answer to the request that created its Job.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -45,8 +43,7 @@ pub(super) fn of_creations(events: &[AuditEvent], namespace: &str) -> Result<Vec
                 .next()
                 .and_then(|minute| minute.parse::<u64>().ok());
             let minute = minute.with_context(|| format!("{} has no minute", event.name))?;
-            let scheduled = (minute * 60) as f64 % DAY;
-            Ok((seconds_of_day(&event.stage_time)? - scheduled).rem_euclid(DAY))
+            Ok(seconds(&event.stage_time)? - (minute * 60) as f64)
         })
         .collect()
 }
