@@ -75,6 +75,7 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
     config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];
     let cluster = Cluster::start(&config)?;
     let servers = Server::prepare(&cluster, CRON_JOBS, &args.operator_arg)?;
+    servers.announce();
     let mut runs = Vec::new();
     for round in 1..=args.rounds {
         runs.extend(Kind::in_turn(round).map(|kind| (kind, round, TICKS)));

@@ -1,5 +1,5 @@
-//! Jobs of which a few pods fail, in turns on one cluster: served by kube-controller-manager's
-//! controller, alone in a process of its own, and by Carillon.
+//! Jobs of which a few pods fail, in turns, each on a cluster of its own: served by
+//! kube-controller-manager's controller, alone in a process of its own, and by Carillon.
 
 mod case;
 mod outcome;
@@ -27,7 +27,8 @@ const JOBS: Native = Native {
     controller: "job-controller",
     plural: "jobs",
 };
-/// Before a run: who serves is up, and what the last run left is gone. After it: the last events.
+const NAMESPACE: &str = "bench";
+/// Before a run: the cluster and who serves are up. After it: the last events.
 const SETTLE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(5);
 
@@ -75,8 +76,6 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
     interrupt.check()?;
     let mut config = Config::new("bench").with_nodes(args.nodes);
     config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];
-    let cluster = Cluster::start(&config)?;
-    let servers = Server::prepare(&cluster, JOBS, &args.operator_arg)?;
     let cases: Vec<Case> = args
         .completions
         .iter()
@@ -98,8 +97,16 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
         runs.extend(cases.first().map(|case| (Kind::TheirsByDefault, 1, *case)));
     }
     let mut samples = Vec::new();
-    for (number, (kind, round, case)) in runs.into_iter().enumerate() {
+    let mut machine = String::new();
+    for (kind, round, case) in runs {
         interrupt.check()?;
+        // A cluster takes up to a tenth longer for a Job when there were others before.
+        let cluster = Cluster::start(&config)?;
+        let servers = Server::prepare(&cluster, JOBS, &args.operator_arg)?;
+        if samples.is_empty() {
+            machine = machine::line(&cluster);
+            servers.announce();
+        }
         eprint!("round {round}, {case}, {}: ", kind.name());
         let run = Run {
             cluster: &cluster,
@@ -107,7 +114,6 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
             kind,
             round,
             case,
-            namespace: format!("bench-{number}"),
         };
         let sample = run.measure()?;
         eprintln!(
@@ -120,7 +126,7 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
         );
         samples.push(sample);
     }
-    Ok(Report::new(machine::line(&cluster), &cases, samples))
+    Ok(Report::new(machine, &cases, samples))
 }
 
 /// One run of one of the two.
@@ -130,40 +136,34 @@ struct Run<'a> {
     kind: Kind,
     round: usize,
     case: Case,
-    namespace: String,
 }
 
 impl Run<'_> {
     fn measure(&self) -> Result<Sample> {
-        let Self {
-            cluster,
-            case,
-            namespace,
-            ..
-        } = self;
-        cluster.kubectl_ok(["create", "namespace", namespace])?;
+        let Self { cluster, case, .. } = self;
+        cluster.kubectl_ok(["create", "namespace", NAMESPACE])?;
         let server = self.servers.start(cluster, self.kind)?;
         sleep(SETTLE);
         let mark = api_writes::mark(cluster)?;
         let cluster_before = machine::control_plane_seconds(cluster)?;
         let before = (server.usage()?, machine::busy_seconds()?);
 
-        let job = case.manifest(namespace).to_string();
+        let job = case.manifest(NAMESPACE).to_string();
         cluster.kubectl_stdin(["create", "-f", "-"], &job)?;
-        play::until_complete(cluster, mark, case, namespace)?;
+        play::until_complete(cluster, mark, case, NAMESPACE)?;
         sleep(AFTER);
 
         let after = (server.usage()?, machine::busy_seconds()?);
         let cluster_cpu_seconds = machine::control_plane_seconds(cluster)? - cluster_before;
         let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
         let events = api_writes::since(cluster, mark)?;
-        outcome::ensure_as_scripted(cluster, case, namespace)?;
+        outcome::ensure_as_scripted(cluster, case, NAMESPACE)?;
         let server_user = self.servers.user(self.kind);
         let writes = api_writes::by_verb(&events, |user| user == server_user);
         let without_leases = writes.iter().filter(|(what, _)| !what.ends_with(" leases"));
         let without_leases: usize = without_leases.map(|(_, count)| count).sum();
-        let timeline = api_writes::timeline(&events, "jobs", namespace)?;
-        let pods_created = api_writes::pods_created(&events, namespace).len();
+        let timeline = api_writes::timeline(&events, "jobs", NAMESPACE)?;
+        let pods_created = api_writes::pods_created(&events, NAMESPACE).len();
         let sample = Sample {
             case: case.to_string(),
             kind: self.kind.name(),
@@ -176,12 +176,10 @@ impl Run<'_> {
             peak_rss_bytes: after.0.peak_rss_bytes,
             writes_per_pod: without_leases as f64 / pods_created as f64,
             writes,
-            events: outcome::events_told(cluster, namespace)?,
+            events: outcome::events_told(cluster, NAMESPACE)?,
             pods_created,
         };
-        // Nobody has to serve Jobs for that: no pod has a finalizer any more.
         server.stop()?;
-        cluster.kubectl_ok(["delete", "namespace", namespace, "--timeout=10m"])?;
         Ok(sample)
     }
 }

@@ -37,7 +37,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Both, in the order of a round: the cluster grows older, and neither is always the second.
+    /// Both, in the order of a round: the machine, and where they share it the cluster, grow older,
+    /// and neither is always the second.
     pub(super) fn in_turn(round: usize) -> [Self; 2] {
         let mut both = [Self::Theirs, Self::Ours];
         if round.is_multiple_of(2) {
@@ -75,12 +76,16 @@ impl Server {
         let kubeconfig = carillon::install_chart(cluster, &["--set", &serve])?;
         let mut arguments = chart::operator_arguments(cluster)?;
         arguments.extend_from_slice(further);
-        eprintln!("the operator runs with {}", arguments.join(" "));
         Ok(Self {
             native,
             kubeconfig,
             arguments,
         })
+    }
+
+    /// Says how ours is started.
+    pub(super) fn announce(&self) {
+        eprintln!("the operator runs with {}", self.arguments.join(" "));
     }
 
     /// Starts one of the two; the other one does not run.
