@@ -272,7 +272,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// The Go there is, on the module at hand, whatever a workspace around it says.
-fn go() -> Command {
+pub fn go() -> Command {
     let mut go = Command::new("go");
     go.env("GOWORK", "off").env("GOTOOLCHAIN", "local");
     go

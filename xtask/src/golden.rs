@@ -5,10 +5,11 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 use carillon_testbed::carillon::workspace;
+use carillon_testbed::tools;
 
 const PROGRAM: &str = "testbed/cron-golden";
 const ANSWERS: &str = "crates/plan/src/schedule/golden.jsonl";
@@ -42,12 +43,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// What robfig/cron says. Takes half a minute: some answers never come, and are waited for.
 fn ask() -> Result<String> {
-    let output = Command::new("go")
+    let output = tools::go()
         .args(["run", "-mod=readonly", "."])
         .current_dir(workspace().join(PROGRAM))
         .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .env("GOTOOLCHAIN", "local")
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output();

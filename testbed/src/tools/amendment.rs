@@ -1,6 +1,6 @@
 //! A program is built from a copy of its module's source in which a defect is mended.
 //!
-//! The test bed measures; where a program of it spoils what is measured, and no release of it does
+//! Where a program of the test bed spoils what is tested or measured, and no release of it does
 //! better, it is mended here. A release whose text is another one fails the build, so that no
 //! amendment stays without being looked at.
 

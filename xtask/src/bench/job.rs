@@ -15,7 +15,7 @@ use anyhow::Result;
 use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::{Cluster, Config};
 
-use self::case::{Case, Mode};
+use self::case::{Case, Mode, NAMESPACE};
 use self::table::{Report, Sample};
 use super::server::{Kind, Native, Server};
 use super::{api_writes, machine, reported};
@@ -27,7 +27,6 @@ const JOBS: Native = Native {
     controller: "job-controller",
     plural: "jobs",
 };
-const NAMESPACE: &str = "bench";
 /// Before a run: the cluster and who serves are up. After it: the last events.
 const SETTLE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(5);
@@ -148,16 +147,16 @@ impl Run<'_> {
         let cluster_before = machine::control_plane_seconds(cluster)?;
         let before = (server.usage()?, machine::busy_seconds()?);
 
-        let job = case.manifest(NAMESPACE).to_string();
+        let job = case.manifest().to_string();
         cluster.kubectl_stdin(["create", "-f", "-"], &job)?;
-        play::until_complete(cluster, mark, case, NAMESPACE)?;
+        play::until_complete(cluster, mark, case)?;
         sleep(AFTER);
 
         let after = (server.usage()?, machine::busy_seconds()?);
         let cluster_cpu_seconds = machine::control_plane_seconds(cluster)? - cluster_before;
         let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
         let events = api_writes::since(cluster, mark)?;
-        outcome::ensure_as_scripted(cluster, case, NAMESPACE)?;
+        outcome::ensure_as_scripted(cluster, case)?;
         let server_user = self.servers.user(self.kind);
         let writes = api_writes::by_verb(&events, |user| user == server_user);
         let without_leases = writes.iter().filter(|(what, _)| !what.ends_with(" leases"));
@@ -176,7 +175,7 @@ impl Run<'_> {
             peak_rss_bytes: after.0.peak_rss_bytes,
             writes_per_pod: without_leases as f64 / pods_created as f64,
             writes,
-            events: outcome::events_told(cluster, NAMESPACE)?,
+            events: outcome::events_told(cluster)?,
             pods_created,
         };
         server.stop()?;

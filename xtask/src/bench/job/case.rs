@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 /// Name of the Job.
 pub(super) const NAME: &str = "bench";
+pub(super) const NAMESPACE: &str = "bench";
 /// One pod of so many fails at its first run.
 pub(super) const ONE_FAILS_OF: usize = 50;
 /// Long enough for the pods that are to fail to be told so while they run.
@@ -49,11 +50,11 @@ impl Case {
     }
 
     /// The Job. It ends as Failed if one more pod fails than is meant to.
-    pub(super) fn manifest(&self, namespace: &str) -> Value {
+    pub(super) fn manifest(&self) -> Value {
         let mut job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {"name": NAME, "namespace": namespace},
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
             "spec": {
                 "completions": self.completions,
                 "parallelism": self.parallelism,

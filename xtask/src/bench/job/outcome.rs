@@ -4,11 +4,11 @@ use anyhow::{Context, Result, ensure};
 use carillon_testbed::Cluster;
 use serde_json::{Value, json};
 
-use super::case::{Case, NAME};
+use super::case::{Case, NAME, NAMESPACE};
 
 /// The Job counts what was scripted, and has let all its pods go.
-pub(super) fn ensure_as_scripted(cluster: &Cluster, case: &Case, namespace: &str) -> Result<()> {
-    let job = cluster.kubectl_ok(["get", "job", NAME, "--namespace", namespace, "-o", "json"])?;
+pub(super) fn ensure_as_scripted(cluster: &Cluster, case: &Case) -> Result<()> {
+    let job = cluster.kubectl_ok(["get", "job", NAME, "--namespace", NAMESPACE, "-o", "json"])?;
     let job: Value = serde_json::from_str(&job)?;
     let status = &job["status"];
     let counted = [&status["succeeded"], &status["failed"]];
@@ -19,14 +19,14 @@ pub(super) fn ensure_as_scripted(cluster: &Cluster, case: &Case, namespace: &str
         case.failures()
     );
     let finalizers = "jsonpath={.items[*].metadata.finalizers}";
-    let left = cluster.kubectl_ok(["get", "pods", "--namespace", namespace, "-o", finalizers])?;
+    let left = cluster.kubectl_ok(["get", "pods", "--namespace", NAMESPACE, "-o", finalizers])?;
     ensure!(left.trim().is_empty(), "pods still have finalizers: {left}");
     Ok(())
 }
 
 /// How often something was told about the Job: an event that is repeated has a count.
-pub(super) fn events_told(cluster: &Cluster, namespace: &str) -> Result<usize> {
-    let events = cluster.kubectl_ok(["get", "events", "--namespace", namespace, "-o", "json"])?;
+pub(super) fn events_told(cluster: &Cluster) -> Result<usize> {
+    let events = cluster.kubectl_ok(["get", "events", "--namespace", NAMESPACE, "-o", "json"])?;
     let events: Value = serde_json::from_str(&events)?;
     let events = events["items"].as_array().context("a list of events")?;
     let about = |event: &&Value| event["involvedObject"]["kind"] == "Job";

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, bail};
 use carillon_testbed::{AuditEvent, Cluster, Fate};
 
-use super::case::{Case, Mode, NAME, ONE_FAILS_OF};
+use super::case::{Case, Mode, NAME, NAMESPACE, ONE_FAILS_OF};
 use crate::bench::api_writes::{self, Mark};
 
 const EVERY: Duration = Duration::from_millis(100);
@@ -16,12 +16,7 @@ const LIMIT: Duration = Duration::from_mins(20);
 const THE_ONE: usize = ONE_FAILS_OF / 2;
 
 /// Waits until the Job is Complete; meanwhile the pods that are to fail are told so.
-pub(super) fn until_complete(
-    cluster: &Cluster,
-    mut mark: Mark,
-    case: &Case,
-    namespace: &str,
-) -> Result<()> {
+pub(super) fn until_complete(cluster: &Cluster, mut mark: Mark, case: &Case) -> Result<()> {
     let mut unlucky = Unlucky::of(case);
     let limit = SystemTime::now() + LIMIT;
     let wanted = |line: &str| {
@@ -29,14 +24,14 @@ pub(super) fn until_complete(
     };
     loop {
         let events = api_writes::new(cluster, &mut mark, wanted)?;
-        let here = || events.iter().filter(|event| event.namespace == namespace);
+        let here = || events.iter().filter(|event| event.namespace == NAMESPACE);
         let bound = here().filter(|event| event.subresource == "binding");
         let pods: Vec<&str> = bound
             .map(|event| event.name.as_str())
             .filter(|pod| unlucky.is(pod))
             .collect();
         if !pods.is_empty() {
-            fail(cluster, namespace, &pods)?;
+            fail(cluster, &pods)?;
         }
         let says = |condition| {
             let body = |event: &AuditEvent| event.request_object.clone();
@@ -53,13 +48,13 @@ pub(super) fn until_complete(
     }
 }
 
-fn fail(cluster: &Cluster, namespace: &str, pods: &[&str]) -> Result<()> {
+fn fail(cluster: &Cluster, pods: &[&str]) -> Result<()> {
     let fate = Fate::default().with("exit-code", 1).annotations();
     let fate = fate
         .iter()
         .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
     let fate: Vec<String> = fate.collect();
-    let told = ["annotate", "pods", "--namespace", namespace];
+    let told = ["annotate", "pods", "--namespace", NAMESPACE];
     let told = told.into_iter().chain(pods.iter().copied());
     cluster.kubectl_ok(told.chain(fate.iter().map(String::as_str)))?;
     Ok(())
