@@ -194,7 +194,12 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     plan.steps.push(Step::wanted(tracked.released));
     plan.steps.retain(|step| !step.actions.is_empty());
-    let held = managed.wait.map(|wait| wait.max(SHORTEST_WAIT));
+    let shortest = if is_strict(job, snapshot.limits) {
+        SHORTEST_STRICT_WAIT
+    } else {
+        SignedDuration::ZERO
+    };
+    let held = managed.wait.map(|wait| wait.max(shortest));
     let held = held.and_then(|wait| now.checked_add(wait).ok());
     let deadline = end_state::deadline(job, start.as_ref()).filter(|_| end.is_none());
     plan.wake = held.into_iter().chain(deadline).min();
@@ -206,8 +211,8 @@ pub fn is_strict(job: &Job, limits: &Limits) -> bool {
     limits.strict_parity && job.spec.managed_by.as_deref() != Some(MANAGED_BY)
 }
 
-/// A Job that waits for a back-off is not looked at sooner.
-const SHORTEST_WAIT: SignedDuration = SignedDuration::from_secs(1);
+/// Upstream looks at a Job that waits for a back-off no sooner, however little is left of it.
+const SHORTEST_STRICT_WAIT: SignedDuration = SignedDuration::from_secs(1);
 
 /// Everything is counted, and nothing runs.
 fn may_end(status: &JobStatus, tracked: &Tracked) -> bool {

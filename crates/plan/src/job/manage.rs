@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Snapshot;
 use super::action::{Action, NewPod, Step, Why};
 use super::active_pods::{self, Named};
-use super::backoff_per_index::{due, failures_before};
+use super::backoff_per_index::{Due, due, failures_before};
 use super::tally::{ByIndex, Tally};
 use crate::name;
 
@@ -20,7 +20,7 @@ pub(super) struct Managed {
     pub(super) removed: i32,
     /// Those of them that are ready.
     pub(super) removed_ready: i32,
-    /// Creations are held back for so long.
+    /// Some creations are held back, the next of them for so long.
     pub(super) wait: Option<SignedDuration>,
 }
 
@@ -91,20 +91,20 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
             .backoff
             .remaining(now, limits.backoff, limits.max_backoff);
         if wait.is_positive() {
-            return held(wait);
+            return Managed {
+                wait: Some(wait),
+                ..Managed::default()
+            };
         }
     }
     let why = why(snapshot, tally);
+    let mut wait = None;
     let new = match &tally.by_index {
         None => without_index(snapshot, many, why),
         Some(by_index) => {
             let mut indexes = pending(snapshot, tally, by_index, many);
             if per_index {
-                let due = due(indexes, &by_index.held_back, now, limits);
-                match due.wait {
-                    Some(wait) if due.now.is_empty() => return held(wait),
-                    _ => indexes = due.now,
-                }
+                Due { now: indexes, wait } = due(indexes, &by_index.held_back, now, limits);
             }
             let new = indexes.into_iter();
             new.map(|index| with_index(snapshot, by_index, index, why))
@@ -113,7 +113,10 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
     };
     let created = new.len() as i32;
     if created == 0 {
-        return Managed::default();
+        return Managed {
+            wait,
+            ..Managed::default()
+        };
     }
     Managed {
         steps: vec![
@@ -122,6 +125,7 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
             Step::slowly(new.into_iter().map(Action::CreatePod).collect()),
         ],
         created,
+        wait,
         ..Managed::default()
     }
 }
@@ -134,13 +138,6 @@ fn why(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Why {
         Why::TerminatingOrFailed
     } else {
         Why::New
-    }
-}
-
-fn held(wait: SignedDuration) -> Managed {
-    Managed {
-        wait: Some(wait),
-        ..Managed::default()
     }
 }
 

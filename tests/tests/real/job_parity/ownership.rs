@@ -6,22 +6,24 @@ use serde_json::{Value, json};
 
 use super::scenario::{Deed, PODS, PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
 use super::side::change_to;
-use super::watched::{Here, TRACKING, index_of};
+use super::watched::{Here, TRACKING, is_held};
 
 fn any(_: &Value) -> bool {
     true
 }
 
+/// It has, and was let go.
 fn succeeded(pod: &Value) -> bool {
-    pod["status"]["phase"] == "Succeeded"
+    pod["status"]["phase"] == "Succeeded" && !is_held(pod)
 }
 
 fn running(pod: &Value) -> bool {
     pod["status"]["phase"] == "Running"
 }
 
+/// It has, and was let go.
 fn failed(pod: &Value) -> bool {
-    pod["status"]["phase"] == "Failed"
+    pod["status"]["phase"] == "Failed" && !is_held(pod)
 }
 
 /// A Job that takes pods by a label of its own.
@@ -89,7 +91,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             .index(1, &[runs("8500ms")])
             .pod(
                 |here| here.count("succeeded") == 1,
-                |pod| index_of(pod) == Some(0),
+                succeeded,
                 PodDeed::Delete,
             ),
         Scenario::of("pod-deleted-after-the-end", &[]).pod(

@@ -1,5 +1,6 @@
 //! Which pods are created and removed.
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::super::action::Action;
@@ -71,6 +72,47 @@ fn a_leader_that_knows_the_same_status_makes_the_same_names() {
 }
 
 #[test]
+fn the_end_of_a_back_off_is_not_missed_and_with_strict_parity_a_second_passes() {
+    let plain = json!({"parallelism": 2, "completions": 2});
+    let indexed = |parallelism| {
+        json!({
+            "parallelism": parallelism, "completions": 3, "completionMode": "Indexed",
+            "backoffLimitPerIndex": 1,
+        })
+    };
+    // Milliseconds since the failures, pods created, milliseconds until the plan after.
+    for (strict, spec, ago, created, left) in [
+        (false, plain.clone(), &[9_900][..], 0, Some(100)),
+        (true, plain.clone(), &[9_900], 0, Some(1_000)),
+        (true, plain.clone(), &[5_000], 0, Some(5_000)),
+        (false, plain, &[10_000], 2, None),
+        (false, indexed(1), &[9_900], 0, Some(100)),
+        (true, indexed(1), &[9_900], 0, Some(1_000)),
+        // Others may begin meanwhile.
+        (false, indexed(2), &[9_900], 1, Some(100)),
+        (false, indexed(3), &[10_000, 9_700], 2, Some(300)),
+    ] {
+        let case = format!("{strict} {spec} {ago:?}");
+        let mut world = World::new(spec);
+        world.limits.strict_parity = strict;
+        let now = world.now;
+        for (index, ago) in ago.iter().enumerate() {
+            world.pod(|pod| {
+                pod.phase = Failed;
+                pod.index = Some(index as u32);
+                pod.finished = Some(now - SignedDuration::from_millis(*ago));
+            });
+        }
+        let left = left.map(|left| now + SignedDuration::from_millis(left));
+        assert_eq!(
+            (changes(&world).0, world.plan().wake),
+            (created, left),
+            "{case}"
+        );
+    }
+}
+
+#[test]
 fn while_creations_wait_for_a_back_off_the_pods_that_run_are_still_counted() {
     let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
     world.pod(|pod| pod.phase = Running).ready = Some(world.now);
@@ -123,7 +165,7 @@ fn pods_that_are_still_stopping_are_waited_for_where_only_failed_ones_are_replac
         for _ in 0..5 {
             world.pod(|pod| (pod.phase, pod.deleting, pod.assigned) = (Running, true, true));
         }
-        world.limits.backoff = jiff::SignedDuration::ZERO;
+        world.limits.backoff = SignedDuration::ZERO;
         assert_eq!(changes(&world), (created, 0), "{spec}");
     }
 }
