@@ -32,7 +32,7 @@ use crate::slim::{
     SlimPod, SlimSlice,
 };
 use crate::store::{Queues, Row, Store, StoreSink};
-use crate::transport::Transport;
+use crate::transport::{Transport, gathering};
 use crate::watch::{self, Source};
 use crate::writes::Writes;
 
@@ -352,7 +352,7 @@ impl Watching<'_> {
         } else {
             &self.config.namespaces
         };
-        let batch = self.config.job_sync_batch_period;
+        let batch = gathering(self.config.job_sync_batch_period);
         let (handle, loops) = watch::prepare::<K, _>(
             &self.transport,
             &source,

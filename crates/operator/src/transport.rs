@@ -82,8 +82,14 @@ pub enum Purpose {
     Watches,
 }
 
-/// How late a change may be read; controllers have longer periods of their own.
+/// How late a change may be read.
 pub(crate) const WATCH_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long changes are gathered from when the first of them was read, so that none of them waits for
+/// longer than `period`, however late it was read.
+pub(crate) const fn gathering(period: Duration) -> Duration {
+    period.saturating_sub(WATCH_PAUSE)
+}
 
 /// Connections to the API server; clones share them. Connections belong to the tokio runtime that
 /// opened them, so a runtime needs a transport of its own.

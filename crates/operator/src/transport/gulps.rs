@@ -150,8 +150,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-
-    const PAUSE: Duration = Duration::from_millis(50);
+    use crate::transport::{WATCH_PAUSE as PAUSE, gathering};
 
     fn connected_in(rounds: &Arc<Rounds>) -> (Gulps<DuplexStream>, DuplexStream) {
         let (ours, theirs) = duplex(1 << 20);
@@ -189,6 +188,24 @@ mod tests {
             assert_eq!(read(&mut gulps, begin).await, (3, 2 * n * PAUSE));
             sleep(2 * PAUSE).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_is_read_late_waits_no_longer_than_the_period_all_the_same() {
+        let period = Duration::from_secs(1);
+        for pause in 0..50 {
+            let (mut gulps, mut server) = connected();
+            server.write_all(b"one").await.unwrap();
+            read(&mut gulps, Instant::now()).await;
+            sleep(Duration::from_millis(pause)).await;
+            let came = Instant::now();
+            server.write_all(b"two").await.unwrap();
+            let (_, late) = read(&mut gulps, came).await;
+            let waited = late + gathering(period);
+            assert!(waited <= period, "{waited:?} after {pause} ms");
+            assert!(period <= waited + PAUSE, "{waited:?} after {pause} ms");
+        }
+        assert_eq!(gathering(Duration::ZERO), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
