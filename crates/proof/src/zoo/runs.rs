@@ -121,7 +121,7 @@ fn records() -> Vec<Mutant> {
             "lastScheduleTime is when the run was started",
             "batch/v1beta1 CronJob: now instead of the scheduled time",
             &["S8"],
-            vec![calm("each tick starts a job")],
+            vec![calm("runs come a little later than scheduled")],
         )
         .plans_runs(notes_when_it_looked),
         Mutant::new(
