@@ -5,6 +5,7 @@
 //! change in a watch costs is mostly waking up for it, so both are read several at a time.
 
 mod gulps;
+mod intake;
 mod observation;
 mod patience;
 mod rounds;
@@ -27,6 +28,7 @@ use tokio::{
 use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use self::gulps::Gulps;
+pub(crate) use self::intake::all_is_taken_in;
 use self::observation::Observations;
 pub(crate) use self::patience::UnderWay;
 use self::patience::let_things_gather;

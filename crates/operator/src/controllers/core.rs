@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::queue::{Claim, WorkQueue};
 use crate::request;
 use crate::store::{Store, Tables};
-use crate::transport::WATCH_PAUSE;
+use crate::transport::{self, WATCH_PAUSE};
 use crate::watch;
 use crate::writes::{SendError, Writes};
 
@@ -90,6 +90,8 @@ pub async fn work<C: Controller>(controller: Arc<C>) {
     let core = controller.core();
     while let Some(claim) = core.queue.get().await {
         let uid = *claim;
+        // What was read together is planned together: a Job and the pods that it is to adopt.
+        transport::all_is_taken_in().await;
         let begin = clock::instant();
         let sync = std::panic::AssertUnwindSafe(controller.sync(uid));
         let next = futures::FutureExt::catch_unwind(sync)

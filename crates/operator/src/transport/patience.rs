@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::intake;
+
 /// With fewer requests under way someone may be waiting for this one.
 const FEW: usize = 8;
 /// The part of the time that a request usually takes. As large is the part of those under way whose
@@ -59,8 +61,12 @@ impl Drop for Pausing {
     }
 }
 
-/// To be called when nothing is left to do but to wait for a socket. Blocks the thread.
+/// To be called when nothing is left to do but to wait for a socket. Blocks the thread, unless somebody
+/// waited for that.
 pub(super) fn let_things_gather() {
+    if intake::tell() {
+        return;
+    }
     let pause = pause(
         UNDER_WAY.load(Ordering::Relaxed),
         Duration::from_micros(USUAL_MICROS.load(Ordering::Relaxed).into()),
