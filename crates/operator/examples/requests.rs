@@ -21,7 +21,7 @@ use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::request;
-use carillon_operator::transport::{self, Purpose, Transport};
+use carillon_operator::transport::{self, Transport};
 use carillon_operator::writes::Writes;
 use carillon_plan::{Owner, Uid};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -46,7 +46,7 @@ async fn measure() -> Result<()> {
     let (runs, parallel) = (number(1000)?, number(16)?);
     let kubeconfig = std::env::var_os("KUBECONFIG").map(PathBuf::from);
     let config = transport::config(kubeconfig.as_deref()).await?;
-    let transport = Transport::connect(&config, Purpose::Requests, Metrics::new()?)?;
+    let transport = Transport::connect(&config, Metrics::new()?)?;
     let leadership = Leadership::always(Clock::system());
     let writes = Writes::new(transport, leadership, parallel, None);
 

@@ -32,7 +32,7 @@ use crate::slim::{
     SlimPod, SlimSlice,
 };
 use crate::store::{Queues, Row, Store, StoreSink};
-use crate::transport::{Transport, gathering};
+use crate::transport::{Transport, Watches, gathering};
 use crate::watch::{self, Source};
 use crate::writes::Writes;
 
@@ -48,7 +48,7 @@ const FINISH_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Surroundings {
     /// For lists and watches.
-    pub reads: Transport,
+    pub reads: Watches,
     /// For writes.
     pub writes: Transport,
     /// Whether this instance leads; its clock is the instance's clock.
@@ -107,7 +107,7 @@ impl Instance {
         }
         let queues = queues(config, &metrics);
         let watching = Watching {
-            transport: reads,
+            transports: reads,
             store: store.clone(),
             queues: queues.clone(),
             config,
@@ -286,7 +286,7 @@ async fn finish(what: &str, work: impl Future<Output = ()>) {
 }
 
 struct Watching<'a> {
-    transport: Transport,
+    transports: Watches,
     store: Store,
     queues: Queues,
     config: &'a Config,
@@ -354,7 +354,7 @@ impl Watching<'_> {
         };
         let batch = gathering(self.config.job_sync_batch_period);
         let (handle, loops) = watch::prepare::<K, _>(
-            &self.transport,
+            self.transports.at(K::PACE),
             &source,
             namespaces,
             |namespace| StoreSink::new(&self.store, &self.queues, batch, namespace),

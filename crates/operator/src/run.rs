@@ -12,7 +12,7 @@ use crate::http::{self, Check};
 use crate::instance::{Instance, Surroundings};
 use crate::lease::{self, Elector, Leadership};
 use crate::metrics::Metrics;
-use crate::transport::{self, Purpose, Transport};
+use crate::transport::{self, Transport, Watches};
 
 /// Runs until `stop`, then finishes what is under way and gives the lease back. To be called
 /// within a [`tokio::runtime::LocalRuntime`].
@@ -28,8 +28,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let mut instance = Instance::start(
         &config,
         Surroundings {
-            reads: Transport::connect(&kube, Purpose::Watches, metrics.clone())?,
-            writes: Transport::connect(&kube, Purpose::Requests, metrics.clone())?,
+            reads: Watches::connect(&kube, &metrics)?,
+            writes: Transport::connect(&kube, metrics.clone())?,
             leadership,
             identity: identity.clone(),
             metrics: metrics.clone(),
@@ -60,7 +60,7 @@ fn elect(
         return Ok(None);
     };
     let settings = lease::Settings::new(lease, &kube.default_namespace);
-    let transport = Transport::connect(kube, Purpose::Requests, metrics.clone())?;
+    let transport = Transport::connect(kube, metrics.clone())?;
     let lost = |reason: &str| {
         tracing::error!(reason, "leadership lost; exiting");
         std::process::exit(1);

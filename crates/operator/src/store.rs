@@ -39,6 +39,7 @@ use crate::slim::{
     CronJobRow, Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob,
     SlimNode, SlimPod, SlimSlice,
 };
+use crate::transport::Pace;
 use crate::watch::{Held, Listed, Watched};
 
 /// Everything cached.
@@ -286,6 +287,8 @@ impl Queues {
 pub trait Row: Watched {
     /// Its kind.
     const KIND: Kind;
+    /// How soon its changes are read.
+    const PACE: Pace = Pace::Gathered;
     /// Enters it.
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>);
     /// Removes it.

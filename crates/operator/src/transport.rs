@@ -9,8 +9,9 @@ mod intake;
 mod observation;
 mod patience;
 mod rounds;
+mod urgent;
 
-use std::{error::Error as StdError, fmt, path::Path, sync::Arc, time::Duration};
+use std::{error::Error as StdError, fmt, os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -32,7 +33,8 @@ pub(crate) use self::intake::all_is_taken_in;
 use self::observation::Observations;
 pub(crate) use self::patience::UnderWay;
 use self::patience::let_things_gather;
-use self::rounds::Rounds;
+use self::rounds::{Member, Rounds};
+use self::urgent::SOCKETS;
 use crate::{
     fence::RequestBody,
     metrics::Metrics,
@@ -75,13 +77,60 @@ pub fn runtime() -> std::io::Result<LocalRuntime> {
 /// A response body, as it arrives.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What connections are for.
+/// How soon a watch is read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Purpose {
-    /// Questions, each of which has an answer.
-    Requests,
-    /// Watches, of which changes come for minutes. They are read up to 50 ms late, several at a time.
-    Watches,
+pub enum Pace {
+    /// At once, and all others with it: users wait for what they change. Many at a time are gathered.
+    Prompt,
+    /// Up to 50 ms late, several changes at a time.
+    Gathered,
+}
+
+/// Connections for watches, of which changes come for minutes.
+#[derive(Clone, Debug)]
+pub struct Watches {
+    prompt: Transport,
+    gathered: Transport,
+}
+
+impl Watches {
+    /// Connections for `config`; see [`Transport::connect`].
+    ///
+    /// # Errors
+    /// When certificates or credentials of `config` cannot be used.
+    pub fn connect(config: &kube::Config, metrics: &Arc<Metrics>) -> anyhow::Result<Self> {
+        let rounds = Arc::new(Rounds::new(WATCH_PAUSE));
+        let at = |pace| {
+            let rounds = Arc::clone(&rounds);
+            let member = move |tcp: &TcpStream| {
+                let is_urgent = pace == Pace::Prompt;
+                let socket = is_urgent.then(|| tcp.as_fd().try_clone_to_owned().ok());
+                let urgent = socket.flatten().map(|socket| SOCKETS.add(socket));
+                Some(Member::new(Arc::clone(&rounds), pace, urgent))
+            };
+            Transport::connect_as(config, Arc::clone(metrics), member)
+        };
+        Ok(Self {
+            prompt: at(Pace::Prompt)?,
+            gathered: at(Pace::Gathered)?,
+        })
+    }
+
+    /// All over one transport, read as that is.
+    pub fn over(transport: Transport) -> Self {
+        Self {
+            prompt: transport.clone(),
+            gathered: transport,
+        }
+    }
+
+    /// Those of a pace.
+    pub(crate) fn at(&self, pace: Pace) -> &Transport {
+        match pace {
+            Pace::Prompt => &self.prompt,
+            Pace::Gathered => &self.gathered,
+        }
+    }
 }
 
 /// How late a change may be read.
@@ -99,14 +148,19 @@ pub(crate) const fn gathering(period: Duration) -> Duration {
 pub struct Transport(BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>);
 
 impl Transport {
-    /// A transport for `config`; connects when first used.
+    /// A transport for `config`, for requests that are answered; connects when first used.
     ///
     /// # Errors
     /// When certificates or credentials of `config` cannot be used.
-    pub fn connect(
+    pub fn connect(config: &kube::Config, metrics: Arc<Metrics>) -> anyhow::Result<Self> {
+        Self::connect_as(config, metrics, |_| None)
+    }
+
+    /// The same, with a part in the rounds for each connection.
+    fn connect_as(
         config: &kube::Config,
-        purpose: Purpose,
         metrics: Arc<Metrics>,
+        member: impl Fn(&TcpStream) -> Option<Member> + Clone + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         if let Some(proxy) = &config.proxy_url {
             anyhow::bail!("proxy-url {proxy} of the kubeconfig: proxies are not supported");
@@ -120,12 +174,10 @@ impl Transport {
         tcp.set_keepalive(Some(Duration::from_secs(30)));
         tcp.set_keepalive_interval(Some(Duration::from_secs(10)));
         tcp.set_keepalive_retries(Some(3));
-        let rounds = match purpose {
-            Purpose::Requests => None,
-            Purpose::Watches => Some(Arc::new(Rounds::new(WATCH_PAUSE))),
-        };
         let tcp = tcp.map_response(move |tcp: TokioIo<TcpStream>| {
-            TokioIo::new(Gulps::new(tcp.into_inner(), rounds.clone()))
+            let tcp = tcp.into_inner();
+            let member = member(&tcp);
+            TokioIo::new(Gulps::new(tcp, member))
         });
         let https = config
             .rustls_https_connector_with_connector(tcp)

@@ -11,10 +11,12 @@ use carillon_plan::cron_job::ChildKind;
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimBroadcastJob;
+use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
 impl Row for SlimBroadcastJob {
     const KIND: Kind = Kind::BroadcastJob;
+    const PACE: Pace = Pace::Prompt;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         match self.child() {

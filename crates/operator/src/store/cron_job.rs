@@ -7,10 +7,12 @@ use carillon_plan::Uid;
 use super::{Key, Row, Tables, Wake, held_at, in_scope};
 use crate::gate::Kind;
 use crate::slim::{CronJobRow, Side, SlimCronJob};
+use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
 impl<S: Side> Row for SlimCronJob<S> {
     const KIND: Kind = S::KIND;
+    const PACE: Pace = Pace::Prompt;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let uid = self.metadata.uid();

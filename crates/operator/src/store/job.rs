@@ -12,10 +12,12 @@ use super::free_pod::selects_by_uid;
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
 use crate::gate::Kind;
 use crate::slim::SlimJob;
+use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
 impl Row for SlimJob {
     const KIND: Kind = Kind::NativeJob;
+    const PACE: Pace = Pace::Prompt;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         match self.child() {

@@ -5,7 +5,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -13,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::patience::Pausing;
-use super::rounds::Rounds;
+use super::rounds::Member;
 
 /// As much as is taken at once; TLS by itself asks the kernel for 4 kB.
 const GULP: usize = 64 << 10;
@@ -24,41 +23,32 @@ const LITTLE: usize = GULP / 4;
 /// written: who asks wants the answer.
 pub(super) struct Gulps<T> {
     inner: T,
-    rounds: Option<Arc<Rounds>>,
+    member: Option<Member>,
     /// Empty: what is read passes through.
     buffer: Box<[u8]>,
     /// The unread part of the buffer.
     begin: usize,
     end: usize,
-    turn: Turn,
     pausing: Option<(Pin<Box<Sleep>>, Pausing)>,
 }
 
-/// When a connection may be read again.
-#[derive(Clone, Copy)]
-enum Turn {
-    /// Now: there was much, so that there is more, or an answer is waited for.
-    Now,
-    /// In a later round than this one.
-    After(u64),
-}
-
 impl<T> Gulps<T> {
-    /// Without rounds every read is the caller's.
-    pub(super) fn new(inner: T, rounds: Option<Arc<Rounds>>) -> Self {
+    /// Without a part in rounds every read is the caller's.
+    pub(super) fn new(inner: T, member: Option<Member>) -> Self {
         Self {
             inner,
-            buffer: vec![0; rounds.as_ref().map_or(0, |_| GULP)].into(),
-            rounds,
+            buffer: vec![0; member.as_ref().map_or(0, |_| GULP)].into(),
+            member,
             begin: 0,
             end: 0,
-            turn: Turn::Now,
             pausing: None,
         }
     }
 
     fn answer_soon(&mut self) {
-        self.turn = Turn::Now;
+        if let Some(member) = &mut self.member {
+            member.answer_soon();
+        }
         if let Some((pause, _)) = &mut self.pausing {
             pause.as_mut().reset(Instant::now());
         }
@@ -72,29 +62,24 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gulps<T> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let Some(rounds) = &this.rounds else {
+        let Some(member) = &mut this.member else {
             return Pin::new(&mut this.inner).poll_read(cx, out);
         };
         if this.begin == this.end {
-            loop {
-                if let Some((pause, _)) = &mut this.pausing {
-                    ready!(pause.as_mut().poll(cx));
-                    this.pausing = None;
+            let now = Instant::now();
+            if let Some(next) = member.wait(now, cx.waker()) {
+                let pause = || (Box::pin(sleep_until(next)), Pausing::begin());
+                let (pause, _) = this.pausing.get_or_insert_with(pause);
+                if pause.deadline() != next {
+                    pause.as_mut().reset(next);
                 }
-                let Turn::After(mine) = this.turn else { break };
-                let Some(next) = rounds.wait(mine, Instant::now()) else {
-                    break;
-                };
-                this.pausing = Some((Box::pin(sleep_until(next)), Pausing::begin()));
+                ready!(pause.as_mut().poll(cx));
             }
+            this.pausing = None;
             let mut read = ReadBuf::new(&mut this.buffer);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
             (this.begin, this.end) = (0, read.filled().len());
-            this.turn = if this.end < LITTLE {
-                Turn::After(rounds.read(Instant::now()))
-            } else {
-                Turn::Now
-            };
+            member.has_read(now, this.end >= LITTLE);
         }
         let unread = &this.buffer[this.begin..this.end];
         let taken = unread.len().min(out.remaining());
@@ -144,21 +129,24 @@ impl<T: Connection> Connection for Gulps<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::sleep;
 
     use super::*;
-    use crate::transport::{WATCH_PAUSE as PAUSE, gathering};
+    use crate::transport::rounds::Rounds;
+    use crate::transport::{Pace, WATCH_PAUSE as PAUSE, gathering};
 
-    fn connected_in(rounds: &Arc<Rounds>) -> (Gulps<DuplexStream>, DuplexStream) {
+    fn connected_in(rounds: &Arc<Rounds>, pace: Pace) -> (Gulps<DuplexStream>, DuplexStream) {
         let (ours, theirs) = duplex(1 << 20);
-        (Gulps::new(ours, Some(Arc::clone(rounds))), theirs)
+        let member = Member::new(Arc::clone(rounds), pace, None);
+        (Gulps::new(ours, Some(member)), theirs)
     }
 
     fn connected() -> (Gulps<DuplexStream>, DuplexStream) {
-        connected_in(&Arc::new(Rounds::new(PAUSE)))
+        connected_in(&Arc::new(Rounds::new(PAUSE)), Pace::Gathered)
     }
 
     /// What one read gives, and when.
@@ -211,24 +199,28 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn two_connections_are_read_at_the_same_moments() {
         let rounds = Arc::new(Rounds::new(PAUSE));
-        let ((mut pods, mut of_pods), (mut jobs, mut of_jobs)) =
-            (connected_in(&rounds), connected_in(&rounds));
-        let begin = Instant::now();
-        for server in [&mut of_pods, &mut of_jobs] {
-            server.write_all(b"list").await.unwrap();
+        for (pace, at) in [(Pace::Gathered, 5 * PAUSE / 2), (Pace::Prompt, 2 * PAUSE)] {
+            let (mut pods, mut of_pods) = connected_in(&rounds, Pace::Gathered);
+            let (mut jobs, mut of_jobs) = connected_in(&rounds, pace);
+            let begin = Instant::now();
+            for server in [&mut of_pods, &mut of_jobs] {
+                server.write_all(b"list").await.unwrap();
+            }
+            for gulps in [&mut pods, &mut jobs] {
+                assert_eq!(read(gulps, begin).await, (4, Duration::ZERO));
+            }
+            sleep(3 * PAUSE / 2).await;
+            of_pods.write_all(b"a pod").await.unwrap();
+            assert_eq!(read(&mut pods, begin).await, (5, 3 * PAUSE / 2));
+            // The Job comes after a second pod, for which somebody waits already, and is not read before it.
+            let another = tokio::spawn(async move { read(&mut pods, begin).await });
+            sleep(PAUSE / 2).await;
+            of_pods.write_all(b"another pod").await.unwrap();
+            of_jobs.write_all(b"a Job").await.unwrap();
+            assert_eq!(read(&mut jobs, begin).await, (5, at));
+            assert_eq!(another.await.unwrap(), (11, at));
+            sleep(PAUSE).await;
         }
-        for gulps in [&mut pods, &mut jobs] {
-            assert_eq!(read(gulps, begin).await, (4, Duration::ZERO));
-        }
-        sleep(3 * PAUSE / 2).await;
-        of_pods.write_all(b"a pod").await.unwrap();
-        assert_eq!(read(&mut pods, begin).await, (5, 3 * PAUSE / 2));
-        // The Job comes after a second pod, and is not read before it.
-        sleep(PAUSE / 2).await;
-        of_pods.write_all(b"another pod").await.unwrap();
-        of_jobs.write_all(b"a Job").await.unwrap();
-        let (pod, job) = tokio::join!(read(&mut pods, begin), read(&mut jobs, begin));
-        assert_eq!((pod, job), ((11, 5 * PAUSE / 2), (5, 5 * PAUSE / 2)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::intake;
+use super::urgent::SOCKETS;
 
 /// With fewer requests under way someone may be waiting for this one.
 const FEW: usize = 8;
@@ -62,7 +63,7 @@ impl Drop for Pausing {
 }
 
 /// To be called when nothing is left to do but to wait for a socket. Blocks the thread, unless somebody
-/// waited for that.
+/// waited for that or something urgent comes.
 pub(super) fn let_things_gather() {
     if intake::tell() {
         return;
@@ -73,7 +74,7 @@ pub(super) fn let_things_gather() {
         PAUSING.load(Ordering::Relaxed),
     );
     if !pause.is_zero() {
-        std::thread::sleep(pause);
+        SOCKETS.pause(pause);
     }
 }
 

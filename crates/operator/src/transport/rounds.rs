@@ -3,19 +3,33 @@
 //! What one watch tells may rest on what another told before it, as a Job on the pods that it is to
 //! adopt. Read at moments of their own, the Job could be there a whole pause before its pods.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Pace;
+use super::urgent::Urgent;
+
 /// As long as it takes to come to all connections that have something, and not much longer.
 const OPEN: Duration = Duration::from_millis(2);
+/// As many changes of a prompt connection are read at once; of more the rest comes with the next round.
+/// Each pause gives one back.
+const AT_ONCE: u32 = 8;
 
 /// The rounds of the connections that share it.
 #[derive(Debug)]
 pub(super) struct Rounds {
     pause: Duration,
-    last: Mutex<Option<Round>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<Round>,
+    pausing: Vec<Waker>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,71 +39,198 @@ struct Round {
 }
 
 impl Rounds {
-    /// Rounds that are at least so far apart.
+    /// Rounds that are so far apart, unless something prompt comes.
     pub(super) fn new(pause: Duration) -> Self {
         Self {
             pause,
-            last: Mutex::new(None),
+            state: Mutex::default(),
         }
     }
 
     /// Until when a connection has to wait that was read in round `mine`: each is read once in a round,
     /// and at once when the last one is long over.
-    pub(super) fn wait(&self, mine: u64, now: Instant) -> Option<Instant> {
-        let last = (*self.last())?;
+    fn wait(&self, mine: u64, now: Instant) -> Option<Instant> {
+        let last = self.state().last?;
         let next = last.began + self.pause;
         let is_open = now < last.began + OPEN && mine != last.number;
         (now < next && !is_open).then_some(next)
     }
 
-    /// The number of the round in which something was read, the first of a new one or not.
-    pub(super) fn read(&self, now: Instant) -> u64 {
-        let mut last = self.last();
-        match *last {
-            Some(round) if now < round.began + self.pause => round.number,
+    /// The number of the round in which something was read: the one under way, or a new one.
+    fn read(&self, now: Instant, early: bool) -> u64 {
+        let mut state = self.state();
+        match state.last {
+            Some(round) if now < round.began + self.pause && !early => round.number,
             earlier => {
                 let number = earlier.map_or(0, |round| round.number + 1);
-                *last = Some(Round { number, began: now });
+                state.last = Some(Round { number, began: now });
+                mem::take(&mut state.pausing)
+                    .iter()
+                    .for_each(Waker::wake_by_ref);
                 number
             }
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Round>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's part in the rounds.
+#[derive(Debug)]
+pub(super) struct Member {
+    rounds: Arc<Rounds>,
+    turn: Turn,
+    pace: Pace,
+    /// How often it may still be read before the next round.
+    early_reads: u32,
+    last_read: Option<Instant>,
+    urgent: Option<Arc<Urgent>>,
+}
+
+/// When a connection may be read again.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// Now: there was much, so that there is more, or an answer is waited for.
+    Now,
+    /// In a later round than this one.
+    After(u64),
+}
+
+impl Member {
+    pub(super) fn new(rounds: Arc<Rounds>, pace: Pace, urgent: Option<Arc<Urgent>>) -> Self {
+        Self {
+            rounds,
+            turn: Turn::Now,
+            pace,
+            early_reads: 0,
+            last_read: None,
+            urgent,
+        }
+    }
+
+    /// Until when it has to wait, if it has to. Woken then, or when a round begins before that.
+    pub(super) fn wait(&self, now: Instant, waker: &Waker) -> Option<Instant> {
+        let next = self.next(now).filter(|_| self.early_reads == 0);
+        if let Some(urgent) = &self.urgent {
+            urgent.set_wanted(next.is_none());
+        }
+        let next = next?;
+        let pausing = &mut self.rounds.state().pausing;
+        if !pausing.iter().any(|known| known.will_wake(waker)) {
+            pausing.push(waker.clone());
+        }
+        Some(next)
+    }
+
+    fn next(&self, now: Instant) -> Option<Instant> {
+        let Turn::After(mine) = self.turn else {
+            return None;
+        };
+        self.rounds.wait(mine, now)
+    }
+
+    /// To be called after each read: there may be more at once, or it is over until the next round.
+    pub(super) fn has_read(&mut self, now: Instant, is_more: bool) {
+        if is_more {
+            self.turn = Turn::Now;
+            return;
+        }
+        let early = self.early_reads > 0 && self.next(now).is_some();
+        if early {
+            self.early_reads -= 1;
+        }
+        if self.pace == Pace::Prompt {
+            let pauses = self.last_read.map_or(AT_ONCE, |last| {
+                let pauses = (now - last).as_nanos() / self.rounds.pause.as_nanos().max(1);
+                u32::try_from(pauses).unwrap_or(AT_ONCE)
+            });
+            self.early_reads = self.early_reads.saturating_add(pauses).min(AT_ONCE);
+        }
+        self.last_read = Some(now);
+        self.turn = Turn::After(self.rounds.read(now, early));
+    }
+
+    /// To be read as soon as there is something.
+    pub(super) fn answer_soon(&mut self) {
+        self.turn = Turn::Now;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::task::noop_waker_ref;
+
     use super::*;
 
     const PAUSE: Duration = Duration::from_millis(50);
 
+    fn members(paces: [Pace; 2]) -> [Member; 2] {
+        let rounds = Arc::new(Rounds::new(PAUSE));
+        paces.map(|pace| Member::new(Arc::clone(&rounds), pace, None))
+    }
+
+    fn wait(member: &Member, now: Instant) -> Option<Instant> {
+        member.wait(now, noop_waker_ref())
+    }
+
     #[test]
     fn a_connection_is_read_once_in_a_round_and_the_next_round_is_the_same_for_all() {
-        let (rounds, begin) = (Rounds::new(PAUSE), Instant::now());
-        assert_eq!(rounds.wait(0, begin), None);
-        let earlier = rounds.read(begin - PAUSE);
-        let mine = rounds.read(begin);
+        let begin = Instant::now();
         let next = Some(begin + PAUSE);
         // (read in it, after, has to wait until)
-        for (read_in, after, expected) in [
-            (mine, Duration::ZERO, next),
-            (earlier, Duration::ZERO, None),
-            (earlier, OPEN / 2, None),
-            (earlier, OPEN, next),
-            (mine, PAUSE / 2, next),
-            (mine, PAUSE, None),
-            (earlier, PAUSE, None),
+        for (read_in_it, after, expected) in [
+            (true, Duration::ZERO, next),
+            (false, Duration::ZERO, None),
+            (false, OPEN / 2, None),
+            (false, OPEN, next),
+            (true, PAUSE / 2, next),
+            (true, PAUSE, None),
+            (false, PAUSE, None),
         ] {
-            let got = rounds.wait(read_in, begin + after);
-            assert_eq!(got, expected, "{read_in} {after:?}");
+            let [mut pods, mut nodes] = members([Pace::Gathered; 2]);
+            assert_eq!(wait(&nodes, begin), None);
+            nodes.has_read(begin - PAUSE, false);
+            pods.has_read(begin, false);
+            let member = if read_in_it { &pods } else { &nodes };
+            assert_eq!(
+                wait(member, begin + after),
+                expected,
+                "{read_in_it} {after:?}"
+            );
         }
-        assert_eq!(rounds.read(begin + OPEN / 2), mine);
-        let later = rounds.read(begin + PAUSE);
-        assert_eq!(rounds.wait(mine, begin + PAUSE), None);
-        let after_next = next.map(|next| next + PAUSE);
-        assert_eq!(rounds.wait(later, begin + PAUSE), after_next);
+    }
+
+    #[test]
+    fn as_many_prompt_changes_are_read_at_once_as_pauses_have_passed_and_eight_at_most() {
+        let [mut jobs, _] = members([Pace::Prompt; 2]);
+        let mut now = Instant::now();
+        // One of them is the first of a round.
+        for (after, expected) in [(0, 9), (1, 2), (3, 4), (1000, 9)] {
+            now += after * PAUSE;
+            let mut reads = 0;
+            while wait(&jobs, now).is_none() {
+                jobs.has_read(now, false);
+                reads += 1;
+                now += PAUSE / 100;
+            }
+            assert_eq!(reads, expected, "after {after} pauses");
+        }
+    }
+
+    #[test]
+    fn something_prompt_begins_a_round_for_all() {
+        let [mut jobs, mut pods] = members([Pace::Prompt, Pace::Gathered]);
+        let begin = Instant::now();
+        jobs.has_read(begin, false);
+        pods.has_read(begin, false);
+        let now = begin + PAUSE / 2;
+        assert_eq!(wait(&pods, now), Some(begin + PAUSE));
+        assert_eq!(wait(&jobs, now), None);
+        jobs.has_read(now, false);
+        assert_eq!(wait(&pods, now), None);
+        pods.has_read(now, false);
+        assert_eq!(wait(&pods, now), Some(now + PAUSE));
     }
 }

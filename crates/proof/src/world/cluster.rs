@@ -13,7 +13,7 @@ use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
-use carillon_operator::transport::Transport;
+use carillon_operator::transport::{Transport, Watches};
 use carillon_plan::interlock;
 use carillon_sim::Server;
 use jiff::SignedDuration;
@@ -279,7 +279,7 @@ async fn operate(
     let instance = Instance::start(
         &cluster.config,
         Surroundings {
-            reads: transport(),
+            reads: Watches::over(transport()),
             writes: transport(),
             leadership,
             identity,
