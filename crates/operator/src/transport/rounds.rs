@@ -47,13 +47,13 @@ impl Rounds {
         }
     }
 
-    /// Until when a connection has to wait that was read in round `mine`: each is read once in a round,
-    /// and at once when the last one is long over.
-    fn wait(&self, mine: u64, now: Instant) -> Option<Instant> {
+    /// The round that is not over, with when it is, if one who was read in round `mine` has to wait for
+    /// that: each is read once in a round, and at once when the last one is long over.
+    fn wait(&self, mine: u64, now: Instant) -> Option<(u64, Instant)> {
         let last = self.state().last?;
         let next = last.began + self.pause;
         let is_open = now < last.began + OPEN && mine != last.number;
-        (now < next && !is_open).then_some(next)
+        (now < next && !is_open).then_some((last.number, next))
     }
 
     /// The number of the round in which something was read: the one under way, or a new one.
@@ -86,6 +86,8 @@ pub(super) struct Member {
     /// How often it may still be read before the next round.
     early_reads: u32,
     last_read: Option<Instant>,
+    /// The round whose end it waits for.
+    waits_for: Option<u64>,
     urgent: Option<Arc<Urgent>>,
 }
 
@@ -106,17 +108,23 @@ impl Member {
             pace,
             early_reads: 0,
             last_read: None,
+            waits_for: None,
             urgent,
         }
     }
 
-    /// Until when it has to wait, if it has to. Woken then, or when a round begins before that.
-    pub(super) fn wait(&self, now: Instant, waker: &Waker) -> Option<Instant> {
-        let next = self.next(now).filter(|_| self.early_reads == 0);
+    /// Until when it has to wait, if it has to. Woken then, or when a round begins before that: who has
+    /// waited for a round is read in it, however late a busy thread comes to it.
+    pub(super) fn wait(&mut self, now: Instant, waker: &Waker) -> Option<Instant> {
+        let wait = self.next(now).filter(|(round, _)| {
+            let has_waited = self.waits_for.is_some_and(|waits_for| waits_for != *round);
+            self.early_reads == 0 && !has_waited
+        });
         if let Some(urgent) = &self.urgent {
-            urgent.set_wanted(next.is_none());
+            urgent.set_wanted(wait.is_none());
         }
-        let next = next?;
+        let (round, next) = wait?;
+        self.waits_for = Some(round);
         let pausing = &mut self.rounds.state().pausing;
         if !pausing.iter().any(|known| known.will_wake(waker)) {
             pausing.push(waker.clone());
@@ -124,7 +132,7 @@ impl Member {
         Some(next)
     }
 
-    fn next(&self, now: Instant) -> Option<Instant> {
+    fn next(&self, now: Instant) -> Option<(u64, Instant)> {
         let Turn::After(mine) = self.turn else {
             return None;
         };
@@ -133,6 +141,7 @@ impl Member {
 
     /// To be called after each read: there may be more at once, or it is over until the next round.
     pub(super) fn has_read(&mut self, now: Instant, is_more: bool) {
+        self.waits_for = None;
         if is_more {
             self.turn = Turn::Now;
             return;
@@ -171,7 +180,7 @@ mod tests {
         paces.map(|pace| Member::new(Arc::clone(&rounds), pace, None))
     }
 
-    fn wait(member: &Member, now: Instant) -> Option<Instant> {
+    fn wait(member: &mut Member, now: Instant) -> Option<Instant> {
         member.wait(now, noop_waker_ref())
     }
 
@@ -190,10 +199,10 @@ mod tests {
             (false, PAUSE, None),
         ] {
             let [mut pods, mut nodes] = members([Pace::Gathered; 2]);
-            assert_eq!(wait(&nodes, begin), None);
+            assert_eq!(wait(&mut nodes, begin), None);
             nodes.has_read(begin - PAUSE, false);
             pods.has_read(begin, false);
-            let member = if read_in_it { &pods } else { &nodes };
+            let member = if read_in_it { &mut pods } else { &mut nodes };
             assert_eq!(
                 wait(member, begin + after),
                 expected,
@@ -210,7 +219,7 @@ mod tests {
         for (after, expected) in [(0, 9), (1, 2), (3, 4), (1000, 9)] {
             now += after * PAUSE;
             let mut reads = 0;
-            while wait(&jobs, now).is_none() {
+            while wait(&mut jobs, now).is_none() {
                 jobs.has_read(now, false);
                 reads += 1;
                 now += PAUSE / 100;
@@ -226,11 +235,27 @@ mod tests {
         jobs.has_read(begin, false);
         pods.has_read(begin, false);
         let now = begin + PAUSE / 2;
-        assert_eq!(wait(&pods, now), Some(begin + PAUSE));
-        assert_eq!(wait(&jobs, now), None);
+        assert_eq!(wait(&mut pods, now), Some(begin + PAUSE));
+        assert_eq!(wait(&mut jobs, now), None);
         jobs.has_read(now, false);
-        assert_eq!(wait(&pods, now), None);
+        assert_eq!(wait(&mut pods, now), None);
         pods.has_read(now, false);
-        assert_eq!(wait(&pods, now), Some(now + PAUSE));
+        assert_eq!(wait(&mut pods, now), Some(now + PAUSE));
+    }
+
+    #[test]
+    fn who_has_waited_for_a_round_is_read_in_it_also_by_a_busy_thread() {
+        for pace in [Pace::Gathered, Pace::Prompt] {
+            let [mut pods, mut others] = members([Pace::Gathered, pace]);
+            let begin = Instant::now();
+            others.has_read(begin, false);
+            pods.has_read(begin, false);
+            let next = begin + PAUSE;
+            assert_eq!(wait(&mut pods, begin), Some(next));
+            others.has_read(next, false);
+            assert_eq!(wait(&mut pods, next + 2 * OPEN), None);
+            pods.has_read(next + 2 * OPEN, false);
+            assert_eq!(wait(&mut pods, next + 3 * OPEN), Some(next + PAUSE));
+        }
     }
 }
