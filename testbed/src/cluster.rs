@@ -159,6 +159,8 @@ pub struct Cluster {
     pub(crate) apiserver_port: u16,
     pub(crate) tools: ControlPlane,
     pub(crate) processes: Mutex<BTreeMap<Component, Process>>,
+    /// No node that was added had this number or a higher one.
+    pub(crate) next_node: Mutex<usize>,
     /// Whether it ends, and its directory goes, with this value.
     pub(crate) ours: bool,
 }
@@ -212,6 +214,7 @@ impl Cluster {
             apiserver_port: ports[1],
             tools,
             processes: Mutex::default(),
+            next_node: Mutex::default(),
             ours: true,
         };
         cluster.bring_up(detached)?;

@@ -1,6 +1,7 @@
 //! Nodes: add them, make them NotReady.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 use std::thread;
 
 use anyhow::{Result, anyhow};
@@ -25,8 +26,8 @@ pub struct Taint {
 }
 
 impl Cluster {
-    /// Adds `count` nodes with these labels and taints, numbered on from the highest present
-    /// (`node-0000` when there is none), and waits until they are Ready.
+    /// Adds `count` nodes with these labels and taints, numbered on from the highest that is present
+    /// or was added here (`node-0000` when there is none), and waits until they are Ready.
     /// Each has its hostname, one of three zones, and the config's capacity.
     pub fn add_nodes(
         &self,
@@ -34,7 +35,7 @@ impl Cluster {
         labels: &[(&str, &str)],
         taints: &[Taint],
     ) -> Result<Vec<String>> {
-        let first = self.next_node()?;
+        let first = self.number_nodes(count)?;
         let node = |index: usize| node(index, &self.config.allocatable, labels, taints);
         let nodes: Vec<Value> = (first..first + count).map(node).collect();
         self.create_all(&nodes)?;
@@ -77,14 +78,18 @@ impl Cluster {
         Ok(())
     }
 
-    fn next_node(&self) -> Result<usize> {
+    /// The first of so many numbers that are not given again: a node that is gone may be on its way back.
+    fn number_nodes(&self, count: usize) -> Result<usize> {
+        let mut next = self
+            .next_node
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let names = self.kubectl_ok(["get", "nodes", "--output=name"])?;
         let number = |line: &str| line.strip_prefix("node/node-")?.parse::<usize>().ok();
-        Ok(names
-            .lines()
-            .filter_map(number)
-            .max()
-            .map_or(0, |highest| highest + 1))
+        let highest = names.lines().filter_map(number).max();
+        let first = highest.map_or(0, |highest| highest + 1).max(*next);
+        *next = first + count;
+        Ok(first)
     }
 
     /// Waits until the kubelets of these nodes are at work (they hold the nodes' leases), and

@@ -187,6 +187,7 @@ pub fn attach(name: &str) -> Result<Cluster> {
         apiserver_port: state.apiserver_port,
         tools: tools::control_plane()?,
         processes: Mutex::new(processes),
+        next_node: Mutex::default(),
         ours: false,
     })
 }

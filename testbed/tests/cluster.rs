@@ -399,6 +399,17 @@ fn a_stopped_kubelet_does_nothing_until_it_is_started() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_name_of_a_node_that_was_deleted_is_not_given_again() -> Result<()> {
+    let mut config = Config::new("names");
+    (config.controller_manager, config.scheduler, config.kwok) = (false, false, false);
+    let cluster = Cluster::start(config)?;
+    assert_eq!(cluster.add_nodes(2, &[], &[])?, ["node-0000", "node-0001"]);
+    cluster.kubectl_ok(["delete", "node", "node-0001"])?;
+    assert_eq!(cluster.add_nodes(1, &[], &[])?, ["node-0002"]);
+    Ok(())
+}
+
 /// kwok learns of nodes, leases and pods in any order when it starts.
 #[test]
 fn pods_that_were_bound_while_kwok_was_away_are_run() -> Result<()> {

@@ -1,6 +1,6 @@
 //! A cluster with a running operator, and what tests ask of it.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use carillon_testbed::carillon::apply_crds;
@@ -18,7 +18,6 @@ pub struct Lab {
     pub cluster: Cluster,
     /// Its operator.
     pub operator: Operator,
-    nodes: Mutex<()>,
 }
 
 /// The lab of this test binary.
@@ -27,11 +26,7 @@ pub fn lab() -> &'static Lab {
     LAB.get_or_init(|| {
         let cluster = cluster("lab", 0);
         let operator = Operator::start(&cluster, &Options::new("operator")).expect("an operator");
-        Lab {
-            cluster,
-            operator,
-            nodes: Mutex::new(()),
-        }
+        Lab { cluster, operator }
     })
 }
 
@@ -86,8 +81,6 @@ pub fn bench<'a>(cluster: &'a Cluster, name: &'static str) -> Bench<'a> {
 impl Lab {
     /// A namespace `name` with `nodes` nodes of its own.
     pub fn bench(&'static self, name: &'static str, nodes: usize) -> Bench<'static> {
-        // Node names are counted up from what is there, so one at a time.
-        let _one = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes = self
             .cluster
             .add_nodes(nodes, &[("bench", name)], &[])
