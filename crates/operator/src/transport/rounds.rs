@@ -47,13 +47,17 @@ impl Rounds {
         }
     }
 
-    /// The round that is not over, with when it is, if one who was read in round `mine` has to wait for
-    /// that: each is read once in a round, and at once when the last one is long over.
-    fn wait(&self, mine: u64, now: Instant) -> Option<(u64, Instant)> {
+    /// The round that is not over, with when it is, if one whose turn is this has to wait for that: each
+    /// is read once in a round, and at once when the last one is long over.
+    fn wait(&self, turn: Turn, now: Instant) -> Option<(u64, Instant)> {
         let last = self.state().last?;
         let next = last.began + self.pause;
-        let is_open = now < last.began + OPEN && mine != last.number;
-        (now < next && !is_open).then_some((last.number, next))
+        let is_its_turn = match turn {
+            Turn::Now => true,
+            Turn::After(mine) => mine != last.number && now < last.began + OPEN,
+            Turn::WaitsFor(round) => round != last.number,
+        };
+        (now < next && !is_its_turn).then_some((last.number, next))
     }
 
     /// The number of the round in which something was read: the one under way, or a new one.
@@ -86,8 +90,6 @@ pub(super) struct Member {
     /// How often it may still be read before the next round.
     early_reads: u32,
     last_read: Option<Instant>,
-    /// The round whose end it waits for.
-    waits_for: Option<u64>,
     urgent: Option<Arc<Urgent>>,
 }
 
@@ -96,8 +98,10 @@ pub(super) struct Member {
 enum Turn {
     /// Now: there was much, so that there is more, or an answer is waited for.
     Now,
-    /// In a later round than this one.
+    /// In a later round than this one, if it comes to it in time.
     After(u64),
+    /// As soon as this round is over: it has waited for that.
+    WaitsFor(u64),
 }
 
 impl Member {
@@ -108,7 +112,6 @@ impl Member {
             pace,
             early_reads: 0,
             last_read: None,
-            waits_for: None,
             urgent,
         }
     }
@@ -116,15 +119,13 @@ impl Member {
     /// Until when it has to wait, if it has to. Woken then, or when a round begins before that: who has
     /// waited for a round is read in it, however late a busy thread comes to it.
     pub(super) fn wait(&mut self, now: Instant, waker: &Waker) -> Option<Instant> {
-        let wait = self.next(now).filter(|(round, _)| {
-            let has_waited = self.waits_for.is_some_and(|waits_for| waits_for != *round);
-            self.early_reads == 0 && !has_waited
-        });
+        let wait = self.rounds.wait(self.turn, now);
+        let wait = wait.filter(|_| self.early_reads == 0);
         if let Some(urgent) = &self.urgent {
             urgent.set_wanted(wait.is_none());
         }
         let (round, next) = wait?;
-        self.waits_for = Some(round);
+        self.turn = Turn::WaitsFor(round);
         let pausing = &mut self.rounds.state().pausing;
         if !pausing.iter().any(|known| known.will_wake(waker)) {
             pausing.push(waker.clone());
@@ -132,21 +133,13 @@ impl Member {
         Some(next)
     }
 
-    fn next(&self, now: Instant) -> Option<(u64, Instant)> {
-        let Turn::After(mine) = self.turn else {
-            return None;
-        };
-        self.rounds.wait(mine, now)
-    }
-
     /// To be called after each read: there may be more at once, or it is over until the next round.
     pub(super) fn has_read(&mut self, now: Instant, is_more: bool) {
-        self.waits_for = None;
         if is_more {
             self.turn = Turn::Now;
             return;
         }
-        let early = self.early_reads > 0 && self.next(now).is_some();
+        let early = self.early_reads > 0 && self.rounds.wait(self.turn, now).is_some();
         if early {
             self.early_reads -= 1;
         }
