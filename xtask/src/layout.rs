@@ -14,7 +14,7 @@ const MAX_LINES: usize = 700;
 const EMPTY_NAMES: [&str; 5] = ["common", "handler", "helper", "manager", "util"];
 
 /// Which member of the workspace may use which, tests aside.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("carillon-api", &[]),
     ("carillon-plan", &["carillon-api"]),
     ("carillon-operator", &["carillon-api", "carillon-plan"]),
@@ -32,6 +32,7 @@ const EDGES: [(&str, &[&str]); 10] = [
             "carillon-sim",
         ],
     ),
+    ("carillon-fuzz", &[]),
     ("carillon-testbed", &[]),
     (
         "carillon-tests",

@@ -9,6 +9,7 @@ mod chart;
 mod cluster;
 mod crds;
 mod demo;
+mod fuzz;
 mod golden;
 mod interrupt;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod metadata;
 #[cfg(test)]
 mod named_tests;
 mod prove;
+mod rights;
 mod test;
 mod transcripts;
 
@@ -41,10 +43,14 @@ enum Command {
     Crds(crds::Args),
     /// Carillon on fifty simulated nodes, running the examples to their end
     Demo(demo::Args),
+    /// Strange bytes for everything that reads what others have written
+    Fuzz(fuzz::Args),
     /// Ask the parser of Kubernetes' CronJobs what schedules mean, for our tests; or with --check compare
     Golden(golden::Args),
     /// Prove that work is neither lost nor repeated: every crash point, random faults, a real cluster
     Prove(prove::Args),
+    /// Write the table of SECURITY.md that says what the operator may do, or with --check compare it
+    Rights(rights::Args),
     /// Everything a change must pass: formatting, lints, tests
     Test(test::Args),
     /// Run the commands shown in docs/kubectl-carillon.md and write what they print, or with --check compare
@@ -57,8 +63,10 @@ fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Golden(args) => golden::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Prove(args) => prove::run(&args),
+        Command::Rights(args) => rights::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Transcripts(args) => transcripts::run(&args).map(|()| ExitCode::SUCCESS),
     };

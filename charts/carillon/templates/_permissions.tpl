@@ -1,90 +1,41 @@
 {{- /*
-Everything the operator may do, in one list. The verbs below are the verbs it uses: a test compares them with the API server's audit
-log. Whoever adds one names its purpose; whoever removes the last use removes the verb.
-
-Not here, and never to be: wildcards, secrets, configmaps, roles and bindings, custom resource definitions, webhooks,
-writes to nodes, pods/exec, impersonation.
+Rules of roles, of files/permissions.yaml: of each row whoever is served needs, in one rule for each resource. Called with a list: the root
+context, and where the rules are to hold.
 */ -}}
-
-{{- /* On cluster-scoped kinds: a ClusterRole, also when watchNamespaces is set. */ -}}
-{{- define "carillon.permissions.cluster" -}}
-# Which nodes exist, and whether a pod fits there.
-- apiGroups: [""]
-  resources: [nodes]
-  verbs: [list, watch]
-{{- end -}}
-
-{{- /* On namespaced kinds: a ClusterRole, or a Role in each of watchNamespaces. */ -}}
-{{- define "carillon.permissions.namespaced" -}}
-# Of BroadcastJobs and of Jobs. get: is it ours after AlreadyExists, is it gone when the cache misses it. patch: taking off our finalizer
-# once the result is stored.
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [create, delete, get, list, patch, watch]
-# get: is a job that the cache misses really gone, before its pods are let go. delete: ttlSecondsAfterFinished, and runs of a CronJob
-# that are replaced or past its history limits. create: runs of a CronJob; patch: taking off our finalizer once a run is recorded. Specs
-# are never changed.
-- apiGroups: [carillon.dev]
-  resources: [broadcastjobs]
-  verbs: [create, delete, get, list, patch, watch]
-- apiGroups: [carillon.dev]
-  resources: [broadcastjobs/status]
-  verbs: [patch]
-# Owner references with blockOwnerDeletion, where the admission plugin OwnerReferencesPermissionEnforcement is on. No request is
-# made with it, the plugin asks.
-- apiGroups: [carillon.dev]
-  resources: [broadcastjobs/finalizers]
-  verbs: [update]
-- apiGroups: [carillon.dev]
-  resources: [cronjobs]
-  verbs: [get, list, watch]
-- apiGroups: [carillon.dev]
-  resources: [cronjobs/status]
-  verbs: [patch]
-# As broadcastjobs/finalizers.
-- apiGroups: [carillon.dev]
-  resources: [cronjobs/finalizers]
-  verbs: [update]
-# Runs of CronJobs, as broadcastjobs above. Jobs that are served: get and delete, for ttlSecondsAfterFinished.
-- apiGroups: [batch]
-  resources: [jobs]
-  verbs: [create, delete, get, list, patch, watch]
-- apiGroups: [batch]
-  resources: [jobs/status]
-  verbs: [patch]
-# As broadcastjobs/finalizers.
-- apiGroups: [batch]
-  resources: [jobs/finalizers]
-  verbs: [update]
-{{- if has "cronjobs" .Values.serveNative }}
-# Native CronJobs in place of kube-controller-manager.
-- apiGroups: [batch]
-  resources: [cronjobs]
-  verbs: [get, list, watch]
-- apiGroups: [batch]
-  resources: [cronjobs/status]
-  verbs: [patch]
-- apiGroups: [batch]
-  resources: [cronjobs/finalizers]
-  verbs: [update]
+{{- define "carillon.permissions" -}}
+{{- $root := index . 0 }}
+{{- $where := index . 1 }}
+{{- $served := include "carillon.served" $root | splitList "," }}
+{{- $verbs := dict }}
+{{- $why := dict }}
+{{- range $row := $root.Files.Get "files/permissions.yaml" | fromYamlArray }}
+{{- $needed := false }}
+{{- range $row.for }}{{ if has . $served }}{{ $needed = true }}{{ end }}{{ end }}
+{{- if and $needed (eq $where (default "namespaces" $row.where)) }}
+{{- $rule := printf "%s %s %t" $row.group $row.resource (default false $row.named) }}
+{{- $_ := set $verbs $rule (concat (get $verbs $rule | default list) $row.verbs | uniq | sortAlpha) }}
+{{- $_ := set $why $rule (append (get $why $rule | default list) (printf "%s: %s" (join ", " $row.verbs) $row.why)) }}
 {{- end }}
-# The record of what ran where. Never deleted by the operator: slices are garbage collected with their job.
-- apiGroups: [carillon.dev]
-  resources: [noderesultslices]
-  verbs: [create, get, list, patch, watch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create]
+{{- end }}
+{{- range $rule := keys $verbs | sortAlpha }}
+{{- $parts := splitList " " $rule }}
+{{- range get $why $rule }}
+# {{ . }}
+{{- end }}
+- apiGroups: [{{ index $parts 0 | quote }}]
+  resources: [{{ index $parts 1 }}]
+  {{- if eq (index $parts 2) "true" }}
+  resourceNames: [{{ include "carillon.leaseName" $root | quote }}]
+  {{- end }}
+  verbs: [{{ get $verbs $rule | join ", " }}]
+{{- end }}
 {{- end -}}
 
-{{- /* In the release's own namespace: a Role. */ -}}
-{{- define "carillon.permissions.lease" -}}
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  resourceNames: [{{ include "carillon.leaseName" . | quote }}]
-  verbs: [get, update]
-# A create can not be limited by name: the name is not known to the authorizer.
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  verbs: [create]
+{{- /* Who needs permissions, joined by commas: the words of `for` in files/permissions.yaml. */ -}}
+{{- define "carillon.served" -}}
+{{- $served := default (list "broadcastjob" "cronjob" "job") .Values.controllers }}
+{{- if has "jobs" .Values.serveNative }}{{ $served = append $served "job" }}{{ end }}
+{{- if has "cronjobs" .Values.serveNative }}{{ $served = append $served "native-cronjob" }}{{ end }}
+{{- if .Values.leaderElection.enabled }}{{ $served = append $served "leader-election" }}{{ end }}
+{{- $served | uniq | join "," }}
 {{- end -}}

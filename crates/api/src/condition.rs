@@ -65,6 +65,9 @@ pub mod reasons {
     pub const STALLED: &str = "Stalled";
     /// Stalled: the plan for the job broke a rule that holds always, and was refused. A defect.
     pub const INTERLOCK_TRIPPED: &str = "InterlockTripped";
+    /// Stalled: the API server refuses a write that the object needs, again and again. The message says
+    /// which one, and in whose words. It is tried again with growing delays.
+    pub const WRITE_REFUSED: &str = "WriteRefused";
     /// Stalled: a stored field has a value this version cannot act on.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Reconciling or Stalled is false: nothing is left to do.

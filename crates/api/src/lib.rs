@@ -8,10 +8,13 @@ pub mod broadcast_job;
 pub mod condition;
 mod crd;
 pub mod cron_job;
+#[cfg(test)]
+mod fuzz;
 pub mod names;
 pub mod node_result_slice;
 mod null;
 mod open_schema;
+pub mod path;
 mod pod_template;
 pub mod policy;
 

@@ -1,9 +1,12 @@
 //! NodeResultSlice: what happened on each node, kept apart from the pods so that it outlives them.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Entries one slice holds at most.
 pub const MAX_RESULTS_PER_SLICE: usize = 250;
@@ -47,7 +50,14 @@ pub struct NodeResult {
     /// The last words of the container, shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Fields of a later version, which are written back as they were read.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub rest: Rest,
 }
+
+/// Fields that this version does not know.
+pub type Rest = BTreeMap<String, Value>;
 
 /// State of an attempt. Started is the only one that can change.
 #[derive(

@@ -48,12 +48,12 @@ fn month_of(text: &str) -> Result<Date, String> {
 }
 
 pub(crate) async fn run(global: &Global, args: &Calendar, screen: &mut Screen) -> Result<u8> {
-    let found = args.source.read(global).await?;
+    let found = args.source.read(global, screen).await?;
     let children = match &found {
         Found::Stored(api, stored) => match api.children(stored).await {
             Ok(children) => children,
             Err(error) => {
-                eprintln!("{error:#}: what became of its runs is not known");
+                screen.aside(&format!("{error:#}: what became of its runs is not known"));
                 Children::new()
             }
         },
@@ -83,7 +83,7 @@ pub(crate) async fn run(global: &Global, args: &Calendar, screen: &mut Screen) -
             continue;
         }
         if at > 0 {
-            screen.line("")?;
+            screen.blank()?;
         }
         let table = if format == Some(Format::Wide) {
             by_day(month)
@@ -91,22 +91,29 @@ pub(crate) async fn run(global: &Global, args: &Calendar, screen: &mut Screen) -
             grid(month)
         };
         if headers {
-            screen.text(&above(month))?;
+            for line in above(month) {
+                screen.line(&line)?;
+            }
         }
         screen.table(&table, headers)?;
         for part in below(month) {
-            screen.line(&format!("\n{part}"))?;
+            screen.blank()?;
+            screen.text(&format!("{part}\n"))?;
         }
     }
     Ok(DONE)
 }
 
-fn above(month: &Month) -> String {
+fn above(month: &Month) -> Vec<String> {
     let name = month.month.strftime("%B %Y");
     let today = month.days.iter().find(|day| day.today);
     let today = today.map(|today| format!(", [{}] is today", today.date.day()));
-    let lines = heading(&month.heading).join("\n");
-    format!("{lines}\n\n{name}{}\n", today.unwrap_or_default())
+    let mut lines = heading(&month.heading);
+    lines.extend([
+        String::new(),
+        format!("{name}{}", today.unwrap_or_default()),
+    ]);
+    lines
 }
 
 /// A week is up to three rows: the days, their runs, what came of them.
@@ -311,7 +318,8 @@ mod tests {
 
     fn printed(month: &Month) -> String {
         let grid = grid(month).render(true, false);
-        format!("{}{grid}\n{}\n", above(month), below(month).join("\n\n"))
+        let (above, below) = (above(month).join("\n"), below(month).join("\n\n"));
+        format!("{above}\n{grid}\n{below}\n")
     }
 
     #[test]

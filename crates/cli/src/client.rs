@@ -3,25 +3,69 @@
 mod cron_jobs;
 
 use anyhow::{Context, Error, Result, anyhow};
-use carillon_api::names::{API_VERSION, LABEL_BROADCAST_JOB_UID};
+use bytes::Bytes;
+use carillon_api::names::{GROUP, LABEL_BROADCAST_JOB_UID, VERSION};
+use carillon_api::path::{NoSegment, Path, Resource};
 use carillon_plan::Uid;
 use carillon_plan::node::{NodeRow, Nodes};
 use carillon_plan::record::Slice;
 use carillon_plan::view::read::{self, StoredJob};
-use http::Request;
+use http::{Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
 use kube::{Client, Config};
 use serde_json::Value;
+use tower::BoxError;
+use tower::util::MapResponseLayer;
 
 use crate::args::Global;
 use crate::problem;
 
+/// BroadcastJobs.
+pub(crate) const JOBS: Resource = ours("broadcastjobs");
+/// Pods.
+pub(crate) const PODS: Resource = core("pods");
+const NODES: Resource = core("nodes");
+
+/// Bytes of a reply that is read, at most: 500 objects of half a MiB.
+const LARGEST_REPLY: usize = 256 << 20;
+
 /// Objects a page of a list may have.
-const PAGE: u32 = 500;
+const PAGE: &str = "500";
 
 /// Who writes, in managedFields and audit logs. A field the API server does not know is refused
 /// rather than dropped: without `nodeNames` a retry would run everywhere.
-const WRITER: &str = "fieldManager=kubectl-carillon&fieldValidation=Strict";
+fn by_us(path: Path) -> Path {
+    path.with("fieldManager", "kubectl-carillon")
+        .with("fieldValidation", "Strict")
+}
+
+/// Only asked, or done.
+fn dry(path: Path, run: bool) -> Path {
+    if run {
+        path.with("dryRun", "All")
+    } else {
+        path
+    }
+}
+
+const fn ours(plural: &'static str) -> Resource {
+    Resource {
+        group: GROUP,
+        version: VERSION,
+        plural,
+    }
+}
+
+const fn core(plural: &'static str) -> Resource {
+    Resource {
+        group: "",
+        version: "v1",
+        plural,
+    }
+}
 
 /// A connection, and the namespace it is about.
 pub(crate) struct Api {
@@ -60,7 +104,9 @@ impl Api {
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
-        let client = Client::try_from(config)?;
+        let client = ClientBuilder::try_from(config)?
+            .with_layer(&MapResponseLayer::new(bounded))
+            .build();
         Ok(Self {
             client,
             server: server.trim_end_matches('/').to_owned(),
@@ -72,21 +118,21 @@ impl Api {
     async fn send(
         &self,
         method: &str,
-        path: &str,
+        path: Result<Path, NoSegment>,
         content: &str,
         body: Option<&Value>,
     ) -> Answer<Value> {
         let body = body.map(|body| body.to_string().into_bytes());
         let request = Request::builder()
             .method(method)
-            .uri(path)
+            .uri(path.map_err(|error| not_found(&error))?.as_str())
             .header(http::header::CONTENT_TYPE, content)
             .body(body.unwrap_or_default());
         let request = request.map_err(kube::Error::HttpError)?;
         self.client.request(request).await
     }
 
-    async fn get(&self, path: &str) -> Answer<Value> {
+    async fn get(&self, path: Result<Path, NoSegment>) -> Answer<Value> {
         self.send("GET", path, JSON, None).await
     }
 
@@ -94,19 +140,19 @@ impl Api {
     /// as JSON. `selector` is a label selector, or empty.
     async fn list<T>(
         &self,
-        path: &str,
+        path: Result<Path, NoSegment>,
         selector: &str,
         mut read: impl FnMut(Value) -> T,
     ) -> Answer<Vec<T>> {
         let mut found = Vec::new();
         let mut token = String::new();
         loop {
-            let uri = format!(
-                "{path}?limit={PAGE}&labelSelector={}&continue={}",
-                encoded(selector),
-                encoded(&token)
-            );
-            let mut page = self.get(&uri).await?;
+            let page = path.clone().map(|path| {
+                path.with("limit", PAGE)
+                    .with("labelSelector", selector)
+                    .with("continue", &token)
+            });
+            let mut page = self.get(page).await?;
             if let Some(items) = page["items"].as_array_mut() {
                 found.extend(items.drain(..).map(&mut read));
             }
@@ -118,44 +164,40 @@ impl Api {
     }
 
     /// Creates an object at a collection, or only asks whether it could be.
-    pub(crate) async fn create(&self, path: &str, dry_run: bool, object: &Value) -> Answer<Value> {
-        let uri = format!("{path}?{WRITER}{}", dry(dry_run));
-        self.send("POST", &uri, JSON, Some(object)).await
+    pub(crate) async fn create(
+        &self,
+        all: Resource,
+        dry_run: bool,
+        object: &Value,
+    ) -> Answer<Value> {
+        let path = all.within(&self.namespace);
+        let path = path.map(|path| dry(by_us(path), dry_run));
+        self.send("POST", path, JSON, Some(object)).await
     }
 
     /// Asks whether a job that exists could be changed into this one by an apply.
     pub(crate) async fn could_apply(&self, name: &str, object: &Value) -> Answer<Value> {
-        let path = self.job_path(name);
-        let uri = format!("{path}?{WRITER}&force=true{}", dry(true));
+        let path = self.path(JOBS, name);
+        let path = path.map(|path| dry(by_us(path).with("force", "true"), true));
         let apply = "application/apply-patch+yaml";
-        self.send("PATCH", &uri, apply, Some(object)).await
+        self.send("PATCH", path, apply, Some(object)).await
     }
 
     /// Merges a patch into a job.
     pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Answer<Value> {
-        let uri = format!("{}?{WRITER}", self.job_path(name));
+        let job = self.path(JOBS, name).map(by_us);
         let merge = "application/merge-patch+json";
-        self.send("PATCH", &uri, merge, Some(patch)).await
+        self.send("PATCH", job, merge, Some(patch)).await
     }
 
-    /// Path of the BroadcastJobs of the namespace.
-    pub(crate) fn jobs_path(&self) -> String {
-        let namespace = encoded(&self.namespace);
-        format!("/apis/{API_VERSION}/namespaces/{namespace}/broadcastjobs")
-    }
-
-    /// Path of the pods of the namespace.
-    pub(crate) fn pods_path(&self) -> String {
-        format!("/api/v1/namespaces/{}/pods", encoded(&self.namespace))
-    }
-
-    fn job_path(&self, name: &str) -> String {
-        format!("{}/{}", self.jobs_path(), encoded(name))
+    /// Path of an object of the namespace.
+    fn path(&self, of: Resource, name: &str) -> Result<Path, NoSegment> {
+        of.within(&self.namespace)?.object(name)
     }
 
     /// One job, as stored. When there is none, the error says what there is.
     pub(crate) async fn job(&self, name: &str) -> Result<Value> {
-        match self.get(&self.job_path(name)).await {
+        match self.get(self.path(JOBS, name)).await {
             Ok(job) => Ok(job),
             Err(error) if code(&error) == Some(404) => Err(self.missing(name).await),
             Err(error) => Err(self
@@ -167,11 +209,11 @@ impl Api {
     /// The jobs of the namespace, or of all namespaces.
     pub(crate) async fn jobs(&self, all: bool) -> Result<Vec<Value>> {
         let path = if all {
-            format!("/apis/{API_VERSION}/broadcastjobs")
+            Ok(JOBS.everywhere())
         } else {
-            self.jobs_path()
+            JOBS.within(&self.namespace)
         };
-        let listed = self.list(&path, "", |job| job).await;
+        let listed = self.list(path, "", |job| job).await;
         match listed {
             Ok(jobs) => Ok(jobs),
             Err(error) => Err(self.explain(error, "listing BroadcastJobs").await),
@@ -181,15 +223,12 @@ impl Api {
     /// The result slices of a job.
     pub(crate) async fn slices(&self, job: &StoredJob) -> Result<Vec<Slice>> {
         let owner = &job.job.owner;
-        let path = format!(
-            "/apis/{API_VERSION}/namespaces/{}/noderesultslices",
-            encoded(&owner.namespace)
-        );
+        let path = ours("noderesultslices").within(&owner.namespace);
         if owner.uid == Uid::MIN {
             return Ok(Vec::new());
         }
         let selector = format!("{LABEL_BROADCAST_JOB_UID}={}", owner.uid);
-        match self.list(&path, &selector, |slice| slice).await {
+        match self.list(path, &selector, |slice| slice).await {
             Ok(slices) => read::slices(&slices).map_err(Error::msg),
             Err(error) => {
                 let what = format!("listing the results of {}", owner.name);
@@ -201,7 +240,7 @@ impl Api {
     /// All nodes of the cluster.
     pub(crate) async fn nodes(&self) -> Result<Nodes> {
         let listed = self
-            .list("/api/v1/nodes", "", |node| read::node(&node))
+            .list(Ok(NODES.everywhere()), "", |node| read::node(&node))
             .await;
         match listed {
             Ok(nodes) => Ok(nodes.into_iter().flatten().collect()),
@@ -211,7 +250,7 @@ impl Api {
 
     /// One node, if it exists.
     pub(crate) async fn node(&self, name: &str) -> Result<Option<NodeRow>> {
-        match self.get(&format!("/api/v1/nodes/{}", encoded(name))).await {
+        match self.get(NODES.everywhere().object(name)).await {
             Ok(node) => Ok(read::node(&node).map(|(_, row)| row)),
             Err(error) if code(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.explain(error, &format!("reading node {name}")).await),
@@ -220,7 +259,8 @@ impl Api {
 
     /// Names of the namespaces.
     pub(crate) async fn namespaces(&self) -> Answer<Vec<String>> {
-        self.list("/api/v1/namespaces", "", |namespace| name_of(&namespace))
+        let path = core("namespaces").everywhere();
+        self.list(Ok(path), "", |namespace| name_of(&namespace))
             .await
     }
 
@@ -251,15 +291,34 @@ impl Api {
     }
 
     async fn serves_us(&self) -> bool {
-        let discovered = self.get(&format!("/apis/{API_VERSION}")).await;
+        let discovered = self.get(Ok(JOBS.discovery())).await;
         !matches!(discovered, Err(error) if code(&error) == Some(404))
     }
 }
 
 const JSON: &str = "application/json";
 
-fn dry(run: bool) -> &'static str {
-    if run { "&dryRun=All" } else { "" }
+/// The reply, of which no more than [`LARGEST_REPLY`] is read.
+fn bounded<B>(reply: Response<B>) -> Response<impl http_body::Body<Data = Bytes, Error = BoxError>>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let words = |error: BoxError| {
+        if error.is::<LengthLimitError>() {
+            format!("the reply has more than {LARGEST_REPLY} bytes").into()
+        } else {
+            error
+        }
+    };
+    reply.map(|body| Limited::new(body, LARGEST_REPLY).map_err(words))
+}
+
+/// What the API server would say of an object that cannot be.
+fn not_found(error: &NoSegment) -> kube::Error {
+    let mut status = Status::failure(&error.to_string(), "NotFound");
+    status.code = 404;
+    kube::Error::Api(Box::new(status))
 }
 
 /// HTTP code of an answer.
@@ -274,27 +333,4 @@ pub(crate) fn code(error: &kube::Error) -> Option<u16> {
 pub(crate) fn name_of(object: &Value) -> String {
     let name = object["metadata"]["name"].as_str();
     name.unwrap_or_default().to_owned()
-}
-
-/// For a path or a query: what is not plain is escaped.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| match byte {
-            byte if plain(byte) => char::from(byte).to_string(),
-            byte => format!("%{byte:02X}"),
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::encoded;
-
-    #[test]
-    fn what_would_change_a_path_or_query_is_escaped() {
-        assert_eq!(encoded("a-b.c_d~1"), "a-b.c_d~1");
-        assert_eq!(encoded("../x?y=1&z"), "..%2Fx%3Fy%3D1%26z");
-        assert_eq!(encoded("ü"), "%C3%BC");
-    }
 }

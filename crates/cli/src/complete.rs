@@ -5,6 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use carillon_plan::printable::is_harmful;
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::read;
 use clap::{CommandFactory, ValueEnum};
@@ -91,7 +92,7 @@ pub(crate) fn for_kubectl(words: &Words, screen: &mut Screen) -> Result<u8> {
     for candidate in candidates.context("completing")? {
         let help = candidate.get_help().map(|help| format!("\t{help}"));
         let value = candidate.get_value().to_string_lossy();
-        screen.line(&format!("{value}{}", help.unwrap_or_default()))?;
+        screen.text(&format!("{value}{}\n", help.unwrap_or_default()))?;
     }
     screen.line(NO_FILES)?;
     Ok(DONE)
@@ -147,8 +148,15 @@ where
         let api = Api::connect(&global()).await?;
         tokio::time::timeout(PATIENCE, ask(api)).await?
     };
-    let names = crate::wait_for(asked).unwrap_or_default();
+    let mut names = crate::wait_for(asked).unwrap_or_default();
+    names.retain(|name| is_offered(name));
     names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Whoever takes it has it in the command line: what could mislead there is not offered. No object of
+/// Kubernetes is called so, but a server or a file may say otherwise.
+pub(crate) fn is_offered(name: &str) -> bool {
+    !name.contains(is_harmful)
 }
 
 /// The global flags of the line so far, which need not be a valid one yet.

@@ -15,6 +15,7 @@ use crate::args::Global;
 use crate::client::Api;
 use crate::complete;
 use crate::manifest::{self, STDIN};
+use crate::render::Screen;
 
 /// The name of a CronJob, and of which API it may be.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -131,7 +132,7 @@ impl Found {
 
 impl Source {
     /// Reads it. The cluster is asked only for what is neither a file nor a schedule.
-    pub(crate) async fn read(&self, global: &Global) -> Result<Found> {
+    pub(crate) async fn read(&self, global: &Global, screen: &mut Screen) -> Result<Found> {
         if let Some(schedule) = &self.schedule {
             let spec = json!({"schedule": schedule, "timeZone": self.time_zone});
             let one = read::cron(&json!({"spec": spec}));
@@ -139,7 +140,7 @@ impl Source {
         }
         let text = self.cron.as_deref().unwrap_or_default();
         if text == STDIN || (Path::new(text).exists() && !Path::new(text).is_dir()) {
-            let objects = manifest::read(text, "CronJob")?;
+            let objects = manifest::read(text, "CronJob", screen)?;
             return Ok(Found::Manifests(objects.iter().map(read::cron).collect()));
         }
         let name = match cron_name(text) {
@@ -164,12 +165,14 @@ fn names_and_files(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut found = complete::crons();
     found.retain(|name| name.get_value().to_string_lossy().starts_with(&*start));
     found.extend(PathCompleter::file().complete(current));
+    found.retain(|name| complete::is_offered(&name.get_value().to_string_lossy()));
     found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Color;
 
     #[test]
     fn a_cron_job_is_named_as_kubectl_names_it_and_short_names_tell_the_api() {
@@ -198,7 +201,10 @@ mod tests {
     }
 
     fn error(source: &Source) -> String {
-        let read = crate::wait_for(async { source.read(&Global::default()).await }).unwrap();
+        let screen = &mut Screen::new(Color::Never);
+        let global = Global::default();
+        let read = source.read(&global, screen);
+        let read = crate::wait_for(read).unwrap();
         let asked = read.each(|one| {
             let now = jiff::Timestamp::UNIX_EPOCH;
             carillon_plan::view::cron_job::timetable(one, now).map(|_| ())

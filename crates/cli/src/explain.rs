@@ -75,7 +75,8 @@ fn print_job(
         }
         return Ok(());
     }
-    screen.line(&format!("{}: {headline}\n", all.job))?;
+    screen.line(&format!("{}: {headline}", all.job))?;
+    screen.blank()?;
     let wide = format == Some(Format::Wide);
     let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
     for group in &all.groups {
@@ -101,16 +102,19 @@ pub(crate) fn example(text: &str, nodes: &[String]) -> String {
 }
 
 fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Result<()> {
-    let place = screen.paint(tone(one.place), &format!("{:?}", one.place));
     let reason = match one.reason.as_str() {
         "" => String::new(),
         reason => format!(" ({reason})"),
     };
-    screen.line(&format!("{} in {}: {place}{reason}", one.node, one.job))?;
+    screen.painted(&[
+        (Tone::Plain, &format!("{} in {}: ", one.node, one.job)),
+        (tone(one.place), &format!("{:?}", one.place)),
+        (Tone::Plain, &reason),
+    ])?;
+    screen.blank()?;
     if one.checks.is_empty() {
-        screen.line("\nThe Node object does not exist any more.")?;
+        screen.line("The Node object does not exist any more.")?;
     } else {
-        screen.line("")?;
         screen.table(&checks(&one.checks), headers)?;
     }
     if !matches!(one.place, Place::Succeeded | Place::Running) {
@@ -118,13 +122,14 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
             print_finding(finding, "spec.template.spec of a new job", screen)?;
         }
     }
+    screen.blank()?;
     if one.attempts.is_empty() {
-        screen.line("\nNothing was started there.")?;
+        screen.line("Nothing was started there.")?;
     } else {
-        screen.line("")?;
         screen.table(&by_attempt(&one.attempts), headers)?;
     }
-    screen.line(&format!("\nNext: {}.", one.next))
+    screen.blank()?;
+    screen.line(&format!("Next: {}.", one.next))
 }
 
 fn checks(checks: &[CheckResult]) -> Table {
@@ -146,7 +151,8 @@ fn checks(checks: &[CheckResult]) -> Table {
 
 /// What decides, and what to write to change it: on the node, or in the `template`.
 pub(crate) fn print_finding(finding: &Finding, template: &str, screen: &mut Screen) -> Result<()> {
-    screen.line(&format!("\n{}: {}", finding.reason, finding.text))?;
+    screen.blank()?;
+    screen.line(&format!("{}: {}", finding.reason, finding.text))?;
     for (number, remedy) in finding.remedies.iter().enumerate() {
         let or = if number == 0 { "" } else { "or " };
         let place = match remedy.on {

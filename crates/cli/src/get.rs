@@ -53,7 +53,7 @@ pub(crate) async fn run(api: &Api, args: &Get, screen: &mut Screen) -> Result<u8
         return Ok(DONE);
     }
     if shown.is_empty() {
-        eprintln!("{}", nothing(api, args));
+        screen.aside(&nothing(api, args));
         return Ok(DONE);
     }
     if format == Some(Format::Name) {

@@ -3,12 +3,17 @@
 //! Each verb reads objects, asks `carillon-plan` what they mean, and prints the answer. There is no
 //! rule about jobs, nodes or schedules in here.
 
+// Everything goes over the screen, which makes harmless what others wrote.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod calendar;
 mod client;
 mod complete;
 mod cron;
 mod explain;
+#[cfg(test)]
+mod fuzz;
 mod get;
 mod manifest;
 mod next;
@@ -22,8 +27,10 @@ mod suspend;
 mod trigger;
 mod wait;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use carillon_plan::printable::one_line;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
@@ -41,26 +48,33 @@ const NOT_ALL: u8 = 2;
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
-    let cli = match Cli::try_parse() {
+    let args = || std::env::args_os();
+    let cli = match Cli::try_parse_from(args()) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Not clap's 2, which `plan` and `wait` give a meaning.
-            let asked_for = matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            );
-            let _ = error.print();
-            return ExitCode::from(if asked_for { DONE } else { ERROR });
-        }
+        Err(error) => return not_understood(error, args()),
     };
     let mut screen = Screen::new(cli.global.color);
     match run(&cli, &mut screen) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            screen.error(&error);
             ExitCode::from(ERROR)
         }
     }
+}
+
+/// Prints help or what is wrong with the arguments, which may have been copied from anywhere: of those
+/// that could mislead who reads the answer, it is given about what is left of them.
+fn not_understood(error: clap::Error, args: impl Iterator<Item = OsString>) -> ExitCode {
+    let clean = args.map(|arg| one_line(&arg.to_string_lossy()).into_owned());
+    let error = Cli::try_parse_from(clean).err().unwrap_or(error);
+    // Not clap's 2, which `plan` and `wait` give a meaning.
+    let asked_for = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    let _ = error.print();
+    ExitCode::from(if asked_for { DONE } else { ERROR })
 }
 
 fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {

@@ -63,7 +63,7 @@ pub(crate) async fn run(global: &Global, args: &Next, screen: &mut Screen) -> Re
         None => TimeZone::system(),
         Some(name) => zone::load(name).map_err(|error| anyhow!("--zone: {error}"))?,
     };
-    let found = args.source.read(&global).await?;
+    let found = args.source.read(&global, screen).await?;
     let now = Timestamp::now();
     let outlooks = found.each(|one| {
         let after = args.after.and_then(|after| instant(one, after));
@@ -85,11 +85,13 @@ pub(crate) async fn run(global: &Global, args: &Next, screen: &mut Screen) -> Re
     let headers = !args.output.no_headers;
     for (at, (outlook, one)) in outlooks.iter().zip(found.crons()).enumerate() {
         if at > 0 {
-            screen.line("")?;
+            screen.blank()?;
         }
         if headers {
-            screen.line(&heading(&outlook.heading).join("\n"))?;
-            screen.line("")?;
+            for line in heading(&outlook.heading) {
+                screen.line(&line)?;
+            }
+            screen.blank()?;
         }
         let wide = format == Some(Format::Wide);
         let zones = (&zone_of(one), &yours);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{Format, Output};
-use crate::client::{Api, code, name_of};
+use crate::client::{Api, JOBS, PODS, code, name_of};
 use crate::explain::{example, print_finding};
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
 use crate::{DONE, NOT_ALL, manifest, problem};
@@ -44,7 +44,7 @@ struct Planned {
 pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
     let mut objects = Vec::new();
     for file in &args.filename {
-        objects.extend(manifest::read(file, "BroadcastJob")?);
+        objects.extend(manifest::read(file, "BroadcastJob", screen)?);
     }
     let nodes = api.nodes().await?;
     let chosen = api.namespace.clone();
@@ -61,7 +61,7 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
     if !screen.documents(format, &planned, false)? {
         for (at, one) in planned.iter().enumerate() {
             if at > 0 && format != Some(Format::Name) {
-                screen.line("")?;
+                screen.blank()?;
             }
             print(one, format, !args.output.no_headers, screen)?;
         }
@@ -94,7 +94,7 @@ async fn plan_one(api: &Api, object: &Value, nodes: &Nodes) -> Result<Planned> {
 /// Whether the API server would store the job; gives it as it would be stored.
 async fn ask_about_job(api: &Api, object: &Value, planned: &mut Planned) -> Result<Option<Value>> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let mut asked = api.create(&api.jobs_path(), true, object).await;
+    let mut asked = api.create(JOBS, true, object).await;
     if let Err(error) = &asked
         && code(error) == Some(409)
     {
@@ -134,13 +134,13 @@ async fn ask_about_pod(
     let node = node.unwrap_or("any");
     let pod = name::pod(&job.owner.name, job.owner.uid, node, 0);
     let body = pod_body(
-        &job.template,
+        &job.template.value(),
         &job.owner,
         &pod,
         node,
         PodPlacement::Scheduler,
     );
-    match api.create(&api.pods_path(), true, &with_kind(body)).await {
+    match api.create(PODS, true, &with_kind(body)).await {
         Ok(_) => Ok(()),
         // The operator creates the pods; whoever plans need not be allowed to.
         Err(kube::Error::Api(status))
@@ -187,12 +187,13 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
         ),
     };
     screen.line(&format!(
-        "{} in namespace {}: {} of {} would be served{rounds}\n",
+        "{} in namespace {}: {} of {} would be served{rounds}",
         preview.job,
         preview.namespace,
         preview.served.len(),
         count(preview.nodes, "node"),
     ))?;
+    screen.blank()?;
     let shown = if format == Some(Format::Wide) {
         usize::MAX
     } else {
@@ -226,11 +227,12 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
         print_finding(&refused.finding, "spec.template.spec", screen)?;
     }
     for problem in &preview.problems {
-        let word = screen.paint(Tone::Bad, "error:");
-        screen.line(&format!("\n{word} {problem}"))?;
+        screen.blank()?;
+        screen.painted(&[(Tone::Bad, "error:"), (Tone::Plain, &format!(" {problem}"))])?;
     }
     for note in &one.notes {
-        screen.line(&format!("\nnote: {note}"))?;
+        screen.blank()?;
+        screen.line(&format!("note: {note}"))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod age;
 mod color;
+mod document;
 mod screen;
 mod table;
 

@@ -84,7 +84,7 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     }
     if attempts.is_empty() {
         let which = if args.failed { "failed node" } else { "result" };
-        eprintln!("BroadcastJob {} has no {which}.", args.job.job);
+        screen.aside(&format!("BroadcastJob {} has no {which}.", args.job.job));
         return Ok(DONE);
     }
     if format == Some(Format::Name) {

@@ -10,7 +10,7 @@ use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
 use crate::args::JobName;
-use crate::client::{Api, code};
+use crate::client::{Api, JOBS, code};
 use crate::render::{Screen, count, sample};
 use crate::results::node_name;
 use crate::{DONE, complete, problem};
@@ -71,7 +71,7 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
                     Ok(_) => {
                         report(name, "tries again", &nodes, args, screen)?;
                         if standing(&stored.job).0 == Standing::Paused {
-                            eprintln!("It is paused: kubectl carillon resume {name}");
+                            screen.aside(&format!("It is paused: kubectl carillon resume {name}"));
                         }
                         return Ok(DONE);
                     }
@@ -93,7 +93,7 @@ async fn create(api: &Api, object: &Value, nodes: &[String], dry_run: bool) -> R
     for number in 1..=MOST {
         let name = retry::name(job, number);
         let new = retry::again(object, &name, nodes);
-        match api.create(&api.jobs_path(), dry_run, &new).await {
+        match api.create(JOBS, dry_run, &new).await {
             Ok(_) => return Ok(name),
             Err(error) if code(&error) == Some(409) => {}
             Err(kube::Error::Api(status)) if status.message.contains("spec.nodeNames") => bail!(

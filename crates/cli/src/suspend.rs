@@ -55,7 +55,7 @@ pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Re
     }
     match &stored.cron.timetable {
         Err(Unusable::Schedule(error) | Unusable::TimeZone(error)) => {
-            eprintln!("It will not run, though. {error}");
+            screen.aside(&format!("It will not run, though. {error}"));
         }
         Ok(schedule) => {
             let now = Timestamp::now();
@@ -73,7 +73,7 @@ pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Re
                         screen.line(&line)?;
                     }
                 }
-                Err(error) => eprintln!("{error:#}: what is made up for is not known"),
+                Err(error) => screen.aside(&format!("{error:#}: what is made up for is not known")),
             }
         }
     }

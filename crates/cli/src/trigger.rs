@@ -86,10 +86,10 @@ pub(crate) async fn run(api: &Api, args: &Trigger, screen: &mut Screen) -> Resul
             ),
             Standing::NotSeen if late && !args.wait => {
                 screen.line(&format!("{cron} was asked to run {job}"))?;
-                eprintln!(
+                screen.aside(&format!(
                     "No operator has acted on that within {} s: does one run?",
                     PATIENCE.as_secs()
-                );
+                ));
                 return Ok(DONE);
             }
             _ => {}
@@ -98,7 +98,7 @@ pub(crate) async fn run(api: &Api, args: &Trigger, screen: &mut Screen) -> Resul
             return Ok(DONE);
         }
         if args.wait && start.elapsed() >= limit {
-            eprintln!("not within {limit:?}");
+            screen.aside(&format!("not within {limit:?}"));
             return Ok(NOT_ALL);
         }
         tokio::time::sleep(EVERY).await;
@@ -204,7 +204,7 @@ async fn ended(
             None => bail!("{job} is not there: it was deleted, or was not created yet"),
         }
         if start.elapsed() >= limit {
-            eprintln!("{job} has not ended within {limit:?}");
+            screen.aside(&format!("{job} has not ended within {limit:?}"));
             return Ok(NOT_ALL);
         }
         tokio::time::sleep(EVERY).await;

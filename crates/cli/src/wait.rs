@@ -47,7 +47,7 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
             Ok(job) => read::job(&job),
             // A server that does not answer for a moment has not ended the job.
             Err(error) if reached && error.is::<kube::Error>() && !over() => {
-                eprintln!("{error:#}");
+                screen.aside(&format!("{error:#}"));
                 tokio::time::sleep(EVERY).await;
                 continue;
             }
@@ -66,11 +66,14 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
         }
         if over() {
             screen.line(&line)?;
-            eprintln!("not within {:?}", args.timeout.unwrap_or_default());
+            screen.aside(&format!(
+                "not within {:?}",
+                args.timeout.unwrap_or_default()
+            ));
             return Ok(NOT_ALL);
         }
         if line != said {
-            eprintln!("{line}");
+            screen.aside(&line);
             said = line;
         }
         tokio::time::sleep(EVERY).await;

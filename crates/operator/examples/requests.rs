@@ -12,6 +12,7 @@
 //! its own controller for CronJobs must not run, for it writes the same statuses.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -23,7 +24,8 @@ use carillon_operator::metrics::Metrics;
 use carillon_operator::request;
 use carillon_operator::transport::{self, Transport};
 use carillon_operator::writes::Writes;
-use carillon_plan::{Owner, Uid};
+use carillon_plan::object_key::NATIVE_CRON_JOB;
+use carillon_plan::{ObjectKey, Uid};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
@@ -51,7 +53,7 @@ async fn measure() -> Result<()> {
     let writes = Writes::new(transport, leadership, parallel, None);
 
     let prefix = format!("requests-{}", Timestamp::now().as_second());
-    let crons: Vec<(Owner, u64)> = stream::iter(0..runs)
+    let crons: Vec<(Arc<ObjectKey>, u64)> = stream::iter(0..runs)
         .map(|number| cron_job(&writes, format!("{prefix}-{number}")))
         .buffered(parallel)
         .try_collect()
@@ -77,20 +79,15 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-async fn cron_job(writes: &Writes, name: String) -> Result<(Owner, u64)> {
+async fn cron_job(writes: &Writes, name: String) -> Result<(Arc<ObjectKey>, u64)> {
     let body = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
         "spec": {"schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": {"spec": job()}},
     });
     let request = request::create(Kind::NativeCronJob, NAMESPACE, &body, false);
     let meta = write(writes, request, None).await?;
-    let owner = Owner {
-        api_version: "batch/v1",
-        kind: "CronJob",
-        namespace: NAMESPACE.to_owned(),
-        name,
-        uid: meta.uid().context("a CronJob without uid")?,
-    };
+    let uid = meta.uid().context("a CronJob without uid")?;
+    let owner = ObjectKey::of(NATIVE_CRON_JOB, NAMESPACE, name, uid);
     Ok((owner, meta.rv()))
 }
 
@@ -105,7 +102,7 @@ fn job() -> Value {
 }
 
 /// Promise, Job, record, letting go, event.
-async fn run(writes: &Writes, (owner, rv): &(Owner, u64)) -> Result<()> {
+async fn run(writes: &Writes, (owner, rv): &(Arc<ObjectKey>, u64)) -> Result<()> {
     let name = format!("{}-1", owner.name);
     let none = json!({});
     let active = |uid: Option<Uid>| {

@@ -3,6 +3,7 @@
 pub mod broadcast_job;
 pub mod cron_job;
 pub mod job;
+pub mod template;
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
+use crate::request::Call;
 use crate::slim::{SlimMeta, Written};
 use crate::writes::{SendError, Writes, decode};
 
@@ -32,6 +34,8 @@ pub struct Applied<R> {
     pub released: usize,
     /// Writes of any kind that succeeded.
     pub writes: usize,
+    /// Writes that changed nothing, as their object had changed or was gone.
+    pub in_vain: usize,
     /// The highest version written of each kind.
     pub versions: Vec<(Kind, u64)>,
     /// Answers of the API server that the next plan needs.
@@ -55,6 +59,7 @@ impl<R> Default for Applied<R> {
             deleted: 0,
             released: 0,
             writes: 0,
+            in_vain: 0,
             versions: Vec::new(),
             answers: Vec::new(),
             notes: Vec::new(),
@@ -90,7 +95,9 @@ pub enum Effect {
     Gone,
     /// It removed our finalizer from one.
     Released(Kind, u64),
-    /// Nothing was left to do, or the object has changed and will be judged again.
+    /// The object has changed or is another one: nothing was done to it.
+    InVain,
+    /// Nothing was to be written.
     Nothing,
 }
 
@@ -103,9 +110,9 @@ impl Effect {
         }
     }
 
-    /// Of a request that left nothing to do when there was no reply; see [`settled`].
+    /// Of a request that was in vain when there was no reply; see [`settled`].
     pub fn of(reply: Option<&Written>, effect: impl FnOnce(u64) -> Self) -> Self {
-        reply.map_or(Self::Nothing, |meta| effect(meta.rv()))
+        reply.map_or(Self::InVain, |meta| effect(meta.rv()))
     }
 
     /// With something learnt.
@@ -131,7 +138,7 @@ impl Earlier {
         match effect {
             Effect::Created(..) | Effect::Found(..) => self.created += 1,
             Effect::Deleted(..) | Effect::Gone => self.removed += 1,
-            Effect::Wrote(..) | Effect::Released(..) | Effect::Nothing => {}
+            Effect::Wrote(..) | Effect::Released(..) | Effect::InVain | Effect::Nothing => {}
         }
     }
 }
@@ -235,7 +242,12 @@ impl<R> Applied<R> {
     fn note(&mut self, done: Done<R>) {
         self.answers.extend(done.answer);
         let (kind, rv) = match done.effect {
-            Effect::Nothing | Effect::Gone => return,
+            Effect::Nothing => return,
+            // Of what is gone an event tells; or it is not, and somebody only says so.
+            Effect::InVain | Effect::Gone => {
+                self.in_vain += 1;
+                return;
+            }
             Effect::Found(kind, rv) => {
                 self.versions.push((kind, rv));
                 return;
@@ -279,7 +291,7 @@ struct Envelope<M> {
 /// Sends a write; what became of the object.
 pub async fn write(
     writes: &Writes,
-    request: http::Request<Vec<u8>>,
+    request: Call,
     not_after: Option<BootTime>,
 ) -> Result<Written, SendError> {
     let reply = writes.send(request, not_after).await?;
@@ -297,10 +309,7 @@ pub fn may_be_there(error: &SendError) -> bool {
 }
 
 /// The object's metadata, or `None` when there is no such object.
-pub async fn found(
-    writes: &Writes,
-    request: http::Request<Vec<u8>>,
-) -> Result<Option<SlimMeta>, SendError> {
+pub async fn found(writes: &Writes, request: Call) -> Result<Option<SlimMeta>, SendError> {
     match writes.read(request).await {
         Ok(reply) => decode::<Envelope<_>>(&reply).map(|envelope| Some(envelope.metadata)),
         Err(error) if error.refused().is_some_and(|status| status.code == 404) => Ok(None),
@@ -314,9 +323,13 @@ pub fn unchanged(found: Option<SlimMeta>, rv: u64) -> Result<(), SendError> {
     if found.is_some_and(|found| found.rv() == rv) {
         return Ok(());
     }
+    Err(changed())
+}
+
+fn changed() -> SendError {
     let mut status = kube::core::Status::failure("it has changed since it was read", "Conflict");
     status.code = 409;
-    Err(SendError::Refused(Box::new(status)))
+    SendError::Refused(Box::new(status))
 }
 
 /// A delete or release whose object is gone, has changed or is another one has nothing left to do.

@@ -1,10 +1,12 @@
 //! One file per kind: gate, snapshot, plan, apply for one object at a time.
 
+mod after_deletion;
 pub mod broadcast_job;
 pub mod core;
 pub mod cron_job;
 pub mod job;
 pub mod orphan_pod;
+pub mod refusals;
 mod replay;
 
 pub use self::replay::Irreproducible;

@@ -1,34 +1,34 @@
 //! Events for people, in `events.k8s.io/v1`.
 //!
-//! Events are written by one background task and may be lost: they never delay a sync. An object
-//! gets the same event once in five minutes, and at most 25 at once, then one every 30 seconds
-//! (client-go allows one every 300; our notes are already aggregated, "Created 500 pods", and the
-//! last of them is the one a user waits for). What is over the limit is counted and dropped.
+//! Events are written by one background task and may be lost: they never delay a sync. Namespaces take
+//! turns, so that one that has much to say holds up none of the others. An object gets the same event
+//! once in five minutes, and at most 25 at once, then one every 30 seconds (client-go allows one every
+//! 300; our notes are already aggregated, "Created 500 pods", and the last of them is the one a user
+//! waits for). What is over the limit is counted and dropped.
+
+mod limits;
+mod waiting;
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use carillon_plan::printable::one_line;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use prometheus::IntCounter;
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use self::limits::{Admission, Limits};
+use self::waiting::Waiting;
 use crate::{lease::Leadership, metrics::Metrics, request, writes::Writes};
 
-/// Events waiting to be written.
-const WAITING: usize = 1024;
 /// The API refuses longer notes.
 const LONGEST_NOTE: usize = 1024;
-const SAME_EVENT_EVERY: Duration = Duration::from_mins(5);
-const BURST: f64 = 25.0;
-const ONE_EVERY: Duration = Duration::from_secs(30);
-/// Objects remembered at most.
-const OBJECTS: usize = 4096;
 /// How long a stopping process still writes what waits.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -79,24 +79,51 @@ pub struct Event {
     pub action: &'static str,
     /// Why, UpperCamelCase, at most 128 bytes.
     pub reason: Cow<'static, str>,
-    /// For people; cut after 1 KiB, control characters are removed.
+    /// For people; cut after 1 KiB, what could mislead who reads it is replaced.
     pub note: String,
 }
 
 /// Takes events; clones share one task.
 #[derive(Clone, Debug)]
 pub struct EventSink {
-    queue: mpsc::Sender<Event>,
+    queue: Arc<Queue>,
     leadership: Leadership,
     dropped: IntCounter,
 }
 
 impl EventSink {
-    /// Takes `event` if this process leads. Never waits, never fails: a full queue drops it and
-    /// counts that.
+    /// Takes `event` if this process leads. Never waits, never fails: of a namespace that has too many
+    /// one is dropped and counted.
     pub fn publish(&self, event: Event) {
-        if self.leadership.is_leader() && self.queue.try_send(event).is_err() {
+        if !self.leadership.is_leader() {
+            return;
+        }
+        if self.queue.waiting().push(event).is_some() {
             self.dropped.inc();
+        }
+        self.queue.changed.notify_one();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Events may be lost; a queue that is closed for ever would lose all.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn next(&self) -> Event {
+        loop {
+            let next = self.waiting().pop();
+            match next {
+                Some(event) => return event,
+                None => self.changed.notified().await,
+            }
         }
     }
 }
@@ -104,7 +131,7 @@ impl EventSink {
 /// The task that writes events; run it once.
 #[derive(Debug)]
 pub struct EventWriter {
-    queue: mpsc::Receiver<Event>,
+    queue: Arc<Queue>,
     writes: Writes,
     instance: String,
     limits: Limits,
@@ -120,15 +147,15 @@ pub fn channel(
     instance: &str,
     metrics: &Metrics,
 ) -> (EventSink, EventWriter) {
-    let (sender, receiver) = mpsc::channel(WAITING);
+    let queue = Arc::<Queue>::default();
     let sink = EventSink {
-        queue: sender,
+        queue: Arc::clone(&queue),
         leadership,
         dropped: metrics.events_dropped.clone(),
     };
     let written = |severity: Severity| metrics.events.with_label_values(&[severity.as_str()]);
     let task = EventWriter {
-        queue: receiver,
+        queue,
         writes,
         instance: cut(instance, 128).to_owned(),
         limits: Limits::default(),
@@ -146,15 +173,14 @@ impl EventWriter {
             let event = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
-                event = self.queue.recv() => event,
+                event = self.queue.next() => event,
             };
-            match event {
-                Some(event) => self.write(event).await,
-                None => return,
-            }
+            self.write(event).await;
         }
+        let queue = Arc::clone(&self.queue);
         let rest = async {
-            while let Ok(event) = self.queue.try_recv() {
+            let pop = || queue.waiting().pop();
+            while let Some(event) = pop() {
                 self.write(event).await;
             }
         };
@@ -245,19 +271,9 @@ impl<'a> Body<'a> {
 
 /// The note, short enough and harmless to a terminal: parts of it are written by users.
 fn note(text: &str) -> String {
-    let harmless: String = text
-        .chars()
-        .map(|c| match c {
-            '\n' | '\r' | '\t' => ' ',
-            c => c,
-        })
-        .filter(|c| {
-            // Also what changes the direction of text, which could hide a part of it.
-            !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        })
-        .collect();
+    let harmless = one_line(text);
     if harmless.len() <= LONGEST_NOTE {
-        return harmless;
+        return harmless.into_owned();
     }
     format!("{}…", cut(&harmless, LONGEST_NOTE - '…'.len_utf8()))
 }
@@ -267,81 +283,11 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Admission {
-    Write,
-    /// Said less than five minutes ago.
-    Same,
-    TooMany,
-}
-
-/// What was said about which object, pure.
-#[derive(Debug, Default)]
-struct Limits {
-    objects: HashMap<String, Said>,
-}
-
-#[derive(Debug)]
-struct Said {
-    tokens: f64,
-    at: Instant,
-    recent: Vec<(u64, Instant)>,
-}
-
-impl Limits {
-    fn admit(&mut self, event: &Event, now: Instant) -> Admission {
-        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-
-        let said = BuildHasherDefault::<DefaultHasher>::default().hash_one((
-            &event.reason,
-            &event.note,
-            event.action,
-        ));
-        self.make_room(now);
-        let object = self
-            .objects
-            .entry(event.regarding.uid.clone())
-            .or_insert_with(|| Said {
-                tokens: BURST,
-                at: now,
-                recent: Vec::new(),
-            });
-        object
-            .recent
-            .retain(|(_, at)| now.saturating_duration_since(*at) < SAME_EVENT_EVERY);
-        if object.recent.iter().any(|(hash, _)| *hash == said) {
-            return Admission::Same;
-        }
-        let earned =
-            now.saturating_duration_since(object.at).as_secs_f64() / ONE_EVERY.as_secs_f64();
-        object.tokens = (object.tokens + earned).min(BURST);
-        object.at = now;
-        if object.tokens < 1.0 {
-            return Admission::TooMany;
-        }
-        object.tokens -= 1.0;
-        object.recent.push((said, now));
-        Admission::Write
-    }
-
-    /// Forgets objects that are quiet; all of them rather than growing without bound.
-    fn make_room(&mut self, now: Instant) {
-        if self.objects.len() < OBJECTS {
-            return;
-        }
-        self.objects
-            .retain(|_, said| now.saturating_duration_since(said.at) < SAME_EVENT_EVERY);
-        if self.objects.len() >= OBJECTS {
-            self.objects.clear();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(uid: &str, note: &str) -> Event {
+    pub(super) fn event(uid: &str, note: &str) -> Event {
         Event {
             regarding: Regarding {
                 api_version: "carillon.dev/v1alpha1",
@@ -359,44 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn the_same_event_is_said_once_in_five_minutes() {
-        let (mut limits, t) = (Limits::default(), Instant::now());
-        assert_eq!(limits.admit(&event("a", "x"), t), Admission::Write);
-        assert_eq!(limits.admit(&event("a", "x"), t), Admission::Same);
-        assert_eq!(limits.admit(&event("a", "y"), t), Admission::Write);
-        assert_eq!(limits.admit(&event("b", "x"), t), Admission::Write);
-        let later = t + SAME_EVENT_EVERY;
-        assert_eq!(limits.admit(&event("a", "x"), later), Admission::Write);
-    }
-
-    #[test]
-    fn one_object_cannot_flood() {
-        let (mut limits, t) = (Limits::default(), Instant::now());
-        let written = (0..100)
-            .filter(|n| limits.admit(&event("a", &n.to_string()), t) == Admission::Write)
-            .count();
-        assert_eq!(written, 25);
-        assert_eq!(limits.admit(&event("b", "x"), t), Admission::Write);
-        let later = t + ONE_EVERY;
-        assert_eq!(limits.admit(&event("a", "late"), later), Admission::Write);
-        assert_eq!(
-            limits.admit(&event("a", "later"), later),
-            Admission::TooMany
-        );
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let (mut limits, t) = (Limits::default(), Instant::now());
-        for n in 0..3 * OBJECTS {
-            limits.admit(&event(&n.to_string(), "x"), t);
-        }
-        assert!(limits.objects.len() <= OBJECTS);
-    }
-
-    #[test]
     fn notes_are_short_and_harmless() {
-        assert_eq!(note("a\x1b[31m\nb\u{202e}c"), "a[31m bc");
+        assert_eq!(
+            note("a\x1b[31m\nb\u{202e}c\u{200f}"),
+            "a\u{fffd}[31m b\u{fffd}c\u{fffd}"
+        );
         let long = note(&"ä".repeat(2000));
         assert!(long.len() <= LONGEST_NOTE && long.ends_with('…'));
         assert_eq!(note("short"), "short");

@@ -6,10 +6,11 @@
 
 mod decision;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use carillon_plan::Uid;
+use carillon_plan::ObjectKey;
+use carillon_plan::object_key::ApiKind;
 use serde_json::{Value, json};
 
 pub use self::decision::{Acts, Decision, Outcome, StepSummary, summary};
@@ -18,6 +19,8 @@ pub use self::decision::{Acts, Decision, Outcome, StepSummary, summary};
 const DECISIONS: usize = 16;
 /// Objects kept; the one decided about longest ago goes first.
 const OBJECTS: usize = 1024;
+/// Bytes kept of all objects together: names and messages of others are in there.
+const BYTES: usize = 32 << 20;
 
 /// The ring of each object.
 #[derive(Debug, Default)]
@@ -26,11 +29,13 @@ pub struct FlightRecorder(Mutex<Flights>);
 #[derive(Debug, Default)]
 struct Flights {
     sequence: u64,
-    objects: HashMap<Uid, VecDeque<Kept>>,
+    objects: HashMap<Arc<ObjectKey>, VecDeque<Kept>>,
+    /// Of the texts in it.
+    bytes: usize,
 }
 
 /// A decision as it is kept: as text it takes a third of what its parts take each by itself.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     sequence: u64,
     repeated: u64,
@@ -60,11 +65,13 @@ impl Kept {
 
 impl FlightRecorder {
     /// Keeps a decision. Its number, under which the outcome is added later.
-    pub fn record(&self, uid: Uid, mut decision: Decision) -> u64 {
+    pub fn record(&self, key: &Arc<ObjectKey>, mut decision: Decision) -> u64 {
         let mut flights = self.flights();
+        let flights = &mut *flights;
         flights.sequence += 1;
         decision.sequence = flights.sequence;
-        let ring = flights.objects.entry(uid).or_default();
+        let ring = flights.objects.entry(key.clone()).or_default();
+        let before = bytes(ring);
         // An object that is looked at again and again without need must not push out the decision
         // that led there.
         if let Some(last) = ring.back().filter(|last| last.is_idle)
@@ -77,24 +84,48 @@ impl FlightRecorder {
             ring.pop_front();
         }
         ring.push_back(Kept::new(&decision));
+        flights.bytes = flights.bytes + bytes(ring) - before;
         flights.make_room();
         flights.sequence
     }
 
     /// Adds what became of a decision, if it is still there.
-    pub fn add_outcome(&self, uid: Uid, sequence: u64, outcome: Outcome) {
+    pub fn add_outcome(&self, key: &ObjectKey, sequence: u64, outcome: Outcome) {
         let mut flights = self.flights();
-        let mut ring = flights.objects.get_mut(&uid).into_iter().flatten().rev();
+        let mut ring = flights.objects.get_mut(key).into_iter().flatten().rev();
         if let Some(decision) = ring.find(|decision| decision.sequence == sequence) {
             decision.outcome = Some(Box::new(outcome));
         }
     }
 
     /// The decisions about an object, oldest first.
-    pub fn decisions(&self, uid: Uid) -> Vec<Decision> {
+    pub fn decisions(&self, key: &ObjectKey) -> Vec<Decision> {
+        let ring = self.flights().objects.get(key).cloned();
+        let ring = ring.unwrap_or_default();
+        ring.iter().map(Kept::decision).collect()
+    }
+
+    /// The last decision about each object, and how many are kept. Only copied under the lock, for who
+    /// plans waits for it.
+    fn last_of_each(&self) -> Vec<(Arc<ObjectKey>, Decision, usize)> {
+        let last = |(key, ring): (&Arc<ObjectKey>, &VecDeque<Kept>)| {
+            let last = ring.back()?.clone();
+            Some((key.clone(), last, ring.len()))
+        };
+        let kept: Vec<_> = self.flights().objects.iter().filter_map(last).collect();
+        let read =
+            |(key, last, length): (Arc<ObjectKey>, Kept, usize)| (key, last.decision(), length);
+        kept.into_iter().map(read).collect()
+    }
+
+    /// The decisions about all objects of a kind, one object after the other.
+    pub fn of_kind(&self, kind: ApiKind) -> Vec<Decision> {
         let flights = self.flights();
-        let ring = flights.objects.get(&uid);
-        ring.map_or_else(Vec::new, |ring| ring.iter().map(Kept::decision).collect())
+        let rings = flights.objects.iter();
+        let rings = rings.filter(|(key, _)| (key.api_version, key.kind) == kind);
+        let rings: BTreeMap<_, _> = rings.collect();
+        let all = rings.into_values().flatten();
+        all.map(Kept::decision).collect()
     }
 
     /// What `/debug/flights` shows: with `uid=` or `namespace=` and `name=` in the query, the
@@ -108,26 +139,20 @@ impl FlightRecorder {
         };
         let (uid, namespace, name) = (wanted("uid"), wanted("namespace"), wanted("name"));
         let is = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
-        let flights = self.flights();
-        let mut rings: Vec<_> = flights
-            .objects
-            .values()
-            .filter_map(|ring| Some((ring.back()?.decision(), ring)))
-            .filter(|(last, _)| {
-                is(uid, &last.uid) && is(namespace, &last.namespace) && is(name, &last.name)
-            })
-            .collect();
-        rings.sort_by_key(|(last, _)| last.sequence);
+        let mut rings: Vec<_> = self.last_of_each();
+        rings.retain(|(_, last, _)| {
+            is(uid, &last.uid) && is(namespace, &last.namespace) && is(name, &last.name)
+        });
+        rings.sort_by_key(|(_, last, _)| last.sequence);
         let full = uid.is_some() || name.is_some();
-        let objects = rings.into_iter().map(|(last, ring)| {
-            let all = || ring.iter().map(Kept::decision).collect::<Vec<_>>();
+        let objects = rings.into_iter().map(|(of, last, length)| {
             let decisions = if full {
-                json!(all())
+                json!(self.decisions(&of))
             } else {
-                json!(ring.len())
+                json!(length)
             };
             json!({
-                "namespace": last.namespace, "name": last.name, "uid": last.uid,
+                "kind": last.kind, "namespace": last.namespace, "name": last.name, "uid": last.uid,
                 "decisions": decisions,
             })
         });
@@ -140,15 +165,20 @@ impl FlightRecorder {
     }
 }
 
+fn bytes(ring: &VecDeque<Kept>) -> usize {
+    ring.iter().map(|kept| kept.text.len()).sum()
+}
+
 impl Flights {
     fn make_room(&mut self) {
-        while self.objects.len() > OBJECTS {
+        while self.objects.len() > OBJECTS || self.bytes > BYTES {
             let last = |ring: &VecDeque<Kept>| ring.back().map(|kept| kept.sequence);
             let oldest = self.objects.iter().min_by_key(|(_, ring)| last(ring));
-            let Some(uid) = oldest.map(|(uid, _)| *uid) else {
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
                 return;
             };
-            self.objects.remove(&uid);
+            let ring = self.objects.remove(&key);
+            self.bytes -= ring.as_ref().map_or(0, bytes);
         }
     }
 }
@@ -156,16 +186,18 @@ impl Flights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carillon_plan::object_key::JOB;
 
-    fn uid(n: usize) -> Uid {
-        format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}").parse().unwrap()
+    fn key(n: usize) -> Arc<ObjectKey> {
+        let uid = format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}");
+        ObjectKey::of(JOB, "ops", format!("job-{n}"), uid.parse().unwrap())
     }
 
     fn decision(n: usize, steps: usize) -> Decision {
         Decision {
             namespace: "ops".to_owned(),
             name: format!("job-{n}"),
-            uid: uid(n).to_string(),
+            uid: key(n).uid.to_string(),
             steps: vec![StepSummary::default(); steps],
             ..Decision::default()
         }
@@ -175,12 +207,12 @@ mod tests {
     fn an_object_keeps_its_last_decisions_and_idle_ones_count_as_one() {
         let recorder = FlightRecorder::default();
         for _ in 0..20 {
-            recorder.record(uid(1), decision(1, 1));
+            recorder.record(&key(1), decision(1, 1));
         }
         for _ in 0..9 {
-            recorder.record(uid(1), decision(1, 0));
+            recorder.record(&key(1), decision(1, 0));
         }
-        let kept = recorder.decisions(uid(1));
+        let kept = recorder.decisions(&key(1));
         let found: Vec<_> = kept.iter().map(|d| (d.sequence, d.repeated)).collect();
         assert_eq!((found.len(), found[0], found[15]), (16, (6, 0), (29, 8)));
     }
@@ -189,27 +221,43 @@ mod tests {
     fn the_object_decided_about_longest_ago_makes_room() {
         let recorder = FlightRecorder::default();
         for n in 0..OBJECTS {
-            recorder.record(uid(n), decision(n, 1));
+            recorder.record(&key(n), decision(n, 1));
         }
-        recorder.record(uid(0), decision(0, 1));
-        recorder.record(uid(OBJECTS), decision(OBJECTS, 1));
-        assert_eq!(recorder.decisions(uid(0)).len(), 2);
-        assert!(recorder.decisions(uid(1)).is_empty());
+        recorder.record(&key(0), decision(0, 1));
+        recorder.record(&key(OBJECTS), decision(OBJECTS, 1));
+        assert_eq!(recorder.decisions(&key(0)).len(), 2);
+        assert!(recorder.decisions(&key(1)).is_empty());
         assert_eq!(recorder.flights().objects.len(), OBJECTS);
+    }
+
+    #[test]
+    fn the_decisions_of_all_objects_together_are_bounded_by_bytes() {
+        let recorder = FlightRecorder::default();
+        let large = |n| Decision {
+            refused: Some("x".repeat(BYTES / 64)),
+            ..decision(n, 1)
+        };
+        for n in 0..100 {
+            recorder.record(&key(n), large(n));
+        }
+        let bytes = recorder.flights().bytes;
+        assert!(bytes <= BYTES && bytes > BYTES / 2, "{bytes}");
+        assert!(recorder.decisions(&key(0)).is_empty());
+        assert_eq!(recorder.decisions(&key(99)).len(), 1);
     }
 
     #[test]
     fn an_outcome_is_added_to_its_decision_and_read_by_uid_or_by_name() {
         let recorder = FlightRecorder::default();
-        let sequence = recorder.record(uid(1), decision(1, 1));
-        recorder.record(uid(1), decision(1, 1));
-        recorder.record(uid(2), decision(2, 1));
+        let sequence = recorder.record(&key(1), decision(1, 1));
+        recorder.record(&key(1), decision(1, 1));
+        recorder.record(&key(2), decision(2, 1));
         let outcome = Outcome {
             writes: 7,
             ..Outcome::default()
         };
-        recorder.add_outcome(uid(1), sequence, outcome);
-        for query in [&format!("uid={}", uid(1)), "namespace=ops&name=job-1"] {
+        recorder.add_outcome(&key(1), sequence, outcome);
+        for query in [&format!("uid={}", key(1).uid), "namespace=ops&name=job-1"] {
             let page = recorder.page(query);
             assert_eq!(page["objects"].as_array().map(Vec::len), Some(1));
             let decisions = &page["objects"][0]["decisions"];

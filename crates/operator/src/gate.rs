@@ -1,13 +1,16 @@
 //! Read-your-writes: an object is planned only when the caches have seen what we last wrote for it.
 //!
-//! It replaces upstream's expectations. Keyed by uid, so a re-created object starts afresh, and
+//! It replaces upstream's expectations. The key has the uid, so a re-created object starts afresh, and
 //! nothing in it can get stuck: a wait has an end, after which the caches are listed anew.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use std::sync::Arc;
+
 use carillon_api::names;
-use carillon_plan::Uid;
+use carillon_plan::ObjectKey;
+use carillon_plan::object_key::{ApiKind, BROADCAST_JOB, CRON_JOB, JOB, NATIVE_CRON_JOB, POD};
 
 /// Kinds that are cached. resourceVersions compare only within one kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,6 +70,19 @@ impl Kind {
         }
     }
 
+    /// `apiVersion` and `kind` of its objects.
+    pub fn api_kind(self) -> ApiKind {
+        match self {
+            Self::Pod | Self::JobPod => POD,
+            Self::BroadcastJob => BROADCAST_JOB,
+            Self::Slice => (names::API_VERSION, "NodeResultSlice"),
+            Self::Node => ("v1", "Node"),
+            Self::CronJob => CRON_JOB,
+            Self::NativeCronJob => NATIVE_CRON_JOB,
+            Self::NativeJob => JOB,
+        }
+    }
+
     /// API group, empty for core, and version.
     pub fn group_version(self) -> (&'static str, &'static str) {
         match self {
@@ -112,7 +128,7 @@ pub const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// What was written, per object.
 #[derive(Debug, Default)]
 pub struct Gate {
-    written: HashMap<Uid, Written>,
+    written: HashMap<Arc<ObjectKey>, Written>,
 }
 
 #[derive(Debug, Default)]
@@ -134,17 +150,14 @@ pub enum Passage {
 
 impl Gate {
     /// Remembers a write.
-    pub fn wrote(&mut self, uid: Uid, kind: Kind, rv: u64) {
-        self.written
-            .entry(uid)
-            .or_default()
-            .versions
-            .raise(kind, rv);
+    pub fn wrote(&mut self, key: &Arc<ObjectKey>, kind: Kind, rv: u64) {
+        let written = self.written.entry(key.clone()).or_default();
+        written.versions.raise(kind, rv);
     }
 
-    /// The kinds of which `uid` waits for a newer version than these.
-    pub fn behind(&self, uid: Uid, seen: &Versions) -> Vec<Kind> {
-        let written = self.written.get(&uid).map(|written| written.versions);
+    /// The kinds of which an object waits for a newer version than these.
+    pub fn behind(&self, key: &ObjectKey, seen: &Versions) -> Vec<Kind> {
+        let written = self.written.get(key).map(|written| written.versions);
         let written = written.unwrap_or_default();
         let kinds = Kind::ALL.into_iter();
         kinds
@@ -152,9 +165,9 @@ impl Gate {
             .collect()
     }
 
-    /// Whether `uid` may be planned from caches that have `seen` these versions.
-    pub fn ask(&mut self, uid: Uid, seen: &Versions, now: Instant) -> Passage {
-        let Some(written) = self.written.get_mut(&uid) else {
+    /// Whether an object may be planned from caches that have `seen` these versions.
+    pub fn ask(&mut self, key: &ObjectKey, seen: &Versions, now: Instant) -> Passage {
+        let Some(written) = self.written.get_mut(key) else {
             return Passage::Open(Duration::ZERO);
         };
         let since = *written.waiting_since.get_or_insert(now);
@@ -166,13 +179,13 @@ impl Gate {
         if waited < LONGEST_WAIT {
             return Passage::Wait;
         }
-        self.written.remove(&uid);
+        self.written.remove(key);
         Passage::Overdue
     }
 
     /// Forgets an object that is gone.
-    pub fn forget(&mut self, uid: Uid) {
-        self.written.remove(&uid);
+    pub fn forget(&mut self, key: &ObjectKey) {
+        self.written.remove(key);
     }
 }
 
@@ -180,10 +193,9 @@ impl Gate {
 mod tests {
     use super::*;
 
-    fn uid(n: u8) -> Uid {
-        format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f{n:02x}")
-            .parse()
-            .unwrap()
+    fn key(n: u8) -> Arc<ObjectKey> {
+        let uid = format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f{n:02x}");
+        ObjectKey::of(BROADCAST_JOB, "ops", "j", uid.parse().unwrap())
     }
 
     fn seen(kind: Kind, rv: u64) -> Versions {
@@ -195,17 +207,17 @@ mod tests {
     #[test]
     fn an_object_waits_until_its_own_writes_are_seen_and_no_longer() {
         let (mut gate, now) = (Gate::default(), Instant::now());
-        gate.wrote(uid(1), Kind::Pod, 7);
-        assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 6), now), Passage::Wait);
+        gate.wrote(&key(1), Kind::Pod, 7);
+        assert_eq!(gate.ask(&key(1), &seen(Kind::Pod, 6), now), Passage::Wait);
         assert_eq!(
-            gate.ask(uid(1), &seen(Kind::BroadcastJob, 99), now),
+            gate.ask(&key(1), &seen(Kind::BroadcastJob, 99), now),
             Passage::Wait
         );
         let later = now + Duration::from_secs(2);
         let waited = Passage::Open(Duration::from_secs(2));
-        assert_eq!(gate.ask(uid(1), &seen(Kind::Pod, 7), later), waited);
+        assert_eq!(gate.ask(&key(1), &seen(Kind::Pod, 7), later), waited);
         assert_eq!(
-            gate.ask(uid(2), &Versions::default(), now),
+            gate.ask(&key(2), &Versions::default(), now),
             Passage::Open(Duration::ZERO)
         );
     }
@@ -213,15 +225,15 @@ mod tests {
     #[test]
     fn a_write_that_is_never_seen_does_not_close_the_gate_for_ever() {
         let (mut gate, now) = (Gate::default(), Instant::now());
-        gate.wrote(uid(1), Kind::Pod, 7);
-        assert_eq!(gate.ask(uid(1), &Versions::default(), now), Passage::Wait);
+        gate.wrote(&key(1), Kind::Pod, 7);
+        assert_eq!(gate.ask(&key(1), &Versions::default(), now), Passage::Wait);
         let late = now + LONGEST_WAIT;
         assert_eq!(
-            gate.ask(uid(1), &Versions::default(), late),
+            gate.ask(&key(1), &Versions::default(), late),
             Passage::Overdue
         );
         assert_eq!(
-            gate.ask(uid(1), &Versions::default(), late),
+            gate.ask(&key(1), &Versions::default(), late),
             Passage::Open(Duration::ZERO)
         );
     }

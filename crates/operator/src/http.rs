@@ -1,7 +1,16 @@
 //! What the process serves: `/metrics`, `/livez` and `/readyz` for everyone, `/debug/…` on
-//! loopback only.
+//! loopback only. On a thread of its own, within limits.
 
-use std::{fmt::Write, net::SocketAddr, sync::Arc};
+mod computed;
+mod connections;
+mod heartbeat;
+mod server;
+
+use std::{
+    fmt::Write,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
 
 use anyhow::Context;
 use axum::{
@@ -11,9 +20,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::Mutex, task::spawn_blocking};
 
+use self::computed::Computed;
+pub use self::{
+    connections::Limits,
+    heartbeat::{Heartbeat, LONGEST_SILENCE},
+    server::{Server, start},
+};
 use crate::metrics::Metrics;
 
 /// A named question with the answer "ok" or the reason why not. Must not block.
@@ -56,8 +70,9 @@ pub type Page = Box<dyn Fn(&str) -> serde_json::Value + Send + Sync>;
 
 /// `/metrics`, `/livez`, `/readyz`; the latter two with `?verbose`.
 pub fn public(metrics: Arc<Metrics>, live: Vec<Check>, ready: Vec<Check>) -> Router {
+    let scraped = Arc::new((metrics, Computed::default()));
     Router::new()
-        .route("/metrics", get(serve_metrics).with_state(metrics))
+        .route("/metrics", get(serve_metrics).with_state(scraped))
         .route(
             "/livez",
             get(serve_checks).with_state(checks("livez", live)),
@@ -70,7 +85,9 @@ pub fn public(metrics: Arc<Metrics>, live: Vec<Check>, ready: Vec<Check>) -> Rou
 
 /// `/debug/store`, `/debug/queue` and `/debug/flights`.
 pub fn debug(store: Page, queue: Page, flights: Page) -> Router {
-    let page = |page: Page| get(serve_page).with_state(Arc::new(page));
+    let one_at_a_time = Arc::<Mutex<()>>::default();
+    let page =
+        |page: Page| get(serve_page).with_state((Arc::clone(&one_at_a_time), Arc::new(page)));
     Router::new()
         .route("/debug/store", page(store))
         .route("/debug/queue", page(queue))
@@ -81,24 +98,8 @@ pub fn debug(store: Page, queue: Page, flights: Page) -> Router {
 ///
 /// # Errors
 /// When it is in use or not ours; the message names `flag`.
-pub async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("{flag} {address}"))
-}
-
-/// Serves until `shutdown`, and lets running answers finish.
-///
-/// # Errors
-/// When the listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    shutdown: CancellationToken,
-) -> std::io::Result<()> {
-    axum::serve(listener, router)
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
+pub fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).with_context(|| format!("{flag} {address}"))
 }
 
 struct Checks {
@@ -140,17 +141,27 @@ async fn serve_checks(State(state): State<Arc<Checks>>, RawQuery(query): RawQuer
     }
 }
 
-async fn serve_metrics(State(metrics): State<Arc<Metrics>>) -> Response {
-    match metrics.encode() {
+async fn serve_metrics(State(scraped): State<Arc<(Arc<Metrics>, Computed)>>) -> Response {
+    let metrics = Arc::clone(&scraped.0);
+    let encode = move || metrics.encode().map_err(|error| error.to_string());
+    match scraped.1.kept_or(encode).await {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error).into_response(),
     }
 }
 
-async fn serve_page(State(page): State<Arc<Page>>, RawQuery(query): RawQuery) -> Response {
+async fn serve_page(
+    State((turn, page)): State<(Arc<Mutex<()>>, Arc<Page>)>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let query = query.unwrap_or_default();
-    // A large store takes a while to print; the others of this runtime should not wait for it.
-    match tokio::task::spawn_blocking(move || page(&query).to_string()).await {
+    let turn = turn.lock_owned().await;
+    let made = spawn_blocking(move || {
+        let json = page(&query).to_string();
+        drop(turn);
+        json
+    });
+    match made.await {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
@@ -162,6 +173,7 @@ mod tests {
 
     use axum::body::Body;
     use http_body_util::BodyExt;
+    use tokio_util::sync::CancellationToken;
     use tower::ServiceExt;
 
     use super::*;
@@ -231,15 +243,14 @@ mod tests {
 
     #[tokio::test]
     async fn serves_until_told_to_stop() {
-        let listener = bind("--http-address", "127.0.0.1:0".parse().unwrap())
-            .await
-            .unwrap();
+        let listener = bind("--http-address", "127.0.0.1:0".parse().unwrap()).unwrap();
         let taken = listener.local_addr().unwrap();
-        let error = bind("--http-address", taken).await.unwrap_err();
+        let error = bind("--http-address", taken).unwrap_err();
         assert!(error.to_string().contains("--http-address 127.0.0.1:"));
         let shutdown = CancellationToken::new();
-        let server = tokio::spawn(serve(listener, Router::new(), shutdown.clone()));
+        let sites = vec![(listener, Router::new())];
+        let server = start(sites, Limits::default(), shutdown.clone()).unwrap();
         shutdown.cancel();
-        server.await.unwrap().unwrap();
+        server.ended().await;
     }
 }

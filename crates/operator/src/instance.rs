@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carillon_api::names;
-use carillon_plan::Uid;
+use carillon_plan::ObjectKey;
 use carillon_plan::job::Limits;
 use carillon_plan::pod_body;
 use jiff::SignedDuration;
@@ -21,6 +21,7 @@ use crate::controllers::core::{self, Core};
 use crate::controllers::cron_job::{self, CronJobs};
 use crate::controllers::job::{self, Jobs};
 use crate::controllers::orphan_pod::{self, OrphanPods};
+use crate::controllers::refusals::Refusals;
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
@@ -137,7 +138,7 @@ impl Instance {
         tasks.spawn_local(recorder.run(shutdown.clone()));
 
         let flights = Arc::new(FlightRecorder::default());
-        let core = |name, queue: &WorkQueue<Uid>| Core {
+        let core = |name, queue: &WorkQueue<Arc<ObjectKey>>| Core {
             name,
             store: store.clone(),
             queue: queue.clone(),
@@ -147,6 +148,7 @@ impl Instance {
             watches: all_watches.clone(),
             parallel: config.max_in_flight_writes,
             gate: Mutex::default(),
+            refusals: Refusals::default(),
             flights: flights.clone(),
         };
         let broadcast_jobs = queues.broadcast_jobs.as_ref().map(|queue| BroadcastJobs {
@@ -298,8 +300,9 @@ impl Watching<'_> {
     /// Those that the controllers need.
     fn all(&self, tasks: &mut JoinSet<()>) -> Vec<watch::Handle> {
         let mut watches = Vec::new();
-        // A cluster that has only Jobs served needs no CRD.
-        if self.queues.broadcast_jobs.is_some() || self.queues.cron_jobs.is_some() {
+        // Nobody else needs a CRD: what a native CronJob starts is a Job.
+        let runs_ours = self.config.controllers.contains(&Controller::CronJob);
+        if self.queues.broadcast_jobs.is_some() || runs_ours {
             watches.push(self.start::<SlimBroadcastJob>("", tasks));
         }
         if self.queues.broadcast_jobs.is_some() {
@@ -316,7 +319,7 @@ impl Watching<'_> {
         } else if self.queues.cron_jobs.is_some() {
             watches.push(self.start::<SlimNativeJob>("", tasks));
         }
-        if self.config.controllers.contains(&Controller::CronJob) {
+        if runs_ours {
             watches.push(self.start::<SlimCronJob<Carillon>>("", tasks));
         }
         if self.config.serve_native.contains(&NativeKind::CronJobs) {

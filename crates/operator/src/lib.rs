@@ -11,6 +11,8 @@ pub mod controllers;
 pub mod event;
 pub mod fence;
 pub mod flight_recorder;
+#[cfg(test)]
+mod fuzz;
 pub mod gate;
 pub mod http;
 pub mod instance;

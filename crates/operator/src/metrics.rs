@@ -201,7 +201,7 @@ impl Metrics {
             cache_audit_differences: counter(r, "carillon_cache_audit_differences_total", "Objects that the cache held otherwise than they were: a watch lost an event.", &["kind"])?,
 
             events: counter(r, "carillon_events_total", "Events written, by type.", &["type"])?,
-            events_dropped: single(r, "carillon_events_dropped_total", "Events dropped by the rate limit, a full channel or a failed write.")?,
+            events_dropped: single(r, "carillon_events_dropped_total", "Events dropped by the rate limit, a full queue or a failed write.")?,
             api_requests: counter(r, "carillon_api_requests_total", "API requests by what they were for; code is <error> when no response came.", &["verb", "resource", "code"])?,
 
             rest_client_requests: counter(r, "rest_client_requests_total", "API requests by method and status code.", &["code", "method"])?,
@@ -271,8 +271,8 @@ impl Metrics {
         }
     }
 
-    /// Registers a callback that sets gauges before every scrape. It runs on the thread that
-    /// serves `/metrics` and must be quick.
+    /// Registers a callback that sets gauges before the metrics are encoded. Not on the thread that
+    /// plans, which waits for what it locks: no longer than a plan takes.
     pub fn before_scrape(&self, set: impl Fn(&Self) + Send + Sync + 'static) {
         self.before_scrape
             .lock()

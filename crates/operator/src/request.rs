@@ -1,16 +1,16 @@
 //! The requests behind the actions of a plan: method, path and body, no I/O.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING};
-use carillon_plan::Owner;
+use carillon_api::path::{NoSegment, Path, Resource};
+use carillon_plan::ObjectKey;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::SliceWrite;
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::object::object;
 use carillon_plan::{name, record};
-use http::{Method, Request, header};
+use http::{Method, Request, Uri, header};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -21,20 +21,41 @@ use crate::writes::ACCEPT_METADATA;
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const EVENTS: Resource = Resource {
+    group: "events.k8s.io",
+    version: "v1",
+    plural: "events",
+};
 
-/// All objects of a kind in a namespace, or one of them.
-fn path(kind: Kind, namespace: &str, name: &str) -> String {
-    let (group, version) = kind.group_version();
-    let mut path = if group.is_empty() {
-        format!("/api/{version}")
-    } else {
-        format!("/apis/{group}/{version}")
-    };
-    let _ = write!(path, "/namespaces/{namespace}/{}", kind.plural());
-    if !name.is_empty() {
-        let _ = write!(path, "/{name}");
+/// A request whose path leads to what it names and nowhere else; or why there is none that does.
+#[derive(Debug)]
+pub struct Call(Result<Request<Vec<u8>>, String>);
+
+impl Call {
+    /// The request.
+    ///
+    /// # Errors
+    /// When nothing can have such a name: in words.
+    pub fn into_request(self) -> Result<Request<Vec<u8>>, String> {
+        self.0
     }
-    path
+}
+
+/// All objects of a kind in a namespace.
+fn collection(kind: Kind, namespace: &str) -> Result<Path, NoSegment> {
+    let (group, version) = kind.group_version();
+    let plural = kind.plural();
+    let resource = Resource {
+        group,
+        version,
+        plural,
+    };
+    resource.within(namespace)
+}
+
+/// One of them.
+fn path(kind: Kind, namespace: &str, name: &str) -> Result<Path, NoSegment> {
+    collection(kind, namespace)?.object(name)
 }
 
 /// A body. As long as most from the beginning, so that it does not grow in steps.
@@ -46,44 +67,61 @@ fn encode(body: &impl Serialize) -> Vec<u8> {
 }
 
 /// Every reply is asked for as metadata only: that is all we read of one.
-fn build(method: Method, path: &str, content: &'static str, body: Vec<u8>) -> Request<Vec<u8>> {
-    let has_body = !body.is_empty();
-    let mut request = Request::new(body);
-    *request.method_mut() = method;
-    // Names come from the API server, which allows no character a path would have to escape.
-    if let Ok(uri) = path.parse() {
+fn build(
+    method: Method,
+    path: Result<Path, NoSegment>,
+    content: &'static str,
+    body: Vec<u8>,
+) -> Call {
+    let uri = path
+        .map_err(|error| error.to_string())
+        .and_then(|path| Uri::try_from(path.as_str()).map_err(|error| error.to_string()));
+    Call(uri.map(|uri| {
+        let has_body = !body.is_empty();
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
         *request.uri_mut() = uri;
-    }
-    let headers = request.headers_mut();
-    headers.insert(
-        header::ACCEPT,
-        header::HeaderValue::from_static(ACCEPT_METADATA),
-    );
-    if has_body {
-        let content = header::HeaderValue::from_static(content);
-        headers.insert(header::CONTENT_TYPE, content);
-    }
-    request
+        let headers = request.headers_mut();
+        headers.insert(
+            header::ACCEPT,
+            header::HeaderValue::from_static(ACCEPT_METADATA),
+        );
+        if has_body {
+            let content = header::HeaderValue::from_static(content);
+            headers.insert(header::CONTENT_TYPE, content);
+        }
+        request
+    }))
 }
 
 /// Reads an object's metadata, from the quorum.
-pub fn get(kind: Kind, namespace: &str, name: &str) -> Request<Vec<u8>> {
+pub fn get(kind: Kind, namespace: &str, name: &str) -> Call {
     let path = path(kind, namespace, name);
-    build(Method::GET, &path, JSON, Vec::new())
+    build(Method::GET, path, JSON, Vec::new())
+}
+
+/// Reads an object with all that is in it, from the quorum.
+pub fn get_whole(kind: Kind, namespace: &str, name: &str) -> Call {
+    let Call(request) = get(kind, namespace, name);
+    Call(request.map(|mut request| {
+        let json = header::HeaderValue::from_static(JSON);
+        request.headers_mut().insert(header::ACCEPT, json);
+        request
+    }))
 }
 
 /// Deletes the pod that was judged and no other.
-pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec<u8>> {
+pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Call {
     build(
         Method::DELETE,
-        &path(Kind::Pod, namespace, name),
+        path(Kind::Pod, namespace, name),
         JSON,
         encode(&delete_options(uid, Some(rv))),
     )
 }
 
 /// Removes our finalizer from a Job and leaves those of others.
-pub fn release_job(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+pub fn release_job(namespace: &str, name: &str, uid: Uid) -> Call {
     without(
         Kind::NativeJob,
         namespace,
@@ -95,7 +133,7 @@ pub fn release_job(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
 
 /// Removes our finalizer from a BroadcastJob, if its finalizers are still these. Lists of custom
 /// resources know no strategic merge, so the version says which list is meant.
-pub fn release_broadcast_job(namespace: &str, job: &SlimMeta) -> Request<Vec<u8>> {
+pub fn release_broadcast_job(namespace: &str, job: &SlimMeta) -> Call {
     let finalizers: Vec<&String> = job
         .finalizers
         .iter()
@@ -108,28 +146,28 @@ pub fn release_broadcast_job(namespace: &str, job: &SlimMeta) -> Request<Vec<u8>
         "finalizers": finalizers,
     }});
     let path = path(Kind::BroadcastJob, namespace, &job.name);
-    build(Method::PATCH, &path, MERGE, encode(&body))
+    build(Method::PATCH, path, MERGE, encode(&body))
 }
 
 /// Removes our finalizer from a pod and leaves those of others.
-pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Call {
     without(Kind::Pod, namespace, name, uid, FINALIZER_RESULT_TRACKING)
 }
 
 /// Removes the mark of a pod of a Job that may not be counted yet, and leaves those of others.
-pub fn release_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+pub fn release_job_pod(namespace: &str, name: &str, uid: Uid) -> Call {
     without(Kind::JobPod, namespace, name, uid, FINALIZER_JOB_TRACKING)
 }
 
 /// The same for a pod that no Job controls, if it is still as it was seen.
-pub fn release_orphan_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Request<Vec<u8>> {
+pub fn release_orphan_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Call {
     let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
     metadata["resourceVersion"] = json!(rv.to_string());
     patch_metadata(Kind::JobPod, namespace, name, &metadata)
 }
 
 /// Gives a pod to a Job, which counts it from now on.
-pub fn adopt_pod(owner: &Owner, name: &str, uid: Uid) -> Request<Vec<u8>> {
+pub fn adopt_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
     let metadata = json!({
         "uid": uid.to_string(),
         "ownerReferences": [owner.reference()],
@@ -139,33 +177,33 @@ pub fn adopt_pod(owner: &Owner, name: &str, uid: Uid) -> Request<Vec<u8>> {
 }
 
 /// Takes a pod from a Job, which does not count it.
-pub fn disown_pod(owner: &Owner, name: &str, uid: Uid) -> Request<Vec<u8>> {
+pub fn disown_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
     let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
     metadata["ownerReferences"] = json!([{"$patch": "delete", "uid": owner.uid.to_string()}]);
     patch_metadata(Kind::JobPod, &owner.namespace, name, &metadata)
 }
 
 /// Deletes this pod of a Job, in whatever state it is by now.
-pub fn delete_job_pod(namespace: &str, name: &str, uid: Uid) -> Request<Vec<u8>> {
+pub fn delete_job_pod(namespace: &str, name: &str, uid: Uid) -> Call {
     let path = path(Kind::JobPod, namespace, name);
     build(
         Method::DELETE,
-        &path,
+        path,
         JSON,
         encode(&delete_options(uid, None)),
     )
 }
 
 /// Deletes a Job after its pods, as its time to live wants it.
-pub fn delete_native_job(owner: &Owner) -> Request<Vec<u8>> {
+pub fn delete_native_job(owner: &ObjectKey) -> Call {
     let mut body = delete_options(owner.uid, None);
     body["propagationPolicy"] = json!("Foreground");
     let path = path(Kind::NativeJob, &owner.namespace, &owner.name);
-    build(Method::DELETE, &path, JSON, encode(&body))
+    build(Method::DELETE, path, JSON, encode(&body))
 }
 
 /// Removes a finalizer from an object of a built-in kind.
-fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -> Request<Vec<u8>> {
+fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -> Call {
     patch_metadata(kind, namespace, name, &metadata_without(uid, finalizer))
 }
 
@@ -177,52 +215,42 @@ fn metadata_without(uid: Uid, finalizer: &str) -> Value {
 }
 
 /// Changes the metadata of an object of a built-in kind.
-fn patch_metadata(kind: Kind, namespace: &str, name: &str, metadata: &Value) -> Request<Vec<u8>> {
+fn patch_metadata(kind: Kind, namespace: &str, name: &str, metadata: &Value) -> Call {
     let path = path(kind, namespace, name);
     build(
         Method::PATCH,
-        &path,
+        path,
         STRATEGIC,
         encode(&BTreeMap::from([("metadata", metadata)])),
     )
 }
 
 /// Deletes a job; garbage collection deletes its pods and slices.
-pub fn delete_job(owner: &Owner, rv: u64) -> Request<Vec<u8>> {
+pub fn delete_job(owner: &ObjectKey, rv: u64) -> Call {
     let kind = Kind::BroadcastJob;
     delete_with_dependents(kind, &owner.namespace, &owner.name, owner.uid, rv)
 }
 
 /// Deletes the object that was judged and no other; garbage collection deletes what it owns.
-pub fn delete_with_dependents(
-    kind: Kind,
-    namespace: &str,
-    name: &str,
-    uid: Uid,
-    rv: u64,
-) -> Request<Vec<u8>> {
+pub fn delete_with_dependents(kind: Kind, namespace: &str, name: &str, uid: Uid, rv: u64) -> Call {
     let mut body = delete_options(uid, Some(rv));
     body["propagationPolicy"] = json!("Background");
     let path = path(kind, namespace, name);
-    build(Method::DELETE, &path, JSON, encode(&body))
+    build(Method::DELETE, path, JSON, encode(&body))
 }
 
 /// Creates an object, or only asks whether it would be created.
-pub fn create(
-    kind: Kind,
-    namespace: &str,
-    body: &impl Serialize,
-    dry_run: bool,
-) -> Request<Vec<u8>> {
-    let query = if dry_run { "?dryRun=All" } else { "" };
-    let path = format!("{}{query}", path(kind, namespace, ""));
-    build(Method::POST, &path, JSON, encode(body))
+pub fn create(kind: Kind, namespace: &str, body: &impl Serialize, dry_run: bool) -> Call {
+    let mut path = collection(kind, namespace);
+    if dry_run {
+        path = path.map(|path| path.with("dryRun", "All"));
+    }
+    build(Method::POST, path, JSON, encode(body))
 }
 
 /// Creates an event of events.k8s.io.
-pub fn create_event(namespace: &str, body: &impl Serialize) -> Request<Vec<u8>> {
-    let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-    build(Method::POST, &path, JSON, encode(body))
+pub fn create_event(namespace: &str, body: &impl Serialize) -> Call {
+    build(Method::POST, EVENTS.within(namespace), JSON, encode(body))
 }
 
 fn delete_options(uid: Uid, rv: Option<u64>) -> Value {
@@ -234,20 +262,14 @@ fn delete_options(uid: Uid, rv: Option<u64>) -> Value {
 }
 
 /// Writes an object's status over `old`, if the object is still at `rv`.
-pub fn write_status(
-    kind: Kind,
-    owner: &Owner,
-    rv: u64,
-    old: &Value,
-    new: Value,
-) -> Request<Vec<u8>> {
+pub fn write_status(kind: Kind, owner: &ObjectKey, rv: u64, old: &Value, new: Value) -> Call {
     let metadata = object([
         ("uid", owner.uid.to_string().into()),
         ("resourceVersion", rv.to_string().into()),
     ]);
     let body = object([("metadata", metadata), ("status", over(old, new))]);
-    let path = path(kind, &owner.namespace, &owner.name) + "/status";
-    build(Method::PATCH, &path, MERGE, encode(&body))
+    let path = path(kind, &owner.namespace, &owner.name).map(|path| path.subresource("status"));
+    build(Method::PATCH, path, MERGE, encode(&body))
 }
 
 /// `new` as a merge patch of `old`: that keeps what it does not name, however deep.
@@ -262,7 +284,7 @@ fn over(old: &Value, mut new: Value) -> Value {
 }
 
 /// Creates a slice, or writes one that is still at the version it was planned from.
-pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
+pub fn write_slice(owner: &ObjectKey, slice: &SliceWrite) -> Call {
     let name = name::slice(&owner.name, owner.uid, slice.index);
     let content = [
         ("sealed", json!(slice.sealed)),
@@ -275,7 +297,7 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
     if let Some(rv) = slice.rv {
         body["metadata"] = json!({"resourceVersion": rv.to_string()});
         let path = path(Kind::Slice, &owner.namespace, &name);
-        return build(Method::PATCH, &path, MERGE, encode(&body));
+        return build(Method::PATCH, path, MERGE, encode(&body));
     }
     let labels: Map<String, Value> = record::slice_labels(&owner.name, owner.uid, slice.index)
         .into_iter()
@@ -291,7 +313,7 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
     });
     build(
         Method::POST,
-        &path(Kind::Slice, &owner.namespace, ""),
+        collection(Kind::Slice, &owner.namespace),
         JSON,
         encode(&body),
     )
@@ -299,20 +321,36 @@ pub fn write_slice(owner: &Owner, slice: &SliceWrite) -> Request<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    fn owner() -> Owner {
-        Owner {
-            api_version: API_VERSION,
-            kind: "BroadcastJob",
-            namespace: "ops".to_owned(),
-            name: "fix".to_owned(),
-            uid: "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap(),
-        }
+    use super::*;
+    use carillon_plan::object_key::BROADCAST_JOB;
+
+    fn owner() -> Arc<ObjectKey> {
+        let uid = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap();
+        ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid)
     }
 
-    fn body(request: &Request<Vec<u8>>) -> Value {
-        serde_json::from_slice(request.body()).unwrap()
+    fn request(call: &Call) -> &Request<Vec<u8>> {
+        call.0.as_ref().unwrap()
+    }
+
+    fn body(call: &Call) -> Value {
+        serde_json::from_slice(request(call).body()).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_makes_no_request() {
+        let of = |name: &str| [get(Kind::Pod, "ops", name), get(Kind::Pod, name, "p")];
+        for call in [of(""), of(".."), of("../../nodes"), of("p/log")]
+            .into_iter()
+            .flatten()
+        {
+            assert!(call.into_request().is_err());
+        }
+        let [asked, _] = of("?watch=true");
+        let uri = request(&asked).uri();
+        assert_eq!(uri, "/api/v1/namespaces/ops/pods/%3Fwatch%3Dtrue");
     }
 
     #[test]
@@ -320,17 +358,17 @@ mod tests {
         let preconditions = json!({
             "uid": owner().uid.to_string(), "resourceVersion": "7"});
         let pod = delete_pod("ops", "p", owner().uid, 7);
-        assert_eq!(pod.uri(), "/api/v1/namespaces/ops/pods/p");
-        for request in [pod, delete_job(&owner(), 7)] {
-            assert_eq!(request.method(), Method::DELETE);
-            assert_eq!(body(&request)["preconditions"], preconditions);
+        assert_eq!(request(&pod).uri(), "/api/v1/namespaces/ops/pods/p");
+        for call in [pod, delete_job(&owner(), 7)] {
+            assert_eq!(request(&call).method(), Method::DELETE);
+            assert_eq!(body(&call)["preconditions"], preconditions);
         }
     }
 
     #[test]
     fn a_status_patch_clears_what_the_new_status_no_longer_has() {
         let old = json!({"done": "1/2", "refused": [1]});
-        let request = write_status(
+        let call = write_status(
             Kind::BroadcastJob,
             &owner(),
             7,
@@ -338,7 +376,7 @@ mod tests {
             json!({"done": "2/2"}),
         );
         assert_eq!(
-            body(&request),
+            body(&call),
             json!({
                 "metadata": {"uid": owner().uid.to_string(), "resourceVersion": "7"},
                 "status": {"done": "2/2", "refused": null},
@@ -350,19 +388,22 @@ mod tests {
     fn a_list_that_a_status_has_emptied_is_cleared_inside_what_stays() {
         let old = json!({"uncountedTerminatedPods": {"succeeded": ["u"], "failed": ["v"]}});
         let new = json!({"uncountedTerminatedPods": {"failed": ["w"]}});
-        let request = write_status(Kind::NativeJob, &owner(), 7, &old, new);
+        let call = write_status(Kind::NativeJob, &owner(), 7, &old, new);
         let status = json!({"uncountedTerminatedPods": {"succeeded": null, "failed": ["w"]}});
-        assert_eq!(body(&request)["status"], status);
+        assert_eq!(body(&call)["status"], status);
     }
 
     #[test]
     fn pods_of_a_job_are_named_by_uid_and_a_job_that_expired_goes_after_its_pods() {
         let precondition = json!({"uid": owner().uid.to_string()});
         let pod = delete_job_pod("ops", "p", owner().uid);
-        assert_eq!(pod.uri(), "/api/v1/namespaces/ops/pods/p");
+        assert_eq!(request(&pod).uri(), "/api/v1/namespaces/ops/pods/p");
         assert_eq!(body(&pod)["preconditions"], precondition);
         let job = delete_native_job(&owner());
-        assert_eq!(job.uri(), "/apis/batch/v1/namespaces/ops/jobs/fix");
+        assert_eq!(
+            request(&job).uri(),
+            "/apis/batch/v1/namespaces/ops/jobs/fix"
+        );
         assert_eq!(body(&job)["preconditions"], precondition);
         assert_eq!(body(&job)["propagationPolicy"], "Foreground");
         let released = release_job_pod("ops", "p", owner().uid);
@@ -409,7 +450,7 @@ mod tests {
             results: vec![],
         };
         let created = write_slice(&owner(), &slice);
-        assert_eq!(created.method(), Method::POST);
+        assert_eq!(request(&created).method(), Method::POST);
         assert_eq!(
             body(&created)["metadata"]["ownerReferences"][0]["name"],
             "fix"
@@ -425,7 +466,7 @@ mod tests {
                 ..slice
             },
         );
-        assert_eq!(patched.method(), Method::PATCH);
+        assert_eq!(request(&patched).method(), Method::PATCH);
         assert_eq!(body(&patched)["metadata"], json!({"resourceVersion": "9"}));
     }
 }

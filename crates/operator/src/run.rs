@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::Config;
 use crate::clock::Clock;
 use crate::controllers::{Rules, broadcast_job, cron_job, job};
-use crate::http::{self, Check};
+use crate::http::{self, Check, Heartbeat, Limits};
 use crate::instance::{Instance, Surroundings};
 use crate::lease::{self, Elector, Leadership};
 use crate::metrics::Metrics;
@@ -25,7 +25,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let leadership = elector
         .as_ref()
         .map_or_else(|| Leadership::always(Clock::system()), Elector::leadership);
-    let mut instance = Instance::start(
+    let instance = Instance::start(
         &config,
         Surroundings {
             reads: Watches::connect(&kube, &metrics)?,
@@ -36,10 +36,11 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
             rules: Rules::default(),
         },
     );
-    serve(&config, &metrics, &mut instance).await?;
+    let server = serve(&config, &metrics, &instance)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, http = %config.http_address, "started");
 
     instance.work(stop).await;
+    server.ended().await;
     if let Some(elector) = elector {
         elector.release().await;
     }
@@ -74,30 +75,25 @@ fn elect(
     )?))
 }
 
-/// Health, metrics, debugging.
-async fn serve(
+/// Health, metrics, debugging: on a thread of its own.
+fn serve(
     config: &Config,
     metrics: &Arc<Metrics>,
-    instance: &mut Instance,
-) -> anyhow::Result<()> {
+    instance: &Instance,
+) -> anyhow::Result<http::Server> {
     let measured = instance.store.clone();
     metrics.before_scrape(move |metrics| {
         broadcast_job::measure(&measured, metrics);
         cron_job::measure(&measured, metrics);
         job::measure(&measured, &metrics.jobs);
     });
-    let ready = instance
-        .watches
-        .iter()
-        .cloned()
-        .map(Check::synced)
-        .collect();
-    let listener = http::bind("--http-address", config.http_address).await?;
-    let router = http::public(metrics.clone(), vec![], ready);
-    let server = http::serve(listener, router, instance.shutdown.clone());
-    instance.tasks.spawn_local(log_end("http", server));
+    let heartbeat = Heartbeat::new(http::LONGEST_SILENCE);
+    tokio::task::spawn_local(heartbeat.clone().run());
+    let synced = instance.watches.iter().cloned().map(Check::synced);
+    let ready = std::iter::once(heartbeat.check()).chain(synced).collect();
+    let public = http::public(metrics.clone(), vec![heartbeat.check()], ready);
+    let mut sites = vec![(http::bind("--http-address", config.http_address)?, public)];
     if let Some(address) = config.debug_address {
-        let listener = http::bind("--debug-address", address).await?;
         let (store, queues) = (instance.store.clone(), instance.queues.clone());
         let flights = instance.flights.clone();
         let router = http::debug(
@@ -110,14 +106,8 @@ async fn serve(
             Box::new(move |_| serde_json::json!(queues.view())),
             Box::new(move |query| flights.page(query)),
         );
-        let server = http::serve(listener, router, instance.shutdown.clone());
-        instance.tasks.spawn_local(log_end("debug", server));
+        sites.push((http::bind("--debug-address", address)?, router));
     }
-    Ok(())
-}
-
-async fn log_end(what: &'static str, server: impl Future<Output = std::io::Result<()>>) {
-    if let Err(error) = server.await {
-        tracing::error!(what, %error, "server ended");
-    }
+    let shutdown = instance.shutdown.clone();
+    http::start(sites, Limits::default(), shutdown).context("the thread for --http-address")
 }

@@ -11,7 +11,6 @@ mod job_pod;
 mod node;
 mod pod;
 mod slice;
-mod text;
 mod time;
 
 use std::collections::{BTreeMap, HashSet};
@@ -19,11 +18,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use carillon_api::names::FINALIZER_RUN_TRACKING;
-use carillon_plan::Uid;
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
+use carillon_plan::object_key::{ApiKind, CRON_JOB, NATIVE_CRON_JOB};
 use carillon_plan::pod::Failure;
 use carillon_plan::quantity::Milli;
+use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -35,6 +35,10 @@ pub use self::job_pod::SlimJobPod;
 pub use self::node::SlimNode;
 pub use self::pod::SlimPod;
 pub use self::slice::SlimSlice;
+
+/// Of a template or spec that has more bytes no more than its size is kept: it is read again when it is
+/// needed. A few hundred large objects would fill the memory otherwise.
+pub const KEPT_BYTES: usize = 16 << 10;
 
 /// Metadata of any object, with those of its labels that are read.
 #[derive(Debug, Default, Deserialize)]
@@ -174,37 +178,49 @@ impl<L> SlimMeta<L> {
         self.resource_version.parse().unwrap_or(0)
     }
 
-    /// The BroadcastJob that controls the object.
-    pub fn broadcast_job(&self) -> Option<Uid> {
-        self.controller("BroadcastJob")?.uid.parse().ok()
+    /// Who the object is, if it has a usable uid.
+    pub fn key(&self, kind: ApiKind) -> Option<Arc<ObjectKey>> {
+        Some(ObjectKey::of(
+            kind,
+            &*self.namespace,
+            &*self.name,
+            self.uid()?,
+        ))
     }
 
-    /// The CronJob that controls the object.
-    pub fn cron_job(&self) -> Option<Uid> {
-        self.controller("CronJob")?.uid.parse().ok()
+    /// Who controls the object, if that is of this kind. An owner is always of the same namespace,
+    /// whatever uid the reference has.
+    pub fn owner(&self, kind: ApiKind) -> Option<Arc<ObjectKey>> {
+        let owner = self.controller(kind)?;
+        let uid = owner.uid.parse().ok()?;
+        Some(ObjectKey::of(kind, &*self.namespace, &*owner.name, uid))
     }
 
-    /// Whom an object concerns that may be a run: the CronJob that controls it. One that we hold and
-    /// that has lost its CronJob concerns itself: nobody else would let it go.
-    pub fn family(&self) -> Option<Uid> {
-        let held = || self.uid().filter(|_| self.is_held_run());
+    /// Whether this is who controls the object.
+    pub fn is_controlled_by(&self, owner: &ObjectKey) -> bool {
+        let reference = self.controller((owner.api_version, owner.kind));
+        self.namespace == owner.namespace
+            && reference.is_some_and(|reference| {
+                reference.name == owner.name && reference.uid.parse() == Ok(owner.uid)
+            })
+    }
+
+    /// The CronJob of either API that controls the object.
+    pub fn cron_job(&self) -> Option<Arc<ObjectKey>> {
+        let of = |kind| self.owner(kind);
+        of(CRON_JOB).or_else(|| of(NATIVE_CRON_JOB))
+    }
+
+    /// Whom an object of this kind concerns that may be a run: the CronJob that controls it. One that we
+    /// hold and that has lost its CronJob concerns itself: nobody else would let it go.
+    pub fn family(&self, kind: ApiKind) -> Option<Arc<ObjectKey>> {
+        let held = || self.key(kind).filter(|_| self.is_held_run());
         self.cron_job().or_else(held)
     }
 
     /// Whether it carries our finalizer for runs.
     pub fn is_held_run(&self) -> bool {
         self.has_finalizer(FINALIZER_RUN_TRACKING)
-    }
-
-    /// The Job of batch/v1 that controls the object; other groups may have a kind of that name.
-    pub fn job(&self) -> Option<&OwnerReference> {
-        let owner = self.controller("Job");
-        owner.filter(|owner| owner.api_version == "batch/v1")
-    }
-
-    /// Its uid.
-    pub fn job_uid(&self) -> Option<Uid> {
-        self.job()?.uid.parse().ok()
     }
 
     /// Whether the object may not be counted as a pod of a Job yet.
@@ -223,13 +239,20 @@ impl<L> SlimMeta<L> {
         owners.any(|owner| owner.controller == Some(true))
     }
 
-    /// The controller, if it is of this kind.
-    pub fn controller(&self, kind: &str) -> Option<&OwnerReference> {
-        self.owner_references
-            .iter()
-            .flatten()
-            .find(|owner| owner.controller == Some(true) && owner.kind == kind)
+    /// The controller, if it is of this group and kind: other groups may have a kind of that name.
+    pub fn controller(&self, (api_version, kind): ApiKind) -> Option<&OwnerReference> {
+        let mut owners = self.owner_references.iter().flatten();
+        owners.find(|owner| {
+            owner.controller == Some(true)
+                && owner.kind == kind
+                && group(&owner.api_version) == group(api_version)
+        })
     }
+}
+
+/// The group of an `apiVersion`, empty for core.
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 /// Shares what is equal: names, label keys and values, reasons; whole sets of labels, taints and

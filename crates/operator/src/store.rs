@@ -10,6 +10,7 @@ mod free_pod;
 mod job;
 mod job_pod;
 mod node;
+mod owned;
 mod pod;
 mod sink;
 mod size;
@@ -19,17 +20,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
-use carillon_plan::cron_job::CronJob;
+use carillon_plan::cron_job::{Children, CronJob};
 use carillon_plan::job::{Job as NativeJob, JobPods, is_ours};
 use carillon_plan::node::Nodes;
+use carillon_plan::pod::Pods;
+use carillon_plan::{ObjectKey, Uid};
 use tokio::sync::watch;
 
 pub use self::broadcast_job::is_open;
-pub use self::child::Family;
-pub use self::job_pod::PodsOfJob;
-pub use self::pod::OwnedPods;
+use self::job::NativeJobs;
+use self::owned::Owned;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
@@ -45,25 +46,18 @@ use crate::watch::{Held, Listed, Watched};
 /// Everything cached.
 #[derive(Debug, Default)]
 pub struct Tables {
-    jobs: HashMap<Uid, Arc<Job>>,
+    jobs: HashMap<Arc<ObjectKey>, Arc<Job>>,
     nodes: Nodes,
-    pods: HashMap<Uid, OwnedPods>,
-    slices: HashMap<Uid, Ledger>,
-    cron_jobs: HashMap<Uid, CronJobRow>,
-    families: HashMap<Uid, Family>,
-    /// The family of each child: a child may lose its owner, or be given another one.
-    family_of: HashMap<Uid, Uid>,
-    native_jobs: HashMap<Uid, Arc<NativeJob>>,
+    pods: Owned<Pods>,
+    slices: Owned<Ledger>,
+    cron_jobs: HashMap<Arc<ObjectKey>, CronJobRow>,
+    families: Owned<Children>,
+    native_jobs: NativeJobs,
     /// Whether those that name nobody to serve them are left to others.
     leaves_native_jobs: bool,
-    job_pods: HashMap<Uid, PodsOfJob>,
-    /// The Job of each pod: a pod may lose its owner, or be given another one.
-    job_of: HashMap<Uid, Uid>,
-    /// Unfinished or not, Jobs that select by other labels than their own uid.
-    other_selectors: HashSet<Uid>,
+    job_pods: Owned<JobPods>,
     /// Pods that nothing controls, by namespace and name.
     free_pods: HashMap<Arc<str>, JobPods>,
-    free_places: HashMap<Uid, free_pod::Place>,
     tallied: Tallied,
     /// Whether a Job was seen that is to be served by us and nobody else.
     has_managed_job: watch::Sender<bool>,
@@ -75,9 +69,9 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// A BroadcastJob by uid.
-    pub fn job(&self, uid: Uid) -> Option<&Arc<Job>> {
-        self.jobs.get(&uid)
+    /// A BroadcastJob.
+    pub fn job(&self, key: &ObjectKey) -> Option<&Arc<Job>> {
+        self.jobs.get(key)
     }
 
     /// All BroadcastJobs.
@@ -91,18 +85,18 @@ impl Tables {
     }
 
     /// The pods of a job.
-    pub fn pods(&self, job: Uid) -> Option<&OwnedPods> {
-        self.pods.get(&job)
+    pub fn pods(&self, job: &ObjectKey) -> Option<&Pods> {
+        self.pods.of(job)
     }
 
     /// The result slices of a job.
-    pub fn ledger(&self, job: Uid) -> Option<&Ledger> {
-        self.slices.get(&job)
+    pub fn ledger(&self, job: &ObjectKey) -> Option<&Ledger> {
+        self.slices.of(job)
     }
 
-    /// A CronJob by uid.
-    pub fn cron_job(&self, uid: Uid) -> Option<&Arc<CronJob>> {
-        self.cron_jobs.get(&uid).map(|row| &row.cron)
+    /// A CronJob.
+    pub fn cron_job(&self, key: &ObjectKey) -> Option<&Arc<CronJob>> {
+        self.cron_jobs.get(key).map(|row| &row.cron)
     }
 
     /// All CronJobs.
@@ -110,9 +104,9 @@ impl Tables {
         self.cron_jobs.values().map(|row| &row.cron)
     }
 
-    /// The children of a CronJob.
-    pub fn family(&self, cron_job: Uid) -> Option<&Family> {
-        self.families.get(&cron_job)
+    /// The children of a CronJob; or a child that is held and has lost its CronJob, by its own key.
+    pub fn family(&self, cron_job: &ObjectKey) -> Option<&Children> {
+        self.families.of(cron_job)
     }
 
     /// Whether a Job of batch/v1 is ours to serve.
@@ -120,9 +114,9 @@ impl Tables {
         is_ours(job.spec.managed_by.as_deref(), !self.leaves_native_jobs)
     }
 
-    /// A Job of batch/v1 by uid.
-    pub fn native_job(&self, uid: Uid) -> Option<&Arc<NativeJob>> {
-        self.native_jobs.get(&uid)
+    /// A Job of batch/v1.
+    pub fn native_job(&self, key: &ObjectKey) -> Option<&Arc<NativeJob>> {
+        self.native_jobs.get(key)
     }
 
     /// All Jobs of batch/v1.
@@ -131,8 +125,8 @@ impl Tables {
     }
 
     /// The pods of a Job of batch/v1.
-    pub fn job_pods(&self, job: Uid) -> Option<&PodsOfJob> {
-        self.job_pods.get(&job)
+    pub fn job_pods(&self, job: &ObjectKey) -> Option<&JobPods> {
+        self.job_pods.of(job)
     }
 
     /// What the watches have told of Jobs so far, in numbers.
@@ -168,11 +162,26 @@ pub struct Tallied {
     kept: HashSet<Uid>,
     /// How many there were so far.
     pub ever_kept: u64,
-    /// Jobs seen, by the `spec.managedBy` that they came with.
+    /// Jobs seen that somebody else serves, by the `spec.managedBy` that they came with.
     pub managed_by: HashMap<String, u64>,
 }
 
+/// Values of `spec.managedBy` that are counted apart: anybody can write any.
+const MANAGERS: usize = 16;
+/// What the others are counted as. No value of the field looks like this.
+const OTHER_MANAGERS: &str = "other";
+
 impl Tallied {
+    /// Counts a Job that is somebody else's. Kubernetes' own controller counts as nobody, as upstream.
+    fn manages(&mut self, name: &str) {
+        if is_ours(Some(name), true) {
+            return;
+        }
+        let known = self.managed_by.len() < MANAGERS || self.managed_by.contains_key(name);
+        let name = if known { name } else { OTHER_MANAGERS };
+        *self.managed_by.entry(name.to_owned()).or_default() += 1;
+    }
+
     /// How many pods have lost the finalizer since, or are gone.
     pub fn let_go(&self) -> u64 {
         self.ever_kept.saturating_sub(self.kept.len() as u64)
@@ -216,20 +225,20 @@ impl Store {
 }
 
 /// An object that a controller looks after.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Key {
     /// A BroadcastJob.
-    BroadcastJob(Uid),
+    BroadcastJob(Arc<ObjectKey>),
     /// A CronJob, of carillon.dev or of batch/v1.
-    CronJob(Uid),
+    CronJob(Arc<ObjectKey>),
     /// A Job of batch/v1.
-    Job(Uid),
+    Job(Arc<ObjectKey>),
     /// A pod of none.
-    OrphanPod(Uid),
+    OrphanPod(Arc<ObjectKey>),
 }
 
 /// Which object a change concerns, and whether it can wait for others of its kind.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Wake {
     /// At once.
     Now(Key),
@@ -241,13 +250,13 @@ pub enum Wake {
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     /// Of BroadcastJobs.
-    pub broadcast_jobs: Option<WorkQueue<Uid>>,
+    pub broadcast_jobs: Option<WorkQueue<Arc<ObjectKey>>>,
     /// Of CronJobs.
-    pub cron_jobs: Option<WorkQueue<Uid>>,
+    pub cron_jobs: Option<WorkQueue<Arc<ObjectKey>>>,
     /// Of Jobs of batch/v1.
-    pub jobs: Option<WorkQueue<Uid>>,
+    pub jobs: Option<WorkQueue<Arc<ObjectKey>>>,
     /// Of pods that no Job controls.
-    pub orphan_pods: Option<WorkQueue<Uid>>,
+    pub orphan_pods: Option<WorkQueue<Arc<ObjectKey>>>,
 }
 
 impl Queues {
@@ -261,24 +270,25 @@ impl Queues {
         self.all().for_each(WorkQueue::shutdown);
     }
 
-    fn all(&self) -> impl Iterator<Item = &WorkQueue<Uid>> {
+    fn all(&self) -> impl Iterator<Item = &WorkQueue<Arc<ObjectKey>>> {
         let all = self.broadcast_jobs.iter().chain(&self.cron_jobs);
         all.chain(&self.jobs).chain(&self.orphan_pods)
     }
 
     /// Whom nobody looks after need not be woken.
     fn wake(&self, wake: Wake, batch: Duration) {
-        let (Wake::Now(key) | Wake::Soon(key)) = wake;
-        let (queue, uid) = match key {
-            Key::BroadcastJob(uid) => (&self.broadcast_jobs, uid),
-            Key::CronJob(uid) => (&self.cron_jobs, uid),
-            Key::Job(uid) => (&self.jobs, uid),
-            Key::OrphanPod(uid) => (&self.orphan_pods, uid),
+        let (key, delay) = match wake {
+            Wake::Now(key) => (key, Duration::ZERO),
+            Wake::Soon(key) => (key, batch),
         };
-        let Some(queue) = queue else { return };
-        match wake {
-            Wake::Now(_) => queue.add(uid),
-            Wake::Soon(_) => queue.add_after(uid, batch),
+        let (queue, key) = match key {
+            Key::BroadcastJob(key) => (&self.broadcast_jobs, key),
+            Key::CronJob(key) => (&self.cron_jobs, key),
+            Key::Job(key) => (&self.jobs, key),
+            Key::OrphanPod(key) => (&self.orphan_pods, key),
+        };
+        if let Some(queue) = queue {
+            queue.add_after(key, delay);
         }
     }
 }
@@ -354,7 +364,8 @@ mod tests {
         json!({
             "name": format!("o{n}"), "namespace": "ops", "uid": uid(n), "resourceVersion": rv.to_string(),
             "labels": {"carillon.dev/broadcastjob-uid": uid(1), "carillon.dev/slice-index": "0"},
-            "ownerReferences": [{"kind": "BroadcastJob", "uid": uid(1), "controller": true}],
+            "ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob",
+                "name": "o1", "uid": uid(1), "controller": true}],
         })
     }
 

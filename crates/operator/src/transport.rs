@@ -16,7 +16,7 @@ use std::{error::Error as StdError, fmt, os::fd::AsFd, path::Path, sync::Arc, ti
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, LengthLimitError, Limited, combinators::UnsyncBoxBody};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -73,6 +73,9 @@ pub fn runtime() -> std::io::Result<LocalRuntime> {
         .on_thread_park(let_things_gather)
         .build_local(LocalOptions::default())
 }
+
+/// Bytes of a reply that is read whole, at most. etcd holds objects of 1.5 MiB by default.
+pub const LARGEST_REPLY: usize = 16 << 20;
 
 /// A response body, as it arrives.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -243,14 +246,25 @@ impl Transport {
     /// Sends a request and reads the whole reply. No timeout.
     ///
     /// # Errors
-    /// When no whole reply came. One with an error status is a reply.
+    /// When no whole reply came, or one of more than [`LARGEST_REPLY`]. One with an error status is a
+    /// reply.
     pub async fn exchange(
         &self,
         request: Request<RequestBody>,
     ) -> Result<(Parts, Bytes), BoxError> {
         let _under_way = UnderWay::begin();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let (parts, body) = self.call(request).await?.into_parts();
-        Ok((parts, body.collect().await?.to_bytes()))
+        match bounded(body).collect().await {
+            Ok(body) => Ok((parts, body.to_bytes())),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let path = uri.path();
+                let text =
+                    format!("{method} {path}: the reply has more than {LARGEST_REPLY} bytes");
+                Err(text.into())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends one request, at most once, and reads the whole reply within `timeout`.
@@ -277,23 +291,6 @@ impl Transport {
             .await
             .unwrap_or_else(|_| Err(CallError::Failed(format!("no reply within {timeout:?}"))))
     }
-
-    /// A kube client over the same connections, for calls that are rare. It has no timeout, and
-    /// its writes ask no one: leave those to [`Writes`](crate::writes::Writes).
-    pub fn kube(&self, default_namespace: &str) -> kube::Client {
-        let inner = self.0.clone();
-        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-            let inner = inner.clone();
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = body.collect_bytes().await.map_err(BoxError::from)?;
-                inner
-                    .oneshot(Request::from_parts(parts, RequestBody::from(body)))
-                    .await
-            }
-        });
-        kube::Client::new(service, default_namespace)
-    }
 }
 
 impl fmt::Debug for Transport {
@@ -311,6 +308,11 @@ pub enum CallError {
     /// No complete reply came.
     #[error("{0}")]
     Failed(String),
+}
+
+/// A body of which no more than [`LARGEST_REPLY`] is read.
+pub(crate) fn bounded(body: ResponseBody) -> ResponseBody {
+    Limited::new(body, LARGEST_REPLY).boxed_unsync()
 }
 
 /// What the API server said, also when it (or a proxy before it) did not say it as a Status.

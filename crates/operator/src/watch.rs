@@ -15,22 +15,30 @@
 //! Each object is parsed once, from the bytes received, straight into the slim type. Lists are JSON;
 //! a watch of pods is protobuf where the server speaks it, as API servers do.
 
+mod address;
 mod audit;
 mod counters;
 mod frames;
+#[cfg(test)]
+pub(crate) mod fuzz;
+mod items;
 mod list;
 mod list_and_watch;
+mod pages;
 
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use carillon_api::path::Resource;
 use carillon_plan::Uid;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use self::address::Address;
 use self::audit::Audit;
 use self::counters::Counters;
 pub use self::list_and_watch::Loop;
+use self::pages::PageSize;
 use crate::{metrics::Metrics, protobuf::Message, slim::SlimMeta, transport::Transport};
 
 /// An object that can be watched. Every [`kube::Resource`] is one; others say where their
@@ -125,21 +133,11 @@ pub struct Source {
 }
 
 impl Source {
-    fn path(&self, namespace: Option<&str>) -> String {
-        let Self {
-            group,
-            version,
-            plural,
-            ..
-        } = self;
-        let api = if group.is_empty() {
-            format!("/api/{version}")
-        } else {
-            format!("/apis/{group}/{version}")
-        };
-        match namespace {
-            None => format!("{api}/{plural}"),
-            Some(namespace) => format!("{api}/namespaces/{namespace}/{plural}"),
+    fn resource(&self) -> Resource {
+        Resource {
+            group: self.group,
+            version: self.version,
+            plural: self.plural,
         }
     }
 }
@@ -205,8 +203,8 @@ pub fn prepare<K: Watched, S: Sink<K>>(
         .into_iter()
         .map(|namespace| Loop {
             transport: transport.clone(),
-            path: source.path(namespace),
-            labels: source.labels.clone(),
+            address: Address::new(source, namespace),
+            page_size: PageSize::default(),
             audit: Audit::new(source.audit_period),
             sink: sink(namespace),
             counters: counters.clone(),

@@ -4,6 +4,7 @@
 //! applied" from "may have been applied".
 
 mod bucket;
+mod room;
 
 use std::{
     error::Error as StdError,
@@ -18,20 +19,26 @@ use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use kube::core::Status;
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::bucket::Bucket;
+use self::room::Room;
 use crate::{
     args::ApiRate,
     clock::Clock,
     fence::{Fence, NotSent, RequestBody},
     lease::{BootTime, Leadership},
     protobuf::{self, METADATA},
+    request::Call,
     transport::{Transport, causes, status_of},
 };
 
 /// How long a single read or write may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of templates that are unpacked at a time. As values they are up to fifty times as much.
+const TEMPLATES: usize = 2 << 20;
+/// Bytes of objects made of templates that are on their way at a time.
+const BODIES: usize = 8 << 20;
 /// How often a request that certainly was not applied is sent again.
 const RETRIES: u32 = 3;
 /// A server that asks for a longer pause is answered by the work queue, not by waiting here.
@@ -79,6 +86,8 @@ struct WritesShared {
     in_flight: Semaphore,
     max_in_flight: u32,
     rate: Option<Mutex<Bucket>>,
+    templates: Room,
+    bodies: Room,
     closed: AtomicBool,
 }
 
@@ -97,6 +106,8 @@ impl Writes {
             in_flight: Semaphore::new(max_in_flight),
             max_in_flight: max_in_flight as u32,
             rate: rate.map(|rate| Mutex::new(Bucket::full(rate, tokio::time::Instant::now()))),
+            templates: Room::of(TEMPLATES),
+            bodies: Room::of(BODIES),
             closed: AtomicBool::new(false),
         }))
     }
@@ -109,22 +120,35 @@ impl Writes {
     ///
     /// # Errors
     /// [`SendError`]
-    pub async fn send(
-        &self,
-        request: Request<Vec<u8>>,
-        not_after: Option<BootTime>,
-    ) -> Result<Bytes, SendError> {
+    pub async fn send(&self, call: Call, not_after: Option<BootTime>) -> Result<Bytes, SendError> {
         let fence = || Some(Arc::new(Fence::new(self.0.leadership.clone(), not_after)));
-        self.0.attempts(request, fence).await
+        self.0.attempts(call, fence).await
     }
 
     /// Reads one object; leadership is not needed.
     ///
     /// # Errors
     /// [`SendError`]
-    pub async fn read(&self, request: Request<Vec<u8>>) -> Result<Bytes, SendError> {
-        self.0.attempts(request, || None).await
+    pub async fn read(&self, call: Call) -> Result<Bytes, SendError> {
+        self.0.attempts(call, || None).await
     }
+
+    /// Waits until a template of so many bytes may be unpacked.
+    ///
+    /// # Errors
+    /// [`SendError::NotSent`] when there is no room for ten seconds.
+    pub async fn room_for_template(&self, bytes: usize) -> Result<OwnedSemaphorePermit, SendError> {
+        self.0.templates.take(bytes).await
+    }
+
+    /// Waits until an object of so many bytes may be made and sent.
+    ///
+    /// # Errors
+    /// As of [`Self::room_for_template`].
+    pub async fn room_for_body(&self, bytes: usize) -> Result<OwnedSemaphorePermit, SendError> {
+        self.0.bodies.take(bytes).await
+    }
+
     /// The clock that leadership and the life of plans are measured by.
     pub fn clock(&self) -> &Clock {
         self.0.leadership.clock()
@@ -161,10 +185,13 @@ enum Attempt {
 impl WritesShared {
     async fn attempts(
         &self,
-        request: Request<Vec<u8>>,
+        call: Call,
         fence: impl Fn() -> Option<Arc<Fence>>,
     ) -> Result<Bytes, SendError> {
-        let (parts, body) = request.into_parts();
+        let (parts, body) = call
+            .into_request()
+            .map_err(|message| not_found(&message))?
+            .into_parts();
         let body = Bytes::from(body);
         // Held over the pauses too: while the server says 429 we send less.
         let _permit = self
@@ -247,6 +274,13 @@ impl WritesShared {
             SendError::Unknown(format!("{} ({})", status.message, status.code))
         })
     }
+}
+
+/// What the API server would say of an object that cannot be.
+fn not_found(message: &str) -> SendError {
+    let mut status = Status::failure(message, "NotFound");
+    status.code = StatusCode::NOT_FOUND.as_u16();
+    SendError::Refused(Box::new(status))
 }
 
 fn retry_after(headers: &http::HeaderMap, status: &Status) -> Option<Duration> {

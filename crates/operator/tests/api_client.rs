@@ -17,8 +17,10 @@ use carillon_operator::{
     args::ApiRate,
     clock::Clock,
     fence::{NotSent, RequestBody},
+    gate::Kind,
     lease::Leadership,
     metrics::Metrics,
+    request::{self, Call},
     transport::Transport,
     writes::{SendError, Writes, decode},
 };
@@ -75,10 +77,8 @@ fn writes(leadership: Leadership, answers: &[Answer]) -> (Writes, Server) {
     (Writes::new(transport, leadership, 2, None), server)
 }
 
-fn create() -> Request<Vec<u8>> {
-    Request::post("/api/v1/namespaces/a/pods?")
-        .body(b"{}".to_vec())
-        .unwrap()
+fn create() -> Call {
+    request::create(Kind::Pod, "a", &serde_json::json!({}), false)
 }
 
 async fn outcome(answers: &[Answer]) -> (String, usize) {
@@ -179,9 +179,7 @@ async fn nothing_is_sent_without_leadership_or_after_the_plan() {
     let error = standby.send(create(), None).await.unwrap_err();
     assert!(matches!(error, SendError::NotSent(NotSent::NotLeader)));
     assert_eq!(server.sent.load(Ordering::SeqCst), 0);
-    let read = Request::get("/api/v1/namespaces/a/pods/b")
-        .body(Vec::new())
-        .unwrap();
+    let read = request::get(Kind::Pod, "a", "b");
     assert_eq!(standby.read(read).await.unwrap(), "read");
 
     let (leader, server) = writes(Leadership::always(Clock::system()), &[]);

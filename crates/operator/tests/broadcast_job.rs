@@ -15,6 +15,7 @@ use carillon_operator::clock::Clock;
 use carillon_operator::controllers::Irreproducible;
 use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules, replay};
 use carillon_operator::controllers::core::{self, Core};
+use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::flight_recorder::Decision;
@@ -30,8 +31,9 @@ use carillon_operator::writes::Writes;
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::broadcast_job::action::{Action, Plan, SliceWrite, Step};
 use carillon_plan::interlock::rules;
+use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod_body::PodPlacement;
-use carillon_plan::{Uid, name};
+use carillon_plan::{ObjectKey, Uid, name};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
@@ -44,6 +46,10 @@ const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f02";
 const SLICE: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f03";
 /// The resourceVersion of everything that is written.
 const WRITTEN: u64 = 50;
+
+fn job_key() -> Arc<ObjectKey> {
+    ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid(JOB))
+}
 
 fn uid(text: &str) -> Uid {
     text.parse().unwrap()
@@ -58,8 +64,29 @@ struct Scene {
     requests: Requests,
 }
 
+/// What the API server answers.
+type Answer = fn(&Method, &str) -> (u16, Value);
+
+fn done(_: &Method, _: &str) -> (u16, Value) {
+    (
+        200,
+        json!({"metadata": {"resourceVersion": WRITTEN.to_string()}}),
+    )
+}
+
+/// As an admission webhook may answer, of an object that stays as it is.
+fn refuses_deletions(code: u16) -> (u16, Value) {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "message": "admission webhook said no", "reason": "Denied", "code": code});
+    (code, status)
+}
+
 impl Scene {
     fn new(rules: Rules) -> Self {
+        Self::answered(rules, done)
+    }
+
+    fn answered(rules: Rules, answer: Answer) -> Self {
         let metrics = Metrics::new().unwrap();
         let requests = Requests::default();
         let sent = requests.clone();
@@ -70,10 +97,12 @@ impl Scene {
                 let body = body.collect().await?.to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or_default();
                 let path = head.uri.path().to_owned();
+                let (code, reply) = answer(&head.method, &path);
                 sent.lock().unwrap().push((head.method, path, body));
-                let reply = json!({"metadata": {"resourceVersion": WRITTEN.to_string()}});
                 let reply = Full::new(Bytes::from(reply.to_string()));
-                Ok::<_, tower::BoxError>(Response::new(reply))
+                let mut reply = Response::new(reply);
+                *reply.status_mut() = code.try_into()?;
+                Ok::<_, tower::BoxError>(reply)
             }
         });
         let transport = Transport::new(service, metrics.clone());
@@ -101,6 +130,7 @@ impl Scene {
                 watches: Vec::new(),
                 parallel: 8,
                 gate: Mutex::default(),
+                refusals: Refusals::default(),
                 flights: Arc::default(),
             },
             rules,
@@ -168,6 +198,12 @@ impl Scene {
         of.map(|(_, _, body)| body.clone()).collect()
     }
 
+    /// How often a key came back after a failure.
+    fn retries(&self) -> u64 {
+        let retries = &self.controller.core.metrics.workqueue.retries;
+        retries.with_label_values(&[NAME]).get()
+    }
+
     fn trips(&self) -> u64 {
         let labels = [NAME, rules::ONE_PER_NODE];
         let trips = &self.controller.core.metrics.interlock_trips;
@@ -182,7 +218,7 @@ fn owned(name: &str, object: &str, rv: u64) -> Value {
             names::LABEL_BROADCAST_JOB_NAME: "fix", names::LABEL_BROADCAST_JOB_UID: JOB,
             names::LABEL_SLICE_INDEX: "0",
         },
-        "ownerReferences": [{"kind": "BroadcastJob", "uid": JOB, "controller": true}],
+        "ownerReferences": [job_key().reference()],
         "finalizers": [names::FINALIZER_RESULT_TRACKING],
     })
 }
@@ -302,13 +338,13 @@ async fn a_plan_for_a_second_pod_on_a_node_is_refused_and_the_job_says_so() {
         scene.requests
     );
     assert_eq!(scene.trips(), 1);
-    let decision = &scene.controller.core.flights.decisions(uid(JOB))[0];
+    let decision = &scene.controller.core.flights.decisions(&job_key())[0];
     assert!(decision.refused.as_ref().unwrap().contains("one_per_node"));
 
     // The status comes back through the watch. The same plan is refused without a further write.
     scene.see_all(&[job(WRITTEN, status)]);
     scene.work_until(|scene| scene.trips() == 2).await;
-    scene.controller.core.queue.add(uid(JOB));
+    scene.controller.core.queue.add(job_key());
     scene.work_until(|scene| scene.trips() == 3).await;
     assert_eq!(scene.sent(&Method::PATCH, "/status").len(), 1);
     assert_eq!(
@@ -331,6 +367,67 @@ async fn with_the_interlock_out_of_the_way_the_second_pod_would_be_made() {
     assert_eq!(scene.trips(), 0);
 }
 
+/// A planner that has a pod stopped, and has more to do then.
+fn stop_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
+    let stop = snapshot.pods.iter().map(|(name, pod)| Action::DeletePod {
+        pod: name.clone(),
+        uid: pod.uid,
+        rv: pod.rv,
+    });
+    Plan {
+        steps: vec![Step::wanted(stop.collect())],
+        again: true,
+        ..Plan::default()
+    }
+}
+
+#[tokio::test]
+async fn what_the_api_server_calls_a_conflict_for_ever_is_tried_with_growing_delays() {
+    let rules = Rules {
+        plan: stop_pod,
+        verify: |_, _, _| Ok(()),
+    };
+    let mut scene = Scene::answered(rules, |method, path| match *method {
+        Method::DELETE => refuses_deletions(409),
+        _ => done(method, path),
+    });
+    scene.see_all(&objects());
+    scene.work_until(|scene| scene.retries() == 4).await;
+    let sent = scene.sent(&Method::DELETE, "").len();
+    assert!(sent <= 5, "{sent} deletions for 4 failures");
+}
+
+#[tokio::test]
+async fn a_write_that_is_refused_again_and_again_becomes_a_condition() {
+    let mut scene = Scene::answered(
+        Rules {
+            plan: |snapshot, now| match snapshot.refusal {
+                None => stop_pod(snapshot, now),
+                Some(_) => carillon_plan::broadcast_job::plan(snapshot, now),
+            },
+            verify: |_, _, _| Ok(()),
+        },
+        |method, path| match *method {
+            Method::DELETE => refuses_deletions(403),
+            _ => done(method, path),
+        },
+    );
+    scene.see_all(&objects());
+    let told = |scene: &Scene| !scene.sent(&Method::PATCH, "/status").is_empty();
+    scene.work_until(told).await;
+    let status = &scene.sent(&Method::PATCH, "/status")[0]["status"];
+    let stalled = &status["conditions"][0];
+    assert_eq!(
+        [&stalled["type"], &stalled["status"], &stalled["reason"]],
+        ["Stalled", "True", reasons::WRITE_REFUSED]
+    );
+    let message = stalled["message"].as_str().unwrap();
+    assert!(
+        message.contains("delete_pod") && message.contains("webhook said no"),
+        "{message}"
+    );
+}
+
 #[tokio::test]
 async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
     let mut scene = Scene::new(Rules::default());
@@ -347,7 +444,7 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
     objects[2] = pod(21, due, &ended);
     scene.see_all(&objects[2..]);
     let finished = |scene: &Scene| {
-        let decisions = scene.controller.core.flights.decisions(uid(JOB));
+        let decisions = scene.controller.core.flights.decisions(&job_key());
         decisions.iter().any(|decision| decision.outcome.is_some())
     };
     scene.work_until(finished).await;
@@ -399,4 +496,30 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
         matches!(refused, Err(Irreproducible::Newer { found: 99, .. })),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn what_a_later_version_has_recorded_stays_when_this_one_writes_the_outcome() {
+    let mut scene = Scene::new(Rules::default());
+    let mut objects = objects();
+    let later = json!({"weight": 7, "tags": ["a", null]});
+    objects[1].1["results"][0]["nodePool"] = later.clone();
+    let ended = json!({"exitCode": 0, "finishedAt": "2026-01-01T00:00:29Z"});
+    objects[2] = pod(
+        21,
+        None,
+        &json!({"phase": "Succeeded",
+        "containerStatuses": [{"name": "c", "state": {"terminated": ended}}]}),
+    );
+    scene.see_all(&objects);
+    let slices = "/noderesultslices/";
+    let written = |scene: &Scene| {
+        let requests = scene.requests.lock().unwrap();
+        let write = requests.iter().find(|(_, path, _)| path.contains(slices));
+        write.map(|(_, _, body)| body["results"][0].clone())
+    };
+    scene.work_until(|scene| written(scene).is_some()).await;
+    let result = written(&scene).unwrap();
+    assert_eq!(result["state"], json!(NodeState::Succeeded));
+    assert_eq!(result["nodePool"], later);
 }

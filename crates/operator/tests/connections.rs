@@ -21,6 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const FIRST_OF_MANY: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nevent\r\n";
 
+const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
 /// A server that does what the path says.
 #[derive(Clone)]
 struct Server {
@@ -73,6 +75,14 @@ impl Server {
                 }
                 "/events" => socket.write_all(FIRST_OF_MANY).await.unwrap(),
                 "/silence" => return,
+                "/endless" => {
+                    let megabyte = [&b"100000\r\n"[..], &vec![b'x'; 1 << 20], b"\r\n"].concat();
+                    let mut sent = socket.write_all(ENDLESS).await;
+                    while sent.is_ok() {
+                        sent = socket.write_all(&megabyte).await;
+                    }
+                    return;
+                }
                 _ => socket.write_all(OK).await.unwrap(),
             }
         }
@@ -157,6 +167,18 @@ async fn a_reply_that_nobody_reads_to_its_end_takes_its_connection_along() {
     let frame = body.frame().await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "event");
     drop(body);
+    assert_eq!(get(&transport, "/").await.unwrap(), "ok");
+    assert_eq!(server.accepted(), 2);
+}
+
+#[tokio::test]
+async fn a_reply_without_end_is_an_error_that_names_the_request_and_the_limit() {
+    let (server, transport) = started().await;
+    let error = get(&transport, "/endless").await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "GET /endless: the reply has more than 16777216 bytes"
+    );
     assert_eq!(get(&transport, "/").await.unwrap(), "ok");
     assert_eq!(server.accepted(), 2);
 }

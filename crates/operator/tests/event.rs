@@ -105,6 +105,45 @@ async fn a_follower_says_nothing() {
 }
 
 #[tokio::test]
+async fn a_namespace_with_thousands_of_failing_objects_holds_up_no_other() {
+    let (sink, task, mut written, metrics) = sink(Leadership::always(Clock::system()));
+    let of = |namespace: &str, uid: usize| {
+        let mut event = event("quota");
+        event.regarding.namespace = namespace.into();
+        event.regarding.name = format!("{namespace}-job-{uid}");
+        event.regarding.uid = uid.to_string();
+        event
+    };
+    for uid in 0..5000 {
+        sink.publish(of("noisy", uid));
+    }
+    sink.publish(of("quiet", 5000));
+    let dropped = metrics.events_dropped.get();
+    assert!(dropped > 0, "that many are not kept");
+    tokio::spawn(task.run(CancellationToken::new()));
+    let mut next_writes = Vec::new();
+    for _ in 0..3 {
+        let (_, body) = written.recv().await.unwrap();
+        next_writes.push(body["regarding"]["namespace"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(next_writes, ["noisy", "quiet", "noisy"]);
+    // And while others are being written, too: what was written so far does not count.
+    while written.try_recv().is_ok() {}
+    for uid in 5001..10_000 {
+        sink.publish(of("noisy", uid));
+    }
+    sink.publish(of("quiet", 10_000));
+    let mut before = 0;
+    while written.recv().await.unwrap().1["regarding"]["uid"] != "10000" {
+        before += 1;
+    }
+    assert!(before <= 2, "{before} writes before it");
+    assert!(metrics.events_dropped.get() > dropped);
+    let text = String::from_utf8(metrics.encode().unwrap()).unwrap();
+    assert!(!text.contains("noisy") && text.contains("carillon_events_dropped_total "));
+}
+
+#[tokio::test]
 async fn a_full_queue_drops_and_counts() {
     let (sink, task, _written, metrics) = sink(Leadership::always(Clock::system()));
     for n in 0..1100 {

@@ -26,7 +26,7 @@ pub use self::spec::{Job, JobMeta};
 pub use self::standing::{Standing as NodeStanding, standing_after};
 pub use self::status::settle;
 use crate::broadcast_job::action::{Action, Plan, Step};
-use crate::condition;
+use crate::condition::{self, Refusal};
 use crate::node::Nodes;
 use crate::pod::Pods;
 use crate::record::Slice;
@@ -61,6 +61,8 @@ pub struct Snapshot<'a> {
     pub conflicts: &'a BTreeSet<Box<str>>,
     /// Why the last creations were refused.
     pub creation_problem: Option<&'a Refused>,
+    /// What else is refused again and again.
+    pub refusal: Option<&'a Refusal>,
     /// Most pods created or deleted by one plan.
     pub max_pod_changes: usize,
 }
@@ -107,8 +109,21 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     } else if ended(types::COMPLETE) || ended(types::FAILED) {
         finish::after_the_end(snapshot, now)
     } else {
-        place::work(snapshot, now)
+        told_first(snapshot, now).unwrap_or_else(|| place::work(snapshot, now))
     }
+}
+
+/// What is refused may stand in the way of the rest of a plan, and so of its status.
+fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
+    let (job, refusal) = (snapshot.job, snapshot.refusal?);
+    let mut status = job.status.clone();
+    let news = refusal.tell(&mut status.conditions, job.generation, now);
+    let write = Action::WriteStatus(Box::new(status));
+    news.then(|| Plan {
+        steps: vec![Step::needed(vec![write])],
+        again: true,
+        ..Plan::default()
+    })
 }
 
 /// The stored decision to fail, which is made once and for all.

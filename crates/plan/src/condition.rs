@@ -1,5 +1,6 @@
 //! metav1 conditions: set one, keep its time while its status stays.
 
+use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -44,6 +45,38 @@ pub fn set(
     {
         Some(old) => *old = new,
         None => conditions.push(new),
+    }
+}
+
+/// Writes for an object that are refused again and again: which, and in what words.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    /// Says it in the conditions. False when they say so already.
+    pub fn tell(&self, conditions: &mut Vec<Condition>, generation: i64, now: Timestamp) -> bool {
+        let said = find(conditions, types::STALLED).is_some_and(|stalled| {
+            let (reason, message) = self.stalled();
+            stalled.status == "True" && stalled.reason == reason && stalled.message == message
+        });
+        if !said {
+            let (reason, message) = self.stalled();
+            set(
+                conditions,
+                types::STALLED,
+                true,
+                reason,
+                message,
+                generation,
+                now,
+            );
+        }
+        !said
+    }
+
+    /// Reason and message of the condition Stalled.
+    pub fn stalled(&self) -> (&'static str, &str) {
+        (reasons::WRITE_REFUSED, &self.0)
     }
 }
 

@@ -25,7 +25,7 @@ use self::action::{Action, Plan, Run, Step, Why};
 pub use self::child::{Child, ChildKind, Children, Ended};
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
 pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
-use crate::condition::{self, whole_seconds};
+use crate::condition::{self, Refusal, whole_seconds};
 use crate::uid::Uid;
 
 /// Reasons for which children are refused: asked about again until they are not.
@@ -51,6 +51,8 @@ pub struct Snapshot<'a> {
     pub conflicts: &'a BTreeSet<String>,
     /// What the API server said of such children.
     pub template: &'a Template,
+    /// What else is refused again and again.
+    pub refusal: Option<&'a Refusal>,
 }
 
 /// What is known about whether the API server accepts such children.
@@ -80,6 +82,9 @@ const SKEW: SignedDuration = SignedDuration::from_secs(60);
 /// What should happen now.
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let cron = snapshot.cron;
+    if let Some(plan) = told_first(snapshot, now) {
+        return plan;
+    }
     let mut account = Account::of(snapshot);
     let mut plan = Plan::default();
     let mut starts = Starts::default();
@@ -110,6 +115,23 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan.steps.extend(steps);
     plan.notes = account.notes;
     plan
+}
+
+/// What is refused may stand in the way of the rest of a plan, and so of its status. That of a native
+/// CronJob has no conditions.
+fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
+    let (cron, refusal) = (snapshot.cron, snapshot.refusal?);
+    if cron.meta.deleting || cron.is_native() {
+        return None;
+    }
+    let mut status = cron.status.clone();
+    let news = refusal.tell(&mut status.conditions, cron.meta.generation, now);
+    let write = Action::WriteStatus(Box::new(status));
+    news.then(|| Plan {
+        steps: vec![Step::needed(vec![write])],
+        again: true,
+        ..Plan::default()
+    })
 }
 
 /// What a plan starts, and what has to go first.
@@ -162,6 +184,8 @@ fn ahead(
         let rests = Some(account.decided_until())
             .filter(|until| *until > cron.meta.created && until.duration_since(clock) > SKEW);
         let status = &mut account.status;
+        let problem = problem.map(|refused| (refused.reason, &*refused.message));
+        let problem = problem.or_else(|| snapshot.refusal.map(Refusal::stalled));
         conditions::set(cron, status, obstacle.as_ref(), problem, rests, now);
     }
     starts

@@ -9,6 +9,7 @@ use carillon_api::{NodeState, node_result_slice::MAX_MESSAGE_BYTES};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::failure_rules::{self, Match};
+use crate::printable::one_line;
 use crate::uid::Uid;
 
 /// The pods one owner controls, by name. Only ever looked into, never iterated in a way that
@@ -252,21 +253,10 @@ pub fn over_limit(pod: &PodRow, restart_limit: Option<u32>) -> bool {
     restart_limit.is_some_and(|limit| pod.restarts > limit)
 }
 
-/// A message as it may be stored and shown: no control or direction-changing characters, which
-/// could rewrite a terminal, and at most 512 bytes, the end of it kept.
+/// A message as it may be stored and shown: one line, nothing in it that could mislead who reads it, and
+/// at most 512 bytes, the end of it kept.
 pub fn printable(message: &str) -> String {
-    let clean: String = message
-        .trim()
-        .chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' ',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
-            }
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect();
+    let clean = one_line(message.trim()).into_owned();
     if clean.len() <= MAX_MESSAGE_BYTES {
         return clean;
     }

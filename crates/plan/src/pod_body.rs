@@ -6,7 +6,7 @@ use carillon_api::names::{
 use serde_json::{Map, Value, json};
 
 use crate::object::object;
-use crate::owner::Owner;
+use crate::object_key::ObjectKey;
 
 /// How a pod gets to its node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -22,7 +22,7 @@ pub enum PodPlacement {
 /// `terminationMessagePolicy: FallbackToLogsOnError` where the user wrote none. Nothing else.
 pub fn pod_body(
     template: &Value,
-    owner: &Owner,
+    owner: &ObjectKey,
     name: &str,
     node: &str,
     placement: PodPlacement,
@@ -47,7 +47,7 @@ pub fn pod_body(
     ])
 }
 
-fn metadata(template: &Value, owner: &Owner, name: &str) -> Value {
+fn metadata(template: &Value, owner: &ObjectKey, name: &str) -> Value {
     let copied = |field: &str| {
         template
             .pointer(&format!("/metadata/{field}"))
@@ -120,15 +120,12 @@ fn keep_last_words(spec: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object_key::BROADCAST_JOB;
+    use std::sync::Arc;
 
-    fn owner() -> Owner {
-        Owner {
-            api_version: carillon_api::names::API_VERSION,
-            kind: "BroadcastJob",
-            namespace: "ops".to_owned(),
-            name: "fix".to_owned(),
-            uid: "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap(),
-        }
+    fn owner() -> Arc<ObjectKey> {
+        let uid = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap();
+        ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid)
     }
 
     #[test]

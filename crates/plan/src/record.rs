@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use carillon_api::node_result_slice::NodeResult;
+use carillon_api::node_result_slice::{NodeResult, Rest};
 use carillon_api::{NodeState, names};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -55,6 +55,8 @@ pub struct Record {
     pub node_gone: Option<Timestamp>,
     /// Last words.
     pub message: Box<str>,
+    /// Fields of a later version, if there are any: it may lead again.
+    pub rest: Option<Arc<Rest>>,
 }
 
 impl Record {
@@ -82,6 +84,7 @@ impl Record {
             finished: stored.finish_time.as_ref().map(|time| time.0),
             node_gone: stored.node_gone_time.as_ref().map(|time| time.0),
             message: stored.message.as_str().into(),
+            rest: kept(stored.rest.clone()),
         })
     }
 
@@ -100,8 +103,14 @@ impl Record {
             finish_time: self.finished.map(Time),
             node_gone_time: self.node_gone.map(Time),
             message: self.message.to_string(),
+            rest: self.rest.as_deref().cloned().unwrap_or_default(),
         }
     }
+}
+
+/// Fields of a later version as a record keeps them: nearly none has any.
+pub fn kept(rest: Rest) -> Option<Arc<Rest>> {
+    (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
 /// Labels every slice of a job carries.
@@ -115,6 +124,8 @@ pub fn slice_labels(job: &str, job_uid: Uid, index: u32) -> [(&'static str, Stri
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -132,6 +143,7 @@ mod tests {
             finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
             node_gone: Some(Timestamp::from_second(1_700_000_005).unwrap()),
             message: "no space left".into(),
+            rest: kept(Rest::from([("nodePool".to_owned(), json!({"a": [1]}))])),
         };
         let text = serde_json::to_string(&record.write()).unwrap();
         assert_eq!(

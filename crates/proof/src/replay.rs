@@ -1,6 +1,5 @@
 //! Decisions made again: from what a flight recorder holds, and the objects as they were.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_operator::controllers::{Irreproducible, broadcast_job, cron_job, job};
@@ -30,17 +29,9 @@ pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> 
 
 /// Those about objects of a kind.
 fn of_kind(history: &History, flights: &[Arc<FlightRecorder>], kind: Kind) -> Vec<Replayed> {
-    let steps = history.steps.iter();
-    let steps = steps.filter(|step| *step.key.resource == *resource(kind));
-    let uids: BTreeSet<&str> = steps
-        .filter_map(|step| step.new.as_ref()?["metadata"]["uid"].as_str())
-        .collect();
-    let uids: Vec<_> = uids.iter().filter_map(|uid| uid.parse().ok()).collect();
-    let of = |flights: &FlightRecorder| -> Vec<Decision> {
-        let decisions = uids.iter().map(|uid| flights.decisions(*uid));
-        decisions.flatten().collect()
-    };
-    let decisions = flights.iter().flat_map(|flights| of(flights));
+    let decisions = flights
+        .iter()
+        .flat_map(|flights| flights.of_kind(kind.api_kind()));
     decisions
         .filter_map(|decision| again(history, kind, &decision))
         .collect()

@@ -215,19 +215,22 @@ fn a_drained_node_is_tried_again_when_it_is_back_and_is_no_failure() {
 #[test]
 fn a_deadline_fails_the_job_and_a_ttl_removes_it_with_everything_it_made() {
     let bench = lab().bench("deadline", 2);
-    let policy = json!({"activeDeadlineSeconds": 2, "ttlSecondsAfterFinished": 1});
+    let policy = json!({"activeDeadlineSeconds": 2});
     let fates = json!({"*": {"fate": "hang"}});
     bench.apply(&bench.job("fix", &fates, &json!({"completionPolicy": policy})));
-    bench.until("the deadline is decided", || {
-        let text = bench.kubectl(&["get", "bcj", "--ignore-not-found", "-o", "json"]);
-        let list: Value = serde_json::from_str(&text).ok()?;
-        let job = list["items"].get(0).cloned().unwrap_or_default();
-        let gone = job.is_null();
-        let due = || {
-            condition_of(&job, "FailureTarget").is_some_and(|c| c["reason"] == "DeadlineExceeded")
-        };
-        (gone || due()).then_some(())
-    });
+    let job = bench.wait("fix", "Failed");
+    for condition in ["FailureTarget", "Failed"] {
+        let reason = condition_of(&job, condition).map(|found| &found["reason"]);
+        assert_eq!(reason, Some(&json!("DeadlineExceeded")), "{condition}");
+    }
+    for node in &bench.nodes {
+        let attempts = bench.attempts("fix", node);
+        let (state, reason) = (&attempts[0].1, &attempts[0].2);
+        assert_eq!((&**state, &**reason), ("Failed", "DeadlineExceeded"));
+    }
+    // Only now, so that nothing is gone before it was looked at.
+    let ttl = json!({"spec": {"completionPolicy": {"ttlSecondsAfterFinished": 1}}});
+    bench.patch("fix", &ttl);
     bench.until("job, pods and slices are gone", || {
         let left = bench.kubectl(&["get", "bcj,nrs,pods", "-o", "name"]);
         left.trim().is_empty().then_some(())

@@ -18,3 +18,4 @@ mod policies;
 mod prometheus;
 mod proof;
 mod stored_before_rules;
+mod tenants;

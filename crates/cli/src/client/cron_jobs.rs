@@ -1,40 +1,43 @@
 //! CronJobs, of carillon.dev and of batch/v1, and what they start.
 
 use anyhow::{Result, anyhow};
-use carillon_api::names::{API_VERSION, LABEL_CRON_JOB_UID};
+use carillon_api::names::LABEL_CRON_JOB_UID;
+use carillon_api::path::Resource;
 use carillon_plan::cron_job::{Api as Side, ChildKind, Children};
 use carillon_plan::view::cron_job::read::{self, StoredCron};
 use carillon_plan::view::cron_job::resource;
 use serde_json::Value;
 
-use super::{Answer, Api, JSON, WRITER, code, dry, encoded, name_of};
+use super::{Answer, Api, JOBS, by_us, code, dry, name_of, ours};
 use crate::cron::CronName;
 use crate::problem;
 
+const NATIVE_CRON_JOBS: Resource = batch("cronjobs");
+const NATIVE_JOBS: Resource = batch("jobs");
+
+const fn batch(plural: &'static str) -> Resource {
+    Resource {
+        group: "batch",
+        version: "v1",
+        plural,
+    }
+}
+
+fn crons(side: Side) -> Resource {
+    match side {
+        Side::Carillon => ours("cronjobs"),
+        Side::Native => NATIVE_CRON_JOBS,
+    }
+}
+
+fn children(kind: ChildKind) -> Resource {
+    match kind {
+        ChildKind::BroadcastJob => JOBS,
+        ChildKind::Job => NATIVE_JOBS,
+    }
+}
+
 impl Api {
-    fn crons_path(&self, side: Side) -> String {
-        let version = match side {
-            Side::Carillon => API_VERSION,
-            Side::Native => "batch/v1",
-        };
-        let namespace = encoded(&self.namespace);
-        format!("/apis/{version}/namespaces/{namespace}/cronjobs")
-    }
-
-    fn cron_path(&self, side: Side, name: &str) -> String {
-        format!("{}/{}", self.crons_path(side), encoded(name))
-    }
-
-    fn children_path(&self, kind: ChildKind) -> String {
-        match kind {
-            ChildKind::BroadcastJob => self.jobs_path(),
-            ChildKind::Job => {
-                let namespace = encoded(&self.namespace);
-                format!("/apis/batch/v1/namespaces/{namespace}/jobs")
-            }
-        }
-    }
-
     /// A CronJob as stored: that of carillon.dev, or else that of batch/v1.
     pub(crate) async fn cron(&self, wanted: &CronName) -> Result<Value> {
         match self.cron_if_any(wanted).await? {
@@ -47,7 +50,7 @@ impl Api {
     pub(crate) async fn cron_if_any(&self, wanted: &CronName) -> Result<Option<Value>> {
         let name = &wanted.name;
         for side in wanted.sides() {
-            match self.get(&self.cron_path(*side, name)).await {
+            match self.get(self.path(crons(*side), name)).await {
                 Ok(cron) => return Ok(Some(cron)),
                 Err(error) if code(&error) == Some(404) => {}
                 // Whoever asks for any of that name need not know that there are two APIs.
@@ -64,10 +67,8 @@ impl Api {
     async fn no_cron(&self, wanted: &CronName) -> anyhow::Error {
         let mut others = Vec::new();
         for side in wanted.sides() {
-            match self
-                .list(&self.crons_path(*side), "", |cron| name_of(&cron))
-                .await
-            {
+            let path = crons(*side).within(&self.namespace);
+            match self.list(path, "", |cron| name_of(&cron)).await {
                 Ok(names) => others.extend(names),
                 Err(error) if *wanted.sides() == [*side] => {
                     return self.explain(error, "listing CronJobs").await;
@@ -84,8 +85,8 @@ impl Api {
     pub(crate) async fn cron_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for side in [Side::Carillon, Side::Native] {
-            let path = self.crons_path(side);
-            let listed = self.list(&path, "", |cron| name_of(&cron)).await;
+            let path = crons(side).within(&self.namespace);
+            let listed = self.list(path, "", |cron| name_of(&cron)).await;
             names.extend(listed.unwrap_or_default());
         }
         names.sort();
@@ -100,9 +101,10 @@ impl Api {
         dry_run: bool,
         patch: &Value,
     ) -> Answer<Value> {
-        let uri = format!("{}?{WRITER}{}", self.cron_path(side, name), dry(dry_run));
+        let cron = self.path(crons(side), name);
+        let cron = cron.map(|path| dry(by_us(path), dry_run));
         let merge = "application/merge-patch+json";
-        self.send("PATCH", &uri, merge, Some(patch)).await
+        self.send("PATCH", cron, merge, Some(patch)).await
     }
 
     /// The Jobs and BroadcastJobs that a CronJob controls.
@@ -117,27 +119,26 @@ impl Api {
                 &ChildKind::ALL[..],
             )
         };
-        let mut children = Children::new();
+        let mut known = Children::new();
         for kind in kinds {
-            let path = self.children_path(*kind);
-            let listed = self.list(&path, &selector, |job| {
+            let path = children(*kind).within(&self.namespace);
+            let listed = self.list(path, &selector, |job| {
                 read::children(owner.uid, *kind, &[job])
             });
             match listed.await {
-                Ok(found) => children.extend(found.into_iter().flatten()),
+                Ok(found) => known.extend(found.into_iter().flatten()),
                 Err(error) => {
                     let what = format!("listing {}s of {}", kind.kind(), owner.name);
                     return Err(self.explain(error, &what).await);
                 }
             }
         }
-        Ok(children)
+        Ok(known)
     }
 
     /// A Job or BroadcastJob, if it is there.
     pub(crate) async fn child(&self, kind: ChildKind, name: &str) -> Result<Option<Value>> {
-        let path = format!("{}/{}", self.children_path(kind), encoded(name));
-        match self.send("GET", &path, JSON, None).await {
+        match self.get(self.path(children(kind), name)).await {
             Ok(child) => Ok(Some(child)),
             Err(error) if code(&error) == Some(404) => Ok(None),
             Err(error) => {

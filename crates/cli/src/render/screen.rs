@@ -1,11 +1,14 @@
-//! Where answers go: standard output, which may be a pipe that closes early.
+//! Where answers go: standard output, which may be a pipe that closes early, and what is said beside
+//! them: standard error. Nothing else in this crate prints, and what is not ours is made harmless here.
 
-use std::io::{ErrorKind, IsTerminal, Stdout, Write};
+use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
+use carillon_plan::printable::{lines, one_line};
 use serde::Serialize;
 
 use super::color::{Tone, wanted};
+use super::document;
 use super::table::Table;
 use crate::args::{Color, Format};
 
@@ -15,10 +18,11 @@ struct List<'a, T> {
     items: &'a [T],
 }
 
-/// Standard output.
+/// Standard output and standard error.
 #[derive(Debug)]
 pub(crate) struct Screen {
     stdout: Stdout,
+    stderr: Stderr,
     color: bool,
 }
 
@@ -27,20 +31,54 @@ impl Screen {
         let no_color = std::env::var("NO_COLOR").ok();
         let stdout = std::io::stdout();
         let color = wanted(flag, no_color.as_deref(), stdout.is_terminal());
-        Self { stdout, color }
-    }
-
-    /// A text in a tone, if there are colours.
-    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
-        if self.color {
-            tone.paint(text)
-        } else {
-            text.to_owned()
+        Self {
+            stdout,
+            stderr: std::io::stderr(),
+            color,
         }
     }
 
-    /// Prints a text as it is. A reader that went away, as `head` does, is no error.
+    /// Prints a line.
+    pub(crate) fn line(&mut self, line: &str) -> Result<()> {
+        self.print(&format!("{}\n", one_line(line)))
+    }
+
+    /// Prints a line of parts, each in its tone, if there are colours.
+    pub(crate) fn painted(&mut self, parts: &[(Tone, &str)]) -> Result<()> {
+        let part = |(tone, text): &(Tone, &str)| {
+            let tone = if self.color { *tone } else { Tone::Plain };
+            tone.paint(&one_line(text))
+        };
+        let line: String = parts.iter().map(part).collect();
+        self.print(&format!("{line}\n"))
+    }
+
+    /// Prints an empty line.
+    pub(crate) fn blank(&mut self) -> Result<()> {
+        self.print("\n")
+    }
+
+    /// Prints lines that are ours.
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
+        self.print(&lines(text))
+    }
+
+    /// Says something beside the answer.
+    pub(crate) fn aside(&mut self, text: &str) {
+        let text = lines(text);
+        // Later lines may be of others: they must not look like new words of ours.
+        let text = text.trim_end().replace('\n', "\n  ");
+        // Who closed it does not want to know.
+        let _ = writeln!(self.stderr.lock(), "{text}");
+    }
+
+    /// Says why what was asked for was not done.
+    pub(crate) fn error(&mut self, error: &Error) {
+        self.aside(&format!("error: {error:#}"));
+    }
+
+    /// A reader that went away, as `head` does, is no error.
+    fn print(&mut self, text: &str) -> Result<()> {
         let mut stdout = self.stdout.lock();
         match stdout
             .write_all(text.as_bytes())
@@ -51,15 +89,10 @@ impl Screen {
         }
     }
 
-    /// Prints a line.
-    pub(crate) fn line(&mut self, line: &str) -> Result<()> {
-        self.text(&format!("{line}\n"))
-    }
-
     /// Prints a table.
     pub(crate) fn table(&mut self, table: &Table, headers: bool) -> Result<()> {
         let text = table.render(headers, self.color);
-        self.text(&text)
+        self.print(&text)
     }
 
     /// Prints an answer as JSON or YAML, if that is the format; whether it was.
@@ -69,11 +102,8 @@ impl Screen {
         value: &impl Serialize,
     ) -> Result<bool> {
         match format {
-            Some(Format::Json) => self.line(&serde_json::to_string_pretty(value)?)?,
-            Some(Format::Yaml) => {
-                let text = serde_saphyr::to_string(value)?;
-                self.line(text.trim_end())?;
-            }
+            Some(Format::Json) => self.print(&document::json(value)?)?,
+            Some(Format::Yaml) => self.print(&document::yaml(value)?)?,
             _ => return Ok(false),
         }
         Ok(true)

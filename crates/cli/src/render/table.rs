@@ -1,5 +1,7 @@
 //! Columns as kubectl's: as wide as their widest cell, three spaces between them.
 
+use carillon_plan::printable::one_line;
+
 use super::Tone;
 
 const GAP: &str = "   ";
@@ -12,11 +14,10 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell in a tone. What would break the line becomes a space.
+    /// A cell in a tone, of one line.
     pub(crate) fn new(text: impl AsRef<str>, tone: Tone) -> Self {
-        let words: Vec<&str> = text.as_ref().split(char::is_control).collect();
         Self {
-            text: words.join(" "),
+            text: one_line(text.as_ref()).into_owned(),
             tone,
         }
     }

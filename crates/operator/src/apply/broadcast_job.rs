@@ -8,14 +8,16 @@ use carillon_plan::name;
 use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use jiff::Timestamp;
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::template;
 use super::{
     Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
     write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request;
+use crate::request::{self, Call};
 use crate::writes::{SendError, Writes};
 
 /// An answer.
@@ -36,10 +38,12 @@ pub enum Answer {
 type Done = super::Done<Answer>;
 
 /// Carries out plans for one job.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Performer<'a> {
     /// The job.
     pub job: &'a Job,
+    /// Its template.
+    pub template: template::Template<'a>,
     /// The way of every write.
     pub writes: &'a Writes,
     /// How pods get to their node.
@@ -123,8 +127,9 @@ impl Perform for Performer<'_> {
             }
             Action::DeleteJob => {
                 let request = request::delete_job(&self.job.owner, self.job.rv);
-                let reply = self.writes.send(request, None).await;
-                settled(reply.map(|_| ())).map(|_| Effect::Nothing.done())
+                let reply = settled(self.writes.send(request, None).await)?;
+                let effect = reply.map_or(Effect::InVain, |_| Effect::Nothing);
+                Ok(effect.done())
             }
         }
     }
@@ -140,11 +145,20 @@ impl Perform for Performer<'_> {
     }
 }
 
+/// Where the template of a BroadcastJob is stored.
+pub fn place(job: &Job) -> template::Place<'_> {
+    template::Place {
+        kind: Kind::BroadcastJob,
+        owner: &job.owner,
+        generation: job.generation,
+        field: "template",
+    }
+}
+
 impl Performer<'_> {
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
-        let body = pod_body(&self.job.template, owner, pod, node, self.placement);
-        let request = request::create(Kind::Pod, &owner.namespace, &body, false);
+        let (request, _room) = self.creation(pod, node, false).await?;
         let error = match write(self.writes, request, Some(self.not_after)).await {
             Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
             Err(error) => error,
@@ -154,7 +168,7 @@ impl Performer<'_> {
         }
         let found = found(self.writes, request::get(Kind::Pod, &owner.namespace, pod)).await?;
         match found {
-            Some(meta) if meta.broadcast_job() == Some(owner.uid) => {
+            Some(meta) if meta.is_controlled_by(owner) => {
                 Ok(Effect::Wrote(Kind::Pod, meta.rv()).done())
             }
             Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
@@ -162,11 +176,22 @@ impl Performer<'_> {
         }
     }
 
+    async fn creation(
+        &self,
+        pod: &str,
+        node: &str,
+        dry_run: bool,
+    ) -> Result<(Call, OwnedSemaphorePermit), SendError> {
+        let (template, room) = self.template.unpack().await?;
+        let owner = &self.job.owner;
+        let body = pod_body(template, owner, pod, node, self.placement);
+        let request = request::create(Kind::Pod, &owner.namespace, &body, dry_run);
+        Ok((request, room))
+    }
+
     /// Asks the API server about the template, without creating anything.
     async fn check_template(&self, node: &str, pod: &str) -> Result<Done, SendError> {
-        let owner = &self.job.owner;
-        let body = pod_body(&self.job.template, owner, pod, node, self.placement);
-        let request = request::create(Kind::Pod, &owner.namespace, &body, true);
+        let (request, _room) = self.creation(pod, node, true).await?;
         let template = match self.writes.send(request, Some(self.not_after)).await {
             Ok(_) => Template::Accepted,
             Err(SendError::Refused(status)) => {

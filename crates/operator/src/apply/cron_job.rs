@@ -7,14 +7,16 @@ use carillon_plan::cron_job::{Api, ChildKind, CronJob, Refused, Template};
 use carillon_plan::pod::printable;
 use jiff::SignedDuration;
 use serde_json::{Map, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::template;
 use super::{
     Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
     write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request;
+use crate::request::{self, Call};
 use crate::writes::{SendError, Writes};
 
 /// What the status of a native CronJob has.
@@ -38,10 +40,12 @@ pub enum Answer {
 type Done = super::Done<Answer>;
 
 /// Carries out plans for one CronJob.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Performer<'a> {
     /// The CronJob.
     pub cron: &'a CronJob,
+    /// Its template.
+    pub template: template::Template<'a>,
     /// The way of every write.
     pub writes: &'a Writes,
     /// When the plan is too old for creations.
@@ -82,7 +86,7 @@ impl Perform for Performer<'_> {
                 Ok(match (uid, found) {
                     (Some(uid), Some(meta)) if meta.uid() == Some(*uid) => Effect::Nothing.done(),
                     (Some(uid), _) => Effect::Nothing.and(Answer::Gone(*uid)),
-                    (None, Some(found)) if found.cron_job() == Some(meta.owner.uid) => {
+                    (None, Some(found)) if found.is_controlled_by(&meta.owner) => {
                         Effect::Nothing.done()
                     }
                     (None, _) => Effect::Nothing.and(Answer::Absent(name.clone())),
@@ -191,6 +195,19 @@ impl Perform for Performer<'_> {
     }
 }
 
+/// Where the template of a CronJob is stored.
+pub fn place(cron: &CronJob) -> template::Place<'_> {
+    template::Place {
+        kind: kind_of(cron.meta.api),
+        owner: &cron.meta.owner,
+        generation: cron.meta.generation,
+        field: match cron.child {
+            ChildKind::Job => "jobTemplate",
+            ChildKind::BroadcastJob => "broadcastJobTemplate",
+        },
+    }
+}
+
 impl Performer<'_> {
     /// The status as it is written: of a native CronJob only what kube-controller-manager writes.
     fn shown(&self, status: &carillon_api::CronJobStatus) -> Value {
@@ -207,8 +224,7 @@ impl Performer<'_> {
     async fn create_child(&self, run: &Run) -> Result<Done, SendError> {
         let owner = &self.cron.meta.owner;
         let kind = kind(run.kind);
-        let body = self.cron.child_body(run);
-        let request = request::create(kind, &owner.namespace, &body, false);
+        let (request, _room) = self.creation(run, false).await?;
         let error = match write(self.writes, request, Some(self.not_after)).await {
             Ok(meta) => {
                 let created = meta.creation_timestamp.unwrap_or(run.time);
@@ -225,19 +241,27 @@ impl Performer<'_> {
         }
         let request = request::get(kind, &owner.namespace, &run.name);
         match found(self.writes, request).await? {
-            Some(meta) if meta.cron_job() == Some(owner.uid) => {
-                Ok(Effect::Wrote(kind, meta.rv()).done())
-            }
+            Some(meta) if meta.is_controlled_by(owner) => Ok(Effect::Wrote(kind, meta.rv()).done()),
             Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(run.name.clone()))),
             None => Err(error),
         }
     }
 
+    async fn creation(
+        &self,
+        run: &Run,
+        dry_run: bool,
+    ) -> Result<(Call, OwnedSemaphorePermit), SendError> {
+        let (template, room) = self.template.unpack().await?;
+        let body = self.cron.child_body(template, run);
+        let namespace = &self.cron.meta.owner.namespace;
+        let request = request::create(kind(run.kind), namespace, &body, dry_run);
+        Ok((request, room))
+    }
+
     /// Asks the API server about such a child, without creating anything.
     async fn try_child(&self, run: &Run) -> Result<Done, SendError> {
-        let owner = &self.cron.meta.owner;
-        let body = self.cron.child_body(run);
-        let request = request::create(kind(run.kind), &owner.namespace, &body, true);
+        let (request, _room) = self.creation(run, true).await?;
         match self.writes.send(request, Some(self.not_after)).await {
             Ok(_) => {}
             // So there is such a child already.
@@ -261,7 +285,7 @@ pub async fn release(
     } else {
         let found = found(writes, request::get(kind, namespace, name)).await?;
         let Some(child) = found.filter(|found| found.uid() == Some(uid)) else {
-            return Ok(Effect::Nothing.done());
+            return Ok(Effect::InVain.done());
         };
         request::release_broadcast_job(namespace, &child)
     };

@@ -6,14 +6,16 @@ use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::pod_body::pod_body;
 use carillon_plan::{Act, Uid};
 use k8s_openapi::api::batch::v1::JobStatus;
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::template::{Place, Template};
 use super::{
     Earlier, Effect, Perform, found, is_terminating, may_be_there, settled, unchanged, write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::metrics::JobMetrics;
-use crate::request;
+use crate::request::{self, Call};
 use crate::writes::{SendError, Writes};
 
 /// What the API server has answered.
@@ -28,10 +30,11 @@ pub enum Answer {
 type Done = super::Done<Answer>;
 
 /// Carries out plans for one Job.
-#[derive(Clone, Copy)]
 pub struct Performer<'a> {
     /// The Job.
     pub job: &'a Job,
+    /// Its template.
+    pub template: Template<'a>,
     /// Whether it shows the oddities of kube-controller-manager: names of pods are random, and may be
     /// two for one pod that was wanted.
     pub strict: bool,
@@ -74,7 +77,7 @@ impl Perform for Performer<'_> {
                 created
             }
             Action::RemovePod { name, uid, tracked } => {
-                if *tracked && self.release(name, *uid).await? == Effect::Nothing {
+                if *tracked && self.release(name, *uid).await? == Effect::InVain {
                     return Ok(Effect::Gone.done());
                 }
                 self.delete(name, *uid).await
@@ -141,16 +144,20 @@ impl Perform for Performer<'_> {
     }
 }
 
+/// Where the template of a Job is stored.
+pub fn place(job: &Job) -> Place<'_> {
+    Place {
+        kind: Kind::NativeJob,
+        owner: &job.meta.owner,
+        generation: job.meta.generation,
+        field: "template",
+    }
+}
+
 impl Performer<'_> {
     async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
         let owner = &self.job.meta.owner;
-        let mut body = pod_body(self.job, pod);
-        if self.strict
-            && let Some(metadata) = body.metadata.as_object_mut()
-        {
-            metadata.remove("name");
-        }
-        let request = request::create(Kind::JobPod, &owner.namespace, &body, false);
+        let (request, _room) = self.creation(pod).await?;
         let error = match write(self.writes, request, Some(self.not_after)).await {
             Ok(meta) => {
                 let created = Effect::Created(Kind::JobPod, meta.rv());
@@ -168,12 +175,25 @@ impl Performer<'_> {
         // By an earlier try of ours whose reply was lost.
         let request = request::get(Kind::JobPod, &owner.namespace, &pod.name);
         match found(self.writes, request).await? {
-            Some(meta) if meta.job_uid() == Some(owner.uid) => {
+            Some(meta) if meta.is_controlled_by(owner) => {
                 Ok(Effect::Found(Kind::JobPod, meta.rv()).done())
             }
             Some(_) => Err(taken(&owner.namespace, &pod.name)),
             None => Err(error),
         }
+    }
+
+    async fn creation(&self, pod: &NewPod) -> Result<(Call, OwnedSemaphorePermit), SendError> {
+        let (template, room) = self.template.unpack().await?;
+        let mut body = pod_body(self.job, template, pod);
+        if self.strict
+            && let Some(metadata) = body.metadata.as_object_mut()
+        {
+            metadata.remove("name");
+        }
+        let namespace = &self.job.meta.owner.namespace;
+        let request = request::create(Kind::JobPod, namespace, &body, false);
+        Ok((request, room))
     }
 
     async fn delete(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
@@ -185,7 +205,7 @@ impl Performer<'_> {
         Ok(deleted.done())
     }
 
-    async fn patch(&self, request: http::Request<Vec<u8>>) -> Result<Done, SendError> {
+    async fn patch(&self, request: Call) -> Result<Done, SendError> {
         let reply = settled(write(self.writes, request, None).await)?;
         let effect = |rv| Effect::Wrote(Kind::JobPod, rv);
         Ok(Effect::of(reply.as_ref(), effect).done())

@@ -6,19 +6,20 @@ mod observe;
 mod replay;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::{Action, Note, Plan};
 use carillon_plan::broadcast_job::{Job, Snapshot};
 use carillon_plan::interlock::{self, Trip};
 use carillon_plan::pod_body::PodPlacement;
-use futures::{StreamExt, stream};
+use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
 
 use super::core::{Considered, Controller, Core, Next, lock, next};
-use crate::apply::{self, broadcast_job::Answer, broadcast_job::Performer};
+use crate::apply;
+use crate::apply::broadcast_job::{Answer, Performer, place};
+use crate::apply::template::Template;
 use crate::clock;
 use crate::gate::Kind;
 use crate::request;
@@ -72,7 +73,7 @@ pub struct BroadcastJobs {
     /// Pods created or deleted in one sync.
     pub max_pod_changes: usize,
     /// What the API server answered, by job.
-    pub memory: Mutex<HashMap<Uid, Memory>>,
+    pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
 }
 
 impl Controller for BroadcastJobs {
@@ -80,13 +81,13 @@ impl Controller for BroadcastJobs {
         &self.core
     }
 
-    async fn sync(&self, uid: Uid) -> Next {
+    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
         let now = core.writes.clock().now();
         let begin = clock::instant();
         let considered = {
             let tables = core.store.read();
-            match tables.job(uid) {
+            match tables.job(key) {
                 Some(job) if self.waits_for_results(&tables, job) => {
                     return Next::After(BEHIND_RETRY);
                 }
@@ -98,7 +99,7 @@ impl Controller for BroadcastJobs {
             }
         };
         let Some((job, considered)) = considered else {
-            return self.after_deletion(uid).await;
+            return self.after_deletion(key).await;
         };
         let took = begin.elapsed().as_secs_f64();
         core.metrics
@@ -110,8 +111,8 @@ impl Controller for BroadcastJobs {
         self.carry_out(&job, plan, sequence, now).await
     }
 
-    fn forget(&self, uid: Uid) {
-        lock(&self.memory).remove(&uid);
+    fn forget(&self, key: &ObjectKey) {
+        lock(&self.memory).remove(key);
     }
 
     fn observe(&self, result: &'static str, seconds: f64) {
@@ -130,15 +131,15 @@ impl BroadcastJobs {
     /// caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
     fn waits_for_results(&self, tables: &Tables, job: &Job) -> bool {
         let mut memory = lock(&self.memory);
-        if !is_behind(job, tables.ledger(job.owner.uid)) {
-            if let Some(memory) = memory.get_mut(&job.owner.uid) {
+        if !is_behind(job, tables.ledger(&job.owner)) {
+            if let Some(memory) = memory.get_mut(&job.owner) {
                 memory.behind_since = None;
             }
             return false;
         }
         let now = clock::instant();
         let since = memory
-            .entry(job.owner.uid)
+            .entry(job.owner.clone())
             .or_default()
             .behind_since
             .get_or_insert(now);
@@ -146,8 +147,11 @@ impl BroadcastJobs {
     }
 
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
-        let uid = job.owner.uid;
-        let memory = lock(&self.memory).get(&uid).cloned().unwrap_or_default();
+        let mut memory = lock(&self.memory)
+            .get(&job.owner)
+            .cloned()
+            .unwrap_or_default();
+        memory.refusal = self.core.refusals.of(&job.owner);
         snapshot(tables, job, &memory, self.max_pod_changes, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
@@ -168,6 +172,7 @@ impl BroadcastJobs {
         let notes = std::mem::take(&mut plan.notes);
         let performer = Performer {
             job,
+            template: Template::new(&core.writes, &job.template, place(job)),
             writes: &core.writes,
             placement: self.placement,
             not_after: apply::end_of_life(&core.writes),
@@ -175,13 +180,14 @@ impl BroadcastJobs {
         };
         let owner = &job.owner;
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
+        core.refusals.learn(owner, &applied, &["create_pod"]);
         core.tell(owner, REPORTER, told(notes, &applied));
-        let answered = self.remember(owner.uid, &mut applied);
-        next(&applied, wake, again || answered)
+        let learnt = self.remember(owner, &mut applied);
+        next(&applied, wake, again, learnt)
     }
 
     /// Keeps the answers for the next plan. True when that plan should come at once.
-    fn remember(&self, uid: Uid, applied: &mut Applied) -> bool {
+    fn remember(&self, key: &Arc<ObjectKey>, applied: &mut Applied) -> bool {
         let (created, pods) = (
             applied.created,
             &self.core.metrics.broadcastjob_pod_creation,
@@ -189,7 +195,7 @@ impl BroadcastJobs {
         pods.with_label_values(&["succeeded"])
             .inc_by(created as u64);
         let mut memory = lock(&self.memory);
-        let memory = memory.entry(uid).or_default();
+        let memory = memory.entry(key.clone()).or_default();
         let mut answered = false;
         for answer in std::mem::take(&mut applied.answers) {
             match answer {
@@ -197,8 +203,8 @@ impl BroadcastJobs {
                     memory.template = template;
                     answered = true;
                 }
-                Answer::Gone(pod) => answered |= memory.gone.insert(pod),
-                Answer::NameConflict(pod) => answered |= memory.conflicts.insert(pod),
+                Answer::Gone(pod) => answered |= memory.learn_gone(pod),
+                Answer::NameConflict(pod) => answered |= memory.learn_conflict(pod),
                 Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
                 Answer::CreationRefused(problem) => {
                     pods.with_label_values(&["failed"]).inc();
@@ -210,46 +216,21 @@ impl BroadcastJobs {
     }
 
     /// The job is not in the cache. When it is really gone its pods are let go.
-    async fn after_deletion(&self, uid: Uid) -> Next {
-        let (namespace, job, tracked) = {
-            let tables = self.core.store.read();
-            let Some(owned) = tables.pods(uid) else {
-                return Next::Forget;
-            };
-            let tracked: Vec<(Box<str>, Uid)> = owned
-                .pods
-                .iter()
-                .filter(|(_, pod)| pod.tracked)
-                .map(|(name, pod)| (name.clone(), pod.uid))
-                .collect();
-            (owned.namespace.clone(), owned.job.clone(), tracked)
+    async fn after_deletion(&self, key: &ObjectKey) -> Next {
+        let core = &self.core;
+        let tracked: Vec<(Box<str>, Uid)> = {
+            let tables = core.store.read();
+            let pods = tables.pods(key).into_iter().flatten();
+            let tracked = pods.filter(|(_, pod)| pod.tracked);
+            tracked.map(|(name, pod)| (name.clone(), pod.uid)).collect()
         };
-        if tracked.is_empty() {
-            return Next::Forget;
-        }
-        let kind = Kind::BroadcastJob;
-        match self.core.exists(kind, &namespace, &job, uid).await {
-            Ok(true) => return Next::After(Duration::from_secs(1)),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(controller = NAME, ns = %namespace, name = %job, %error, "cannot tell whether the job exists");
-                return Next::Failed(None);
-            }
-        }
-        let released: Vec<_> = stream::iter(tracked)
-            .map(|(pod, pod_uid)| {
-                let request = request::release_pod(&namespace, &pod, pod_uid);
-                async move { apply::settled(self.core.writes.send(request, None).await) }
-            })
-            .buffer_unordered(self.core.parallel)
-            .collect()
-            .await;
-        tracing::info!(controller = NAME, ns = %namespace, name = %job, %uid, pods = released.len(), "released the pods of a deleted job");
-        if released.iter().any(Result::is_err) {
-            Next::Failed(None)
-        } else {
-            Next::After(Duration::from_secs(1))
-        }
+        let kind = Some(Kind::BroadcastJob);
+        core.after_deletion(kind, key, tracked, async |(pod, uid)| {
+            let request = request::release_pod(&key.namespace, &pod, uid);
+            let reply = apply::settled(core.writes.send(request, None).await)?;
+            Ok(reply.is_some())
+        })
+        .await
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_plan::interlock::Trip;
-use carillon_plan::{Act, Note, Owner, Plan, Uid};
+use carillon_plan::{Act, Note, ObjectKey, Plan};
 use jiff::Timestamp;
 
 use crate::apply::{self, Applied, Perform};
 use crate::clock;
+use crate::controllers::refusals::Refusals;
 use crate::event::{Event, EventSink, Regarding, Severity};
 use crate::flight_recorder::{Decision, FlightRecorder, Outcome, summary};
 use crate::gate::{Gate, Kind, Passage, Versions};
@@ -25,8 +26,6 @@ use crate::writes::{SendError, Writes};
 /// How soon an object whose own writes are not yet seen is looked at again: watches are read no
 /// more often.
 const GATE_RETRY: Duration = WATCH_PAUSE;
-/// How soon an object is looked at again when its plan was made from an old state.
-const CONFLICT_RETRY: Duration = Duration::from_millis(200);
 
 /// What a controller is given.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ pub struct Core {
     /// The caches.
     pub store: Store,
     /// The keys.
-    pub queue: WorkQueue<Uid>,
+    pub queue: WorkQueue<Arc<ObjectKey>>,
     /// The way of every write.
     pub writes: Writes,
     /// Takes events.
@@ -49,6 +48,8 @@ pub struct Core {
     pub parallel: usize,
     /// What was written and not yet seen.
     pub gate: Mutex<Gate>,
+    /// What is refused again and again.
+    pub refusals: Refusals,
     /// The last decisions.
     pub flights: Arc<FlightRecorder>,
 }
@@ -73,9 +74,9 @@ pub trait Controller: 'static {
     /// What it works with.
     fn core(&self) -> &Core;
     /// Brings one object up to date.
-    fn sync(&self, uid: Uid) -> impl Future<Output = Next>;
+    fn sync(&self, key: &Arc<ObjectKey>) -> impl Future<Output = Next>;
     /// Drops what is remembered of an object that is gone.
-    fn forget(&self, uid: Uid);
+    fn forget(&self, key: &ObjectKey);
     /// Counts a sync: `success` or `error`, and its seconds.
     fn observe(&self, result: &'static str, seconds: f64);
 }
@@ -89,32 +90,33 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub async fn work<C: Controller>(controller: Arc<C>) {
     let core = controller.core();
     while let Some(claim) = core.queue.get().await {
-        let uid = *claim;
+        let key = claim.clone();
         // What was read together is planned together: a Job and the pods that it is to adopt.
         transport::all_is_taken_in().await;
         let begin = clock::instant();
-        let sync = std::panic::AssertUnwindSafe(controller.sync(uid));
+        let sync = std::panic::AssertUnwindSafe(controller.sync(&key));
         let next = futures::FutureExt::catch_unwind(sync)
             .await
             .unwrap_or_else(|_| {
                 core.metrics.panics.with_label_values(&[core.name]).inc();
-                tracing::error!(controller = core.name, %uid, "a sync panicked; please report it");
+                tracing::error!(controller = core.name, %key, "a sync panicked; please report it");
                 Next::Failed(None)
             });
         let failed = matches!(next, Next::Failed(_));
         let result = if failed { "error" } else { "success" };
         controller.observe(result, begin.elapsed().as_secs_f64());
         if matches!(next, Next::Forget) {
-            lock(&core.gate).forget(uid);
-            controller.forget(uid);
+            lock(&core.gate).forget(&key);
+            core.refusals.forget(&key);
+            controller.forget(&key);
         }
         core.schedule(claim, &next);
     }
 }
 
 impl Core {
-    fn schedule(&self, claim: Claim<Uid>, next: &Next) {
-        let uid = *claim;
+    fn schedule(&self, claim: Claim<Arc<ObjectKey>>, next: &Next) {
+        let add_after = |delay| self.queue.add_after(claim.clone(), delay);
         match next {
             Next::Gated => {
                 claim.later(GATE_RETRY);
@@ -123,17 +125,17 @@ impl Core {
             Next::Failed(wake) => {
                 let now = self.writes.clock().now();
                 if let Some(time) = wake.filter(|time| *time > now) {
-                    self.queue.add_after(uid, self.until(time));
+                    add_after(self.until(time));
                 }
                 claim.retry();
                 return;
             }
             Next::Wait(None) => {}
             Next::Wait(Some(time)) => {
-                self.queue.add_after(uid, self.until(*time));
+                add_after(self.until(*time));
             }
-            Next::After(delay) => self.queue.add_after(uid, *delay),
-            Next::Forget => self.queue.drop_key(&uid),
+            Next::After(delay) => add_after(*delay),
+            Next::Forget => self.queue.drop_key(&claim),
         }
         claim.done();
     }
@@ -145,9 +147,9 @@ impl Core {
     }
 
     /// Whether the caches have seen what was written for an object.
-    pub(super) fn may_pass(&self, tables: &Tables, owner: &Owner) -> bool {
+    pub(super) fn may_pass(&self, tables: &Tables, owner: &ObjectKey) -> bool {
         let seen = tables.seen(&owner.namespace);
-        match lock(&self.gate).ask(owner.uid, &seen, clock::instant()) {
+        match lock(&self.gate).ask(owner, &seen, clock::instant()) {
             Passage::Open(waited) => {
                 if !waited.is_zero() {
                     self.metrics
@@ -178,8 +180,8 @@ impl Core {
     }
 
     /// The kinds whose caches have not seen what was written for an object.
-    pub(super) fn behind(&self, tables: &Tables, owner: &Owner) -> Vec<Kind> {
-        lock(&self.gate).behind(owner.uid, &tables.seen(&owner.namespace))
+    pub(super) fn behind(&self, tables: &Tables, owner: &ObjectKey) -> Vec<Kind> {
+        lock(&self.gate).behind(owner, &tables.seen(&owner.namespace))
     }
 
     fn relist(&self) {
@@ -190,22 +192,17 @@ impl Core {
 
     /// Whether an object that is not in the cache is there all the same: one cache may be behind
     /// another, only the API server knows.
-    pub(super) async fn exists(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-        uid: Uid,
-    ) -> Result<bool, SendError> {
-        let found = apply::found(&self.writes, request::get(kind, namespace, name)).await?;
-        Ok(found.is_some_and(|meta| meta.uid() == Some(uid)))
+    pub(super) async fn exists(&self, kind: Kind, key: &ObjectKey) -> Result<bool, SendError> {
+        let get = request::get(kind, &key.namespace, &key.name);
+        let found = apply::found(&self.writes, get).await?;
+        Ok(found.is_some_and(|meta| meta.uid() == Some(key.uid)))
     }
 
     /// Keeps what was decided and what it was made from. The plan to carry out, which is another one
     /// when the interlock refused it, and the number of the decision.
     pub(super) fn decide<A: Act>(
         &self,
-        owner: &Owner,
+        owner: &Arc<ObjectKey>,
         considered: Considered<A>,
         now: Timestamp,
         refuse: impl FnOnce(&Trip) -> Plan<A>,
@@ -221,6 +218,8 @@ impl Core {
         let steps = summary(&plan);
         let decision = Decision {
             now,
+            api_version: owner.api_version.into(),
+            kind: owner.kind.into(),
             namespace: owner.namespace.clone(),
             name: owner.name.clone(),
             uid: owner.uid.to_string(),
@@ -237,7 +236,7 @@ impl Core {
             refused: verdict.as_ref().err().map(Trip::to_string),
             ..Decision::default()
         };
-        let sequence = self.flights.record(owner.uid, decision);
+        let sequence = self.flights.record(owner, decision);
         match verdict {
             Ok(()) => (plan, sequence),
             Err(trip) => {
@@ -248,7 +247,7 @@ impl Core {
     }
 
     /// Says that the interlock refused a plan.
-    fn tripped(&self, owner: &Owner, generation: i64, trip: &Trip) {
+    fn tripped(&self, owner: &ObjectKey, generation: i64, trip: &Trip) {
         tracing::error!(
             controller = self.name, ns = owner.namespace, name = owner.name, uid = %owner.uid,
             generation, rule = trip.rule, found = trip.what,
@@ -265,7 +264,7 @@ impl Core {
     /// Carries a plan out, and remembers what was written until the caches have seen it.
     pub(super) async fn carry_out<P: Perform>(
         &self,
-        owner: &Owner,
+        owner: &Arc<ObjectKey>,
         performer: &P,
         plan: Plan<P::Action>,
         sequence: u64,
@@ -282,19 +281,19 @@ impl Core {
         {
             let mut gate = lock(&self.gate);
             for (kind, rv) in &applied.versions {
-                gate.wrote(owner.uid, *kind, *rv);
+                gate.wrote(owner, *kind, *rv);
             }
         }
         if !idle {
             self.log(owner, &applied, begin.elapsed());
             let outcome = Outcome::of(&applied);
-            self.flights.add_outcome(owner.uid, sequence, outcome);
+            self.flights.add_outcome(owner, sequence, outcome);
         }
         applied
     }
 
     /// One line for a plan that did something.
-    fn log<R>(&self, owner: &Owner, applied: &Applied<R>, took: Duration) {
+    fn log<R>(&self, owner: &ObjectKey, applied: &Applied<R>, took: Duration) {
         let took_ms = took.as_millis() as u64;
         let (created, deleted, released) = (applied.created, applied.deleted, applied.released);
         let writes = applied.writes;
@@ -314,7 +313,7 @@ impl Core {
     }
 
     /// Publishes events about an object.
-    pub(super) fn tell(&self, owner: &Owner, reporter: &'static str, notes: Vec<Note>) {
+    pub(super) fn tell(&self, owner: &ObjectKey, reporter: &'static str, notes: Vec<Note>) {
         for note in notes {
             self.events.publish(Event {
                 regarding: Regarding {
@@ -350,16 +349,88 @@ pub(super) struct Considered<A> {
     pub(super) inputs: serde_json::Value,
 }
 
-/// When a key comes back after its plan was carried out. `soon`: the next plan has something to do
-/// at once.
-pub(super) fn next<R>(applied: &Applied<R>, wake: Option<Timestamp>, soon: bool) -> Next {
-    if applied.conflict {
-        Next::After(CONFLICT_RETRY)
-    } else if applied.failed.is_some() {
+/// When a key comes back after its plan was carried out. `again`: the plan has more to do; `learnt`:
+/// the API server has answered something that the next plan needs.
+///
+/// Only progress comes back at once. What was tried and changed nothing waits longer each time: an
+/// object that is gone or has changed says so by an event, and a webhook may give the same answer for ever.
+pub(super) fn next<R>(
+    applied: &Applied<R>,
+    wake: Option<Timestamp>,
+    again: bool,
+    learnt: bool,
+) -> Next {
+    let progress = applied.writes > 0 || learnt;
+    let unfinished = again || applied.expired || applied.in_vain > 0;
+    if applied.failed.is_some() || unfinished && !progress {
         Next::Failed(wake)
-    } else if soon || applied.expired {
+    } else if again || applied.expired || learnt {
         Next::After(Duration::ZERO)
     } else {
         Next::Wait(wake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(writes: usize, in_vain: usize) -> Applied<()> {
+        Applied {
+            writes,
+            in_vain,
+            ..Applied::default()
+        }
+    }
+
+    #[test]
+    fn only_progress_brings_a_key_back_at_once() {
+        let at_once = |next: &Next| matches!(next, Next::After(Duration::ZERO));
+        let backs_off = |next: &Next| matches!(next, Next::Failed(None));
+        let waits = |next: &Next| matches!(next, Next::Wait(None));
+        for (writes, in_vain, again, learnt, expected) in [
+            (1, 0, true, false, &at_once as &dyn Fn(&Next) -> bool),
+            (0, 0, false, true, &at_once),
+            (0, 0, true, false, &backs_off),
+            (0, 1, true, false, &backs_off),
+            (0, 1, false, false, &backs_off),
+            (1, 1, false, false, &waits),
+            (0, 0, false, false, &waits),
+        ] {
+            let next = next(&applied(writes, in_vain), None, again, learnt);
+            assert!(
+                expected(&next),
+                "{writes} {in_vain} {again} {learnt}: {next:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plan_that_grew_old_before_anything_was_sent_backs_off() {
+        let old = |writes| Applied {
+            expired: true,
+            ..applied(writes, 0)
+        };
+        assert!(matches!(
+            next(&old(0), None, false, false),
+            Next::Failed(None)
+        ));
+        let goes_on = next(&old(7), None, false, false);
+        assert!(matches!(goes_on, Next::After(Duration::ZERO)));
+    }
+
+    #[test]
+    fn a_conflict_is_a_failure() {
+        let mut status = kube::core::Status::failure("it has changed", "Conflict");
+        status.code = 409;
+        let conflict = Applied {
+            conflict: true,
+            failed: Some(("write_status", SendError::Refused(Box::new(status)))),
+            ..applied(3, 0)
+        };
+        assert!(matches!(
+            next(&conflict, None, true, false),
+            Next::Failed(None)
+        ));
     }
 }

@@ -5,21 +5,22 @@ mod observe;
 mod replay;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use carillon_plan::cron_job::action::{Action, Plan};
 use carillon_plan::cron_job::{Api, CronJob, Snapshot};
 use carillon_plan::interlock::Trip;
-use carillon_plan::{Uid, cron_job, interlock};
+use carillon_plan::object_key::{CRON_JOB, NATIVE_CRON_JOB};
+use carillon_plan::{ObjectKey, cron_job, interlock};
 use jiff::Timestamp;
 
 use super::core::{Considered, Controller, Core, Next, lock, next};
-use crate::apply;
-use crate::apply::cron_job::{Answer, Performer, kind, kind_of, release};
+use crate::apply::cron_job::{Answer, Performer, kind, place, release};
+use crate::apply::template::Template;
+use crate::apply::{self, Effect};
 use crate::clock;
+use crate::gate::Kind;
 use crate::store::Tables;
-use crate::writes::SendError;
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
@@ -60,7 +61,7 @@ pub struct CronJobs {
     /// What decides.
     pub rules: Rules,
     /// What the API server answered, by CronJob.
-    pub memory: Mutex<HashMap<Uid, Memory>>,
+    pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
 }
 
 impl Controller for CronJobs {
@@ -68,13 +69,13 @@ impl Controller for CronJobs {
         &self.core
     }
 
-    async fn sync(&self, uid: Uid) -> Next {
+    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
         let now = core.writes.clock().now();
         let begin = clock::instant();
         let considered = {
             let tables = core.store.read();
-            match tables.cron_job(uid) {
+            match tables.cron_job(key) {
                 Some(cron) if core.may_pass(&tables, &cron.meta.owner) => {
                     Some((cron.clone(), self.plan(&tables, cron, now)))
                 }
@@ -83,7 +84,7 @@ impl Controller for CronJobs {
             }
         };
         let Some((cron, considered)) = considered else {
-            return self.after_deletion(uid).await;
+            return self.after_deletion(key).await;
         };
         let took = begin.elapsed().as_secs_f64();
         core.metrics
@@ -95,8 +96,8 @@ impl Controller for CronJobs {
         self.carry_out(&cron, plan, sequence).await
     }
 
-    fn forget(&self, uid: Uid) {
-        lock(&self.memory).remove(&uid);
+    fn forget(&self, key: &ObjectKey) {
+        lock(&self.memory).remove(key);
     }
 
     fn observe(&self, result: &'static str, seconds: f64) {
@@ -110,11 +111,9 @@ impl Controller for CronJobs {
 impl CronJobs {
     fn plan(&self, tables: &Tables, cron: &CronJob, now: Timestamp) -> Considered<Action> {
         let owner = &cron.meta.owner;
-        let memory = lock(&self.memory)
-            .get(&owner.uid)
-            .cloned()
-            .unwrap_or_default();
-        let memory = memory.at(cron.meta.generation);
+        let memory = lock(&self.memory).get(owner).cloned().unwrap_or_default();
+        let mut memory = memory.at(cron.meta.generation).recent(clock::instant());
+        memory.refusal = self.core.refusals.of(owner);
         snapshot(tables, cron, &memory, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
@@ -137,10 +136,13 @@ impl CronJobs {
         self.begin(cron, &plan);
         let performer = Performer {
             cron,
+            template: Template::new(&core.writes, &cron.template, place(cron)),
             writes: &core.writes,
             not_after: apply::end_of_life(&core.writes),
         };
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
+        let answered = ["create_child", "try_child"];
+        core.refusals.learn(owner, &applied, &answered);
         // What the status says is worth its event only if it was stored.
         if applied.stopped {
             notes.clear();
@@ -151,14 +153,14 @@ impl CronJobs {
             Api::Native => NATIVE_REPORTER,
         };
         core.tell(owner, reporter, notes);
-        let answered = self.remember(cron, std::mem::take(&mut applied.answers));
-        next(&applied, wake, again || answered)
+        let learnt = self.remember(cron, std::mem::take(&mut applied.answers));
+        next(&applied, wake, again, learnt)
     }
 
     /// What was not there may be there soon.
     fn begin(&self, cron: &CronJob, plan: &Plan) {
         let mut memory = lock(&self.memory);
-        let memory = memory.entry(cron.meta.owner.uid).or_default();
+        let memory = memory.entry(cron.meta.owner.clone()).or_default();
         for action in plan.steps.iter().flat_map(|step| &step.actions) {
             if let Action::CreateChild(run) = action {
                 memory.begin(&run.name);
@@ -169,59 +171,40 @@ impl CronJobs {
     /// Keeps the answers for the next plan. True when that plan should come at once.
     fn remember(&self, cron: &CronJob, answers: Vec<Answer>) -> bool {
         let mut memory = lock(&self.memory);
-        let memory = memory.entry(cron.meta.owner.uid).or_default();
-        *memory = std::mem::take(memory).at(cron.meta.generation);
+        let memory = memory.entry(cron.meta.owner.clone()).or_default();
+        let now = clock::instant();
+        *memory = std::mem::take(memory).at(cron.meta.generation).recent(now);
         let mut answered = false;
         for answer in answers {
             if let Answer::Created(_, late) = &answer {
                 let skew = &self.core.metrics.cronjob_job_creation_skew;
                 skew.observe(late.as_secs_f64().max(0.0));
             }
-            answered |= memory.learn(answer);
+            answered |= memory.learn(answer, now);
         }
         answered
     }
 
     /// The CronJob is not in the cache. When it is really gone its children are let go.
-    async fn after_deletion(&self, uid: Uid) -> Next {
+    async fn after_deletion(&self, key: &ObjectKey) -> Next {
         let core = &self.core;
-        let (namespace, name, api, held) = {
+        let held: Vec<_> = {
             let tables = core.store.read();
-            let Some(family) = tables.family(uid) else {
-                return Next::Forget;
-            };
-            let held: Vec<_> = family
-                .children
-                .iter()
-                .filter(|(_, child)| child.held)
-                .map(|((child, name), row)| (kind(*child), name.clone(), row.uid))
-                .collect();
-            let name = family.cron_job.clone();
-            (family.namespace.clone(), name, family.api, held)
+            let children = tables.family(key).into_iter().flatten();
+            let held = children.filter(|(_, child)| child.held);
+            held.map(|((child, name), row)| (kind(*child), name.clone(), row.uid))
+                .collect()
         };
-        if held.is_empty() {
-            return Next::Forget;
-        }
-        let exists = async {
-            let kind = kind_of(api);
-            Ok(!name.is_empty() && core.exists(kind, &namespace, &name, uid).await?)
+        let of = match (key.api_version, key.kind) {
+            CRON_JOB => Some(Kind::CronJob),
+            NATIVE_CRON_JOB => Some(Kind::NativeCronJob),
+            // A run that has lost its CronJob, and is by itself.
+            _ => None,
         };
-        let exists: Result<bool, SendError> = exists.await;
-        match exists {
-            Ok(true) => return Next::After(Duration::from_secs(1)),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(controller = NAME, ns = %namespace, %name, %error, "cannot tell whether the CronJob exists");
-                return Next::Failed(None);
-            }
-        }
-        for (kind, child, child_uid) in held {
-            if let Err(error) = release(&core.writes, kind, &namespace, &child, child_uid).await {
-                tracing::warn!(controller = NAME, ns = %namespace, %name, %child, %error, "cannot let go of a run of a deleted CronJob");
-                return Next::Failed(None);
-            }
-        }
-        tracing::info!(controller = NAME, ns = %namespace, %name, %uid, "let go of the runs of a deleted CronJob");
-        Next::After(Duration::from_secs(1))
+        core.after_deletion(of, key, held, async |(kind, child, uid)| {
+            let done = release(&core.writes, kind, &key.namespace, &child, uid).await?;
+            Ok(done.effect != Effect::InVain)
+        })
+        .await
     }
 }

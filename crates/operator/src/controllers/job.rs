@@ -5,19 +5,19 @@ mod observe;
 mod replay;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carillon_plan::Uid;
+use carillon_plan::ObjectKey;
 use carillon_plan::interlock::{self, Trip};
 use carillon_plan::job::action::{Action, Plan};
 use carillon_plan::job::{self, Job, Limits, Snapshot, is_strict};
-use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
 use super::core::{Considered, Controller, Core, Next, lock, next};
 use crate::apply;
-use crate::apply::job::{Answer, Performer};
+use crate::apply::job::{Answer, Performer, place};
+use crate::apply::template::Template;
 use crate::clock;
 use crate::gate::Kind;
 use crate::request;
@@ -68,7 +68,7 @@ pub struct Jobs {
     /// What the flags say.
     pub limits: Limits,
     /// What a restart loses, by Job.
-    pub memory: Mutex<HashMap<Uid, Memory>>,
+    pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
 }
 
 impl Controller for Jobs {
@@ -76,13 +76,13 @@ impl Controller for Jobs {
         &self.core
     }
 
-    async fn sync(&self, uid: Uid) -> Next {
+    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
         let now = core.writes.clock().now();
         let begin = clock::instant();
         let considered = {
             let tables = core.store.read();
-            match tables.native_job(uid) {
+            match tables.native_job(key) {
                 // A Job of this name may be another one by now, so that this is asked each time.
                 Some(job) if !tables.is_ours(job) => return Next::Wait(None),
                 Some(_) if !self.pods.is_synced() => return Next::After(UNTIL_PODS_ARE_SEEN),
@@ -98,7 +98,7 @@ impl Controller for Jobs {
             }
         };
         let Some((job, considered)) = considered else {
-            return self.after_deletion(uid).await;
+            return self.after_deletion(key).await;
         };
         let took = begin.elapsed().as_secs_f64();
         core.metrics
@@ -118,8 +118,8 @@ impl Controller for Jobs {
         next
     }
 
-    fn forget(&self, uid: Uid) {
-        lock(&self.memory).remove(&uid);
+    fn forget(&self, key: &ObjectKey) {
+        lock(&self.memory).remove(key);
     }
 
     /// Counted where the Job's mode and what was done to it are known.
@@ -129,10 +129,7 @@ impl Controller for Jobs {
 impl Jobs {
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
         let owner = &job.meta.owner;
-        let memory = lock(&self.memory)
-            .get(&owner.uid)
-            .copied()
-            .unwrap_or_default();
+        let memory = lock(&self.memory).get(owner).copied().unwrap_or_default();
         let (plan, verdict) = snapshot(tables, job, &memory, &self.limits, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
@@ -156,6 +153,7 @@ impl Jobs {
         let strict = is_strict(job, &self.limits);
         let performer = Performer {
             job,
+            template: Template::new(&core.writes, &job.template, place(job)),
             strict,
             writes: &core.writes,
             metrics: &core.metrics.jobs,
@@ -171,60 +169,39 @@ impl Jobs {
         notes.splice(0..0, std::mem::take(&mut applied.notes));
         core.tell(owner, REPORTER, notes);
         self.remember(job, std::mem::take(&mut applied.answers));
-        next(&applied, wake, again)
+        next(&applied, wake, again, false)
     }
 
     /// Failures are remembered once the status that has counted them is written.
     fn remember(&self, job: &Job, answers: Vec<Answer>) {
         let mut memory = lock(&self.memory);
         if job.has_finished() {
-            memory.remove(&job.meta.owner.uid);
+            memory.remove(&job.meta.owner);
             return;
         }
         for answer in answers {
             if let Answer::Written(backoff) = answer {
-                memory.insert(job.meta.owner.uid, Memory { backoff });
+                memory.insert(job.meta.owner.clone(), Memory { backoff });
             }
         }
     }
 
     /// The Job is not in the cache. When it is really gone its pods are let go, whoever served it:
     /// nobody will count them any more.
-    async fn after_deletion(&self, uid: Uid) -> Next {
+    async fn after_deletion(&self, key: &ObjectKey) -> Next {
         let core = &self.core;
-        let (namespace, name, tracked) = {
+        let tracked: Vec<_> = {
             let tables = core.store.read();
-            let Some(of_job) = tables.job_pods(uid) else {
-                return Next::Forget;
-            };
-            let tracked = of_job.pods.iter().filter(|(_, pod)| pod.tracked);
-            let tracked: Vec<_> = tracked.map(|(name, pod)| (name.clone(), pod.uid)).collect();
-            (of_job.namespace.clone(), of_job.job.clone(), tracked)
+            let pods = tables.job_pods(key).into_iter().flatten();
+            let tracked = pods.filter(|(_, pod)| pod.tracked);
+            tracked.map(|(name, pod)| (name.clone(), pod.uid)).collect()
         };
-        if tracked.is_empty() {
-            return Next::Forget;
-        }
-        match core.exists(Kind::NativeJob, &namespace, &name, uid).await {
-            Ok(true) => return Next::After(Duration::from_secs(1)),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(controller = NAME, ns = %namespace, %name, %error, "cannot tell whether the Job exists");
-                return Next::Failed(None);
-            }
-        }
-        let released: Vec<_> = stream::iter(tracked)
-            .map(|(pod, pod_uid)| {
-                let request = request::release_job_pod(&namespace, &pod, pod_uid);
-                async move { apply::settled(core.writes.send(request, None).await) }
-            })
-            .buffer_unordered(core.parallel)
-            .collect()
-            .await;
-        tracing::info!(controller = NAME, ns = %namespace, %name, %uid, pods = released.len(), "released the pods of a deleted Job");
-        if released.iter().any(Result::is_err) {
-            Next::Failed(None)
-        } else {
-            Next::After(Duration::from_secs(1))
-        }
+        let kind = Some(Kind::NativeJob);
+        core.after_deletion(kind, key, tracked, async |(pod, uid)| {
+            let request = request::release_job_pod(&key.namespace, &pod, uid);
+            let reply = apply::settled(core.writes.send(request, None).await)?;
+            Ok(reply.is_some())
+        })
+        .await
     }
 }

@@ -1,7 +1,9 @@
 //! Pods that may not be deleted until a Job has counted them, and that no Job controls: somebody took
 //! their owner from them, or left them behind. They are let go (upstream: `syncOrphanPod`).
 
-use carillon_plan::Uid;
+use std::sync::Arc;
+
+use carillon_plan::ObjectKey;
 
 use super::core::{Controller, Core, Next};
 use crate::apply::settled;
@@ -22,35 +24,34 @@ impl Controller for OrphanPods {
         &self.core
     }
 
-    async fn sync(&self, uid: Uid) -> Next {
+    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
-        let request = {
+        let (namespace, name, uid) = (&*key.namespace, &*key.name, key.uid);
+        let tracked = {
             let tables = core.store.read();
-            let found = tables.free_pod(uid).filter(|(.., pod)| pod.tracked);
-            // As it was seen: a Job may adopt it meanwhile, and count it.
-            found.map(|(namespace, name, pod)| {
-                let request = request::release_orphan_pod(namespace, name, uid, pod.rv);
-                (request, namespace.to_owned(), name.to_owned())
-            })
+            let pod = tables.free_pod(key).filter(|pod| pod.tracked);
+            pod.map(|pod| pod.rv)
         };
-        let Some((request, namespace, name)) = request else {
+        let Some(rv) = tracked else {
             return Next::Forget;
         };
+        // As it was seen: a Job may adopt it meanwhile, and count it.
+        let request = request::release_orphan_pod(namespace, name, uid, rv);
         match settled(core.writes.send(request, None).await) {
             Ok(released) => {
                 if released.is_some() {
-                    tracing::info!(controller = NAME, ns = %namespace, %name, %uid, "released a pod that no Job controls");
+                    tracing::info!(controller = NAME, ns = namespace, name, %uid, "released a pod that no Job controls");
                 }
                 Next::Forget
             }
             Err(error) => {
-                tracing::warn!(controller = NAME, ns = %namespace, %name, %uid, %error, "cannot release a pod that no Job controls");
+                tracing::warn!(controller = NAME, ns = namespace, name, %uid, %error, "cannot release a pod that no Job controls");
                 Next::Failed(None)
             }
         }
     }
 
-    fn forget(&self, _: Uid) {}
+    fn forget(&self, _: &ObjectKey) {}
 
     /// The work queue's metrics say all there is to say.
     fn observe(&self, _: &'static str, _: f64) {}

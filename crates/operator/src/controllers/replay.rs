@@ -1,6 +1,10 @@
 //! A recorded decision is made again, from the objects as they were.
 
-use carillon_plan::Uid;
+use std::sync::Arc;
+
+use carillon_plan::ObjectKey;
+use carillon_plan::object_key::ApiKind;
+use carillon_plan::uid::NotAUid;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -49,14 +53,21 @@ pub enum Irreproducible {
     },
 }
 
-/// The uid of the object a decision was about, and what went into it beside the objects.
+/// The object of one of these kinds that a decision was about, and what went into it beside the objects.
 pub(super) fn recorded<I: DeserializeOwned>(
+    kinds: &[ApiKind],
     decision: &Decision,
-) -> Result<(Uid, I), Irreproducible> {
+) -> Result<(Arc<ObjectKey>, I), Irreproducible> {
     let unreadable = |error: String| Irreproducible::Unreadable(error);
     let inputs = I::deserialize(&decision.inputs).map_err(|error| unreadable(error.to_string()))?;
-    let uid: Result<Uid, _> = decision.uid.parse();
-    Ok((uid.map_err(|error| unreadable(error.to_string()))?, inputs))
+    let is = |kind: &&ApiKind| (&*decision.api_version, &*decision.kind) == **kind;
+    let Some(kind) = kinds.iter().find(is).copied() else {
+        return Err(unreadable(format!("it is about a {}", decision.kind)));
+    };
+    let uid = decision.uid.parse();
+    let uid = uid.map_err(|error: NotAUid| unreadable(error.to_string()))?;
+    let key = ObjectKey::of(kind, &*decision.namespace, &*decision.name, uid);
+    Ok((key, inputs))
 }
 
 /// The object a decision was about, if it is the one that was judged: at version `rv`, if there.

@@ -26,6 +26,10 @@ pub struct Decision {
     pub repeated: u64,
     /// When it was made.
     pub now: Timestamp,
+    /// `apiVersion` of the object.
+    pub api_version: Cow<'static, str>,
+    /// Kind of the object.
+    pub kind: Cow<'static, str>,
     /// Namespace of the object.
     pub namespace: String,
     /// Name of the object.

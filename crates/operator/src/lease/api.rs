@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use carillon_api::path::{NoSegment, Path, Resource};
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::Settings;
 use crate::transport::{CallError, Transport};
+
+const LEASES: Resource = Resource {
+    group: "coordination.k8s.io",
+    version: "v1",
+    plural: "leases",
+};
 
 /// Where leases are kept.
 pub trait Leases {
@@ -20,7 +27,7 @@ pub trait Leases {
 /// Leases of a real API server.
 pub(super) struct ApiLeases {
     transport: Transport,
-    path: String,
+    all: Result<Path, NoSegment>,
     name: String,
     timeout: Duration,
 }
@@ -29,21 +36,23 @@ impl ApiLeases {
     pub(super) fn new(transport: Transport, settings: &Settings) -> Self {
         Self {
             transport,
-            path: format!(
-                "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
-                settings.namespace
-            ),
+            all: LEASES.within(&settings.namespace),
             name: settings.name.clone(),
             timeout: settings.call_timeout(),
         }
     }
 
+    fn path(&self) -> Result<Path, NoSegment> {
+        self.all.clone()?.object(&self.name)
+    }
+
     async fn call(
         &self,
         method: http::Method,
-        path: &str,
+        path: Result<Path, NoSegment>,
         lease: Option<&Lease>,
     ) -> Result<Lease, CallError> {
+        let path = path.map_err(|e| CallError::Failed(format!("lease: {e}")))?;
         let body = lease
             .map(serde_json::to_vec)
             .transpose()
@@ -51,7 +60,7 @@ impl ApiLeases {
             .unwrap_or_default();
         let request = http::Request::builder()
             .method(method)
-            .uri(path)
+            .uri(path.as_str())
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(body)
             .map_err(|e| CallError::Failed(e.to_string()))?;
@@ -62,8 +71,7 @@ impl ApiLeases {
 
 impl Leases for ApiLeases {
     async fn get(&self) -> Result<Option<Lease>, CallError> {
-        let path = format!("{}/{}", self.path, self.name);
-        match self.call(http::Method::GET, &path, None).await {
+        match self.call(http::Method::GET, self.path(), None).await {
             Ok(lease) => Ok(Some(lease)),
             Err(CallError::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error),
@@ -71,11 +79,12 @@ impl Leases for ApiLeases {
     }
 
     async fn create(&self, lease: &Lease) -> Result<Lease, CallError> {
-        self.call(http::Method::POST, &self.path, Some(lease)).await
+        let all = self.all.clone();
+        self.call(http::Method::POST, all, Some(lease)).await
     }
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, CallError> {
-        let path = format!("{}/{}", self.path, self.name);
-        self.call(http::Method::PUT, &path, Some(lease)).await
+        let path = self.path();
+        self.call(http::Method::PUT, path, Some(lease)).await
     }
 }

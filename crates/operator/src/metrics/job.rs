@@ -241,10 +241,19 @@ mod tests {
     use super::*;
     use crate::metrics::Metrics;
     use carillon_plan::job::JobMeta;
+    use carillon_plan::object_key::JOB;
+    use carillon_plan::{ObjectKey, Uid};
     use serde_json::{Value, json};
 
     fn job(spec: &Value, status: &Value) -> Job {
-        Job::read(JobMeta::default(), spec, status)
+        let meta = JobMeta {
+            owner: ObjectKey::of(JOB, "ops", "sum", Uid::MAX),
+            generation: 1,
+            rv: 1,
+            deleting: false,
+            created: Timestamp::UNIX_EPOCH,
+        };
+        Job::read(meta, spec, status)
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! by a pod that one has encoded (`tests/protobuf.rs`).
 #![cfg(test)]
 
+use carillon_plan::object_key::JOB;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -132,7 +133,7 @@ fn a_pod_says_the_same_in_protobuf_as_in_json() {
     let row = protobuf.row(strings).unwrap();
     assert_eq!(Some(&row), json.row(strings).as_ref());
     assert!(row.1.tracked && row.1.finished.is_some() && row.1.index == Some(7));
-    assert_eq!(protobuf.metadata.job_uid(), json.metadata.job_uid());
+    assert_eq!(protobuf.metadata.owner(JOB), json.metadata.owner(JOB));
 }
 
 #[test]

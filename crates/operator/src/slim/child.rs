@@ -1,7 +1,10 @@
 //! What CronJobs start: Jobs of batch/v1, and BroadcastJobs.
 
-use carillon_plan::Uid;
+use std::sync::Arc;
+
+use carillon_plan::ObjectKey;
 use carillon_plan::cron_job::{Child, Ended};
+use carillon_plan::object_key::JOB;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -36,8 +39,8 @@ struct RunCondition {
 
 impl SlimNativeJob {
     /// Whom it concerns, see [`SlimMeta::family`], and what has to be known of it.
-    pub fn child(&self) -> Option<(Uid, Child)> {
-        let family = self.metadata.family()?;
+    pub fn child(&self) -> Option<(Arc<ObjectKey>, Child)> {
+        let family = self.metadata.family(JOB)?;
         Some((family, child(&self.metadata, &self.status)?))
     }
 }

@@ -3,12 +3,11 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use carillon_plan::Owner;
+use carillon_plan::Written;
 use carillon_plan::cron_job::{Api, CronJob, CronJobMeta};
 use serde::Deserialize;
 
-use super::SlimMeta;
-use super::text::Text;
+use super::{KEPT_BYTES, SlimMeta};
 use crate::gate::Kind;
 
 /// One of the two APIs that have CronJobs.
@@ -17,8 +16,6 @@ pub trait Side: Send + 'static {
     const API: Api;
     /// Its kind.
     const KIND: Kind;
-    /// `apiVersion` of its objects.
-    const API_VERSION: &'static str;
 }
 
 /// `carillon.dev/v1alpha1`.
@@ -32,13 +29,11 @@ pub struct Native;
 impl Side for Carillon {
     const API: Api = Api::Carillon;
     const KIND: Kind = Kind::CronJob;
-    const API_VERSION: &'static str = carillon_api::names::API_VERSION;
 }
 
 impl Side for Native {
     const API: Api = Api::Native;
     const KIND: Kind = Kind::NativeCronJob;
-    const API_VERSION: &'static str = "batch/v1";
 }
 
 /// A CronJob: few, and read whole.
@@ -49,25 +44,25 @@ pub struct SlimCronJob<S> {
     #[serde(default)]
     pub metadata: SlimMeta,
     #[serde(default)]
-    spec: Text,
+    spec: Written,
     #[serde(default)]
-    status: Text,
+    status: Written,
     #[serde(skip)]
     side: PhantomData<fn(S)>,
 }
 
-/// A CronJob, and the spec it was read from.
+/// A CronJob, and the spec it was read from if that is small.
 #[derive(Clone, Debug)]
 pub struct CronJobRow {
     /// As the planner reads it.
     pub cron: Arc<CronJob>,
-    spec: Text,
+    spec: Written,
 }
 
 impl CronJobRow {
     /// Bytes that the spec holds as it was written.
     pub fn bytes_of_text(&self) -> usize {
-        self.spec.len()
+        self.spec.bytes_held()
     }
 }
 
@@ -78,13 +73,7 @@ impl<S: Side> SlimCronJob<S> {
         let meta = &self.metadata;
         let annotations = meta.annotations.as_ref();
         let meta = CronJobMeta {
-            owner: Owner {
-                api_version: S::API_VERSION,
-                kind: "CronJob",
-                namespace: meta.namespace.clone(),
-                name: meta.name.clone(),
-                uid: meta.uid()?,
-            },
+            owner: meta.key(S::API.kind())?,
             api: S::API,
             generation: meta.generation,
             rv: meta.rv(),
@@ -94,14 +83,18 @@ impl<S: Side> SlimCronJob<S> {
         };
         let status = self.status.value();
         // A zone that was not there may be there now.
-        let same = |known: &&CronJobRow| known.spec == self.spec && known.cron.timetable.is_ok();
-        let cron = match known.filter(same) {
-            Some(known) => known.cron.later(meta, &status),
-            None => CronJob::read(meta, &self.spec.value(), &status),
+        let same =
+            |known: &&CronJobRow| known.spec.is_same(&self.spec) && known.cron.timetable.is_ok();
+        let cron = if let Some(known) = known.filter(same) {
+            known.cron.later(meta, &status)
+        } else {
+            let cron = CronJob::read(meta, &self.spec.value(), &status);
+            let template = cron.template.at_most(KEPT_BYTES);
+            CronJob { template, ..cron }
         };
         Some(CronJobRow {
             cron: Arc::new(cron),
-            spec: self.spec.clone(),
+            spec: self.spec.clone().at_most(KEPT_BYTES),
         })
     }
 }
@@ -128,7 +121,7 @@ mod tests {
         let first = read(&spec("0 1 * * *"), &json!({})).cron_job(None).unwrap();
         let same = read(&spec("0 1 * * *"), &status).cron_job(Some(&first));
         let same = same.unwrap().cron;
-        assert!(Arc::ptr_eq(&same.template, &first.cron.template));
+        assert!(same.template.is_clone_of(&first.cron.template));
         assert!(same.status.last_schedule_time.is_some());
         let other = read(&spec("0 2 * * *"), &status).cron_job(Some(&first));
         assert_eq!(other.unwrap().cron.written, "0 2 * * *");
@@ -136,9 +129,10 @@ mod tests {
 
     #[test]
     fn a_zone_that_was_missing_is_looked_for_again() {
-        let spec = json!({"schedule": "0 1 * * *", "timeZone": "Nowhere/At_All"});
+        let spec =
+            json!({"schedule": "0 1 * * *", "timeZone": "Nowhere/At_All", "jobTemplate": {}});
         let first = read(&spec, &json!({})).cron_job(None).unwrap();
         let again = read(&spec, &json!({})).cron_job(Some(&first)).unwrap();
-        assert!(!Arc::ptr_eq(&again.cron.template, &first.cron.template));
+        assert!(!again.cron.template.is_clone_of(&first.cron.template));
     }
 }

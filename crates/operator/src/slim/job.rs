@@ -1,13 +1,17 @@
 //! Jobs of batch/v1, which may be runs of CronJobs.
 
+use std::sync::Arc;
+
+use carillon_plan::ObjectKey;
+use carillon_plan::Written;
 use carillon_plan::cron_job::Child;
 use carillon_plan::job::{Job, JobMeta, Spec, is_ours};
-use carillon_plan::{Owner, Uid};
+use carillon_plan::object_key::JOB;
+use k8s_openapi::api::batch::v1::JobStatus;
 use serde::Deserialize;
 
-use super::SlimMeta;
 use super::child::{RunStatus, child};
-use super::text::Text;
+use super::{KEPT_BYTES, SlimMeta};
 
 /// A Job, read whole. Where Jobs are not served a [`super::SlimNativeJob`] is read instead.
 #[derive(Debug, Default, Deserialize)]
@@ -15,8 +19,8 @@ use super::text::Text;
 pub struct SlimJob {
     /// Metadata.
     pub metadata: SlimMeta,
-    spec: Text,
-    status: Text,
+    spec: Written,
+    status: Written,
 }
 
 /// Who is to serve a Job.
@@ -28,8 +32,8 @@ struct Managed {
 
 impl SlimJob {
     /// As [`super::SlimNativeJob::child`].
-    pub fn child(&self) -> Option<(Uid, Child)> {
-        let family = self.metadata.family()?;
+    pub fn child(&self) -> Option<(Arc<ObjectKey>, Child)> {
+        let family = self.metadata.family(JOB)?;
         let status: RunStatus = self.status.read();
         Some((family, child(&self.metadata, &status)?))
     }
@@ -39,13 +43,7 @@ impl SlimJob {
     pub fn job(&self, native: bool) -> Option<Job> {
         let meta = &self.metadata;
         let meta = JobMeta {
-            owner: Owner {
-                api_version: "batch/v1",
-                kind: "Job",
-                namespace: meta.namespace.clone(),
-                name: meta.name.clone(),
-                uid: meta.uid()?,
-            },
+            owner: meta.key(JOB)?,
             generation: meta.generation,
             rv: meta.rv(),
             deleting: meta.deletion_timestamp.is_some(),
@@ -53,7 +51,9 @@ impl SlimJob {
         };
         let Managed { managed_by } = self.spec.read();
         if is_ours(managed_by.as_deref(), native) {
-            return Some(Job::read(meta, &self.spec.value(), &self.status.value()));
+            let job = Job::read_written(meta, &self.spec, &self.status);
+            let template = job.template.at_most(KEPT_BYTES);
+            return Some(Job { template, ..job });
         }
         let spec = Spec {
             managed_by,
@@ -62,7 +62,8 @@ impl SlimJob {
         Some(Job {
             meta,
             spec,
-            ..Job::default()
+            template: Written::default(),
+            status: JobStatus::default(),
         })
     }
 }
@@ -91,7 +92,7 @@ mod tests {
         let owner = &meta.owner;
         assert_eq!((owner.api_version, owner.kind), ("batch/v1", "Job"));
         assert_eq!((job.spec.parallelism, job.status.active), (3, Some(2)));
-        assert_eq!(*job.template, json!({"spec": {"later": [1]}}));
+        assert_eq!(job.template.value(), json!({"spec": {"later": [1]}}));
         assert!(read.child().is_none());
     }
 
@@ -109,7 +110,11 @@ mod tests {
             });
             let read: SlimJob = serde_json::from_value(object).unwrap();
             let job = read.job(native).unwrap();
-            assert_eq!(job.template.is_object(), kept, "{native} {managed_by:?}");
+            assert_eq!(
+                job.template.value().is_object(),
+                kept,
+                "{native} {managed_by:?}"
+            );
             assert_eq!(
                 (job.meta.rv, job.spec.managed_by.as_deref()),
                 (41, managed_by)

@@ -1,10 +1,14 @@
 //! Result slices, read so that nothing in them is overlooked.
 
+use std::fmt;
+
 use carillon_api::NodeState;
 use carillon_api::names::LABEL_SLICE_INDEX;
-use carillon_plan::record::{Record, Slice};
+use carillon_api::node_result_slice::Rest;
+use carillon_plan::record::{Record, Slice, kept};
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::{Interner, SlimMeta};
 
@@ -19,16 +23,13 @@ pub struct SlimSlice {
 }
 
 /// An entry as stored; every field may be missing or of a later version.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 struct SlimResult {
     node: String,
-    #[serde(rename = "nodeUID")]
     node_uid: String,
     attempt: u32,
     state: String,
     pod: String,
-    #[serde(rename = "podUID")]
     pod_uid: String,
     reason: String,
     exit_code: Option<i32>,
@@ -36,6 +37,69 @@ struct SlimResult {
     finish_time: Option<Timestamp>,
     node_gone_time: Option<Timestamp>,
     message: String,
+    rest: Rest,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Field {
+    Node,
+    #[serde(rename = "nodeUID")]
+    NodeUid,
+    Attempt,
+    State,
+    Pod,
+    #[serde(rename = "podUID")]
+    PodUid,
+    Reason,
+    ExitCode,
+    StartTime,
+    FinishTime,
+    NodeGoneTime,
+    Message,
+    Other(String),
+}
+
+/// By hand, because serde's derive would gather every entry in memory for the sake of fields that
+/// nearly none has.
+impl<'de> Deserialize<'de> for SlimResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = SlimResult;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a result")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SlimResult, A::Error> {
+                let mut result = SlimResult::default();
+                while let Some(field) = map.next_key()? {
+                    match field {
+                        Field::Node => result.node = map.next_value()?,
+                        Field::NodeUid => result.node_uid = map.next_value()?,
+                        Field::Attempt => result.attempt = map.next_value()?,
+                        Field::State => result.state = map.next_value()?,
+                        Field::Pod => result.pod = map.next_value()?,
+                        Field::PodUid => result.pod_uid = map.next_value()?,
+                        Field::Reason => result.reason = map.next_value()?,
+                        Field::ExitCode => result.exit_code = map.next_value()?,
+                        Field::StartTime => result.start_time = map.next_value()?,
+                        Field::FinishTime => result.finish_time = map.next_value()?,
+                        Field::NodeGoneTime => result.node_gone_time = map.next_value()?,
+                        Field::Message => result.message = map.next_value()?,
+                        Field::Other(name) => {
+                            result.rest.insert(name, map.next_value()?);
+                        }
+                    }
+                }
+                Ok(result)
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
 }
 
 impl SlimSlice {
@@ -101,6 +165,7 @@ impl SlimResult {
             finished: self.finish_time,
             node_gone: self.node_gone_time,
             message: self.message.as_str().into(),
+            rest: kept(self.rest.clone()),
         })
     }
 }
@@ -154,6 +219,10 @@ mod tests {
                 finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
                 node_gone: Some(Timestamp::from_second(1_700_000_005).unwrap()),
                 message: "no space left".into(),
+                rest: kept(Rest::from([(
+                    "nodePool".to_owned(),
+                    json!(["a", {"b": 1}]),
+                )])),
             };
             let stored = json!({
                 "metadata": {"labels": {LABEL_SLICE_INDEX: "0"}},

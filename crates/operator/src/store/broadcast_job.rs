@@ -7,6 +7,7 @@ use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
 use carillon_plan::cron_job::ChildKind;
+use carillon_plan::object_key::BROADCAST_JOB;
 
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
 use crate::gate::Kind;
@@ -19,19 +20,13 @@ impl Row for SlimBroadcastJob {
     const PACE: Pace = Pace::Prompt;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        match self.child() {
-            Some((cron_job, row)) => {
-                let kind = ChildKind::BroadcastJob;
-                child::enter(tables, kind, &self.metadata, cron_job, row, wakes);
-            }
-            None => child::leave(tables, ChildKind::BroadcastJob, &self.metadata, wakes),
-        }
-        let Some(job) = self.job() else { return };
-        let uid = job.owner.uid;
-        let old = tables.jobs.insert(uid, Arc::new(job));
-        let Some(new) = tables.jobs.get(&uid) else {
+        let kind = ChildKind::BroadcastJob;
+        child::enter(tables, kind, &self.metadata, self.child(), wakes);
+        let Some(new) = self.job().map(Arc::new) else {
             return;
         };
+        let key = new.owner.clone();
+        let old = tables.jobs.insert(key.clone(), new.clone());
         // A change of status is our own write coming back, unless somebody else wrote it.
         let only_status = old.as_ref().is_some_and(|old| {
             old.generation == new.generation
@@ -40,18 +35,18 @@ impl Row for SlimBroadcastJob {
                 && old.policies.retry == new.policies.retry
         });
         wakes.push(if only_status {
-            Wake::Soon(Key::BroadcastJob(uid))
+            Wake::Soon(Key::BroadcastJob(key))
         } else {
-            Wake::Now(Key::BroadcastJob(uid))
+            Wake::Now(Key::BroadcastJob(key))
         });
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         child::leave(tables, ChildKind::BroadcastJob, &self.metadata, wakes);
-        if let Some(uid) = self.metadata.uid()
-            && tables.jobs.remove(&uid).is_some()
+        if let Some(key) = self.metadata.key(BROADCAST_JOB)
+            && tables.jobs.remove(&key).is_some()
         {
-            wakes.push(Wake::Now(Key::BroadcastJob(uid)));
+            wakes.push(Wake::Now(Key::BroadcastJob(key)));
         }
     }
 
@@ -62,24 +57,25 @@ impl Row for SlimBroadcastJob {
         wakes: &mut Vec<Wake>,
     ) {
         child::sweep(tables, ChildKind::BroadcastJob, namespace, listed, wakes);
-        tables.jobs.retain(|uid, job| {
-            let keep = listed.contains(uid) || !in_scope(&job.owner.namespace, namespace);
+        tables.jobs.retain(|key, _| {
+            let keep = listed.contains(&key.uid) || !in_scope(&key.namespace, namespace);
             if !keep {
-                wakes.push(Wake::Now(Key::BroadcastJob(*uid)));
+                wakes.push(Wake::Now(Key::BroadcastJob(key.clone())));
             }
             keep
         });
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
-        let job = object.uid().and_then(|uid| tables.jobs.get(&uid));
+        let key = object.key(BROADCAST_JOB);
+        let job = key.and_then(|key| tables.jobs.get(&key));
         held_at(job.map(|job| job.rv))
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for (uid, job) in &tables.jobs {
-            if in_scope(&job.owner.namespace, namespace) {
-                each(&job.owner.name, *uid, job.rv);
+        for (key, job) in &tables.jobs {
+            if in_scope(&key.namespace, namespace) {
+                each(&key.name, key.uid, job.rv);
             }
         }
     }

@@ -1,85 +1,58 @@
-//! What CronJobs have started, by the CronJob that controls it.
+//! What CronJobs have started, by the CronJob that controls it; or a run that we hold and that has lost
+//! its CronJob, which is by itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use carillon_plan::Uid;
-use carillon_plan::cron_job::{Api, Child, ChildKind, Children};
+use carillon_plan::cron_job::{Child, ChildKind, Children};
+use carillon_plan::object_key::JOB;
+use carillon_plan::{ObjectKey, Uid};
 
-use super::{Key, Row, Tables, Wake, held_at, in_scope};
+use super::owned::Rows;
+use super::{Key, Row, Tables, Wake, held_at};
 use crate::gate::Kind;
 use crate::slim::{SlimMeta, SlimNativeJob};
 use crate::watch::{Held, Listed};
 
-/// The children of one CronJob; or a child that we hold and that has lost its CronJob, which is by
-/// itself.
-#[derive(Debug, Default)]
-pub struct Family {
-    /// Their namespace.
-    pub namespace: Arc<str>,
-    /// Whose the CronJob is, as their references say.
-    pub api: Api,
-    /// Name of the CronJob, as their references say; empty when there is none.
-    pub cron_job: Arc<str>,
-    /// By kind and name.
-    pub children: Children,
+impl Rows for Children {
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
 }
 
-/// Enters a child.
+/// Enters what may be a child: `child` has its family and what has to be known of it, if it is one.
 pub(super) fn enter(
     tables: &mut Tables,
     kind: ChildKind,
     meta: &SlimMeta,
-    owner: Uid,
-    child: Child,
+    child: Option<(Arc<ObjectKey>, Child)>,
     wakes: &mut Vec<Wake>,
 ) {
-    if tables
-        .family_of
-        .get(&child.uid)
-        .is_some_and(|of| *of != owner)
-    {
+    let before = meta.uid().and_then(|uid| tables.families.owner_of(uid));
+    if before.is_some() && before != child.as_ref().map(|(family, _)| family) {
         leave(tables, kind, meta, wakes);
     }
-    let namespace = tables.strings.share(&meta.namespace);
-    let reference = meta.controller("CronJob");
-    let cron_job = tables
-        .strings
-        .share(reference.map_or("", |reference| &reference.name));
-    let native = reference.is_some_and(|reference| reference.api_version.starts_with("batch/"));
-    let family = tables.families.entry(owner).or_default();
-    family.namespace = namespace;
-    family.cron_job = cron_job;
-    family.api = if native { Api::Native } else { Api::Carillon };
-    tables.family_of.insert(child.uid, owner);
+    let Some((family, child)) = child else { return };
     let (uid, rv) = (child.uid, child.rv);
     let key = (kind, meta.name.as_str().into());
     let new = child.clone();
-    let old = family.children.insert(key, child);
+    let old = tables.families.enter(&family, uid).insert(key, child);
     if let Some(other) = old.as_ref().filter(|old| old.uid != uid) {
-        tables.family_of.remove(&other.uid);
+        tables.families.forget(other.uid);
     }
     // Most changes of a Job are counts of its pods.
     if old.is_none_or(|old| Child { rv, ..old } != new) {
-        wakes.push(Wake::Soon(Key::CronJob(owner)));
+        wakes.push(Wake::Soon(Key::CronJob(family)));
     }
 }
 
 /// Removes a child.
 pub(super) fn leave(tables: &mut Tables, kind: ChildKind, meta: &SlimMeta, wakes: &mut Vec<Wake>) {
     let Some(uid) = meta.uid() else { return };
-    let Some(owner) = tables.family_of.remove(&uid) else {
-        return;
-    };
-    wakes.push(Wake::Soon(Key::CronJob(owner)));
-    let Some(family) = tables.families.get_mut(&owner) else {
-        return;
-    };
-    let key = (kind, meta.name.as_str().into());
-    family.children.remove(&key);
-    if family.children.is_empty() {
-        tables.families.remove(&owner);
-    }
+    let family = tables.families.leave(uid, |children| {
+        children.remove(&(kind, meta.name.as_str().into()));
+    });
+    wakes.extend(family.map(|family| Wake::Soon(Key::CronJob(family))));
 }
 
 /// Removes the children of a kind that are not in a list.
@@ -90,23 +63,17 @@ pub(super) fn sweep(
     listed: &HashSet<Uid>,
     wakes: &mut Vec<Wake>,
 ) {
-    let family_of = &mut tables.family_of;
-    tables.families.retain(|owner, family| {
-        if !in_scope(&family.namespace, namespace) {
-            return true;
-        }
-        let before = family.children.len();
-        family.children.retain(|(of, _), child| {
+    let retain = |children: &mut Children, gone: &mut dyn FnMut(Uid)| {
+        children.retain(|(of, _), child| {
             let stays = *of != kind || listed.contains(&child.uid);
             if !stays {
-                family_of.remove(&child.uid);
+                gone(child.uid);
             }
             stays
         });
-        if family.children.len() != before {
-            wakes.push(Wake::Soon(Key::CronJob(*owner)));
-        }
-        !family.children.is_empty()
+    };
+    tables.families.sweep(namespace, retain, |family| {
+        wakes.push(Wake::Soon(Key::CronJob(family.clone())));
     });
 }
 
@@ -114,12 +81,7 @@ impl Row for SlimNativeJob {
     const KIND: Kind = Kind::NativeJob;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        match self.child() {
-            Some((owner, child)) => {
-                enter(tables, ChildKind::Job, &self.metadata, owner, child, wakes);
-            }
-            None => self.leave(tables, wakes),
-        }
+        enter(tables, ChildKind::Job, &self.metadata, self.child(), wakes);
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -136,24 +98,23 @@ impl Row for SlimNativeJob {
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
-        let (Some(owner), Some(uid)) = (object.family(), object.uid()) else {
-            return Held::LeftOut;
-        };
-        let key = (ChildKind::Job, object.name.as_str().into());
-        let family = tables.families.get(&owner);
-        let child = family.and_then(|family| family.children.get(&key));
-        held_at(child.filter(|child| child.uid == uid).map(|child| child.rv))
+        let held = object.uid().and_then(|uid| tables.families.owner_of(uid));
+        match (object.family(JOB), held) {
+            (None, None) => Held::LeftOut,
+            (Some(family), Some(held)) if family == *held => {
+                let key = (ChildKind::Job, object.name.as_str().into());
+                let children = tables.families.of(held);
+                let child = children.and_then(|children| children.get(&key));
+                held_at(child.map(|child| child.rv))
+            }
+            _ => Held::Nothing,
+        }
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for family in tables.families.values() {
-            if !in_scope(&family.namespace, namespace) {
-                continue;
-            }
-            for ((kind, name), child) in &family.children {
-                if *kind == ChildKind::Job {
-                    each(name, child.uid, child.rv);
-                }
+        for ((kind, name), child) in tables.families.in_scope(namespace).flatten() {
+            if *kind == ChildKind::Job {
+                each(name, child.uid, child.rv);
             }
         }
     }
@@ -162,13 +123,14 @@ impl Row for SlimNativeJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carillon_plan::object_key::{ApiKind, CRON_JOB};
     use serde_json::{Value, json};
 
     const CRON: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
     const CHILD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000002";
 
-    fn uid(text: &str) -> Uid {
-        text.parse().unwrap()
+    fn key(kind: ApiKind, name: &str, uid: &str) -> Arc<ObjectKey> {
+        ObjectKey::of(kind, "ops", name, uid.parse().unwrap())
     }
 
     fn child(version: u64, owners: &Value, finalizers: &Value) -> SlimNativeJob {
@@ -193,17 +155,44 @@ mod tests {
             child.enter(tables, &mut wakes);
             wakes
         };
-        let soon = |of: &str| Wake::Soon(Key::CronJob(uid(of)));
-        assert_eq!(woken(tables, child(5, &owner, &held)), [soon(CRON)]);
-        assert_eq!(&*tables.family(uid(CRON)).unwrap().cron_job, "night");
-        let both = [soon(CRON), soon(CHILD)];
+        let (cron, alone) = (
+            key(CRON_JOB, "night", CRON),
+            key(JOB, "night-29453761", CHILD),
+        );
+        let soon = |of: &Arc<ObjectKey>| Wake::Soon(Key::CronJob(of.clone()));
+        assert_eq!(woken(tables, child(5, &owner, &held)), [soon(&cron)]);
+        assert_eq!(tables.family(&cron).unwrap().len(), 1);
+        let both = [soon(&cron), soon(&alone)];
         assert_eq!(woken(tables, child(6, &none, &held)), both);
-        assert!(tables.family(uid(CRON)).is_none());
-        let alone = tables.family(uid(CHILD)).unwrap();
-        assert_eq!((&*alone.cron_job, alone.children.len()), ("", 1));
-        assert_eq!(woken(tables, child(7, &none, &none)), [soon(CHILD)]);
-        assert!(tables.family(uid(CHILD)).is_none());
-        assert!(tables.family_of.is_empty());
+        assert!(tables.family(&cron).is_none());
+        assert_eq!(tables.family(&alone).unwrap().len(), 1);
+        assert_eq!(woken(tables, child(7, &none, &none)), [soon(&alone)]);
+        assert!(tables.family(&alone).is_none());
+        assert!(tables.families.is_empty());
         assert_eq!(woken(tables, child(8, &none, &none)), []);
+    }
+
+    #[test]
+    fn a_run_belongs_to_the_cron_job_of_its_namespace_its_api_and_its_name() {
+        for (namespace, api_version, name) in [
+            ("evil", "carillon.dev/v1alpha1", "night"),
+            ("ops", "batch/v1", "night"),
+            ("ops", "example.com/v1", "night"),
+            ("ops", "carillon.dev/v1alpha1", "other"),
+        ] {
+            let tables = &mut Tables::default();
+            let owner = json!([{
+                "apiVersion": api_version, "kind": "CronJob", "name": name, "uid": CRON,
+                "controller": true,
+            }]);
+            let mut child = child(5, &owner, &json!(["carillon.dev/run-tracking"]));
+            child.metadata.namespace = namespace.to_owned();
+            child.enter(tables, &mut Vec::new());
+            let cron = key(CRON_JOB, "night", CRON);
+            assert!(
+                tables.family(&cron).is_none(),
+                "{namespace} {api_version} {name}"
+            );
+        }
     }
 }

@@ -15,14 +15,15 @@ impl<S: Side> Row for SlimCronJob<S> {
     const PACE: Pace = Pace::Prompt;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let uid = self.metadata.uid();
-        let known = uid.and_then(|uid| tables.cron_jobs.get(&uid));
+        let key = self.metadata.key(S::API.kind());
+        let known = key.and_then(|key| tables.cron_jobs.get(&key));
         let Some(row) = self.cron_job(known) else {
             return;
         };
         let cron = row.cron.clone();
-        let uid = cron.meta.owner.uid;
-        let old = tables.cron_jobs.insert(uid, row).map(|old| old.cron);
+        let key = cron.meta.owner.clone();
+        let old = tables.cron_jobs.insert(key.clone(), row);
+        let old = old.map(|old| old.cron);
         // A change of status is our own write coming back, unless somebody else wrote it.
         let only_status = old.as_ref().is_some_and(|old| {
             old.meta.generation == cron.meta.generation
@@ -30,17 +31,17 @@ impl<S: Side> Row for SlimCronJob<S> {
                 && old.meta.run_now == cron.meta.run_now
         });
         wakes.push(if only_status {
-            Wake::Soon(Key::CronJob(uid))
+            Wake::Soon(Key::CronJob(key))
         } else {
-            Wake::Now(Key::CronJob(uid))
+            Wake::Now(Key::CronJob(key))
         });
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        if let Some(uid) = self.metadata.uid()
-            && tables.cron_jobs.remove(&uid).is_some()
+        if let Some(key) = self.metadata.key(S::API.kind())
+            && tables.cron_jobs.remove(&key).is_some()
         {
-            wakes.push(Wake::Now(Key::CronJob(uid)));
+            wakes.push(Wake::Now(Key::CronJob(key)));
         }
     }
 
@@ -50,27 +51,27 @@ impl<S: Side> Row for SlimCronJob<S> {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        tables.cron_jobs.retain(|uid, CronJobRow { cron, .. }| {
-            let keep = listed.contains(uid)
+        tables.cron_jobs.retain(|key, CronJobRow { cron, .. }| {
+            let keep = listed.contains(&key.uid)
                 || cron.meta.api != S::API
-                || !in_scope(&cron.meta.owner.namespace, namespace);
+                || !in_scope(&key.namespace, namespace);
             if !keep {
-                wakes.push(Wake::Now(Key::CronJob(*uid)));
+                wakes.push(Wake::Now(Key::CronJob(key.clone())));
             }
             keep
         });
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
-        let cron = object.uid().and_then(|uid| tables.cron_jobs.get(&uid));
+        let key = object.key(S::API.kind());
+        let cron = key.and_then(|key| tables.cron_jobs.get(&key));
         held_at(cron.map(|row| row.cron.meta.rv))
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for (uid, CronJobRow { cron, .. }) in &tables.cron_jobs {
-            let owner = &cron.meta.owner;
-            if cron.meta.api == S::API && in_scope(&owner.namespace, namespace) {
-                each(&owner.name, *uid, cron.meta.rv);
+        for (key, CronJobRow { cron, .. }) in &tables.cron_jobs {
+            if cron.meta.api == S::API && in_scope(&key.namespace, namespace) {
+                each(&key.name, key.uid, cron.meta.rv);
             }
         }
     }

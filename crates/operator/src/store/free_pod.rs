@@ -3,19 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use carillon_plan::Uid;
 use carillon_plan::job::{Job, JobPod, JobPods};
 use carillon_plan::node::Labels;
+use carillon_plan::object_key::POD;
 use carillon_plan::selector::{label, selects};
+use carillon_plan::{ObjectKey, Uid};
 
 use super::{Key, Tables, Wake, in_scope};
-use crate::slim::SlimJobPod;
+use crate::slim::{SlimJobPod, SlimMeta};
 
 /// Labels with the uid of the Job that a pod was made for; the first is today's.
 const CONTROLLER_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
-
-/// A place in [`Tables`].
-pub(super) type Place = (Arc<str>, Box<str>);
 
 /// Whether a Job selects by its own uid, as all do that leave their selector to the API server.
 pub(super) fn selects_by_uid(job: &Job) -> bool {
@@ -31,73 +29,71 @@ impl Tables {
         self.free_pods.get(namespace)
     }
 
-    /// A pod that nothing controls, with its namespace and name.
-    pub fn free_pod(&self, uid: Uid) -> Option<(&str, &str, &JobPod)> {
-        let (namespace, name) = self.free_places.get(&uid)?;
-        let pod = self.free_pods.get(namespace)?.get(name)?;
-        Some((namespace, name, pod))
+    /// A pod that nothing controls.
+    pub fn free_pod(&self, key: &ObjectKey) -> Option<&JobPod> {
+        let pod = self.free_pods.get(&*key.namespace)?.get(&*key.name)?;
+        Some(pod).filter(|pod| pod.uid == key.uid)
     }
 
-    pub(super) fn enter_free_pod(&mut self, uid: Uid, pod: &SlimJobPod, wakes: &mut Vec<Wake>) {
-        let Some((name, row)) = pod.row(&mut self.strings) else {
+    pub(super) fn enter_free_pod(&mut self, pod: &SlimJobPod, wakes: &mut Vec<Wake>) {
+        let key = pod.metadata.key(POD);
+        let (Some(key), Some((name, row))) = (key, pod.row(&mut self.strings)) else {
             return;
         };
-        let namespace = self.strings.share(&pod.metadata.namespace);
-        let place = (namespace.clone(), name.clone());
-        let pods = self.free_pods.entry(namespace.clone()).or_default();
+        let namespace = self.strings.share(&key.namespace);
         let (tracked, deleting, labels) = (row.tracked, row.deleting, row.labels.clone());
-        let old = pods.insert(name, row);
-        self.free_places.insert(uid, place);
-        let old = match old {
-            Some(other) if other.uid != uid => {
-                self.free_places.remove(&other.uid);
-                None
-            }
-            old => old,
-        };
-        if tracked {
-            wakes.push(Wake::Now(Key::OrphanPod(uid)));
-        }
+        let old = self
+            .free_pods
+            .entry(namespace)
+            .or_default()
+            .insert(name, row);
+        let old = old.filter(|old| old.uid == key.uid);
         if !deleting && old.is_none_or(|old| old.labels != labels) {
-            let jobs = self.selecting(&namespace, &labels);
-            wakes.extend(jobs.into_iter().map(|job| Wake::Soon(Key::Job(job))));
+            let jobs = self.selecting(&key.namespace, &labels);
+            wakes.extend(jobs.map(|job| Wake::Soon(Key::Job(job))));
+        }
+        if tracked {
+            wakes.push(Wake::Now(Key::OrphanPod(key)));
         }
     }
 
-    pub(super) fn forget_free_pod(&mut self, uid: Uid) {
-        let Some((namespace, name)) = self.free_places.remove(&uid) else {
+    pub(super) fn forget_free_pod<L>(&mut self, pod: &SlimMeta<L>) {
+        let Some(pods) = self.free_pods.get_mut(&*pod.namespace) else {
             return;
         };
-        if let Some(pods) = self.free_pods.get_mut(&namespace) {
-            pods.remove(&name);
-            if pods.is_empty() {
-                self.free_pods.remove(&namespace);
-            }
+        let known = pods.get(&*pod.name).map(|known| known.uid);
+        if known.is_some() && known == pod.uid() {
+            pods.remove(&*pod.name);
+        }
+        if pods.is_empty() {
+            self.free_pods.remove(&*pod.namespace);
         }
     }
 
     pub(super) fn sweep_free_pods(&mut self, namespace: Option<&str>, listed: &HashSet<Uid>) {
-        let places = self.free_places.iter();
-        let gone = places.filter(|(uid, (of, _))| !listed.contains(uid) && in_scope(of, namespace));
-        let gone: Vec<Uid> = gone.map(|(uid, _)| *uid).collect();
-        for uid in gone {
-            self.forget_free_pod(uid);
-        }
+        self.free_pods.retain(|of, pods| {
+            if in_scope(of, namespace) {
+                pods.retain(|_, pod| listed.contains(&pod.uid));
+            }
+            !pods.is_empty()
+        });
     }
 
-    /// The Jobs that select a pod: the one whose uid it bears, and those that select by other labels,
-    /// which are few.
-    fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Uid> {
+    /// The Jobs of a namespace that select a pod with these labels.
+    fn selecting<'a>(
+        &'a self,
+        namespace: &'a str,
+        labels: &'a Labels,
+    ) -> impl Iterator<Item = Arc<ObjectKey>> + 'a {
         let mut uids = CONTROLLER_UID.iter().filter_map(|key| label(labels, key));
         let own = uids.find_map(|uid| uid.parse().ok());
-        let jobs = own.iter().chain(&self.other_selectors);
-        let jobs = jobs.filter_map(|uid| self.native_jobs.get(uid));
-        let jobs = jobs.filter(|job| {
+        let jobs = self.native_jobs.perhaps_selecting(own);
+        let jobs = jobs.filter(move |job| {
             let selector = job.spec.selector.as_ref();
-            &*job.meta.owner.namespace == namespace
+            job.meta.owner.namespace == namespace
                 && selector.is_some_and(|selector| selects(selector, labels))
         });
-        jobs.map(|job| job.meta.owner.uid).collect()
+        jobs.map(|job| job.meta.owner.clone())
     }
 }
 
@@ -106,6 +102,7 @@ mod tests {
     use super::super::Row;
     use super::*;
     use crate::slim::SlimJob;
+    use carillon_plan::object_key::JOB;
     use serde_json::{Value, json};
 
     fn text(n: u8) -> String {
@@ -114,6 +111,11 @@ mod tests {
 
     fn uid(n: u8) -> Uid {
         text(n).parse().unwrap()
+    }
+
+    /// Pod 9.
+    fn key() -> Arc<ObjectKey> {
+        ObjectKey::of(POD, "ops", "x", uid(9))
     }
 
     /// Pod 9 with these labels, which nothing controls.
@@ -141,7 +143,7 @@ mod tests {
     }
 
     fn soon(job: u8) -> Wake {
-        Wake::Soon(Key::Job(uid(job)))
+        Wake::Soon(Key::Job(ObjectKey::of(JOB, "ops", "j", uid(job))))
     }
 
     #[test]
@@ -171,14 +173,14 @@ mod tests {
         let mark = json!(["batch.kubernetes.io/job-tracking"]);
         let none = json!(null);
         let wakes = woken(tables, pod(5, &none, &mark));
-        assert_eq!(wakes, [Wake::Now(Key::OrphanPod(uid(9)))]);
-        assert!(tables.free_pod(uid(9)).unwrap().2.tracked);
+        assert_eq!(wakes, [Wake::Now(Key::OrphanPod(key()))]);
+        assert!(tables.free_pod(&key()).unwrap().tracked);
         assert_eq!(woken(tables, pod(6, &none, &none)), []);
-        assert!(!tables.free_pod(uid(9)).unwrap().2.tracked);
+        assert!(!tables.free_pod(&key()).unwrap().tracked);
         tables.sweep_free_pods(Some("other"), &HashSet::new());
-        assert!(tables.free_pod(uid(9)).is_some());
+        assert!(tables.free_pod(&key()).is_some());
         tables.sweep_free_pods(Some("ops"), &HashSet::new());
-        assert!(tables.free_pods("ops").is_none() && tables.free_places.is_empty());
+        assert!(tables.free_pods("ops").is_none());
     }
 
     /// Pod 9 with this owner.
@@ -195,7 +197,7 @@ mod tests {
     fn a_pod_is_an_orphan_unless_something_controls_it_and_only_jobs_of_batch_are_asked_for_theirs()
     {
         let none = json!(null);
-        let orphan = [Wake::Now(Key::OrphanPod(uid(9)))];
+        let orphan = [Wake::Now(Key::OrphanPod(key()))];
         for (api_version, kind, controls, expected) in [
             ("batch/v1", "Job", true, &[soon(1)][..]),
             ("batch/v1", "CronJob", true, &[]),
@@ -208,6 +210,17 @@ mod tests {
             let wakes = woken(tables, owned(5, &none, api_version, kind, controls));
             assert_eq!(wakes, expected, "{api_version} {kind} {controls}");
         }
+    }
+
+    #[test]
+    fn a_pod_of_another_namespace_is_not_selected_whatever_uid_it_bears() {
+        let tables = &mut Tables::default();
+        let by_uid = json!({"batch.kubernetes.io/controller-uid": text(1)});
+        woken(tables, job(1, "ops", &by_uid));
+        let mut foreign = pod(5, &by_uid, &json!(null));
+        foreign.metadata.namespace = "evil".to_owned();
+        assert_eq!(woken(tables, foreign), []);
+        assert!(tables.free_pods("ops").is_none());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Jobs of batch/v1, which may be runs of CronJobs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
-use carillon_plan::Uid;
 use carillon_plan::cron_job::ChildKind;
 use carillon_plan::job::{Job, MANAGED_BY};
+use carillon_plan::object_key::JOB;
+use carillon_plan::{ObjectKey, Uid};
 
 use super::free_pod::selects_by_uid;
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
@@ -15,36 +16,74 @@ use crate::slim::SlimJob;
 use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
+/// Jobs of batch/v1. A pod that nothing controls bears the uid of one as a label.
+#[derive(Debug, Default)]
+pub(super) struct NativeJobs {
+    rows: HashMap<Arc<ObjectKey>, Arc<Job>>,
+    /// By the uid that the API server gave them.
+    by_uid: HashMap<Uid, Arc<ObjectKey>>,
+    /// Those, unfinished or not, that select by other labels than their own uid.
+    other_selectors: HashSet<Arc<ObjectKey>>,
+}
+
+impl NativeJobs {
+    /// The Job of this key.
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Arc<Job>> {
+        self.rows.get(key)
+    }
+
+    /// All of them.
+    pub(super) fn values(&self) -> impl ExactSizeIterator<Item = &Arc<Job>> {
+        self.rows.values()
+    }
+
+    /// Those that may select a pod which bears this uid as a label: the one of that uid, and those
+    /// that select by other labels, which are few.
+    pub(super) fn perhaps_selecting(&self, uid: Option<Uid>) -> impl Iterator<Item = &Arc<Job>> {
+        let own = uid.and_then(|uid| self.by_uid.get(&uid));
+        let keys = own.into_iter().chain(&self.other_selectors);
+        keys.filter_map(|key| self.rows.get(key))
+    }
+
+    /// Enters a Job. The one that was there.
+    fn insert(&mut self, job: Arc<Job>, ours: bool) -> Option<Arc<Job>> {
+        let key = &job.meta.owner;
+        if ours && !selects_by_uid(&job) {
+            self.other_selectors.insert(key.clone());
+        } else {
+            self.other_selectors.remove(key);
+        }
+        self.by_uid.insert(key.uid, key.clone());
+        self.rows.insert(key.clone(), job)
+    }
+
+    /// Whether it was there.
+    fn remove(&mut self, key: &ObjectKey) -> bool {
+        self.other_selectors.remove(key);
+        self.by_uid.remove(&key.uid);
+        self.rows.remove(key).is_some()
+    }
+}
+
 impl Row for SlimJob {
     const KIND: Kind = Kind::NativeJob;
     const PACE: Pace = Pace::Prompt;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        match self.child() {
-            Some((cron_job, row)) => {
-                child::enter(tables, ChildKind::Job, &self.metadata, cron_job, row, wakes);
-            }
-            None => child::leave(tables, ChildKind::Job, &self.metadata, wakes),
-        }
-        let Some(job) = self.job(!tables.leaves_native_jobs) else {
+        let kind = ChildKind::Job;
+        child::enter(tables, kind, &self.metadata, self.child(), wakes);
+        let Some(job) = self.job(!tables.leaves_native_jobs).map(Arc::new) else {
             return;
         };
-        let uid = job.meta.owner.uid;
         let ours = tables.is_ours(&job);
-        if ours && !selects_by_uid(&job) {
-            tables.other_selectors.insert(uid);
-        } else {
-            tables.other_selectors.remove(&uid);
-        }
         if job.spec.managed_by.as_deref() == Some(MANAGED_BY) {
             tables
                 .has_managed_job
                 .send_if_modified(|has| !mem::replace(has, true));
         }
-        let job = Arc::new(job);
-        let old = tables.native_jobs.insert(uid, job.clone());
+        let old = tables.native_jobs.insert(job.clone(), ours);
         if let (None, Some(name)) = (&old, &job.spec.managed_by) {
-            *tables.tallied.managed_by.entry(name.clone()).or_default() += 1;
+            tables.tallied.manages(name);
         }
         if ours {
             wakes.extend(wake(old.as_deref(), &job));
@@ -53,11 +92,10 @@ impl Row for SlimJob {
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         child::leave(tables, ChildKind::Job, &self.metadata, wakes);
-        if let Some(uid) = self.metadata.uid()
-            && tables.native_jobs.remove(&uid).is_some()
+        if let Some(key) = self.metadata.key(JOB)
+            && tables.native_jobs.remove(&key)
         {
-            tables.other_selectors.remove(&uid);
-            wakes.push(Wake::Now(Key::Job(uid)));
+            wakes.push(Wake::Now(Key::Job(key)));
         }
     }
 
@@ -68,27 +106,26 @@ impl Row for SlimJob {
         wakes: &mut Vec<Wake>,
     ) {
         child::sweep(tables, ChildKind::Job, namespace, listed, wakes);
-        let other_selectors = &mut tables.other_selectors;
-        tables.native_jobs.retain(|uid, job| {
-            let keep = listed.contains(uid) || !in_scope(&job.meta.owner.namespace, namespace);
-            if !keep {
-                other_selectors.remove(uid);
-                wakes.push(Wake::Now(Key::Job(*uid)));
-            }
-            keep
-        });
+        let keys = tables.native_jobs.rows.keys();
+        let gone =
+            keys.filter(|key| !listed.contains(&key.uid) && in_scope(&key.namespace, namespace));
+        for key in gone.cloned().collect::<Vec<_>>() {
+            tables.native_jobs.remove(&key);
+            wakes.push(Wake::Now(Key::Job(key)));
+        }
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
-        let job = object.uid().and_then(|uid| tables.native_jobs.get(&uid));
+        let key = object.key(JOB);
+        let job = key.and_then(|key| tables.native_jobs.get(&key));
         held_at(job.map(|job| job.meta.rv))
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for (uid, job) in &tables.native_jobs {
-            let owner = &job.meta.owner;
-            if in_scope(&owner.namespace, namespace) {
-                each(&owner.name, *uid, job.meta.rv);
+        for job in tables.native_jobs.values() {
+            let key = &job.meta.owner;
+            if in_scope(&key.namespace, namespace) {
+                each(&key.name, key.uid, job.meta.rv);
             }
         }
     }
@@ -97,7 +134,7 @@ impl Row for SlimJob {
 /// What a new state of a Job is worth. One that has ended is only waited for to be deleted, by
 /// somebody or by its time to live.
 fn wake(old: Option<&Job>, new: &Job) -> Option<Wake> {
-    let key = Key::Job(new.meta.owner.uid);
+    let key = Key::Job(new.meta.owner.clone());
     let old = old.filter(|old| {
         old.meta.generation == new.meta.generation && old.meta.deleting == new.meta.deleting
     });
@@ -117,8 +154,8 @@ mod tests {
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
 
-    fn uid() -> Uid {
-        UID.parse().unwrap()
+    fn key() -> Arc<ObjectKey> {
+        ObjectKey::of(JOB, "ops", "sum", UID.parse().unwrap())
     }
 
     fn job(rv: u64, generation: i64, spec: &Value, status: &Value) -> SlimJob {
@@ -158,33 +195,35 @@ mod tests {
     fn a_change_of_what_is_wanted_wakes_a_job_at_once_and_one_of_its_status_soon() {
         let tables = &mut Tables::default();
         let (none, active) = (json!({}), json!({"active": 1}));
-        let (now, soon) = (Wake::Now(Key::Job(uid())), Wake::Soon(Key::Job(uid())));
-        assert_eq!(woken(tables, job(5, 1, &none, &none)), [now]);
-        assert_eq!(woken(tables, job(6, 1, &none, &active)), [soon]);
-        assert_eq!(woken(tables, job(7, 2, &none, &active)), [now]);
+        let now = || Wake::Now(Key::Job(key()));
+        let soon = || Wake::Soon(Key::Job(key()));
+        assert_eq!(woken(tables, job(5, 1, &none, &none)), [now()]);
+        assert_eq!(woken(tables, job(6, 1, &none, &active)), [soon()]);
+        assert_eq!(woken(tables, job(7, 2, &none, &active)), [now()]);
         let mut deleted = job(8, 2, &none, &active);
         deleted.metadata.deletion_timestamp = Some(jiff::Timestamp::UNIX_EPOCH);
-        assert_eq!(woken(tables, deleted), [now]);
+        assert_eq!(woken(tables, deleted), [now()]);
         let mut wakes = Vec::new();
         job(9, 2, &none, &active).leave(tables, &mut wakes);
-        assert_eq!(wakes, [now]);
-        assert!(tables.native_job(uid()).is_none());
+        assert_eq!(wakes, [now()]);
+        assert!(tables.native_job(&key()).is_none());
     }
 
     #[test]
     fn a_job_that_has_ended_is_woken_to_be_deleted_only() {
         let ended = json!({"conditions": [{"type": "Complete", "status": "True"}]});
         let (none, ttl) = (json!({}), json!({"ttlSecondsAfterFinished": 5}));
-        let (now, soon) = (Wake::Now(Key::Job(uid())), Wake::Soon(Key::Job(uid())));
+        let now = || Wake::Now(Key::Job(key()));
+        let soon = || Wake::Soon(Key::Job(key()));
         let tables = &mut Tables::default();
         assert_eq!(woken(tables, job(5, 1, &none, &ended)), []);
         assert_eq!(woken(tables, job(6, 1, &none, &ended)), []);
-        assert_eq!(woken(tables, job(7, 2, &ttl, &ended)), [now]);
+        assert_eq!(woken(tables, job(7, 2, &ttl, &ended)), [now()]);
         assert_eq!(woken(tables, job(8, 2, &ttl, &ended)), []);
         // Its end was just written: it may have a time to live.
         let tables = &mut Tables::default();
         woken(tables, job(5, 1, &ttl, &none));
-        assert_eq!(woken(tables, job(6, 1, &ttl, &ended)), [soon]);
+        assert_eq!(woken(tables, job(6, 1, &ttl, &ended)), [soon()]);
     }
 
     #[test]
@@ -196,7 +235,7 @@ mod tests {
         SlimJob::sweep(tables, Some("other"), &nothing, &mut wakes);
         assert!(wakes.is_empty());
         SlimJob::sweep(tables, Some("ops"), &nothing, &mut wakes);
-        assert_eq!(wakes, [Wake::Now(Key::Job(uid()))]);
-        assert!(tables.native_job(uid()).is_none());
+        assert_eq!(wakes, [Wake::Now(Key::Job(key()))]);
+        assert!(tables.native_job(&key()).is_none());
     }
 }

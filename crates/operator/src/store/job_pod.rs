@@ -1,25 +1,21 @@
 //! Pods of Jobs, by the Job that controls them.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use carillon_plan::Uid;
-use carillon_plan::job::{JobPod, JobPods};
+use carillon_plan::job::JobPods;
+use carillon_plan::object_key::{JOB, POD};
 
+use super::owned::Rows;
 use super::{Key, Row, Tables, Wake, held_at, in_scope};
 use crate::gate::Kind;
-use crate::slim::SlimJobPod;
+use crate::slim::{SlimJobPod, SlimMeta};
 use crate::watch::{Held, Listed};
 
-/// The pods of one Job.
-#[derive(Debug, Default)]
-pub struct PodsOfJob {
-    /// Their namespace.
-    pub namespace: Arc<str>,
-    /// Name of the Job, as their references say.
-    pub job: Arc<str>,
-    /// By name.
-    pub pods: JobPods,
+impl Rows for JobPods {
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 impl Row for SlimJobPod {
@@ -35,23 +31,24 @@ impl Row for SlimJobPod {
         } else if tallied.kept.insert(uid) {
             tallied.ever_kept += 1;
         }
-        let Some(owner) = self.metadata.job_uid() else {
-            tables.forget_job_pod(uid, &self.metadata.name, wakes);
+        let owner = tables.job_pods.owner(&self.metadata, JOB);
+        let before = tables.job_pods.owner_of(uid);
+        if before.is_some() && before != owner.as_ref() {
+            tables.forget_job_pod(&self.metadata, wakes);
+        }
+        let Some(owner) = owner else {
             if self.metadata.has_controller() {
-                tables.forget_free_pod(uid);
+                tables.forget_free_pod(&self.metadata);
             } else {
-                tables.enter_free_pod(uid, &self, wakes);
+                tables.enter_free_pod(&self, wakes);
             }
             return;
         };
-        // It may have been nobody's, or another Job's.
-        tables.forget_free_pod(uid);
-        if tables.job_of.get(&uid) != Some(&owner) {
-            tables.forget_job_pod(uid, &self.metadata.name, wakes);
-        }
+        // It may have been nobody's.
+        tables.forget_free_pod(&self.metadata);
         let name = &*self.metadata.name;
-        let of_job = tables.job_pods.get_mut(&owner);
-        let before = of_job.and_then(|of_job| of_job.pods.get_mut(name));
+        let before = tables.job_pods.of_mut(&owner);
+        let before = before.and_then(|pods| pods.get_mut(name));
         let Some(row) = self.row_after(before.as_deref(), &mut tables.strings) else {
             return;
         };
@@ -64,7 +61,10 @@ impl Row for SlimJobPod {
                 changed
             }
             _ => {
-                self.enter_new(owner, row, tables);
+                let replaced = tables.job_pods.enter(&owner, uid).insert(name.into(), row);
+                if let Some(other) = replaced {
+                    tables.job_pods.forget(other.uid);
+                }
                 true
             }
         };
@@ -74,9 +74,9 @@ impl Row for SlimJobPod {
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
+        tables.forget_job_pod(&self.metadata, wakes);
+        tables.forget_free_pod(&self.metadata);
         if let Some(uid) = self.metadata.uid() {
-            tables.forget_job_pod(uid, &self.metadata.name, wakes);
-            tables.forget_free_pod(uid);
             tables.tallied.kept.remove(&uid);
         }
     }
@@ -91,101 +91,76 @@ impl Row for SlimJobPod {
         if namespace.is_none() {
             tables.tallied.kept.retain(|uid| listed.contains(uid));
         }
-        let job_of = &mut tables.job_of;
-        tables.job_pods.retain(|owner, of_job| {
-            if !in_scope(&of_job.namespace, namespace) {
-                return true;
-            }
-            let before = of_job.pods.len();
-            of_job.pods.retain(|_, pod| {
+        let retain = |pods: &mut JobPods, gone: &mut dyn FnMut(Uid)| {
+            pods.retain(|_, pod| {
                 let stays = listed.contains(&pod.uid);
                 if !stays {
-                    job_of.remove(&pod.uid);
+                    gone(pod.uid);
                 }
                 stays
             });
-            if of_job.pods.len() != before {
-                wakes.push(Wake::Soon(Key::Job(*owner)));
-            }
-            !of_job.pods.is_empty()
+        };
+        tables.job_pods.sweep(namespace, retain, |owner| {
+            wakes.push(Wake::Soon(Key::Job(owner.clone())));
         });
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
-        let Some(uid) = object.uid() else {
-            return Held::LeftOut;
-        };
-        held_at(match object.job_uid() {
-            Some(owner) => {
-                let of_job = tables.job_pods.get(&owner);
-                let pod = of_job.and_then(|of_job| of_job.pods.get(&*object.name));
-                pod.filter(|pod| pod.uid == uid).map(|pod| pod.rv)
+        let owner = object.owner(JOB);
+        let held = object.uid().and_then(|uid| tables.job_pods.owner_of(uid));
+        match (owner, held) {
+            (Some(owner), Some(held)) if owner == *held => {
+                let pods = tables.job_pods.of(held);
+                let pod = pods.and_then(|pods| pods.get(&*object.name));
+                held_at(pod.map(|pod| pod.rv))
             }
-            None if object.has_controller() => return Held::LeftOut,
-            None => tables.free_pod(uid).map(|(.., pod)| pod.rv),
-        })
+            (None, None) if object.has_controller() => Held::LeftOut,
+            (None, None) => {
+                let pod = object.key(POD).and_then(|key| tables.free_pod(&key));
+                held_at(pod.map(|pod| pod.rv))
+            }
+            _ => Held::Nothing,
+        }
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for of_job in tables.job_pods.values() {
-            if in_scope(&of_job.namespace, namespace) {
-                for (name, pod) in &of_job.pods {
-                    each(name, pod.uid, pod.rv);
-                }
-            }
-        }
-        for (of, pods) in &tables.free_pods {
-            if in_scope(of, namespace) {
-                for (name, pod) in pods {
-                    each(name, pod.uid, pod.rv);
-                }
-            }
-        }
-    }
-}
-
-impl SlimJobPod {
-    /// Enters a pod that was not there, in the place of another one of its name if there is one.
-    fn enter_new(&self, owner: Uid, row: JobPod, tables: &mut Tables) {
-        let job = self.metadata.job().map_or("", |job| &job.name);
-        let of_job = tables.job_pods.entry(owner);
-        let of_job = of_job.or_insert_with(|| PodsOfJob {
-            namespace: tables.strings.share(&self.metadata.namespace),
-            job: tables.strings.share(job),
-            pods: JobPods::default(),
-        });
-        tables.job_of.insert(row.uid, owner);
-        let uid = row.uid;
-        let old = of_job.pods.insert((*self.metadata.name).into(), row);
-        if let Some(other) = old.filter(|old| old.uid != uid) {
-            tables.job_of.remove(&other.uid);
+        let free = tables.free_pods.iter();
+        let free = free.filter(|(of, _)| in_scope(of, namespace));
+        let pods = tables.job_pods.in_scope(namespace);
+        for (name, pod) in pods.chain(free.map(|(_, pods)| pods)).flatten() {
+            each(name, pod.uid, pod.rv);
         }
     }
 }
 
 impl Tables {
-    fn forget_job_pod(&mut self, uid: Uid, name: &str, wakes: &mut Vec<Wake>) {
-        let Some(owner) = self.job_of.remove(&uid) else {
-            return;
-        };
-        wakes.push(Wake::Soon(Key::Job(owner)));
-        let Some(of_job) = self.job_pods.get_mut(&owner) else {
-            return;
-        };
-        of_job.pods.remove(name);
-        if of_job.pods.is_empty() {
-            self.job_pods.remove(&owner);
-        }
+    fn forget_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
+        let Some(uid) = pod.uid() else { return };
+        let owner = self.job_pods.leave(uid, |pods| {
+            pods.remove(&*pod.name);
+        });
+        wakes.extend(owner.map(|owner| Wake::Soon(Key::Job(owner))));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use carillon_plan::ObjectKey;
     use serde_json::{Value, json};
 
     fn uid(n: u8) -> Uid {
         text(n).parse().unwrap()
+    }
+
+    fn job(n: u8) -> Arc<ObjectKey> {
+        ObjectKey::of(JOB, "ops", "sum", uid(n))
+    }
+
+    fn orphan() -> Arc<ObjectKey> {
+        ObjectKey::of(POD, "ops", "sum-x", uid(9))
     }
 
     fn text(n: u8) -> String {
@@ -213,8 +188,8 @@ mod tests {
         wakes
     }
 
-    fn soon(job: u8) -> Wake {
-        Wake::Soon(Key::Job(uid(job)))
+    fn soon(n: u8) -> Wake {
+        Wake::Soon(Key::Job(job(n)))
     }
 
     #[test]
@@ -225,14 +200,13 @@ mod tests {
         assert_eq!(wakes, [soon(1)]);
         let heartbeat = json!({"phase": "Running", "podIP": "10.0.0.1"});
         assert_eq!(woken(tables, native(6, heartbeat)), []);
-        let of_job = tables.job_pods(uid(1)).unwrap();
-        assert_eq!((&*of_job.job, of_job.pods["sum-x"].rv), ("sum", 6));
+        assert_eq!(tables.job_pods(&job(1)).unwrap()["sum-x"].rv, 6);
         let wakes = woken(tables, native(7, json!({"phase": "Failed"})));
         assert_eq!(wakes, [soon(1)]);
         let mut wakes = Vec::new();
         native(8, json!({})).leave(tables, &mut wakes);
         assert_eq!(wakes, [soon(1)]);
-        assert!(tables.job_pods.is_empty() && tables.job_of.is_empty());
+        assert!(tables.job_pods.is_empty());
     }
 
     #[test]
@@ -252,7 +226,7 @@ mod tests {
             (10, json!(null), 1),
         ] {
             assert_eq!(woken(tables, labelled(rv, labels.clone())).len(), wakes);
-            let held = &tables.job_pods(uid(1)).unwrap().pods["sum-x"].labels;
+            let held = &tables.job_pods(&job(1)).unwrap()["sum-x"].labels;
             let held: serde_json::Map<_, _> = held
                 .iter()
                 .map(|(key, value)| (key.to_string(), json!(**value)))
@@ -268,19 +242,20 @@ mod tests {
         let of = |rv, job| pod(rv, "batch/v1", job, &json!({}));
         woken(tables, of(5, Some(1)));
         assert_eq!(woken(tables, of(6, Some(2))), [soon(1), soon(2)]);
-        assert!(tables.job_pods(uid(1)).is_none());
-        let orphan = Wake::Now(Key::OrphanPod(uid(9)));
-        assert_eq!(woken(tables, of(7, None)), [soon(2), orphan]);
+        assert!(tables.job_pods(&job(1)).is_none());
+        let freed = Wake::Now(Key::OrphanPod(orphan()));
+        assert_eq!(woken(tables, of(7, None)), [soon(2), freed]);
         let listed: Listed = of_listed(&of(7, None));
         assert_eq!(SlimJobPod::held(tables, &listed), Held::At(7));
-        assert!(tables.free_pod(uid(9)).is_some());
+        assert!(tables.free_pod(&orphan()).is_some());
         assert_eq!(woken(tables, of(8, Some(2))), [soon(2)]);
-        assert!(tables.free_pod(uid(9)).is_none());
+        assert!(tables.free_pod(&orphan()).is_none());
     }
 
     fn of_listed(pod: &SlimJobPod) -> Listed {
         Listed {
             name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
             uid: pod.metadata.uid.clone(),
             finalizers: pod.metadata.finalizers.clone(),
             ..Listed::default()
@@ -292,7 +267,21 @@ mod tests {
         let tables = &mut Tables::default();
         let foreign = pod(5, "example.com/v1", Some(1), &json!({}));
         assert_eq!(woken(tables, foreign), []);
-        assert!(tables.job_pods(uid(1)).is_none());
+        assert!(tables.job_pods(&job(1)).is_none());
+    }
+
+    #[test]
+    fn a_pod_of_another_namespace_is_nobodys_whatever_uid_its_owner_has() {
+        let tables = &mut Tables::default();
+        woken(tables, pod(5, "batch/v1", Some(1), &json!({})));
+        let mut copy = pod(6, "batch/v1", Some(1), &json!({"phase": "Succeeded"}));
+        copy.metadata.namespace = "evil".to_owned();
+        copy.metadata.uid = text(8);
+        let foreign = ObjectKey::of(JOB, "evil", "sum", uid(1));
+        assert_eq!(woken(tables, copy), [Wake::Soon(Key::Job(foreign.clone()))]);
+        let of_job = tables.job_pods(&job(1)).unwrap();
+        assert_eq!((of_job.len(), of_job["sum-x"].uid), (1, uid(9)));
+        assert_eq!(tables.job_pods(&foreign).unwrap()["sum-x"].uid, uid(8));
     }
 
     #[test]
@@ -304,7 +293,7 @@ mod tests {
         assert!(wakes.is_empty());
         SlimJobPod::sweep(tables, None, &HashSet::new(), &mut wakes);
         assert_eq!(wakes, [soon(1)]);
-        assert!(tables.job_pods.is_empty() && tables.job_of.is_empty());
+        assert!(tables.job_pods.is_empty());
     }
 
     #[test]

@@ -89,15 +89,15 @@ fn wake_affected(
             node.map(|node| eligibility::refusal(&job.placement, name, node).map(|r| r.reason()))
         };
         if replaced || reason(old) != reason(new) || readiness && runs_on(tables, job, name) {
-            wakes.push(Wake::Soon(Key::BroadcastJob(job.owner.uid)));
+            wakes.push(Wake::Soon(Key::BroadcastJob(job.owner.clone())));
         }
     }
 }
 
 /// Whether a pod of the job has been bound to the node and has not ended.
 fn runs_on(tables: &Tables, job: &Job, node: &str) -> bool {
-    let pods = tables.pods(job.owner.uid);
-    let mut pods = pods.into_iter().flat_map(|owned| owned.pods.values());
+    let pods = tables.pods(&job.owner);
+    let mut pods = pods.into_iter().flat_map(|pods| pods.values());
     pods.any(|pod| pod.node.as_deref() == Some(node) && !pod.phase.has_ended())
 }
 
@@ -105,6 +105,8 @@ fn runs_on(tables: &Tables, job: &Job, node: &str) -> bool {
 mod tests {
     use super::*;
     use crate::slim::{SlimBroadcastJob, SlimPod};
+    use carillon_plan::ObjectKey;
+    use carillon_plan::object_key::BROADCAST_JOB;
     use serde_json::{Value, json};
 
     const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
@@ -127,6 +129,10 @@ mod tests {
             "spec": {"template": {"spec": spec}}})
     }
 
+    fn key(uid: &str) -> Arc<ObjectKey> {
+        ObjectKey::of(BROADCAST_JOB, "ops", "j", uid.parse().unwrap())
+    }
+
     fn node(ready: &str, heartbeat: &str) -> Value {
         json!({
             "metadata": {"name": "n1", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01"},
@@ -140,7 +146,8 @@ mod tests {
             "metadata": {
                 "name": "p", "namespace": "ops", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f02",
                 "labels": {"carillon.dev/broadcastjob-uid": JOB},
-                "ownerReferences": [{"kind": "BroadcastJob", "uid": JOB, "controller": true}],
+                "ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob",
+                    "name": "j", "uid": JOB, "controller": true}],
             },
             "spec": {"nodeName": "n1"},
             "status": {"phase": phase},
@@ -156,7 +163,7 @@ mod tests {
         let joins = enter::<SlimNode>(&mut tables, node("True", "2026-01-01T00:00:01Z"));
         assert_eq!(joins.len(), 2);
         enter::<SlimPod>(&mut tables, pod("Running"));
-        let with_pod = [Wake::Soon(Key::BroadcastJob(JOB.parse().unwrap()))];
+        let with_pod = [Wake::Soon(Key::BroadcastJob(key(JOB)))];
         for (ready, heartbeat, expected) in [
             ("True", "2026-01-01T00:00:11Z", &[][..]),
             ("Unknown", "2026-01-01T00:00:11Z", &with_pod),

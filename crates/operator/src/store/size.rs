@@ -26,7 +26,7 @@ impl Tables {
             let waiting = pod.waiting.as_ref();
             waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
         };
-        let pods = self.pods.values().flat_map(|of_job| &of_job.pods);
+        let pods = self.pods.values().flatten();
         let pods = pods.map(|(name, pod)| (&**name, pod));
         let pod_bytes = |(name, pod): (&str, &PodRow)| {
             entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod) + rest(pod)
@@ -37,11 +37,16 @@ impl Tables {
         };
         let slices = self.slices.values().flat_map(|ledger| &ledger.slices);
         let slice_bytes = |slice: &Slice| {
-            let record = |r: &Record| size_of_val(r) + text(&r.pod) + text(&r.message);
+            let rest = |r: &Record| {
+                let rest = r.rest.as_ref();
+                // As text; as values it is some more.
+                rest.map_or(0, |rest| serde_json::json!(**rest).to_string().len())
+            };
+            let record = |r: &Record| size_of_val(r) + text(&r.pod) + text(&r.message) + rest(r);
             size_of_val(slice) + slice.records.iter().map(record).sum::<usize>()
         };
         let job_bytes =
-            |job: &Arc<broadcast_job::Job>| size_of_val(&**job) + template(&job.template);
+            |job: &Arc<broadcast_job::Job>| size_of_val(&**job) + job.template.bytes_held();
         let cron_jobs = |api| {
             let of_api = self
                 .cron_jobs
@@ -49,12 +54,12 @@ impl Tables {
                 .filter(move |row| row.cron.meta.api == api);
             let bytes = |row: &CronJobRow| {
                 let cron = &*row.cron;
-                size_of_val(cron) + template(&cron.template) + row.bytes_of_text()
+                size_of_val(cron) + cron.template.bytes_held() + row.bytes_of_text()
             };
             (of_api.clone().count(), of_api.map(bytes).sum())
         };
         let (ours, native) = (cron_jobs(Api::Carillon), cron_jobs(Api::Native));
-        let children = self.families.values().flat_map(|family| &family.children);
+        let children = self.families.values().flatten();
         // BroadcastJobs are counted above.
         let children = children.filter(|((kind, _), _)| *kind == ChildKind::Job);
         let child_bytes = |((_, name), child): (&(ChildKind, Box<str>), &Child)| {
@@ -98,16 +103,16 @@ impl Tables {
                 lists.into_iter().flatten().flatten()
             });
             let uids: usize = uids.map(|uid| uid.len() + size_of_val(uid)).sum();
-            entry(size_of::<Uid>()) + size_of_val(&**job) + template(&job.template) + uids
+            entry(size_of::<Uid>()) + size_of_val(&**job) + job.template.bytes_held() + uids
         };
         let bytes: usize = self.native_jobs.values().map(bytes).sum();
         // Where Jobs are served all of them are held, and the runs of CronJobs are among them.
-        let rows = self.native_jobs.len().max(runs.0);
+        let rows = self.native_jobs.values().len().max(runs.0);
         (Kind::NativeJob, rows, bytes + runs.1)
     }
 
     fn size_of_job_pods(&self) -> (Kind, usize, usize) {
-        let pods = self.job_pods.values().flat_map(|of_job| &of_job.pods);
+        let pods = self.job_pods.values().flatten();
         let pods = pods.chain(self.free_pods.values().flatten());
         // A B-tree keeps about a third free.
         let row =
@@ -126,9 +131,4 @@ fn text(text: &str) -> usize {
 /// In a hash table, which keeps an eighth free and a byte of tag per entry.
 fn entry(bytes: usize) -> usize {
     (bytes + 1) * 8 / 7
-}
-
-/// A template as values: about three times its text.
-fn template(template: &serde_json::Value) -> usize {
-    template.to_string().len() * 3
 }

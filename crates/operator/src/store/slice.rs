@@ -1,12 +1,13 @@
 //! Result slices: the ledger of each job.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use carillon_plan::Uid;
+use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::record::Slice;
 
-use super::{Key, Row, Tables, Wake, in_scope};
+use super::owned::Rows;
+use super::{Key, Row, Tables, Wake, held_at};
 use crate::gate::Kind;
 use crate::slim::SlimSlice;
 use crate::watch::{Held, Listed};
@@ -14,7 +15,6 @@ use crate::watch::{Held, Listed};
 /// The result slices of one job.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    namespace: Arc<str>,
     /// By index.
     pub slices: Vec<Slice>,
     /// Slices that cannot be read, by uid.
@@ -46,14 +46,26 @@ impl Ledger {
         })
     }
 
-    fn put(&mut self, slice: Slice) {
+    /// Puts a slice in its place. The uid of the one that was there.
+    fn put(&mut self, slice: Slice) -> Option<Uid> {
         match self
             .slices
             .binary_search_by_key(&slice.index, |known| known.index)
         {
-            Ok(at) => self.slices[at] = slice,
-            Err(at) => self.slices.insert(at, slice),
+            Ok(at) => Some(std::mem::replace(&mut self.slices[at], slice).uid),
+            Err(at) => {
+                self.slices.insert(at, slice);
+                None
+            }
         }
+    }
+
+    /// Whether there is a slice in the place of this one.
+    fn has_index_of(&self, object: &Listed) -> bool {
+        let labels = object.labels.as_ref();
+        let index = labels.and_then(|labels| labels.slice_index.parse().ok());
+        let mut slices = self.slices.iter();
+        index.is_some_and(|index: u32| slices.any(|slice| slice.index == index))
     }
 
     /// Index (of those that can be read), uid and resourceVersion of each slice.
@@ -70,41 +82,46 @@ impl Ledger {
     }
 }
 
+impl Rows for Ledger {
+    fn is_empty(&self) -> bool {
+        self.slices.is_empty() && self.unreadable.is_empty()
+    }
+}
+
 impl Row for SlimSlice {
     const KIND: Kind = Kind::Slice;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let (Some(owner), Some(uid)) = (self.metadata.broadcast_job(), self.metadata.uid()) else {
+        let Some(uid) = self.metadata.uid() else {
             return;
         };
-        let namespace = tables.strings.share(&self.metadata.namespace);
-        let ledger = tables.slices.entry(owner).or_default();
-        ledger.namespace = namespace;
-        match self.row(&mut tables.strings) {
-            Ok(slice) => {
-                ledger.unreadable.remove(&uid);
-                ledger.put(slice);
-            }
+        let owner = tables.slices.owner(&self.metadata, BROADCAST_JOB);
+        let before = tables.slices.owner_of(uid);
+        if before.is_some() && before != owner.as_ref() {
+            tables.forget_slice(uid, wakes);
+        }
+        let Some(owner) = owner else { return };
+        let slice = self.row(&mut tables.strings);
+        let ledger = tables.slices.enter(&owner, uid);
+        ledger.remove(uid);
+        let replaced = match slice {
+            Ok(slice) => ledger.put(slice),
             Err(why) => {
                 let rv = self.metadata.rv();
                 ledger.unreadable.insert(uid, Unreadable { rv, why });
+                None
             }
+        };
+        if let Some(other) = replaced {
+            tables.slices.forget(other);
         }
         wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let (Some(owner), Some(uid)) = (self.metadata.broadcast_job(), self.metadata.uid()) else {
-            return;
-        };
-        let Some(ledger) = tables.slices.get_mut(&owner) else {
-            return;
-        };
-        ledger.remove(uid);
-        if ledger.slices.is_empty() && ledger.unreadable.is_empty() {
-            tables.slices.remove(&owner);
+        if let Some(uid) = self.metadata.uid() {
+            tables.forget_slice(uid, wakes);
         }
-        wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
     }
 
     fn sweep(
@@ -113,50 +130,55 @@ impl Row for SlimSlice {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        tables.slices.retain(|owner, ledger| {
-            if !in_scope(&ledger.namespace, namespace) {
-                return true;
-            }
-            let before = ledger.slices.len();
-            ledger.slices.retain(|slice| listed.contains(&slice.uid));
-            ledger.unreadable.retain(|uid, _| listed.contains(uid));
-            if ledger.slices.len() != before {
-                wakes.push(Wake::Soon(Key::BroadcastJob(*owner)));
-            }
-            !(ledger.slices.is_empty() && ledger.unreadable.is_empty())
+        let retain = |ledger: &mut Ledger, gone: &mut dyn FnMut(Uid)| {
+            let mut stays = |uid: Uid| {
+                let stays = listed.contains(&uid);
+                if !stays {
+                    gone(uid);
+                }
+                stays
+            };
+            ledger.slices.retain(|slice| stays(slice.uid));
+            ledger.unreadable.retain(|uid, _| stays(*uid));
+        };
+        tables.slices.sweep(namespace, retain, |owner| {
+            wakes.push(Wake::Soon(Key::BroadcastJob(owner.clone())));
         });
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
-        let (Some(owner), Some(uid)) = (object.broadcast_job(), object.uid()) else {
+        let Some(uid) = object.uid() else {
             return Held::LeftOut;
         };
-        let Some(ledger) = tables.slices.get(&owner) else {
-            return Held::Nothing;
-        };
-        if let Some((_, _, rv)) = ledger.versions().find(|(_, held, _)| *held == uid) {
-            return Held::At(rv);
+        let owner = object.owner(BROADCAST_JOB);
+        let ledger = owner.as_ref().and_then(|owner| tables.slices.of(owner));
+        match (owner, tables.slices.owner_of(uid)) {
+            (None, None) => Held::LeftOut,
+            (Some(owner), Some(held)) if owner == *held => {
+                let mut versions = ledger.into_iter().flat_map(Ledger::versions);
+                let found = versions.find(|(_, held, _)| *held == uid);
+                held_at(found.map(|(_, _, rv)| rv))
+            }
+            // Of several slices with one index, which only somebody else can make, one is kept.
+            (Some(_), None) if ledger.is_some_and(|ledger| ledger.has_index_of(object)) => {
+                Held::LeftOut
+            }
+            _ => Held::Nothing,
         }
-        // Of several slices with one index, which only somebody else can make, one is kept.
-        let labels = object.labels.as_ref();
-        let index = labels.and_then(|labels| labels.slice_index.parse().ok());
-        if ledger
-            .versions()
-            .any(|(held, ..)| held.is_some() && held == index)
-        {
-            return Held::LeftOut;
-        }
-        Held::Nothing
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for ledger in tables.slices.values() {
-            if in_scope(&ledger.namespace, namespace) {
-                for (index, uid, rv) in ledger.versions() {
-                    let name = index.map_or_else(String::new, |index| format!("slice {index}"));
-                    each(&name, uid, rv);
-                }
-            }
+        let ledgers = tables.slices.in_scope(namespace);
+        for (index, uid, rv) in ledgers.flat_map(Ledger::versions) {
+            let name = index.map_or_else(String::new, |index| format!("slice {index}"));
+            each(&name, uid, rv);
         }
+    }
+}
+
+impl Tables {
+    fn forget_slice(&mut self, uid: Uid, wakes: &mut Vec<Wake>) {
+        let owner = self.slices.leave(uid, |ledger| ledger.remove(uid));
+        wakes.extend(owner.map(|owner| Wake::Soon(Key::BroadcastJob(owner))));
     }
 }

@@ -6,7 +6,6 @@
 //! resourceVersion. Every event up to it has been delivered then, or is lost. A busy cluster
 //! therefore raises no alarm.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
@@ -16,11 +15,7 @@ use carillon_plan::Uid;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
-use super::{
-    Held, Listed, Loop, Sink, Watched,
-    frames::End,
-    list::{PAGE, Page, fetch},
-};
+use super::{Held, Listed, Loop, Sink, Watched, frames::End, pages::Pages};
 
 /// How long the watch may take to come to the list's resourceVersion: bookmarks come about once a
 /// minute.
@@ -31,7 +26,22 @@ const JITTER: f64 = 0.2;
 const METADATA: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-type Fetch = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
+/// Objects of a list that are compared at once.
+const PART: usize = 500;
+
+type Fetch = Pin<Box<dyn Future<Output = Result<Part, String>> + Send>>;
+
+/// A part of a list.
+pub(super) struct Part {
+    objects: Vec<Listed>,
+    rest: Rest,
+}
+
+enum Rest {
+    More(Box<Pages>),
+    /// That was all, and this is the list's resourceVersion.
+    Over(u64),
+}
 
 /// The audits of one loop.
 pub(super) struct Audit {
@@ -51,7 +61,7 @@ struct Running {
 }
 
 enum Stage {
-    /// A page is on its way.
+    /// A part of the list is on its way.
     Listing(Fetch),
     /// The list is complete; the watch has to come to `rv`.
     Reaching { rv: u64, until: Instant },
@@ -60,7 +70,7 @@ enum Stage {
 /// What an audit waited for.
 pub(super) enum Turn {
     Due,
-    Page(Result<Vec<u8>, String>),
+    Part(Result<Part, String>),
     TooLate,
 }
 
@@ -121,7 +131,7 @@ impl Audit {
                 Turn::Due
             }
             Some(running) => match &mut running.stage {
-                Stage::Listing(page) => Turn::Page(page.await),
+                Stage::Listing(part) => Turn::Part(part.await),
                 Stage::Reaching { until, .. } => {
                     sleep_until(*until).await;
                     Turn::TooLate
@@ -142,15 +152,18 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// Does what was waited for.
     pub(super) fn audit(&mut self, turn: Turn) {
         let outcome = match turn {
-            Turn::Due => self.audit_page("").map(|page| {
+            Turn::Due => {
+                let size = self.page_size;
+                let pages = Pages::new(&self.transport, &self.address, METADATA, size);
                 self.audit.running = Some(Running {
-                    stage: Stage::Listing(page),
+                    stage: Stage::Listing(Box::pin(part(Box::new(pages)))),
                     touched: HashSet::new(),
                     listed: HashSet::new(),
                     differences: Vec::new(),
                 });
-            }),
-            Turn::Page(page) => page.and_then(|page| self.compare(&page)),
+                Ok(())
+            }
+            Turn::Part(part) => part.map(|part| self.compare(part)),
             Turn::TooLate => {
                 self.give_up("the watch did not come to the list's resourceVersion");
                 return;
@@ -159,7 +172,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         if let Err(error) = outcome {
             self.audit.later();
             self.counters.audits.failed.inc();
-            tracing::warn!(kind = self.counters.kind, path = self.path, %error, "audit failed");
+            tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "audit failed");
         }
     }
 
@@ -169,39 +182,26 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             self.counters.audits.given_up.inc();
             tracing::info!(
                 kind = self.counters.kind,
-                path = self.path,
+                path = %self.address,
                 why,
                 "audit given up"
             );
         }
     }
 
-    fn audit_page(&self, more: &str) -> Result<Fetch, String> {
-        let mut query = vec![("limit", Cow::from(PAGE.to_string()))];
-        if !more.is_empty() {
-            query.push(("continue", Cow::from(more)));
-        }
-        let request = self.request(query, METADATA)?;
-        Ok(Box::pin(fetch(self.transport.clone(), request, Vec::new())))
-    }
-
-    /// Compares a page with what is held, and asks for the next one.
-    fn compare(&mut self, page: &[u8]) -> Result<(), String> {
-        let page: Page<Item> = serde_json::from_slice(page).map_err(|e| e.to_string())?;
-        let (rv, more) = page.metadata.read()?;
-        let stage = if more.is_empty() {
-            Stage::Reaching {
+    /// Compares a part of the list with what is held, and asks for the next one.
+    fn compare(&mut self, next: Part) {
+        let Some(running) = &mut self.audit.running else {
+            return;
+        };
+        running.stage = match next.rest {
+            Rest::More(pages) => Stage::Listing(Box::pin(part(pages))),
+            Rest::Over(rv) => Stage::Reaching {
                 rv,
                 until: Instant::now() + REACH_WITHIN,
-            }
-        } else {
-            Stage::Listing(self.audit_page(&more)?)
+            },
         };
-        let Some(running) = &mut self.audit.running else {
-            return Ok(());
-        };
-        running.stage = stage;
-        for Item { metadata } in page.items {
+        for metadata in next.objects {
             let Some(uid) = metadata.uid() else { continue };
             running.listed.insert(uid);
             let listed = metadata.rv();
@@ -218,7 +218,6 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 held,
             });
         }
-        Ok(())
     }
 
     /// Ends the audit under way if the watch has come far enough. A difference leads to a new list.
@@ -248,7 +247,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             self.counters.audits.clean.inc();
             tracing::debug!(
                 kind = self.counters.kind,
-                path = self.path,
+                path = %self.address,
                 listed = listed.len(),
                 "audit found no difference"
             );
@@ -259,7 +258,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         self.counters.audit_differences.inc_by(count as u64);
         tracing::warn!(
             kind = self.counters.kind,
-            path = self.path,
+            path = %self.address,
             count,
             name = first.name,
             uid = %first.uid,
@@ -267,6 +266,24 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             "the cache was not as the cluster is: an event was lost"
         );
         Err(End::Relist("an audit found a difference"))
+    }
+}
+
+/// Reads on until there is something to compare.
+async fn part(mut pages: Box<Pages>) -> Result<Part, String> {
+    let mut objects = Vec::new();
+    loop {
+        let each = |item: &[u8]| {
+            let item: Item = serde_json::from_slice(item).map_err(|e| e.to_string())?;
+            objects.push(item.metadata);
+            Ok(())
+        };
+        let rest = match pages.advance(each).await? {
+            Some(rv) => Rest::Over(rv),
+            None if objects.len() < PART => continue,
+            None => Rest::More(pages),
+        };
+        return Ok(Part { objects, rest });
     }
 }
 

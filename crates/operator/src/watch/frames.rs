@@ -14,7 +14,7 @@ use super::{ObjectId, Watched};
 use crate::protobuf::{Malformed, Message, STATUS, WatchEvent};
 
 /// etcd holds objects of 1.5 MiB by default; a line far beyond that is not one of them.
-const LONGEST_LINE: usize = 32 << 20;
+pub(super) const LONGEST_LINE: usize = 32 << 20;
 
 /// Why a watch ended.
 #[derive(Debug)]
@@ -245,15 +245,38 @@ pub(super) struct RawEvent<'a> {
 
 /// Who an object is, as far as it can be read, and its resourceVersion.
 pub(super) fn identify(object: &RawValue) -> (ObjectId, Option<u64>) {
-    // Slow and forgiving: nothing about this object is to be relied on.
-    let object: serde_json::Value = serde_json::from_str(object.get()).unwrap_or_default();
-    let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
-    let id = ObjectId {
-        namespace: field("namespace").to_owned(),
-        name: field("name").to_owned(),
-        uid: field("uid").to_owned(),
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Metadata<'a> {
+        #[serde(borrow)]
+        namespace: Option<&'a RawValue>,
+        #[serde(borrow)]
+        name: Option<&'a RawValue>,
+        #[serde(borrow)]
+        uid: Option<&'a RawValue>,
+        #[serde(borrow)]
+        resource_version: Option<&'a RawValue>,
+    }
+
+    // Forgiving: nothing about this object is to be relied on.
+    let Object { metadata } = serde_json::from_str(object.get()).unwrap_or_default();
+    let text = |field: Option<&RawValue>| -> String {
+        let text = field.map(|field| serde_json::from_str(field.get()));
+        text.and_then(Result::ok).unwrap_or_default()
     };
-    (id, field("resourceVersion").parse().ok())
+    let id = ObjectId {
+        namespace: text(metadata.namespace),
+        name: text(metadata.name),
+        uid: text(metadata.uid),
+    };
+    (id, text(metadata.resource_version).parse().ok())
 }
 
 #[cfg(test)]

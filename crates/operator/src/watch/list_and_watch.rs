@@ -1,14 +1,9 @@
 //! The loop over one kind in one scope.
 
-use std::{
-    borrow::Cow,
-    fmt::{self, Write as _},
-    marker::PhantomData,
-    time::Duration,
-};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, header};
+use http::header;
 use http_body_util::BodyExt;
 use kube::core::Status;
 use tokio::{
@@ -19,14 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Handle, Sink, Watched,
+    address::Address,
     audit::Audit,
     counters::Counters,
     frames::{End, Event, Frames, Lines, RawEvent, identify, refusal},
+    pages::PageSize,
 };
 use crate::{
-    fence::RequestBody,
     protobuf::{MEDIA_TYPE, Message},
-    transport::{ResponseBody, Transport, causes, status_of},
+    transport::{ResponseBody, Transport, bounded, causes, status_of},
 };
 
 /// Shortest and longest watch asked for, in seconds. Each watch draws its own, so that the kinds do
@@ -49,8 +45,8 @@ const BACKOFF: std::ops::RangeInclusive<Duration> =
 /// The list and watch of one kind in one scope.
 pub struct Loop<K, S> {
     pub(super) transport: Transport,
-    pub(super) path: String,
-    pub(super) labels: String,
+    pub(super) address: Address,
+    pub(super) page_size: PageSize,
     pub(super) sink: S,
     pub(super) audit: Audit,
     pub(super) counters: Counters,
@@ -61,7 +57,7 @@ pub struct Loop<K, S> {
 
 impl<K, S> fmt::Debug for Loop<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Loop").field(&self.path).finish()
+        f.debug_tuple("Loop").field(&self.address).finish()
     }
 }
 
@@ -102,7 +98,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 Ok(rv) => rv,
                 Err(error) => {
                     self.counters.errors.inc();
-                    tracing::warn!(kind = self.counters.kind, path = self.path, %error, "list failed");
+                    tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "list failed");
                     sleep(lists.next()).await;
                     continue;
                 }
@@ -123,7 +119,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             let why = self.watch(rv).await;
             tracing::info!(
                 kind = self.counters.kind,
-                path = self.path,
+                path = %self.address,
                 why,
                 "listing again"
             );
@@ -164,7 +160,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 End::Relist(why) => return why,
                 End::Failed(error) => {
                     self.counters.errors.inc();
-                    tracing::warn!(kind = self.counters.kind, path = self.path, %error, "watch failed");
+                    tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "watch failed");
                 }
             }
             if healthy.elapsed() > ERRORS_BEFORE_RELIST {
@@ -182,18 +178,18 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// One watch request; `rv` moves on with what is delivered.
     async fn watch_once(&mut self, rv: &mut u64) -> End {
         let seconds = fastrand::u32(WATCH_SECONDS);
-        let query = vec![
-            ("watch", "true".into()),
-            ("allowWatchBookmarks", "true".into()),
-            ("resourceVersion", rv.to_string().into()),
-            ("timeoutSeconds", seconds.to_string().into()),
+        let query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", &rv.to_string()),
+            ("timeoutSeconds", &seconds.to_string()),
         ];
         let accept = if K::PROTOBUF.is_some() {
             PROTOBUF_OR_JSON
         } else {
             JSON
         };
-        let request = match self.request(query, accept) {
+        let request = match self.address.request(&query, accept) {
             Ok(request) => request,
             Err(error) => return End::Failed(error),
         };
@@ -204,7 +200,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         };
         let (parts, mut body) = response.into_parts();
         if !parts.status.is_success() {
-            let text = match timeout(OPEN_TIMEOUT, body.collect()).await {
+            let text = match timeout(OPEN_TIMEOUT, bounded(body).collect()).await {
                 Ok(Ok(body)) => body.to_bytes(),
                 _ => Bytes::new(),
             };
@@ -330,26 +326,6 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         }
         Ok(())
     }
-
-    pub(super) fn request<'a>(
-        &'a self,
-        mut query: Vec<(&'static str, Cow<'a, str>)>,
-        accept: &'static str,
-    ) -> Result<Request<RequestBody>, String> {
-        if !self.labels.is_empty() {
-            query.push(("labelSelector", Cow::from(self.labels.as_str())));
-        }
-        let query: Vec<_> = query
-            .into_iter()
-            .map(|(name, value)| format!("{name}={}", escape(&value)))
-            .collect();
-        Request::get(format!("{}?{}", self.path, query.join("&")))
-            .header(header::ACCEPT, accept)
-            // One event must not wait in a compressor for the next.
-            .header(header::ACCEPT_ENCODING, "identity")
-            .body(RequestBody::from(Bytes::new()))
-            .map_err(|e| e.to_string())
-    }
 }
 
 fn is_protobuf(headers: &http::HeaderMap) -> bool {
@@ -357,7 +333,7 @@ fn is_protobuf(headers: &http::HeaderMap) -> bool {
     content.is_some_and(|content| content.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
 }
 
-async fn next_chunk(body: &mut ResponseBody) -> Result<Option<Bytes>, String> {
+pub(super) async fn next_chunk(body: &mut ResponseBody) -> Result<Option<Bytes>, String> {
     loop {
         match body.frame().await {
             None => return Ok(None),
@@ -383,22 +359,4 @@ impl Backoff {
         self.tries += 1;
         wait.mul_f64(1.0 - 0.5 * fastrand::f64())
     }
-}
-
-/// Percent-encodes everything but the unreserved characters of RFC 3986.
-fn escape(value: &str) -> Cow<'_, str> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    if value.bytes().all(plain) {
-        return value.into();
-    }
-    let mut out = String::with_capacity(value.len() * 2);
-    for byte in value.bytes() {
-        if plain(byte) {
-            out.push(byte.into());
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out.into()
 }

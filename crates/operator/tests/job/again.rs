@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::objects::{job_of, pod_of, pod_uid, stored};
-use super::{JOB, PODS, Scene, uid};
+use super::{JOB, PODS, Scene, job_key};
 
 /// Uid of another Job of the same name.
 const OTHER: u8 = 0xaa;
@@ -49,7 +49,7 @@ async fn a_job_that_is_made_again_does_not_wait_for_the_failures_of_the_one_befo
         last: Some(Timestamp::now()),
     };
     let memory = || scene.controller.memory.lock().unwrap();
-    memory().insert(uid(JOB), Memory { backoff });
+    memory().insert(job_key(JOB), Memory { backoff });
     scene.see::<SlimJob>(&old);
     scene.lose::<SlimJob>(&old);
     scene.see::<SlimJob>(&new);
@@ -62,7 +62,7 @@ async fn a_job_that_is_made_again_does_not_wait_for_the_failures_of_the_one_befo
             .memory
             .lock()
             .unwrap()
-            .contains_key(&uid(JOB))
+            .contains_key(&job_key(JOB))
     );
 }
 
@@ -79,7 +79,7 @@ async fn what_was_to_be_done_for_a_job_is_not_done_to_another_of_its_name() {
     scene.work_until(idle).await;
     assert_eq!(scene.requests.lock().unwrap().len(), 0);
     let decisions = &scene.controller.core.flights;
-    assert_eq!(decisions.decisions(uid(&pod_uid(OTHER))).len(), 0);
+    assert_eq!(decisions.decisions(&job_key(&pod_uid(OTHER))).len(), 0);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::objects::{forbidden, job_of, pod_of, pod_uid, stored};
-use super::{JOB, PODS, Scene, WRITTEN, uid};
+use super::{JOB, PODS, Scene, WRITTEN, job_key};
 
 /// The Job was about to be planned, and had to wait.
 fn waits(scene: &Scene) -> u64 {
@@ -62,7 +62,7 @@ async fn nothing_is_stopped_or_told_before_own_writes_are_seen() {
     ] {
         let mut scene = Scene::new(plan, vec![]);
         let gate = &scene.controller.core.gate;
-        gate.lock().unwrap().wrote(uid(JOB), Kind::JobPod, 60);
+        gate.lock().unwrap().wrote(&job_key(JOB), Kind::JobPod, 60);
         for (n, phase) in [1, 2].into_iter().zip(phases) {
             scene.see::<SlimJobPod>(&pod_of(n, 40, phase));
         }

@@ -5,7 +5,9 @@
 
 mod again;
 mod gate;
+mod large;
 mod objects;
+mod paths;
 mod refused;
 
 use std::sync::{Arc, Mutex};
@@ -15,6 +17,7 @@ use bytes::Bytes;
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::job::{Jobs, Memory, NAME, Rules, replay};
+use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
@@ -26,10 +29,10 @@ use carillon_operator::store::{Queues, Row, Store, StoreSink};
 use carillon_operator::transport::Transport;
 use carillon_operator::watch::{self, Handle, Sink, Source};
 use carillon_operator::writes::Writes;
-use carillon_plan::Uid;
 use carillon_plan::job::action::{Action, NewPod, Plan, StatusWrite, Step, Why};
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::{Limits, Snapshot, plan};
+use carillon_plan::{ObjectKey, Uid, object_key};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
@@ -41,6 +44,11 @@ const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
 const PODS: &str = "/api/v1/namespaces/ops/pods";
 /// The resourceVersion of everything that is written.
 const WRITTEN: u64 = 50;
+
+/// The Job `sum` with this uid.
+fn job_key(of: &str) -> Arc<ObjectKey> {
+    ObjectKey::of(object_key::JOB, "ops", "sum", uid(of))
+}
 
 fn uid(text: &str) -> Uid {
     text.parse().unwrap()
@@ -119,6 +127,7 @@ impl Scene {
                 watches: Vec::new(),
                 parallel: 8,
                 gate: Mutex::default(),
+                refusals: Refusals::default(),
                 flights: Arc::default(),
             },
             pods: Handle::without_loops("pods.batch"),
@@ -165,6 +174,7 @@ impl Scene {
             watches: Vec::new(),
             parallel: 8,
             gate: Mutex::default(),
+            refusals: Refusals::default(),
             flights: Arc::default(),
         }
     }
@@ -217,7 +227,7 @@ impl Scene {
     }
 
     fn decisions(&self) -> usize {
-        self.controller.core.flights.decisions(uid(JOB)).len()
+        self.controller.core.flights.decisions(&job_key(JOB)).len()
     }
 
     /// What people were told, when so many events were written.
@@ -391,7 +401,7 @@ async fn active_counts_the_pods_that_were_made_and_each_is_told_of() {
     let expected = json!({"active": 1, "uncountedTerminatedPods": {"succeeded": null}});
     assert_eq!(written(&mut scene).await, expected);
     let memory = scene.controller.memory.lock().unwrap();
-    assert_eq!(memory[&uid(JOB)].backoff.failures, 3);
+    assert_eq!(memory[&job_key(JOB)].backoff.failures, 3);
 }
 
 #[tokio::test]
@@ -442,7 +452,7 @@ async fn failures_are_forgotten_with_the_end_of_a_job() {
         .memory
         .lock()
         .unwrap()
-        .insert(uid(JOB), memory);
+        .insert(job_key(JOB), memory);
     scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
     scene.work_until(|scene| scene.decisions() == 1).await;
     assert_eq!(remembered(&scene), 1);
@@ -528,7 +538,12 @@ async fn what_the_flight_recorder_keeps_is_enough_to_decide_again() {
     scene.see::<SlimJobPod>(&pod());
     scene.see::<SlimJob>(&job(None, &json!({})));
     scene.work_until(|scene| scene.decisions() > 0).await;
-    let decision = scene.controller.core.flights.decisions(uid(JOB)).remove(0);
+    let decision = scene
+        .controller
+        .core
+        .flights
+        .decisions(&job_key(JOB))
+        .remove(0);
     let objects = [
         (Kind::JobPod, pod()),
         (Kind::NativeJob, job(None, &json!({}))),

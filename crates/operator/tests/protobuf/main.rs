@@ -5,6 +5,7 @@
 
 use carillon_operator::protobuf::{POD, WatchEvent};
 use carillon_operator::slim::{Interner, SlimJobPod, SlimPod};
+use carillon_plan::object_key::JOB;
 use serde_json::Value;
 
 const IN_JSON: &str = include_str!("failed-pod.json");
@@ -27,8 +28,8 @@ fn a_pod_of_a_real_api_server_says_the_same_in_both() {
     assert!(!row.1.tracked && row.1.assigned && row.1.finished.is_some());
     assert_eq!(row.1.labels.len(), 5);
     assert_eq!(row.1.failure.unwrap().exits[0].1, 1);
-    assert!(pod.metadata.job_uid().is_some());
-    assert_eq!(pod.metadata.job_uid(), same.metadata.job_uid());
+    assert!(pod.metadata.owner(JOB).is_some());
+    assert_eq!(pod.metadata.owner(JOB), same.metadata.owner(JOB));
 
     let pod: SlimPod = frame.decode(&POD).unwrap();
     let same: SlimPod = serde_json::from_value(event["object"].clone()).unwrap();

@@ -79,10 +79,10 @@ async fn a_lost_event_is_found_and_healed_by_a_new_list() {
             server.asked().await,
         ];
         assert_eq!(
-            requests[2], "metadata /api/v1/things?limit=500&labelSelector=a%2Fb%3Dc",
+            requests[2], "metadata /api/v1/things?limit=200&labelSelector=a%2Fb%3Dc",
             "{what}"
         );
-        assert_eq!(requests[3], requests[0], "{what}");
+        assert!(requests[3].starts_with("/api/v1/things?limit="), "{what}");
         let said = std::iter::from_fn(|| server.log.try_recv().ok());
         assert!(
             said.skip_while(|line| line != "begin").count() > 0,

@@ -349,10 +349,10 @@ async fn pages_are_read_by_quorum_and_the_watch_starts_where_the_list_ended() {
         server.asked().await,
         server.asked().await,
     );
-    assert_eq!(first, "/api/v1/things?limit=500&labelSelector=a%2Fb%3Dc");
+    assert_eq!(first, "/api/v1/things?limit=100&labelSelector=a%2Fb%3Dc");
     assert_eq!(
         second,
-        "/api/v1/things?limit=500&continue=next%2Fpage&labelSelector=a%2Fb%3Dc"
+        "/api/v1/things?limit=200&continue=next%2Fpage&labelSelector=a%2Fb%3Dc"
     );
     assert!(
         third.starts_with(
@@ -668,4 +668,36 @@ async fn namespaces_have_a_loop_each_and_are_synced_together() {
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_of_a_page_are_handed_on_before_its_end_and_a_list_that_breaks_is_begun_anew() {
+    let head = r#"{"kind":"ThingList","items":["#;
+    let half = thing("b", 4, "2");
+    let (begun, rest) = half.split_at(20);
+    let broken = vec![format!("{head}{},{begun}", thing("a", 3, "1"))];
+    let whole = format!("{rest}],\"metadata\":{{\"resourceVersion\":\"10\"}}}}");
+    let mut server = start(vec![
+        Answer::Break(broken.clone()),
+        Answer::Open(broken),
+        Answer::Reply(200, format!("{head}{},{begun}{whole}", thing("a", 3, "1"))),
+    ]);
+    server.says(&["begin", "item a 1"]).await;
+    assert_eq!(
+        server.asked().await,
+        "/api/v1/things?limit=100&labelSelector=a%2Fb%3Dc"
+    );
+    // Of a page that does not come to its end half is asked for.
+    server.says(&["begin", "item a 1"]).await;
+    assert_eq!(
+        server.asked().await,
+        "/api/v1/things?limit=50&labelSelector=a%2Fb%3Dc"
+    );
+    server
+        .says(&["begin", "item a 1", "item b 2", "done 10"])
+        .await;
+    assert_eq!(
+        server.asked().await,
+        "/api/v1/things?limit=25&labelSelector=a%2Fb%3Dc"
+    );
 }

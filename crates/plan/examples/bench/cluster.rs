@@ -4,11 +4,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use carillon_plan::Owner;
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Job, JobMeta, Snapshot, Template, settle};
 use carillon_plan::condition;
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
+use carillon_plan::object_key::{BROADCAST_JOB, ObjectKey};
 use carillon_plan::pod::{End, PodPhase, PodRow, Pods};
 use carillon_plan::record::{Record, Slice};
 use carillon_plan::uid::Uid;
@@ -118,6 +118,7 @@ impl Cluster {
             gone: &self.gone,
             conflicts: &self.conflicts,
             creation_problem: None,
+            refusal: None,
             max_pod_changes: MAX_POD_CHANGES,
         })
     }
@@ -228,18 +229,13 @@ impl Cluster {
 
 /// A job as many are: an agent's upgrade on every Linux node.
 fn job(status: &Value) -> Job {
-    let owner = Owner {
-        api_version: carillon_api::names::API_VERSION,
-        kind: "BroadcastJob",
-        namespace: "ops".to_owned(),
-        name: "upgrade-agent".to_owned(),
-        uid: Uid::MAX,
-    };
     let meta = JobMeta {
-        owner,
+        owner: ObjectKey::of(BROADCAST_JOB, "ops", "upgrade-agent", Uid::MAX),
         generation: 1,
         rv: 1,
-        ..JobMeta::default()
+        deleting: false,
+        resume: None,
+        retry: None,
     };
     let spec = json!({
         "template": {"spec": {

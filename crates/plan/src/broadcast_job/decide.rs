@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::status::Pause;
 use super::survey::Survey;
 use super::{Cause, Job, Snapshot, TEMPLATE_RECHECK, Template};
-use crate::condition;
+use crate::condition::{self, Refusal};
 
 /// When the job's time is over. Paused time does not count, and while paused nothing is due.
 pub(super) fn deadline(
@@ -108,6 +108,9 @@ pub(super) fn stalled(snapshot: &Snapshot<'_>) -> Option<(&'static str, String)>
             n => format!(" (and {} more)", n - 1),
         };
         return Some((reasons::INVALID_SPEC, format!("{problem}{others}")));
+    }
+    if let Some((reason, message)) = snapshot.refusal.map(Refusal::stalled) {
+        return Some((reason, message.to_owned()));
     }
     match snapshot.template {
         Template::Refused { problem, .. } => Some((problem.reason, problem.message.clone())),

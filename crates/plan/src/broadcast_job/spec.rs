@@ -8,9 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Policies;
-use crate::owner::Owner;
+use crate::object_key::ObjectKey;
 use crate::parallelism::Parallelism;
 use crate::placement::Placement;
+use crate::written::Written;
 
 /// Label values hold this many characters.
 const MAX_NAME: usize = 63;
@@ -19,7 +20,7 @@ const MAX_NAME: usize = 63;
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Namespace, name, uid.
-    pub owner: Owner,
+    pub owner: Arc<ObjectKey>,
     /// `metadata.generation`.
     pub generation: i64,
     /// resourceVersion it was read at.
@@ -29,7 +30,7 @@ pub struct Job {
     /// Value of the annotation `carillon.dev/resume`.
     pub resume: Option<String>,
     /// The pod template as written.
-    pub template: Arc<Value>,
+    pub template: Written,
     /// What the template asks of a node.
     pub placement: Placement,
     /// Most pods at a time.
@@ -55,10 +56,10 @@ pub struct Job {
 }
 
 /// The parts of the metadata a job is read from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct JobMeta {
     /// Namespace, name, uid.
-    pub owner: Owner,
+    pub owner: Arc<ObjectKey>,
     /// `metadata.generation`.
     pub generation: i64,
     /// resourceVersion.
@@ -81,8 +82,8 @@ impl Job {
                 "metadata.name: has {length} characters; pods carry it as a label of at most {MAX_NAME}, create the job again under a shorter name"
             ));
         }
-        let template = spec.get("template").cloned().unwrap_or(Value::Null);
-        let pod_spec = template.get("spec").cloned().unwrap_or(Value::Null);
+        let template = spec.get("template").unwrap_or(&Value::Null);
+        let pod_spec = template.get("spec").unwrap_or(&Value::Null);
         let containers = pod_spec.get("containers").and_then(Value::as_array);
         if containers.is_none_or(Vec::is_empty) {
             problems.push(
@@ -146,7 +147,7 @@ impl Job {
             restart_limit.is_some(),
             &mut problems,
         );
-        let mut placement = Placement::read(&pod_spec);
+        let mut placement = Placement::read(pod_spec);
         placement.only = read_node_names(spec, &mut problems);
         Self {
             owner: meta.owner,
@@ -155,7 +156,7 @@ impl Job {
             deleting: meta.deleting,
             resume: meta.resume,
             placement,
-            template: Arc::new(template),
+            template: template.into(),
             parallelism,
             paused: spec.get("paused").and_then(Value::as_bool).unwrap_or(false),
             never_ends,

@@ -4,7 +4,7 @@ use carillon_api::CronJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
-use super::{CronJob, Refused, Unusable};
+use super::{CronJob, Unusable};
 use crate::condition;
 
 /// Why nothing will run by schedule after `after`; `None` when it will.
@@ -30,7 +30,7 @@ pub(super) fn set(
     cron: &CronJob,
     status: &mut CronJobStatus,
     obstacle: Option<&(&'static str, String)>,
-    problem: Option<&Refused>,
+    problem: Option<(&str, &str)>,
     rests: Option<Timestamp>,
     now: Timestamp,
 ) {
@@ -53,7 +53,7 @@ pub(super) fn set(
     let stalled = obstacle
         .filter(|(reason, _)| *reason != reasons::SUSPENDED)
         .map(|(reason, message)| (*reason, message.as_str()))
-        .or_else(|| problem.map(|refused| (refused.reason, refused.message.as_str())));
+        .or(problem);
     match stalled {
         Some((reason, message)) => set(types::STALLED, true, reason, message),
         None if condition::is_true(&cron.status.conditions, types::STALLED) => {

@@ -98,14 +98,14 @@ impl CronJob {
     /// The child of a run: the template as written, and what is ours. Labels only where the object
     /// is ours, so that Jobs of native CronJobs are those that kube-controller-manager makes. A run
     /// on request was scheduled for no time.
-    pub fn child_body(&self, run: &Run) -> NewObject<'_> {
+    pub fn child_body<'a>(&self, template: &'a Value, run: &Run) -> NewObject<'a> {
         let part = |key: &str| {
-            let part = self.template.pointer(&format!("/metadata/{key}"));
+            let part = template.pointer(&format!("/metadata/{key}"));
             part.and_then(Value::as_object).cloned().unwrap_or_default()
         };
         let owner = &self.meta.owner;
         let (mut labels, mut annotations) = (part("labels"), part("annotations"));
-        let mut spec = as_written(self.template.get("spec"));
+        let mut spec = as_written(template.get("spec"));
         if !self.is_native() {
             labels.insert(LABEL_CRON_JOB_NAME.to_owned(), json!(owner.name));
             labels.insert(LABEL_CRON_JOB_UID.to_owned(), json!(owner.uid.to_string()));

@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::child::ChildKind;
 use crate::name;
-use crate::owner::Owner;
+use crate::object_key::{ApiKind, CRON_JOB, NATIVE_CRON_JOB, ObjectKey};
 use crate::schedule::{Schedule, zone};
+use crate::written::Written;
 
 /// Whose CronJob it is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -23,11 +24,21 @@ pub enum Api {
     Native,
 }
 
+impl Api {
+    /// `apiVersion` and `kind` of its CronJobs.
+    pub fn kind(self) -> ApiKind {
+        match self {
+            Self::Carillon => CRON_JOB,
+            Self::Native => NATIVE_CRON_JOB,
+        }
+    }
+}
+
 /// The parts of the metadata a CronJob is read from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct CronJobMeta {
     /// Namespace, name, uid.
-    pub owner: Owner,
+    pub owner: Arc<ObjectKey>,
     /// Whose it is.
     pub api: Api,
     /// `metadata.generation`.
@@ -67,7 +78,7 @@ pub struct CronJob {
     /// What a run is.
     pub child: ChildKind,
     /// `jobTemplate` or `broadcastJobTemplate`, as written.
-    pub template: Arc<Value>,
+    pub template: Written,
     /// How many children that completed are kept; `None`: all.
     pub keep_complete: Option<usize>,
     /// How many children that failed are kept; `None`: all.
@@ -126,7 +137,7 @@ impl CronJob {
             suspended: spec.get("suspend") == Some(&Value::Bool(true)),
             offset,
             child,
-            template: Arc::new(template.clone()),
+            template: template.into(),
             keep_complete: keep("successfulJobsHistoryLimit"),
             keep_failed: keep("failedJobsHistoryLimit"),
             status: stored(status),

@@ -467,6 +467,7 @@ mod tests {
     use crate::job::action::StatusWrite;
     use crate::job::backoff::BackoffRecord;
     use crate::job::{JobMeta, JobPods, Limits, plan};
+    use crate::object_key::{JOB, ObjectKey};
     use crate::plan::Step as AnyStep;
 
     fn uid(n: u64) -> Uid {
@@ -480,7 +481,13 @@ mod tests {
     fn job(spec: &Value, status: &Value) -> Job {
         let mut spec = spec.clone();
         spec["template"] = json!({"spec": {"restartPolicy": "Never"}});
-        let meta = JobMeta::default();
+        let meta = JobMeta {
+            owner: ObjectKey::of(JOB, "ops", "sum", uid(0)),
+            generation: 1,
+            rv: 1,
+            deleting: false,
+            created: now(),
+        };
         Job::read(meta, &spec, status)
     }
 

@@ -16,17 +16,17 @@ pub const ANNOTATION_IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ign
 /// The variable that tells a container its index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// The template as written, plus: name (and what it would be generated from), namespace, owner and our finalizer; of a pod with an index
+/// The template of the Job as written, plus: name (and what it would be generated from), namespace, owner and our finalizer; of a pod with an index
 /// also the host name `<job>-<index>`, the index as label, annotation and variable, and what has
 /// failed before it. Nothing else (upstream: `GetPodFromTemplate`, `indexed_job_utils.go`).
-pub fn pod_body<'a>(job: &'a Job, pod: &NewPod) -> NewObject<'a> {
+pub fn pod_body<'a>(job: &Job, template: &'a Value, pod: &NewPod) -> NewObject<'a> {
     let written = |path: &str| {
-        let object = job.template.pointer(path).and_then(Value::as_object);
+        let object = template.pointer(path).and_then(Value::as_object);
         object.cloned().unwrap_or_default()
     };
     let mut labels = written("/metadata/labels");
     let mut annotations = written("/metadata/annotations");
-    let spec = job.template.get("spec").filter(|spec| spec.is_object());
+    let spec = template.get("spec").filter(|spec| spec.is_object());
     let mut spec = as_written(spec);
     if let Some(index) = pod.index {
         let text = index.to_string();
@@ -53,7 +53,7 @@ pub fn pod_body<'a>(job: &'a Job, pod: &NewPod) -> NewObject<'a> {
         ("generateName", prefix.into()),
         ("namespace", owner.namespace.as_str().into()),
         ("labels", labels.into()),
-        ("finalizers", finalizers(&job.template).into()),
+        ("finalizers", finalizers(template).into()),
         ("ownerReferences", vec![owner.reference()].into()),
     ]);
     if !annotations.is_empty() {
@@ -106,26 +106,23 @@ mod tests {
     use super::*;
     use crate::job::JobMeta;
     use crate::job::action::Why;
-    use crate::owner::Owner;
+    use crate::object_key::{JOB, ObjectKey};
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 
     fn job(template: &Value) -> Job {
         let meta = JobMeta {
-            owner: Owner {
-                api_version: "batch/v1",
-                kind: "Job",
-                namespace: "ops".to_owned(),
-                name: "sum".to_owned(),
-                uid: UID.parse().unwrap(),
-            },
-            ..JobMeta::default()
+            owner: ObjectKey::of(JOB, "ops", "sum", UID.parse().unwrap()),
+            generation: 1,
+            rv: 1,
+            deleting: false,
+            created: jiff::Timestamp::UNIX_EPOCH,
         };
         Job::read(meta, &json!({"template": template}), &json!({}))
     }
 
     fn body(job: &Job, pod: &NewPod) -> Value {
-        serde_json::to_value(pod_body(job, pod)).unwrap()
+        serde_json::to_value(pod_body(job, &job.template.value(), pod)).unwrap()
     }
 
     fn new_pod(index: Option<u32>) -> NewPod {

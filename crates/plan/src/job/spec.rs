@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::owner::Owner;
+use crate::object_key::ObjectKey;
+use crate::written::Written;
 
 /// `spec.managedBy` of Jobs that are ours.
 pub const MANAGED_BY: &str = "carillon.dev/job-controller";
@@ -27,10 +28,10 @@ pub fn is_ours(managed_by: Option<&str>, native: bool) -> bool {
 }
 
 /// The parts of the metadata a Job is read from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct JobMeta {
     /// Namespace, name, uid.
-    pub owner: Owner,
+    pub owner: Arc<ObjectKey>,
     /// `metadata.generation`.
     pub generation: i64,
     /// resourceVersion.
@@ -54,14 +55,14 @@ pub enum CompletionMode {
 }
 
 /// A Job of batch/v1.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Job {
     /// Namespace, name, uid and so on.
     pub meta: JobMeta,
     /// What is wanted.
     pub spec: Spec,
     /// `spec.template`, as written.
-    pub template: Arc<Value>,
+    pub template: Written,
     /// The stored status.
     pub status: JobStatus,
 }
@@ -104,7 +105,7 @@ pub struct Spec {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Written {
+struct Fields {
     parallelism: Option<i32>,
     completions: Option<i32>,
     completion_mode: Option<String>,
@@ -121,6 +122,25 @@ struct Written {
     managed_by: Option<String>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Template {
+    template: Written,
+}
+
+/// The part of a template that a Job's spec is read from.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Restarts {
+    spec: RestartPolicy,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RestartPolicy {
+    restart_policy: Option<String>,
+}
+
 #[derive(Deserialize)]
 struct Rules<R> {
     rules: Vec<R>,
@@ -129,10 +149,15 @@ struct Rules<R> {
 impl Spec {
     /// Reads `spec`; what cannot be read is as if it were not there.
     pub fn read(spec: &Value) -> Self {
-        let written = Written::deserialize(spec).unwrap_or_default();
+        let spec: &Written = &spec.into();
+        let Template { template } = spec.read();
+        Self::of(spec.read(), &template)
+    }
+
+    fn of(written: Fields, template: &Written) -> Self {
         let per_index = written.backoff_limit_per_index;
         let default_limit = if per_index.is_some() { i32::MAX } else { 6 };
-        let policy = spec.pointer("/template/spec/restartPolicy");
+        let Restarts { spec: policy } = template.read();
         let failure_rules = written.pod_failure_policy.map(|policy| policy.rules);
         let replaces_only_failed = written.pod_replacement_policy.as_deref() == Some("Failed");
         Self {
@@ -152,7 +177,7 @@ impl Spec {
             replaces_only_failed: replaces_only_failed || failure_rules.is_some(),
             failure_rules,
             success_rules: written.success_policy.map(|policy| policy.rules),
-            restarts_on_failure: policy.and_then(Value::as_str) == Some("OnFailure"),
+            restarts_on_failure: policy.restart_policy.as_deref() == Some("OnFailure"),
             selector: written.selector,
             managed_by: written.managed_by,
         }
@@ -165,13 +190,19 @@ impl Spec {
 }
 
 impl Job {
-    /// Reads a stored object.
+    /// Reads a stored object; what cannot be read is as if it were not there.
     pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
+        Self::read_written(meta, &spec.into(), &status.into())
+    }
+
+    /// The same, without making values of a template that may be large.
+    pub fn read_written(meta: JobMeta, spec: &Written, status: &Written) -> Self {
+        let Template { template } = spec.read();
         Self {
             meta,
-            spec: Spec::read(spec),
-            template: Arc::new(spec.get("template").cloned().unwrap_or_default()),
-            status: JobStatus::deserialize(status).unwrap_or_default(),
+            spec: Spec::of(spec.read(), &template),
+            template,
+            status: status.read(),
         }
     }
 

@@ -83,10 +83,7 @@ pub fn resource(api: Api) -> &'static str {
 
 /// `apiVersion` of a CronJob.
 pub fn api_version(api: Api) -> &'static str {
-    match api {
-        Api::Carillon => carillon_api::names::API_VERSION,
-        Api::Native => "batch/v1",
-    }
+    api.kind().0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature

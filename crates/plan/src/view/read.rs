@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::broadcast_job::{Job, JobMeta};
 use crate::node::{Effect, NodeRow, Taint};
-use crate::owner::Owner;
+use crate::object_key::{BROADCAST_JOB, ObjectKey};
 use crate::quantity;
 use crate::record::{Record, Slice};
 
@@ -26,13 +26,12 @@ pub struct StoredJob {
 pub fn job(object: &Value) -> StoredJob {
     let meta = &object["metadata"];
     let null = Value::Null;
-    let owner = Owner {
-        api_version: carillon_api::names::API_VERSION,
-        kind: "BroadcastJob",
-        namespace: text(&meta["namespace"]).to_owned(),
-        name: text(&meta["name"]).to_owned(),
-        uid: text(&meta["uid"]).parse().unwrap_or_default(),
-    };
+    let owner = ObjectKey::of(
+        BROADCAST_JOB,
+        text(&meta["namespace"]),
+        text(&meta["name"]),
+        text(&meta["uid"]).parse().unwrap_or_default(),
+    );
     let annotation = |key| meta["annotations"][key].as_str().map(str::to_owned);
     let read = JobMeta {
         owner,

@@ -90,6 +90,7 @@ impl Model {
             gone: &gone,
             conflicts: &BTreeSet::new(),
             creation_problem: None,
+            refusal: None,
             max_pod_changes: 500,
         };
         (self.world.planner)(question.leader, &snapshot, names::time(question.hours))

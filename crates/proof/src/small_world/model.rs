@@ -209,7 +209,9 @@ fn blank_job(world: &World) -> Job {
         owner: names::owner(),
         generation: 1,
         rv: 1,
-        ..JobMeta::default()
+        deleting: false,
+        resume: None,
+        retry: None,
     };
     Job::read(meta, &spec, &Value::Null)
 }

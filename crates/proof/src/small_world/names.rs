@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carillon_plan::Owner;
 use carillon_plan::Uid;
+use carillon_plan::object_key::{BROADCAST_JOB, ObjectKey};
 use jiff::{SignedDuration, Timestamp};
 
 /// First second of every world.
@@ -21,14 +21,8 @@ pub(super) fn seconds(time: Timestamp) -> i32 {
 }
 
 /// The owner of everything.
-pub(super) fn owner() -> Owner {
-    Owner {
-        api_version: carillon_api::names::API_VERSION,
-        kind: "BroadcastJob",
-        namespace: "ops".to_owned(),
-        name: "job".to_owned(),
-        uid: uid(1, 0, 0),
-    }
+pub(super) fn owner() -> Arc<ObjectKey> {
+    ObjectKey::of(BROADCAST_JOB, "ops", "job", uid(1, 0, 0))
 }
 
 fn uid(kind: u8, number: u8, generation: u8) -> Uid {

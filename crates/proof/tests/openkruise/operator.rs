@@ -59,6 +59,7 @@ fn an_operator_killed_around_the_status_rebuilds_it_from_what_is_stored() {
         };
         let played = play_with(&three_nodes(json!({"parallelism": 2})), disturbance);
         each_ran_once(&played);
+        assert_eq!(played.kills(), 3);
     }
 }
 
@@ -102,7 +103,18 @@ fn a_leader_that_stands_still_while_another_takes_over_changes_nothing_when_it_g
             at: vec![stop],
             ..Disturbance::none(2)
         };
-        each_ran_once(&play_with(&scenario, disturbance));
+        let played = play_with(&scenario, disturbance);
+        each_ran_once(&played);
+        let [stopped] = played.stopped() else {
+            panic!(
+                "write {write}: not one leader was stopped: {:?}",
+                played.stopped()
+            );
+        };
+        // With the last write the run is over before it is missed.
+        let is_missed = write < clean.writes;
+        let taken_over = played.others_wrote_after(stopped);
+        assert!(taken_over || !is_missed, "write {write}: nobody took over");
     }
 }
 

@@ -9,7 +9,7 @@ use carillon_proof::disturbance::Disturbance;
 use carillon_proof::scenario::{Scenario, Step, View};
 use carillon_proof::world::{Outcome, USER};
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 const JOBS: &str = "broadcastjobs.carillon.dev";
@@ -101,6 +101,20 @@ impl Played {
     pub(crate) fn kills(&self) -> usize {
         let exits = self.0.exits.iter();
         exits.filter(|why| why.ends_with("killed")).count()
+    }
+
+    /// Agents of the processes that were stopped, and since when.
+    pub(crate) fn stopped(&self) -> &[(String, Timestamp)] {
+        &self.0.stopped
+    }
+
+    /// Whether another process of the operator has changed something since that one was stopped.
+    pub(crate) fn others_wrote_after(&self, (agent, since): &(String, Timestamp)) -> bool {
+        let mut steps = self.0.history.steps.iter().filter(|step| step.at > *since);
+        steps.any(|step| {
+            let by = step.by.as_ref();
+            by.is_some_and(|by| by.user == USER && by.agent != *agent)
+        })
     }
 
     /// Seconds from the begin of the run to a change.

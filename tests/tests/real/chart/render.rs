@@ -8,6 +8,8 @@ use carillon_testbed::carillon::{NAMESPACE, RELEASE, workspace};
 use carillon_testbed::tools;
 use serde_json::{Value, json};
 
+use super::rights::granted;
+
 pub(super) fn helm(args: &[&str]) -> Output {
     let mut command = Command::new(tools::helm().unwrap());
     // Nothing of the person who runs the tests has a say.
@@ -196,6 +198,7 @@ fn a_wrong_value_is_refused_by_its_path() {
         (&["--set=replicaCount=-1"], &["replicaCount"]),
         (&["--set=podPlacement=kubelet"], &["podPlacement"]),
         (&["--set=serveNative={pods}"], &["serveNative"]),
+        (&["--set=controllers={pods}"], &["controllers"]),
         (&["--set=image.digest=latest"], &["image", "digest"]),
         (&["--set=http.port=70000"], &["http", "port"]),
         (&["--set=watchNamespaces={Team_A}"], &["watchNamespaces"]),
@@ -261,4 +264,161 @@ fn no_role_of_the_chart_has_a_wildcard_or_reaches_secrets_or_rbac() {
             }
         }
     }
+}
+
+/// What each of those who are served needs, and nothing else, in the namespaces: resource, verbs.
+#[rustfmt::skip]
+const NEEDS: &[(&str, &[(&str, &str)])] = &[
+    ("broadcastjob", &[
+        ("pods", "create delete get list patch watch"),
+        ("broadcastjobs.carillon.dev", "delete get list watch"),
+        ("broadcastjobs/status.carillon.dev", "patch"),
+        ("broadcastjobs/finalizers.carillon.dev", "update"),
+        ("noderesultslices.carillon.dev", "create get list patch watch"),
+    ]),
+    ("cronjob", &[
+        ("cronjobs.carillon.dev", "get list watch"),
+        ("cronjobs/status.carillon.dev", "patch"),
+        ("cronjobs/finalizers.carillon.dev", "update"),
+        ("broadcastjobs.carillon.dev", "create delete get list patch watch"),
+        ("jobs.batch", "create delete get list patch watch"),
+    ]),
+    ("job", &[
+        ("pods", "create delete get list patch watch"),
+        ("jobs.batch", "delete get list watch"),
+        ("jobs/status.batch", "patch"),
+        ("jobs/finalizers.batch", "update"),
+    ]),
+    ("native cronjobs", &[
+        ("cronjobs.batch", "get list watch"),
+        ("cronjobs/status.batch", "patch"),
+        ("cronjobs/finalizers.batch", "update"),
+        ("jobs.batch", "create delete get list patch watch"),
+    ]),
+];
+
+fn needs(of: &[&str]) -> BTreeSet<(String, String)> {
+    let served = NEEDS.iter().filter(|(who, _)| of.contains(who));
+    let rights = served.flat_map(|(_, rights)| *rights);
+    let rights = rights.chain(&[("events.events.k8s.io", "create")]);
+    let each = rights.flat_map(|(resource, verbs)| {
+        let verbs = verbs.split(' ');
+        verbs.map(|verb| ((*resource).to_owned(), verb.to_owned()))
+    });
+    each.collect()
+}
+
+/// (resource.group, verb) of the rules of a role, which may be missing.
+fn rights(
+    objects: &[Value],
+    kind: &str,
+    name: &str,
+    namespace: &str,
+) -> BTreeSet<(String, String)> {
+    let role = objects.iter().find(|object| {
+        let metadata = &object["metadata"];
+        let here = metadata["namespace"].as_str().unwrap_or_default() == namespace;
+        object["kind"] == kind && metadata["name"] == name && here
+    });
+    let rules = role.map_or(&Value::Null, |role| &role["rules"]);
+    let right = |(group, resource, verb): (String, String, String)| {
+        let dot = if group.is_empty() { "" } else { "." };
+        (format!("{resource}{dot}{group}"), verb)
+    };
+    granted(rules).into_iter().map(right).collect()
+}
+
+#[test]
+fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
+    let nodes: BTreeSet<_> = ["list", "watch"]
+        .map(|verb| ("nodes".to_owned(), verb.to_owned()))
+        .into();
+    for (values, served) in [
+        (&[][..], &["broadcastjob", "cronjob", "job"][..]),
+        (&["--set=controllers={broadcastjob}"], &["broadcastjob"]),
+        (&["--set=controllers={cronjob}"], &["cronjob"]),
+        (&["--set=controllers={job}"], &["job"]),
+        (
+            &["--set=controllers={broadcastjob,job}"],
+            &["broadcastjob", "job"],
+        ),
+        (
+            &[
+                "--set=controllers={broadcastjob}",
+                "--set=serveNative={jobs}",
+            ],
+            &["broadcastjob", "job"],
+        ),
+        (
+            &["--set=controllers={job}", "--set=serveNative={cronjobs}"],
+            &["job", "native cronjobs"],
+        ),
+    ] {
+        let of_nodes = if served.contains(&"broadcastjob") {
+            nodes.clone()
+        } else {
+            BTreeSet::new()
+        };
+        let everywhere = render(values);
+        let all: BTreeSet<_> = needs(served).union(&of_nodes).cloned().collect();
+        assert_eq!(
+            rights(&everywhere, "ClusterRole", "carillon", ""),
+            all,
+            "{values:?}"
+        );
+
+        let some = [values, &["--set=watchNamespaces={team-a,team-b}"]].concat();
+        let some = render(&some);
+        assert_eq!(
+            rights(&some, "ClusterRole", "carillon", ""),
+            of_nodes,
+            "{values:?}"
+        );
+        for namespace in ["team-a", "team-b"] {
+            assert_eq!(
+                rights(&some, "Role", "carillon", namespace),
+                needs(served),
+                "{values:?}"
+            );
+        }
+        assert!(rights(&some, "Role", "carillon", "team-c").is_empty());
+
+        let flag = |arg: &&str| arg.starts_with("--controllers=");
+        let deployment = find(&everywhere, "Deployment", "carillon");
+        let args = texts(&deployment["spec"]["template"]["spec"]["containers"][0]["args"]);
+        let flag = args.into_iter().find(flag).unwrap_or_default();
+        let chosen = values
+            .first()
+            .and_then(|value| value.strip_prefix("--set=controllers={"));
+        let chosen = chosen.map(|list| format!("--controllers={}", list.trim_end_matches('}')));
+        assert_eq!(flag, chosen.unwrap_or_default(), "the flag says the same");
+
+        for role in ["carillon-view", "carillon-edit"] {
+            let people = rights(&everywhere, "ClusterRole", role, "");
+            for (kind, of) in [
+                ("broadcastjobs", "broadcastjob"),
+                ("cronjobs", "cronjob"),
+                ("noderesultslices", "broadcastjob"),
+            ] {
+                let reads = (format!("{kind}.carillon.dev"), "watch".to_owned());
+                assert_eq!(
+                    people.contains(&reads),
+                    served.contains(&of),
+                    "{values:?} {role} {kind}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_only_lease_that_can_be_changed_is_the_one_by_name() {
+    let objects = render(&[]);
+    let role = find(&objects, "Role", "carillon-lease");
+    let expected = json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["carillon"],
+         "verbs": ["get", "update"]},
+    ]);
+    assert_eq!(role["rules"], expected);
 }

@@ -218,46 +218,53 @@ pub(super) fn resources(cluster: &Cluster) -> Result<Vec<(String, String, bool)>
     Ok(resources)
 }
 
-/// Requests that the account may not make, made with its token.
+/// Stands for the name of a pod that runs.
+const RUNNING: &str = "a pod that runs";
+const ANNOTATE: &str = r#"--patch={"metadata":{"annotations":{"a":"b"}}}"#;
+const SPEC: &str = r#"--patch={"spec":{"suspend":true}}"#;
+
+/// Requests that the account may not make, in kubectl's words.
+#[rustfmt::skip]
+pub(super) const BEYOND: &[&[&str]] = &[
+    &["get", "secrets", "--all-namespaces"],
+    &["get", "secrets", "-n", NAMESPACE],
+    &["get", "configmap", "kube-root-ca.crt", "-n", "team-a"],
+    &["get", "node", "node-0000"],
+    &["patch", "node", "node-0000", "--type=merge", ANNOTATE],
+    &["cordon", "node-0000"],
+    &["patch", "ccj", "report", "-n", "team-a", "--type=merge", SPEC],
+    &["delete", "ccj", "report", "-n", "team-a"],
+    &["get", "cronjobs.batch", "-n", "team-a"],
+    &["create", "deployment", "x", "--image=busybox", "-n", "team-a"],
+    &["get", "clusterroles"],
+    &["get", "crd", "broadcastjobs.carillon.dev"],
+    &["exec", RUNNING, "-n", "team-a", "--", "true"],
+    &["logs", RUNNING, "-n", "team-a"],
+    &["get", "lease", "other", "-n", NAMESPACE],
+    &["get", "leases", "-n", NAMESPACE],
+    &["delete", "lease", "carillon", "-n", NAMESPACE],
+    &["get", "lease", "carillon", "-n", "kube-system"],
+    &["create", "token", RELEASE, "-n", NAMESPACE],
+    &["get", "pods", "-n", "team-a", "--as=admin"],
+    &["delete", "pods", "--all", "-n", "kube-system", "--as=system:admin"],
+    &["delete", "noderesultslices", "--all", "-n", "team-a"],
+    &["get", "events", "-n", "team-a"],
+    &["get", "namespaces"],
+];
+
+/// What is answered to [`BEYOND`] with the account's token.
 pub(super) fn try_beyond(
     cluster: &Cluster,
     kubeconfig: &Path,
     running_pod: &str,
 ) -> Result<Vec<(String, Output)>> {
-    let annotate = r#"--patch={"metadata":{"annotations":{"a":"b"}}}"#;
-    let spec = r#"--patch={"spec":{"suspend":true}}"#;
-    #[rustfmt::skip]
-    let attempts: &[&[&str]] = &[
-        &["get", "secrets", "--all-namespaces"],
-        &["get", "secrets", "-n", NAMESPACE],
-        &["get", "configmap", "kube-root-ca.crt", "-n", "team-a"],
-        &["get", "node", "node-0000"],
-        &["patch", "node", "node-0000", "--type=merge", annotate],
-        &["cordon", "node-0000"],
-        &["patch", "ccj", "report", "-n", "team-a", "--type=merge", spec],
-        &["delete", "ccj", "report", "-n", "team-a"],
-        &["get", "cronjobs.batch", "-n", "team-a"],
-        &["create", "deployment", "x", "--image=busybox", "-n", "team-a"],
-        &["get", "clusterroles"],
-        &["get", "crd", "broadcastjobs.carillon.dev"],
-        &["exec", running_pod, "-n", "team-a", "--", "true"],
-        &["logs", running_pod, "-n", "team-a"],
-        &["get", "lease", "other", "-n", NAMESPACE],
-        &["get", "leases", "-n", NAMESPACE],
-        &["delete", "lease", "carillon", "-n", NAMESPACE],
-        &["get", "lease", "carillon", "-n", "kube-system"],
-        &["create", "token", RELEASE, "-n", NAMESPACE],
-        &["get", "pods", "-n", "team-a", "--as=admin"],
-        &["delete", "pods", "--all", "-n", "kube-system", "--as=system:admin"],
-        &["delete", "noderesultslices", "--all", "-n", "team-a"],
-        &["get", "events", "-n", "team-a"],
-        &["get", "namespaces"],
-    ];
     let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
-    attempts
+    BEYOND
         .iter()
         .map(|args| {
-            let output = cluster.kubectl([&kubeconfig[..]].iter().chain(args.iter()))?;
+            let word = |arg: &&'static str| if *arg == RUNNING { running_pod } else { *arg };
+            let args: Vec<&str> = args.iter().map(word).collect();
+            let output = cluster.kubectl([&kubeconfig[..]].iter().chain(&args))?;
             Ok((args.join(" "), output))
         })
         .collect()
@@ -283,4 +290,44 @@ pub(super) fn granted(rules: &Value) -> BTreeSet<(String, String, String)> {
         }
     }
     granted
+}
+
+/// (group, resource[/subresource], verb) of requests, each of which was let through and is about a
+/// resource.
+pub(super) fn used(requests: &[AuditEvent]) -> BTreeSet<(String, String, String)> {
+    let refused: Vec<_> = operators(requests)
+        .filter(|request| [Some(401), Some(403)].contains(&request.code))
+        .map(|request| format!("{} {}", request.verb, request.request_uri))
+        .collect();
+    assert!(refused.is_empty(), "refused: {refused:#?}");
+    let right = |request: &AuditEvent| {
+        let mut resource = request.resource.clone();
+        let uri = &request.request_uri;
+        assert!(!resource.is_empty(), "not a resource: {uri}");
+        if !request.subresource.is_empty() {
+            let _ = write!(resource, "/{}", request.subresource);
+        }
+        if resource == "leases" {
+            assert_eq!(request.namespace, NAMESPACE, "{request:?}");
+        }
+        (request.group.clone(), resource, request.verb.clone())
+    };
+    operators(requests).map(right).collect()
+}
+
+/// The verbs granted are the verbs used, but for those that are `not_requested`, with the reason why.
+pub(super) fn assert_equal(
+    mut granted: BTreeSet<(String, String, String)>,
+    mut used: BTreeSet<(String, String, String)>,
+    not_requested: &[(&str, &str, &str, &str)],
+) {
+    for (group, resource, verb, _why) in not_requested {
+        let right = ((*group).into(), (*resource).into(), (*verb).into());
+        assert!(granted.remove(&right), "{right:?} is no longer granted");
+        used.remove(&right);
+    }
+    let unused: Vec<_> = granted.difference(&used).collect();
+    assert!(unused.is_empty(), "granted and not used: {unused:#?}");
+    let missing: Vec<_> = used.difference(&granted).collect();
+    assert!(missing.is_empty(), "used and not granted: {missing:#?}");
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::ACCOUNT;
 use super::story::get;
-use super::work::{WORK, until};
+use super::work::until;
 
 /// CronJobs that between them need every right that runs need.
-pub(super) fn runs(cluster: &Cluster) -> Result<()> {
+pub(super) fn runs(cluster: &Cluster, namespace: &str) -> Result<()> {
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [
         {"name": "work", "image": "busybox"}]}});
     // Its Jobs are ours to run, too.
@@ -17,54 +17,72 @@ pub(super) fn runs(cluster: &Cluster) -> Result<()> {
     let job = json!({"jobTemplate": {"spec": {"managedBy": ours, "template": pod}}});
     let broadcast = json!({"broadcastJobTemplate": {"spec": {"template": pod}}});
     for (name, template) in [("report", &job), ("sweep", &broadcast)] {
-        create(cluster, name, template)?;
-        run(cluster, name)?;
+        create(cluster, namespace, name, template)?;
+        run(cluster, namespace, name, "now")?;
         // Created, recorded, let go, ended, deleted.
         until(cluster, &format!("{name} has run"), || {
-            let cron = get(cluster, "ccj", WORK, &[name])?;
+            let cron = get(cluster, "ccj", namespace, &[name])?;
             Ok(cron["status"]["ranNow"].is_array() && cron["status"]["active"].is_null())
         })?;
         until(cluster, &format!("no run of {name} is kept"), || {
-            Ok(children(cluster, name)?.is_empty())
+            Ok(children(cluster, namespace, name)?.is_empty())
         })?;
     }
-    // A run that is deleted while it is active: the operator asks whether it is really gone.
     let mut hangs = pod;
     hangs["spec"]["schedulingGates"] = json!([{"name": "example.com/gate"}]);
     let hangs = json!({"jobTemplate": {"spec": {"template": hangs}}});
-    create(cluster, "waits", &hangs)?;
-    run(cluster, "waits")?;
-    let mut name = String::new();
-    until(cluster, "waits is recorded and let go", || {
-        let jobs = children(cluster, "waits")?;
-        let held = jobs
-            .iter()
-            .any(|job| job["metadata"]["finalizers"].is_array());
-        let first = jobs
-            .first()
-            .and_then(|job| job["metadata"]["name"].as_str());
-        first.unwrap_or_default().clone_into(&mut name);
-        Ok(!name.is_empty() && !held)
-    })?;
-    cluster.kubectl_ok(["delete", "job", &name, "-n", WORK])?;
+    interrupted(cluster, namespace, "waits", &hangs)?;
+    forgotten(cluster, namespace, &hangs)
+}
+
+/// A run that is deleted while it is active: the operator asks whether it is really gone.
+pub(super) fn interrupted(
+    cluster: &Cluster,
+    namespace: &str,
+    cron: &str,
+    template: &Value,
+) -> Result<()> {
+    create(cluster, namespace, cron, template)?;
+    run(cluster, namespace, cron, "now")?;
+    let first = let_go(cluster, namespace, cron, "")?;
+    let kind = first["kind"].as_str().unwrap_or_default();
+    let name = first["metadata"]["name"].as_str().unwrap_or_default();
+    cluster.kubectl_ok(["delete", kind, name, "-n", namespace])?;
     until(cluster, "it is taken off", || {
-        Ok(get(cluster, "ccj", WORK, &["waits"])?["status"]["active"].is_null())
+        Ok(get(cluster, "ccj", namespace, &[cron])?["status"]["active"].is_null())
+    })
+}
+
+/// A run of a CronJob that is recorded and let go, another one than that of this uid.
+pub(super) fn let_go(cluster: &Cluster, namespace: &str, cron: &str, not: &str) -> Result<Value> {
+    let mut first = Value::Null;
+    until(cluster, &format!("{cron} is recorded and let go"), || {
+        let jobs = children(cluster, namespace, cron)?;
+        let mut others = jobs.into_iter().filter(|job| job["metadata"]["uid"] != not);
+        first = others.next().unwrap_or_default();
+        Ok(!first.is_null() && !first["metadata"]["finalizers"].is_array())
     })?;
-    // CronJobs that are deleted before the run is let go, until one was: the operator then asks
-    // whether the CronJob is really gone.
+    Ok(first)
+}
+
+/// CronJobs that are deleted before the run is let go, until one was: the operator then asks whether the
+/// CronJob is really gone.
+pub(super) fn forgotten(cluster: &Cluster, namespace: &str, template: &Value) -> Result<()> {
     for round in 0..20 {
         let name = format!("hurry-{round}");
-        create(cluster, &name, &hangs)?;
-        run(cluster, &name)?;
+        create(cluster, namespace, &name, template)?;
+        run(cluster, namespace, &name, "now")?;
         until(cluster, "a run is there", || {
-            Ok(!children(cluster, &name)?.is_empty())
+            Ok(!children(cluster, namespace, &name)?.is_empty())
         })?;
-        cluster.kubectl_ok(["delete", "ccj", &name, "-n", WORK, "--cascade=background"])?;
+        let cron = ["ccj", &name, "-n", namespace, "--cascade=background"];
+        cluster.kubectl_ok(["delete"].iter().chain(&cron))?;
         until(cluster, "nothing is left of it", || {
-            Ok(children(cluster, &name)?.is_empty())
+            Ok(children(cluster, namespace, &name)?.is_empty())
         })?;
         let asked = cluster.audit_events()?.iter().any(|request| {
-            request.user == ACCOUNT && request.verb == "get" && request.resource == "cronjobs"
+            let get = request.verb == "get" && request.resource == "cronjobs";
+            request.user == ACCOUNT && get && request.namespace == namespace
         });
         if asked {
             break;
@@ -74,17 +92,22 @@ pub(super) fn runs(cluster: &Cluster) -> Result<()> {
 }
 
 /// What was started for a CronJob and is there.
-fn children(cluster: &Cluster, cron: &str) -> Result<Vec<Value>> {
+pub(super) fn children(cluster: &Cluster, namespace: &str, cron: &str) -> Result<Vec<Value>> {
     let selector = format!("--selector=carillon.dev/cronjob-name={cron}");
-    let mut list = get(cluster, "jobs,bcj", WORK, &[&selector])?;
+    let mut list = get(cluster, "jobs,bcj", namespace, &[&selector])?;
     Ok(list["items"].take().as_array().cloned().unwrap_or_default())
 }
 
-fn create(cluster: &Cluster, name: &str, template: &Value) -> Result<()> {
+pub(super) fn create(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    template: &Value,
+) -> Result<()> {
     let mut object = json!({
         "apiVersion": "carillon.dev/v1alpha1",
         "kind": "CronJob",
-        "metadata": {"name": name, "namespace": WORK},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": template,
     });
     object["spec"]["schedule"] = json!("0 0 1 1 *");
@@ -93,8 +116,17 @@ fn create(cluster: &Cluster, name: &str, template: &Value) -> Result<()> {
     Ok(())
 }
 
-fn run(cluster: &Cluster, name: &str) -> Result<()> {
-    let now = "carillon.dev/run-now=now";
-    cluster.kubectl_ok(["annotate", "ccj", name, "-n", WORK, now])?;
+/// Asks for a run by a value that was not used before.
+pub(super) fn run(cluster: &Cluster, namespace: &str, name: &str, value: &str) -> Result<()> {
+    let now = format!("carillon.dev/run-now={value}");
+    cluster.kubectl_ok([
+        "annotate",
+        "--overwrite",
+        "ccj",
+        name,
+        "-n",
+        namespace,
+        &now,
+    ])?;
     Ok(())
 }

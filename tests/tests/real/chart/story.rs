@@ -13,10 +13,13 @@ use carillon_testbed::carillon::{
 use carillon_testbed::{AuditEvent, Cluster, Config, Fate, Operator, Options, Signal, wait};
 use serde_json::{Value, json};
 
+use super::alone::{Alone, alone};
 use super::render::{EVERYTHING, chart, render, said, texts};
 use super::rights::{Right, allowed, can_i, operators, try_beyond};
 use super::runs::runs;
-use super::work::{job, jobs_now, work, work_events};
+use super::work::{
+    WORK, held_pod, job, jobs_now, record, refused_at_first, until, work, work_events,
+};
 use super::{ACCOUNT, EVERY, LIMIT};
 
 /// Everything seen in the life of one release.
@@ -36,6 +39,9 @@ pub(super) struct Story {
     pub(super) stopped_pods: usize,
     pub(super) withdrawn_pods: usize,
     pub(super) attempts_after_vanishing: Value,
+    /// The end of the job whose pods were refused at first.
+    pub(super) refused_at_first: Value,
+    pub(super) running_pod: String,
     /// By verb, resource and namespace, whether kubectl says yes.
     pub(super) can_i: Vec<(String, bool)>,
     /// Every (group, resource, verb, namespace) the authorizer lets the account do.
@@ -48,6 +54,7 @@ pub(super) struct Story {
     pub(super) requests: Vec<AuditEvent>,
     pub(super) events: BTreeSet<String>,
     pub(super) exit: Option<String>,
+    pub(super) alone: Vec<Alone>,
     pub(super) narrow: Narrow,
     pub(super) after_uninstall: AfterUninstall,
 }
@@ -67,7 +74,11 @@ pub(super) struct AfterUninstall {
     pub(super) crds: String,
     pub(super) jobs: String,
     pub(super) left: String,
+    /// A pod that was deleted while nobody let it go.
+    pub(super) held_pod: Value,
     pub(super) installed_again: String,
+    /// Its record, after an operator came back and the pod was gone.
+    pub(super) record_of_held_pod: Value,
 }
 
 /// The life of a release, lived once.
@@ -163,8 +174,9 @@ pub(super) fn live() -> Result<Story> {
         check(&operator, "/readyz?verbose")?,
         check(&operator, "/nowhere")?,
     ];
-    let work = work(&cluster)?;
-    runs(&cluster)?;
+    let work = work(&cluster, WORK)?;
+    let refused_at_first = refused_at_first(&cluster, WORK)?;
+    runs(&cluster, WORK)?;
     let rules = [
         rules(&cluster, "clusterrole", "carillon", "")?,
         rules(&cluster, "role", "carillon-lease", NAMESPACE)?,
@@ -175,11 +187,14 @@ pub(super) fn live() -> Result<Story> {
     let exit = stop(&operator)?;
     let requests = cluster.audit_events()?;
 
+    // Each controller alone.
+    let alone = alone(&cluster)?;
+
     // Narrow: two namespaces instead of all.
     let narrow = narrow(&cluster)?;
 
     // Uninstall, and install again.
-    let after_uninstall = uninstall(&cluster)?;
+    let after_uninstall = uninstall(&cluster, &running)?;
 
     Ok(Story {
         slices_by_short_name: [before, true],
@@ -194,6 +209,8 @@ pub(super) fn live() -> Result<Story> {
         stopped_pods: work.stopped_pods,
         withdrawn_pods: work.withdrawn_pods,
         attempts_after_vanishing: work.attempts,
+        refused_at_first,
+        running_pod: running,
         can_i,
         allowed,
         without_finalizers,
@@ -202,6 +219,7 @@ pub(super) fn live() -> Result<Story> {
         requests,
         events,
         exit,
+        alone,
         narrow,
         after_uninstall,
     })
@@ -385,9 +403,17 @@ pub(super) fn get(cluster: &Cluster, kind: &str, namespace: &str, more: &[&str])
 pub(super) fn narrow(cluster: &Cluster) -> Result<Narrow> {
     let real = chart();
     let only = "--set=watchNamespaces={team-a,team-b}";
+    let all = "--set=controllers=null";
     helm_on(
         cluster,
-        &["upgrade", RELEASE, &real, "--reset-then-reuse-values", only],
+        &[
+            "upgrade",
+            RELEASE,
+            &real,
+            "--reset-then-reuse-values",
+            only,
+            all,
+        ],
     )?;
     let cluster_rules = rules(cluster, "clusterrole", RELEASE, "")?;
     let mut roles = BTreeMap::new();
@@ -415,7 +441,7 @@ pub(super) fn narrow(cluster: &Cluster) -> Result<Narrow> {
             let phase = object["status"]["phase"].as_str().unwrap_or_default();
             Ok((phase == "completed").then(|| phase.to_owned()))
         };
-        let hint = || jobs_now(cluster, namespace);
+        let hint = || jobs_now(cluster);
         let phase = wait::until("a served job ends", LIMIT, EVERY, probe, hint)?;
         phases.insert(namespace, phase);
     }
@@ -439,7 +465,7 @@ pub(super) fn narrow(cluster: &Cluster) -> Result<Narrow> {
     })
 }
 
-pub(super) fn uninstall(cluster: &Cluster) -> Result<AfterUninstall> {
+pub(super) fn uninstall(cluster: &Cluster, running_pod: &str) -> Result<AfterUninstall> {
     helm_on(cluster, &["uninstall", RELEASE, "--wait"])?;
     let crds = cluster.kubectl_ok(["get", "crds", "--output=name"])?;
     let jobs = cluster.kubectl_ok(["get", "broadcastjobs", "-A", "--output=name"])?;
@@ -447,12 +473,23 @@ pub(super) fn uninstall(cluster: &Cluster) -> Result<AfterUninstall> {
                  clusterrolebindings,poddisruptionbudgets,pods";
     let selector = "--selector=app.kubernetes.io/instance=carillon";
     let left = cluster.kubectl_ok(["get", kinds, "-A", selector, "--output=name"])?;
+    let held_pod = held_pod(cluster, WORK, running_pod)?;
     install_chart(cluster, &["--set=replicaCount=1"])?;
     let installed_again = helm_on(cluster, &["status", RELEASE])?;
+    let (args, _) = deployment(cluster)?;
+    let operator = start(cluster, "again", &account(cluster)?, &args)?;
+    until(cluster, "a pod that was held is let go", || {
+        let args = ["get", "pod", running_pod, "-n", WORK];
+        Ok(!cluster.kubectl(args)?.status.success())
+    })?;
+    let record_of_held_pod = record(cluster, WORK, running_pod)?;
+    stop(&operator)?;
     Ok(AfterUninstall {
         crds,
         jobs,
         left,
+        held_pod,
         installed_again,
+        record_of_held_pod,
     })
 }

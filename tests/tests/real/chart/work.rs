@@ -26,7 +26,7 @@ pub(super) fn until(
     what: &str,
     mut probe: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
-    let hint = || jobs_now(cluster, WORK);
+    let hint = || jobs_now(cluster);
     wait::until(what, LIMIT, EVERY, || Ok(probe()?.then_some(())), hint)
 }
 
@@ -34,8 +34,8 @@ pub(super) fn runs(pod: &Value) -> bool {
     pod["status"]["phase"] == "Running"
 }
 
-/// Jobs that between them need every right the chart grants.
-pub(super) fn jobs() -> [Value; 5] {
+/// BroadcastJobs that between them need every right the chart grants for them.
+fn jobs(namespace: &str) -> [Value; 5] {
     let hang = Fate::hangs().with("termination-time", "0s");
     let failing = Fate::exits(3, "disk full").with("fate", "as usual");
     let fates = |rest: Fate| {
@@ -48,22 +48,23 @@ pub(super) fn jobs() -> [Value; 5] {
     let spec = json!({"template": {"spec": {"schedulingGates": gates}}});
     [
         // A failing node, and on to the end.
-        job("ends", WORK, &on, &fates(Fate::default())),
+        job("ends", namespace, &on, &fates(Fate::default())),
         // A failing node stops the others: pods are deleted.
-        job("fails-fast", WORK, &json!({}), &fates(hang.clone())),
+        job("fails-fast", namespace, &json!({}), &fates(hang.clone())),
         // Removed by its time to live.
-        job("goes", WORK, &ttl, &Fate::default()),
+        job("goes", namespace, &ttl, &Fate::default()),
         // One of its pods vanishes.
-        job("hangs", WORK, &json!({}), &hang),
+        job("hangs", namespace, &json!({}), &hang),
         // No pod is bound, a node is cordoned meanwhile, and it is deleted before it has ended.
-        job("waits", WORK, &spec, &hang),
+        job("waits", namespace, &spec, &hang),
     ]
 }
 
-pub(super) fn work(cluster: &Cluster) -> Result<Work> {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": jobs()});
+pub(super) fn work(cluster: &Cluster, namespace: &str) -> Result<Work> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": jobs(namespace)});
     cluster.kubectl_stdin(["create", "-f", "-"], &list.to_string())?;
-    let count = |job: &str| Ok::<_, anyhow::Error>(pods(cluster, WORK, job)?.len());
+    let pods = |job: &str| pods(cluster, namespace, job);
+    let count = |job: &str| Ok::<_, anyhow::Error>(pods(job)?.len());
 
     // Withdrawn: the pod that waits for a node that no longer takes any.
     until(cluster, "ten pods wait", || Ok(count("waits")? == 10))?;
@@ -72,34 +73,35 @@ pub(super) fn work(cluster: &Cluster) -> Result<Work> {
     let withdrawn_pods = 10 - count("waits")?;
     cluster.kubectl_ok(["uncordon", "node-0009"])?;
 
-    let attempts = vanish(cluster)?;
+    let attempts = vanish(cluster, namespace)?;
     let mut ended = BTreeMap::new();
     for name in ["ends", "fails-fast"] {
-        until(cluster, &format!("{name} has ended"), || {
-            let object = get(cluster, "broadcastjob", WORK, &[name])?;
-            let phase = object["status"]["phase"].as_str().unwrap_or_default();
-            let over = ["completed", "failed"].contains(&phase);
-            ended.insert(name, object["status"].clone());
-            Ok(over)
-        })?;
+        ended.insert(name, end_of(cluster, namespace, name)?);
     }
     until(cluster, "the time to live is over", || {
-        let args = ["get", "broadcastjob", "goes", "-n", WORK];
+        let args = ["get", "broadcastjob", "goes", "-n", namespace];
         Ok(!cluster.kubectl(args)?.status.success())
     })?;
     let mut stopped_pods = 0;
-    until(cluster, "no pod of fails-fast runs", || {
-        let pods = pods(cluster, WORK, "fails-fast")?;
+    until(cluster, "no pod of fails-fast runs, or is held", || {
+        let pods = pods("fails-fast")?;
         stopped_pods = 10 - pods.len();
-        Ok(!pods.iter().any(runs))
+        Ok(!pods.iter().any(|pod| runs(pod) || is_terminating(pod)))
     })?;
     // Deleted while it runs: its pods must be let go.
     let background = "--cascade=background";
-    cluster.kubectl_ok(["delete", "broadcastjob", "waits", "-n", WORK, background])?;
+    cluster.kubectl_ok([
+        "delete",
+        "broadcastjob",
+        "waits",
+        "-n",
+        namespace,
+        background,
+    ])?;
     until(cluster, "a deleted job has no pods", || {
         Ok(count("waits")? == 0)
     })?;
-    let left = pods(cluster, WORK, "hangs")?;
+    let left = pods("hangs")?;
     let running = left.iter().find(|pod| runs(pod));
     let running = running.context("no pod of hangs runs")?["metadata"]["name"].as_str();
     Ok(Work {
@@ -111,12 +113,79 @@ pub(super) fn work(cluster: &Cluster) -> Result<Work> {
     })
 }
 
+/// The status of a job that has ended.
+fn end_of(cluster: &Cluster, namespace: &str, name: &str) -> Result<Value> {
+    let mut status = Value::Null;
+    until(cluster, &format!("{name} has ended"), || {
+        status = get(cluster, "broadcastjob", namespace, &[name])?["status"].take();
+        let phase = status["phase"].as_str().unwrap_or_default();
+        Ok(["completed", "failed"].contains(&phase))
+    })?;
+    Ok(status)
+}
+
+/// Pods of a job are refused when they are created, and accepted later: before a promise is kept that
+/// was stored before, its slice is asked for. Not by a quota, whose answer is that of a missing right.
+pub(super) fn refused_at_first(cluster: &Cluster, namespace: &str) -> Result<Value> {
+    let of_job = "has(object.metadata.labels) && 'carillon.dev/broadcastjob-name' in object.metadata.labels \
+                  && object.metadata.labels['carillon.dev/broadcastjob-name'] == 'refused'";
+    let is_tried = "has(request.dryRun) && request.dryRun";
+    // The template is accepted; only what is created is not. By the probe it is seen that this holds.
+    let accepted = format!(
+        "(!has(object.metadata.name) || object.metadata.name != 'probe') && (({is_tried}) || !({of_job}))"
+    );
+    let version = "admissionregistration.k8s.io/v1";
+    let name = format!("no-pods-in-{namespace}");
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]);
+    let validation = json!({"expression": accepted, "message": "not yet", "reason": "Invalid"});
+    let policy = json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {"matchConstraints": {"resourceRules": rules}, "validations": [validation]}});
+    let binding = json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
+    let both = json!({"apiVersion": "v1", "kind": "List", "items": [policy, binding]}).to_string();
+    cluster.kubectl_stdin(["create", "-f", "-"], &both)?;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": namespace},
+        "spec": {"containers": [{"name": "work", "image": "busybox"}]}});
+    until(cluster, "pods are refused", || {
+        let args = ["create", "--dry-run=server", "-f", "-"];
+        let refused = cluster.kubectl_stdin(args, &pod.to_string());
+        Ok(refused.is_err_and(|error| format!("{error:#}").contains("not yet")))
+    })?;
+    let object = job("refused", namespace, &json!({}), &Fate::default());
+    cluster.kubectl_stdin(["create", "-f", "-"], &object.to_string())?;
+    until(cluster, "the refusal is told", || {
+        let object = get(cluster, "broadcastjob", namespace, &["refused"])?;
+        Ok(object["status"]["conditions"]
+            .to_string()
+            .contains("not yet"))
+    })?;
+    cluster.kubectl_stdin(["delete", "-f", "-"], &both)?;
+    end_of(cluster, namespace, "refused")
+}
+
+fn is_terminating(pod: &Value) -> bool {
+    pod["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// A pod that was told to stop, whose container has ended, and that is held by our finalizer: as it is
+/// while no operator runs.
+pub(super) fn held_pod(cluster: &Cluster, namespace: &str, pod: &str) -> Result<Value> {
+    cluster.kubectl_ok(["delete", "pod", pod, "-n", namespace, "--wait=false"])?;
+    let mut held = Value::Null;
+    until(cluster, "the container of a deleted pod has ended", || {
+        held = get(cluster, "pod", namespace, &[pod])?;
+        Ok(is_terminating(&held) && !runs(&held))
+    })?;
+    Ok(held)
+}
+
 /// A pod vanishes, as after `kubectl delete --force` by somebody who took the finalizer off. Gives
 /// its record.
-pub(super) fn vanish(cluster: &Cluster) -> Result<Value> {
+fn vanish(cluster: &Cluster, namespace: &str) -> Result<Value> {
     let mut victim = String::new();
     until(cluster, "the pods of hangs run", || {
-        let pods = pods(cluster, WORK, "hangs")?;
+        let pods = pods(cluster, namespace, "hangs")?;
         let name = pods.first().map(|pod| &pod["metadata"]["name"]);
         name.and_then(Value::as_str)
             .unwrap_or_default()
@@ -124,33 +193,36 @@ pub(super) fn vanish(cluster: &Cluster) -> Result<Value> {
         Ok(pods.len() == 10 && pods.iter().all(runs))
     })?;
     let patch = r#"--patch={"metadata":{"finalizers":null}}"#;
-    let pod = ["pod", &victim, "-n", WORK];
+    let pod = ["pod", &victim, "-n", namespace];
     let patch = ["--type=merge", patch];
     cluster.kubectl_ok(["patch"].iter().chain(&pod).chain(&patch))?;
     let now = ["--force", "--grace-period=0"];
     cluster.kubectl_ok(["delete"].iter().chain(&pod).chain(&now))?;
     let mut record = Value::Null;
     until(cluster, "the vanished pod is recorded", || {
-        let slices = get(cluster, "noderesultslices", WORK, &[])?;
-        let slices = slices["items"].as_array().into_iter().flatten();
-        let records = slices.filter_map(|slice| slice["results"].as_array());
-        let mut records = records
-            .flatten()
-            .filter(|record| record["pod"] == victim.as_str());
-        record = records.next().cloned().unwrap_or_default();
+        record = self::record(cluster, namespace, &victim)?;
         Ok(record["state"] == "Unknown")
     })?;
     Ok(record)
 }
 
-pub(super) fn jobs_now(cluster: &Cluster, namespace: &str) -> String {
+/// What is stored of the attempt of a pod; Null when nothing is.
+pub(super) fn record(cluster: &Cluster, namespace: &str, pod: &str) -> Result<Value> {
+    let slices = get(cluster, "noderesultslices", namespace, &[])?;
+    let slices = slices["items"].as_array().into_iter().flatten();
+    let records = slices.filter_map(|slice| slice["results"].as_array());
+    let mut records = records.flatten().filter(|record| record["pod"] == pod);
+    Ok(records.next().cloned().unwrap_or_default())
+}
+
+pub(super) fn jobs_now(cluster: &Cluster) -> String {
     let ask = |output: &str, kinds: &str| {
-        let args = ["get", kinds, "-n", namespace, "--output", output];
+        let args = ["get", kinds, "--all-namespaces", "--output", output];
         cluster.kubectl_ok(args).unwrap_or_default()
     };
     let reasons = "jsonpath={range .items[*]}{.metadata.name}: {.status.conditions[*].message}\n";
     let reasons = ask(&format!("{reasons}{{end}}"), "broadcastjobs");
-    format!("\n{reasons}{}", ask("wide", "broadcastjobs,pods"))
+    format!("\n{reasons}{}", ask("wide", "broadcastjobs,jobs,pods"))
 }
 
 /// Reasons of the events about our jobs.

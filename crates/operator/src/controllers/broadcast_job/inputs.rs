@@ -17,6 +17,9 @@ pub struct Inputs {
     /// Why the last creations were refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_problem: Option<Refusal>,
+    /// What else is refused again and again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// What is remembered of earlier states of pods.
     pub remembered: Vec<Remembered>,
     /// `--max-pod-changes-per-sync`.

@@ -5,15 +5,17 @@ use std::time::Instant;
 
 use carillon_api::NodeState;
 use carillon_api::condition::reasons;
-use carillon_plan::Uid;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
 use carillon_plan::pod::{PodRow, Pods, is_kill};
+use carillon_plan::{Uid, condition};
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use crate::store::{Ledger, Tables};
 
 /// Entries of each kind that a record of inputs holds.
 const ENTRIES: usize = 64;
+/// Answers of each kind that are remembered. A job that has needed more asks again.
+const ANSWERS: usize = 20_000;
 const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more results than there \
     are; what they held might run again, so delete the job and create a new one";
 
@@ -24,6 +26,8 @@ pub struct Memory {
     pub(super) gone: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
     pub(super) creation_problem: Option<Refused>,
+    /// What else is refused again and again.
+    pub(super) refusal: Option<condition::Refusal>,
     /// Since when results are missing that the status has counted.
     pub(super) behind_since: Option<Instant>,
 }
@@ -55,9 +59,8 @@ pub(super) fn snapshot<T>(
     max_pod_changes: usize,
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
-    let uid = job.owner.uid;
     let none = Pods::default();
-    let ledger = tables.ledger(uid);
+    let ledger = tables.ledger(&job.owner);
     let damaged;
     let mut job = job;
     let lost = || memory.behind_since.map(|_| RESULTS_LOST.to_owned());
@@ -70,17 +73,34 @@ pub(super) fn snapshot<T>(
     look(&Snapshot {
         job,
         nodes: tables.nodes(),
-        pods: tables.pods(uid).map_or(&none, |owned| &owned.pods),
+        pods: tables.pods(&job.owner).unwrap_or(&none),
         slices: ledger.map_or(&[], |ledger| &ledger.slices),
         template: &memory.template,
         gone: &memory.gone,
         conflicts: &memory.conflicts,
         creation_problem: memory.creation_problem.as_ref(),
+        refusal: memory.refusal.as_ref(),
         max_pod_changes,
     })
 }
 
 impl Memory {
+    /// Learns that a pod is gone. True when that is new.
+    pub(super) fn learn_gone(&mut self, pod: Uid) -> bool {
+        if self.gone.len() >= ANSWERS {
+            self.gone.clear();
+        }
+        self.gone.insert(pod)
+    }
+
+    /// Learns that a name is somebody else's. True when that is new.
+    pub(super) fn learn_conflict(&mut self, pod: Box<str>) -> bool {
+        if self.conflicts.len() >= ANSWERS {
+            self.conflicts.clear();
+        }
+        self.conflicts.insert(pod)
+    }
+
     /// What goes into the flight recorder besides the versions of the objects.
     pub(super) fn inputs(&self, snapshot: &Snapshot<'_>) -> Inputs {
         let refusal = |refused: &Refused| Refusal {
@@ -116,6 +136,7 @@ impl Memory {
                 .map(Box::to_string)
                 .collect(),
             creation_problem: self.creation_problem.as_ref().map(refusal),
+            refusal: self.refusal.as_ref().map(|refusal| refusal.0.clone()),
             remembered,
             max_pod_changes: snapshot.max_pod_changes,
             incomplete,
@@ -137,6 +158,7 @@ impl Memory {
             gone: inputs.gone.iter().map(uid).collect::<Result<_, _>>()?,
             conflicts: inputs.conflicts.iter().map(|n| n.as_str().into()).collect(),
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
+            refusal: inputs.refusal.clone().map(condition::Refusal),
             behind_since: None,
         })
     }
@@ -196,4 +218,20 @@ fn earlier_end(row: &PodRow) -> Option<LastWords> {
         reason: end.reason.to_string(),
         message: end.message.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_remembers_so_many_answers_and_no_more() {
+        let mut memory = Memory::default();
+        for n in 0..=ANSWERS {
+            let uid = format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}");
+            assert!(memory.learn_gone(uid.parse().unwrap()));
+            assert!(memory.learn_conflict(format!("fix-{n}").into()));
+        }
+        assert_eq!((memory.gone.len(), memory.conflicts.len()), (1, 1));
+    }
 }

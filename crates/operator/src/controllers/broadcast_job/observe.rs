@@ -6,12 +6,12 @@ use carillon_plan::broadcast_job::Job;
 
 use crate::gate::Kind;
 use crate::metrics::{JOB_PHASES, Metrics, NODE_STATES};
-use crate::store::Store;
+use crate::store::{Store, Tables};
 
 /// Sets the gauges that are counted when somebody looks.
 pub fn measure(store: &Store, metrics: &Metrics) {
-    let tables = store.read();
-    for (kind, rows, bytes) in tables.size() {
+    let size = store.read().size();
+    for (kind, rows, bytes) in size {
         metrics
             .store_rows
             .with_label_values(&[kind.word()])
@@ -21,6 +21,7 @@ pub fn measure(store: &Store, metrics: &Metrics) {
             .with_label_values(&[kind.word()])
             .set(bytes as i64);
     }
+    let tables = store.read();
     let mut nodes: HashMap<&str, i64> = NODE_STATES.map(|state| (state, 0)).into();
     let mut phases: HashMap<&str, i64> = JOB_PHASES.map(|phase| (phase, 0)).into();
     let mut refused: HashMap<String, i64> = HashMap::new();
@@ -46,6 +47,7 @@ pub fn measure(store: &Store, metrics: &Metrics) {
             *nodes.entry(state).or_default() += i64::from(count);
         }
     }
+    drop(tables);
     for (state, count) in nodes {
         metrics
             .broadcastjob_nodes
@@ -81,9 +83,8 @@ fn phase(job: &Job) -> &'static str {
 
 /// What `/debug/store` shows.
 pub fn debug(store: &Store) -> serde_json::Value {
-    let tables = store.read();
-    let sizes: HashMap<_, _> = tables
-        .size()
+    let size = store.read().size();
+    let sizes: HashMap<_, _> = size
         .map(|(kind, rows, bytes)| {
             (
                 kind.word(),
@@ -91,31 +92,32 @@ pub fn debug(store: &Store) -> serde_json::Value {
             )
         })
         .into();
-    let jobs: Vec<_> = tables
-        .jobs()
-        .map(|job| {
-            let uid = job.owner.uid;
-            let slices = tables.ledger(uid).map_or(&[][..], |ledger| &ledger.slices);
-            serde_json::json!({
-                "namespace": job.owner.namespace,
-                "name": job.owner.name,
-                "uid": uid.to_string(),
-                "generation": job.generation,
-                "resourceVersion": job.rv.to_string(),
-                "phase": phase(job),
-                "pods": tables.pods(uid).map_or(0, |owned| owned.pods.len()),
-                "slices": slices.iter().map(|slice| serde_json::json!({
-                    "index": slice.index,
-                    "resourceVersion": slice.rv.to_string(),
-                    "sealed": slice.sealed,
-                    "results": slice.records.len(),
-                })).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    let seen = tables.seen("");
+    let jobs: Vec<_> = store.read().jobs().cloned().collect();
+    // Borrowed anew for each, so that planning goes on between them.
+    let jobs: Vec<_> = jobs.iter().map(|job| show(&store.read(), job)).collect();
+    let seen = store.read().seen("");
     let seen: HashMap<_, _> = Kind::ALL
         .map(|kind| (kind.word(), seen.of(kind).to_string()))
         .into();
     serde_json::json!({"caches": sizes, "seen": seen, "jobs": jobs})
+}
+
+fn show(tables: &Tables, job: &Job) -> serde_json::Value {
+    let key = &job.owner;
+    let slices = tables.ledger(key).map_or(&[][..], |ledger| &ledger.slices);
+    serde_json::json!({
+        "namespace": key.namespace,
+        "name": key.name,
+        "uid": key.uid.to_string(),
+        "generation": job.generation,
+        "resourceVersion": job.rv.to_string(),
+        "phase": phase(job),
+        "pods": tables.pods(key).map_or(0, HashMap::len),
+        "slices": slices.iter().map(|slice| serde_json::json!({
+            "index": slice.index,
+            "resourceVersion": slice.rv.to_string(),
+            "sealed": slice.sealed,
+            "results": slice.records.len(),
+        })).collect::<Vec<_>>(),
+    })
 }

@@ -1,6 +1,7 @@
 //! A recorded decision about a BroadcastJob is made again.
 
 use carillon_plan::broadcast_job::plan;
+use carillon_plan::object_key::BROADCAST_JOB;
 use serde_json::Value;
 
 use super::inputs::Inputs;
@@ -20,15 +21,15 @@ pub fn replay(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<String, Irreproducible> {
-    let (uid, inputs) = recorded::<Inputs>(decision)?;
+    let (key, inputs) = recorded::<Inputs>(&[BROADCAST_JOB], decision)?;
     if let Some(why) = inputs.incomplete {
         return Err(Irreproducible::Incomplete(why));
     }
     let mut tables = tables(objects, decision)?;
-    tables.recall(uid, &inputs.remembered);
-    let job = judged(tables.job(uid), |job| job.rv, decision)?;
+    tables.recall(&key, &inputs.remembered);
+    let job = judged(tables.job(&key), |job| job.rv, decision)?;
     let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
-    memory.behind_since = is_behind(job, tables.ledger(uid)).then(clock::instant);
+    memory.behind_since = is_behind(job, tables.ledger(&key)).then(clock::instant);
     let most = inputs.max_pod_changes;
     Ok(snapshot(&tables, job, &memory, most, |snapshot| {
         plan(snapshot, decision.now).digest()

@@ -1,13 +1,19 @@
 //! What is kept between plans, and how a snapshot is made with it.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use carillon_plan::Uid;
+use carillon_plan::condition::Refusal;
 use carillon_plan::cron_job::{Children, CronJob, REFUSALS, Refused, Snapshot, Template};
 use serde::{Deserialize, Serialize};
 
 use crate::apply::cron_job::Answer;
 use crate::store::Tables;
+
+/// How long answers about single runs are kept. Then they are asked for again, if they still matter:
+/// what had a run's name may be gone.
+const KEPT: Duration = Duration::from_mins(1);
 
 /// Answers of the API server that a plan needs. Losing them costs a question, never a decision.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +23,10 @@ pub struct Memory {
     gone: BTreeSet<Uid>,
     absent: BTreeSet<String>,
     conflicts: BTreeSet<String>,
+    /// When the first of these three was learnt.
+    since: Option<Instant>,
+    /// What else is refused again and again.
+    pub(super) refusal: Option<Refusal>,
 }
 
 /// The snapshot of a CronJob, from the caches and what is remembered.
@@ -27,14 +37,14 @@ pub(super) fn snapshot<T>(
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
     let none = Children::default();
-    let family = tables.family(cron.meta.owner.uid);
     look(&Snapshot {
         cron,
-        children: family.map_or(&none, |family| &family.children),
+        children: tables.family(&cron.meta.owner).unwrap_or(&none),
         gone: &memory.gone,
         absent: &memory.absent,
         conflicts: &memory.conflicts,
         template: &memory.template,
+        refusal: memory.refusal.as_ref(),
     })
 }
 
@@ -48,8 +58,25 @@ impl Memory {
         self
     }
 
+    /// What is still remembered of single runs.
+    pub(super) fn recent(mut self, now: Instant) -> Self {
+        let old = |since: &mut Instant| now.saturating_duration_since(*since) >= KEPT;
+        if self.since.take_if(old).is_some() {
+            self.gone.clear();
+            self.absent.clear();
+            self.conflicts.clear();
+        }
+        self
+    }
+
     /// Learns an answer. True when the next plan should come at once.
-    pub(super) fn learn(&mut self, answer: Answer) -> bool {
+    pub(super) fn learn(&mut self, answer: Answer, now: Instant) -> bool {
+        if matches!(
+            answer,
+            Answer::Gone(_) | Answer::Absent(_) | Answer::NameConflict(_)
+        ) {
+            self.since.get_or_insert(now);
+        }
         match answer {
             Answer::Template(template) => {
                 let new = self.template != template;
@@ -85,6 +112,7 @@ impl Memory {
             gone: self.gone.iter().map(Uid::to_string).collect(),
             absent: self.absent.clone(),
             conflicts: self.conflicts.clone(),
+            refusal: self.refusal.as_ref().map(|refusal| refusal.0.clone()),
         }
     }
 
@@ -107,6 +135,8 @@ impl Memory {
             gone: inputs.gone.iter().map(uid).collect::<Result<_, _>>()?,
             absent: inputs.absent.clone(),
             conflicts: inputs.conflicts.clone(),
+            refusal: inputs.refusal.clone().map(Refusal),
+            since: None,
         })
     }
 }
@@ -119,6 +149,8 @@ pub(super) struct Inputs {
     gone: Vec<String>,
     absent: BTreeSet<String>,
     conflicts: BTreeSet<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
 }
 
 /// What the API server said of such children.
@@ -132,4 +164,24 @@ enum TemplateAnswer {
         reason: String,
         message: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_somebody_elses_is_asked_for_again_after_a_minute() {
+        let (mut memory, begin) = (Memory::default(), Instant::now());
+        for n in 0..3 {
+            let conflict = Answer::NameConflict(format!("report-{n}"));
+            assert!(memory.learn(conflict, begin + KEPT * n / 4));
+        }
+        let memory = memory.recent(begin + KEPT / 2);
+        assert_eq!(memory.conflicts.len(), 3);
+        let mut memory = memory.recent(begin + KEPT);
+        assert!(memory.conflicts.is_empty());
+        memory.learn(Answer::Gone(Uid::MAX), begin + KEPT);
+        assert_eq!(memory.recent(begin + KEPT * 3 / 2).gone.len(), 1);
+    }
 }

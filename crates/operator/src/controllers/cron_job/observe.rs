@@ -38,11 +38,12 @@ fn state(cron: &CronJob) -> &'static str {
 
 /// What `/debug/store` shows of CronJobs.
 pub fn debug(store: &Store) -> serde_json::Value {
-    let tables = store.read();
-    let cron_jobs = tables.cron_jobs().map(|cron| {
+    let cron_jobs: Vec<_> = store.read().cron_jobs().cloned().collect();
+    // Borrowed anew for each, so that planning goes on between them.
+    let cron_jobs = cron_jobs.iter().map(|cron| {
+        let tables = store.read();
         let owner = &cron.meta.owner;
-        let family = tables.family(owner.uid);
-        let children = family.into_iter().flat_map(|family| &family.children);
+        let children = tables.family(owner).into_iter().flatten();
         let children = children.map(|((kind, name), child)| {
             serde_json::json!({
                 "kind": kind.kind(),

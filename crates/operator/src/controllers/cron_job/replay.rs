@@ -1,6 +1,7 @@
 //! A recorded decision about a CronJob is made again.
 
 use carillon_plan::cron_job::plan;
+use carillon_plan::object_key::{CRON_JOB, NATIVE_CRON_JOB};
 use serde_json::Value;
 
 use super::memory::{Inputs, Memory, snapshot};
@@ -18,11 +19,11 @@ pub fn replay(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<String, Irreproducible> {
-    let (uid, inputs) = recorded::<Inputs>(decision)?;
+    let (key, inputs) = recorded::<Inputs>(&[CRON_JOB, NATIVE_CRON_JOB], decision)?;
     let memory =
         Memory::recorded(&inputs, decision.generation).map_err(Irreproducible::Unreadable)?;
     let tables = tables(objects, decision)?;
-    let cron = judged(tables.cron_job(uid), |cron| cron.meta.rv, decision)?;
+    let cron = judged(tables.cron_job(&key), |cron| cron.meta.rv, decision)?;
     Ok(snapshot(&tables, cron, &memory, |snapshot| {
         plan(snapshot, decision.now).digest()
     }))

@@ -24,10 +24,9 @@ pub(super) fn snapshot<T>(
 ) -> T {
     let none = JobPods::default();
     let owner = &job.meta.owner;
-    let of_job = tables.job_pods(owner.uid);
     look(&Snapshot {
         job,
-        pods: of_job.map_or(&none, |of_job| &of_job.pods),
+        pods: tables.job_pods(owner).unwrap_or(&none),
         free: tables.free_pods(&owner.namespace).unwrap_or(&none),
         backoff: &memory.backoff,
         limits,

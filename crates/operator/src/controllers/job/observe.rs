@@ -1,8 +1,8 @@
 //! What Jobs look like from outside: what a sync was for, what the watches have told, and the debug
 //! page.
 
+use carillon_plan::job::Job;
 use carillon_plan::job::action::{Action, Plan};
-use carillon_plan::job::{Job, MANAGED_BY};
 
 use crate::metrics::JobMetrics;
 use crate::store::Store;
@@ -39,8 +39,7 @@ pub fn measure(store: &Store, metrics: &JobMetrics) {
         let counter = metrics.tracking_finalizer.with_label_values(&[event]);
         counter.inc_by(so_far.saturating_sub(counter.get()));
     }
-    let others = tallied.managed_by.iter();
-    for (name, so_far) in others.filter(|(name, _)| *name != MANAGED_BY) {
+    for (name, so_far) in &tallied.managed_by {
         let counter = metrics.by_external_controller.with_label_values(&[name]);
         counter.inc_by(so_far.saturating_sub(counter.get()));
     }
@@ -48,11 +47,12 @@ pub fn measure(store: &Store, metrics: &JobMetrics) {
 
 /// What `/debug/store` shows of Jobs.
 pub fn debug(store: &Store) -> serde_json::Value {
-    let tables = store.read();
-    let jobs = tables.native_jobs().map(|job| {
+    let jobs: Vec<_> = store.read().native_jobs().cloned().collect();
+    // Borrowed anew for each, so that planning goes on between them.
+    let jobs = jobs.iter().map(|job| {
+        let tables = store.read();
         let owner = &job.meta.owner;
-        let of_job = tables.job_pods(owner.uid);
-        let pods = of_job.into_iter().flat_map(|of_job| &of_job.pods);
+        let pods = tables.job_pods(owner).into_iter().flatten();
         let pods = pods.map(|(name, pod)| {
             serde_json::json!({
                 "name": name,

@@ -1,6 +1,7 @@
 //! A recorded decision about a Job is made again.
 
 use carillon_plan::job::plan;
+use carillon_plan::object_key::JOB;
 use serde_json::Value;
 
 use super::memory::{Inputs, snapshot};
@@ -17,10 +18,10 @@ pub fn replay(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<String, Irreproducible> {
-    let (uid, inputs) = recorded::<Inputs>(decision)?;
+    let (key, inputs) = recorded::<Inputs>(&[JOB], decision)?;
     let (memory, limits) = inputs.recorded();
     let tables = tables(objects, decision)?;
-    let job = judged(tables.native_job(uid), |job| job.meta.rv, decision)?;
+    let job = judged(tables.native_job(&key), |job| job.meta.rv, decision)?;
     Ok(snapshot(&tables, job, &memory, &limits, |snapshot| {
         plan(snapshot, decision.now).digest()
     }))

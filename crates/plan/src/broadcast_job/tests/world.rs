@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use crate::broadcast_job::action::{Act, Action, OnError, Plan};
 use crate::broadcast_job::{Job, JobMeta, Refused, Snapshot, Template, plan, settle};
+use crate::condition::Refusal;
 use crate::interlock::{self, Trip};
 use crate::node::{NodeRow, Nodes};
-use crate::owner::Owner;
+use crate::object_key::{BROADCAST_JOB, ObjectKey};
 use crate::pod::{Deletion, End, Failure, PodPhase, PodRow, Pods, Waiting};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
@@ -32,6 +33,7 @@ pub(super) struct World {
     pub(super) gone: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
     pub(super) creation_problem: Option<Refused>,
+    pub(super) refusal: Option<Refusal>,
     pub(super) max_pod_changes: usize,
     /// Every pod ever created: (name, node).
     pub(super) created: Vec<(Box<str>, Arc<str>)>,
@@ -69,6 +71,7 @@ impl World {
             gone: BTreeSet::new(),
             conflicts: BTreeSet::new(),
             creation_problem: None,
+            refusal: None,
             max_pod_changes: 500,
             created: Vec::new(),
             ran: BTreeSet::new(),
@@ -105,13 +108,7 @@ impl World {
     }
 
     pub(super) fn job(&self) -> Job {
-        let owner = Owner {
-            api_version: carillon_api::names::API_VERSION,
-            kind: "BroadcastJob",
-            namespace: "ops".to_owned(),
-            name: "job".to_owned(),
-            uid: Uid::MAX,
-        };
+        let owner = ObjectKey::of(BROADCAST_JOB, "ops", "job", Uid::MAX);
         let meta = JobMeta {
             owner,
             generation: self.generation,
@@ -148,6 +145,7 @@ impl World {
             gone: &self.gone,
             conflicts: &self.conflicts,
             creation_problem: self.creation_problem.as_ref(),
+            refusal: self.refusal.as_ref(),
             max_pod_changes: self.max_pod_changes,
         })
     }

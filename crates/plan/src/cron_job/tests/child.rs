@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{at, body, hourly, uid};
 use crate::cron_job::{Api, Child, CronJob};
+use crate::object_key::{CRON_JOB, ObjectKey};
 
 const TICK: &str = "2026-01-01T11:00:00Z";
 
@@ -94,12 +95,12 @@ fn a_run_on_request_never_has_the_name_of_a_tick_or_of_another_request() {
     }
     // The longest names still fit.
     let mut long = cron.clone();
-    long.meta.owner.name = "x".repeat(52);
+    long.meta.owner = ObjectKey::of(CRON_JOB, "ops", "x".repeat(52), uid(1));
     assert_eq!(long.run_for("a", at(TICK)).name.len(), 63);
     assert!(long.run_at(at("9999-01-01T00:00:00Z")).name.len() <= 63);
     // Another CronJob of that name is asked anew.
     let mut other = cron.clone();
-    other.meta.owner.uid = uid(2);
+    other.meta.owner = ObjectKey::of(CRON_JOB, "ops", "report", uid(2));
     assert!(!names.contains(&other.run_for("1", at(TICK)).name));
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::condition::Refusal;
 use crate::cron_job::action::{Act, Action, Plan, Run};
 use crate::cron_job::{
     Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
 };
 use crate::interlock::{self, Trip};
-use crate::owner::Owner;
+use crate::object_key::{CRON_JOB, ObjectKey};
 use crate::uid::Uid;
 
 /// Creation of every CronJob here.
@@ -38,6 +39,7 @@ pub(super) struct Fixture {
     pub(super) absent: BTreeSet<String>,
     pub(super) conflicts: BTreeSet<String>,
     pub(super) template: Template,
+    pub(super) refusal: Option<Refusal>,
     /// Names that the API server knows and the cache does not.
     pub(super) unseen: BTreeSet<String>,
 }
@@ -61,6 +63,7 @@ pub(super) fn hourly(api: Api) -> Fixture {
         absent: BTreeSet::new(),
         conflicts: BTreeSet::new(),
         template: Template::Accepted,
+        refusal: None,
         unseen: BTreeSet::new(),
     }
 }
@@ -73,13 +76,7 @@ impl Fixture {
 
     pub(super) fn cron(&self) -> CronJob {
         let meta = CronJobMeta {
-            owner: Owner {
-                api_version: "carillon.dev/v1alpha1",
-                kind: "CronJob",
-                namespace: "ops".to_owned(),
-                name: "report".to_owned(),
-                uid: uid(1),
-            },
+            owner: ObjectKey::of(CRON_JOB, "ops", "report", uid(1)),
             api: self.api,
             generation: 1,
             rv: 7,
@@ -114,6 +111,7 @@ impl Fixture {
             absent: &self.absent,
             conflicts: &self.conflicts,
             template: &self.template,
+            refusal: self.refusal.as_ref(),
         }
     }
 
@@ -216,7 +214,7 @@ impl Fixture {
 /// The words of a plan's actions, in order.
 /// The child of a run, as the API server gets it.
 pub(super) fn body(cron: &CronJob, run: &Run) -> Value {
-    serde_json::to_value(cron.child_body(run)).unwrap()
+    serde_json::to_value(cron.child_body(&cron.template.value(), run)).unwrap()
 }
 
 pub(super) fn words(plan: &Plan) -> Vec<&'static str> {

@@ -4,13 +4,14 @@ use carillon_api::condition::{reasons as why, types};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, at, hourly, reasons, uid, words};
-use crate::condition;
+use crate::condition::{self, Refusal};
 use crate::cron_job::action::Action;
 use crate::cron_job::{Api, Child, ChildKind, Ended, Refused, Template};
 
 /// The tick of 11:00, its child, and the one after.
 const TICK: &str = "2026-01-01T11:00:00Z";
 const NAME: &str = "report-29454420";
+const NEXT_TICK: &str = "2026-01-01T12:00:00Z";
 const NEXT: &str = "report-29454480";
 
 /// Served since 10:45, for what an hourly CronJob says besides.
@@ -33,6 +34,32 @@ fn message(cron: &Fixture, type_: &str) -> String {
     let cron = cron.cron();
     let condition = condition::find(&cron.status.conditions, type_);
     condition.unwrap().message.clone()
+}
+
+#[test]
+fn a_write_that_is_refused_for_ever_is_told_before_what_it_stands_in_the_way_of() {
+    let mut cron = served(Api::Carillon);
+    cron.refusal = Some(Refusal("delete_child: denied".to_owned()));
+    let told = cron.plan(TICK);
+    assert_eq!((words(&told), told.again), (vec!["write_status"], true));
+    cron.carry_out(&told);
+    assert_eq!(message(&cron, types::STALLED), "delete_child: denied");
+    // Once it is told, the rest is tried.
+    let start = cron.plan(TICK);
+    assert!(words(&start).contains(&"create_child"), "{start:?}");
+    cron.carry_out(&start);
+    assert_eq!(message(&cron, types::STALLED), "delete_child: denied");
+    cron.refusal = None;
+    let done = cron.plan(NEXT_TICK);
+    cron.carry_out(&done);
+    assert!(!condition::is_true(
+        &cron.cron().status.conditions,
+        types::STALLED
+    ));
+    // The status of a native one has no conditions.
+    let mut native = served(Api::Native);
+    native.refusal = Some(Refusal("delete_child: denied".to_owned()));
+    assert!(words(&native.plan(TICK)).contains(&"create_child"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::cron_job::{
     Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Refused, Snapshot, Template, plan,
 };
 use crate::interlock;
-use crate::owner::Owner;
+use crate::object_key::{CRON_JOB, ObjectKey};
 use crate::uid::Uid;
 
 /// A child as the API server holds it.
@@ -119,13 +119,7 @@ impl World {
     pub(super) fn changed(&mut self) {
         self.rv += 1;
         let meta = CronJobMeta {
-            owner: Owner {
-                api_version: "carillon.dev/v1alpha1",
-                kind: "CronJob",
-                namespace: "ops".to_owned(),
-                name: "report".to_owned(),
-                uid: super::fixture::uid(1),
-            },
+            owner: ObjectKey::of(CRON_JOB, "ops", "report", super::fixture::uid(1)),
             api: self.api,
             generation: self.generation,
             rv: self.rv,
@@ -231,6 +225,7 @@ impl World {
             absent: &leader.absent,
             conflicts: &leader.conflicts,
             template: &template,
+            refusal: None,
         };
         let now = self.now + leader.skew;
         let plan = plan(&snapshot, now);

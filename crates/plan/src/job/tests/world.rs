@@ -11,7 +11,7 @@ use super::super::backoff::BackoffRecord;
 use super::super::indexes::Indexes;
 use super::super::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
 use crate::interlock;
-use crate::owner::Owner;
+use crate::object_key::{JOB, ObjectKey};
 use crate::pod::{Failure, PodPhase};
 use crate::uid::Uid;
 
@@ -46,13 +46,7 @@ impl World {
         }
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let meta = JobMeta {
-            owner: Owner {
-                api_version: "batch/v1",
-                kind: "Job",
-                namespace: "ops".to_owned(),
-                name: "sum".to_owned(),
-                uid: uid(0),
-            },
+            owner: ObjectKey::of(JOB, "ops", "sum", uid(0)),
             generation: 1,
             rv: 1,
             deleting: false,

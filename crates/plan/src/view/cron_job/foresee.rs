@@ -25,6 +25,7 @@ fn planned(cron: &CronJob, children: &Children, now: Timestamp) -> Plan {
         conflicts: &BTreeSet::new(),
         // Otherwise it would ask first.
         template: &Template::Accepted,
+        refusal: None,
     };
     plan(&snapshot, now)
 }

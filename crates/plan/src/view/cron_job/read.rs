@@ -7,9 +7,8 @@ use carillon_api::names::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::api_version;
 use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended};
-use crate::owner::Owner;
+use crate::object_key::ObjectKey;
 use crate::schedule::Schedule;
 use crate::uid::Uid;
 
@@ -40,13 +39,12 @@ pub fn cron(object: &Value) -> StoredCron {
     } else {
         Api::Carillon
     };
-    let owner = Owner {
-        api_version: api_version(api),
-        kind: "CronJob",
-        namespace: text(&meta["namespace"]).to_owned(),
-        name: text(&meta["name"]).to_owned(),
-        uid: text(&meta["uid"]).parse().unwrap_or_default(),
-    };
+    let owner = ObjectKey::of(
+        api.kind(),
+        text(&meta["namespace"]),
+        text(&meta["name"]),
+        text(&meta["uid"]).parse().unwrap_or_default(),
+    );
     let read = CronJobMeta {
         owner,
         api,

@@ -1,0 +1,112 @@
+//! Writes for an object that are refused again and again: what its status has to say of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use carillon_plan::ObjectKey;
+use carillon_plan::condition::Refusal;
+use carillon_plan::pod::printable;
+
+use super::core::lock;
+use crate::apply::Applied;
+use crate::writes::SendError;
+
+/// Refusals in a row that are worth a condition. One or two come of two writers at a time.
+const TIMES: u32 = 3;
+/// An action whose refusal cannot be told by the same way.
+const WRITE_STATUS: &str = "write_status";
+
+/// What is refused, by object.
+#[derive(Debug, Default)]
+pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Repeated>>);
+
+#[derive(Debug)]
+struct Repeated {
+    action: &'static str,
+    times: u32,
+    /// Of the first time: others may differ in a number or a time, which is no news.
+    message: String,
+}
+
+impl Refusals {
+    /// Learns from a plan that was carried out. `answered`: actions of which the planner is told in a
+    /// better way.
+    pub(super) fn learn<R>(&self, key: &Arc<ObjectKey>, applied: &Applied<R>, answered: &[&str]) {
+        let mut known = lock(&self.0);
+        let refused = applied.failed.as_ref();
+        let refused = refused.filter(|(action, error)| {
+            *action != WRITE_STATUS
+                && !answered.contains(action)
+                && !matches!(error, SendError::NotSent(_))
+        });
+        let Some((action, error)) = refused else {
+            known.remove(key);
+            return;
+        };
+        let new = || Repeated {
+            action,
+            times: 0,
+            message: printable(&format!("{action}: {error}")),
+        };
+        let entry = known.entry(key.clone()).or_insert_with(new);
+        if entry.action != *action {
+            *entry = new();
+        }
+        entry.times = entry.times.saturating_add(1);
+    }
+
+    /// What was refused often enough to be told.
+    pub(super) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
+        let known = lock(&self.0);
+        let repeated = known.get(key).filter(|known| known.times >= TIMES)?;
+        Some(Refusal(repeated.message.clone()))
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        lock(&self.0).remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_plan::Uid;
+    use carillon_plan::object_key::BROADCAST_JOB;
+
+    use super::*;
+
+    fn applied(failed: Option<(&'static str, u16)>) -> Applied<()> {
+        let failed = failed.map(|(action, code)| {
+            let mut status = kube::core::Status::failure("no", "Denied");
+            status.code = code;
+            (action, SendError::Refused(Box::new(status)))
+        });
+        Applied {
+            failed,
+            ..Applied::default()
+        }
+    }
+
+    #[test]
+    fn what_is_refused_three_times_in_a_row_is_told_until_it_goes_through() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        let told = |failed| {
+            refusals.learn(&key, &applied(failed), &["create_pod"]);
+            refusals.of(&key).map(|refusal| refusal.0)
+        };
+        let deletes = Some(("delete_pod", 403));
+        assert_eq!([told(deletes), told(deletes)], [None, None]);
+        assert!(told(deletes).unwrap().starts_with("delete_pod: "));
+        assert!(told(deletes).is_some());
+        assert_eq!(told(None), None);
+        assert_eq!([told(deletes), told(deletes)], [None, None]);
+        let releases = Some(("release_pod", 403));
+        assert_eq!(told(releases), None, "something else");
+        for other in ["create_pod", "write_status"] {
+            for _ in 0..5 {
+                assert_eq!(told(Some((other, 403))), None, "{other}");
+            }
+        }
+    }
+}

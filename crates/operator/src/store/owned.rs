@@ -1,0 +1,137 @@
+//! Rows by the object that controls them, and whose each of them is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use carillon_plan::object_key::ApiKind;
+use carillon_plan::{ObjectKey, Uid};
+
+use super::in_scope;
+use crate::slim::SlimMeta;
+
+/// The rows of one owner.
+pub(super) trait Rows: Default {
+    /// Whether there is none.
+    fn is_empty(&self) -> bool;
+}
+
+/// Rows by their owner. An object may lose its owner or be given another one, so it is also known
+/// whose each is: a row is never in two places, and none stays behind.
+#[derive(Debug)]
+pub(super) struct Owned<R> {
+    rows: HashMap<Arc<ObjectKey>, R>,
+    /// By the uid of the object itself, which the API server gives.
+    owner_of: HashMap<Uid, Arc<ObjectKey>>,
+}
+
+impl<R> Default for Owned<R> {
+    fn default() -> Self {
+        Self {
+            rows: HashMap::new(),
+            owner_of: HashMap::new(),
+        }
+    }
+}
+
+impl<R: Rows> Owned<R> {
+    /// The rows of `owner`.
+    pub(super) fn of(&self, owner: &ObjectKey) -> Option<&R> {
+        self.rows.get(owner)
+    }
+
+    /// The same, to change what they say.
+    pub(super) fn of_mut(&mut self, owner: &ObjectKey) -> Option<&mut R> {
+        self.rows.get_mut(owner)
+    }
+
+    /// The rows of all owners.
+    pub(super) fn values(&self) -> impl Iterator<Item = &R> + Clone {
+        self.rows.values()
+    }
+
+    /// The rows of all owners in `namespace`, or anywhere.
+    pub(super) fn in_scope(&self, namespace: Option<&str>) -> impl Iterator<Item = &R> {
+        let rows = self.rows.iter();
+        let rows = rows.filter(move |(owner, _)| in_scope(&owner.namespace, namespace));
+        rows.map(|(_, rows)| rows)
+    }
+
+    /// Whose the row of this object is.
+    pub(super) fn owner_of(&self, uid: Uid) -> Option<&Arc<ObjectKey>> {
+        self.owner_of.get(&uid)
+    }
+
+    /// Who controls an object, if that is of this kind. Mostly it is the one that did before.
+    pub(super) fn owner<L>(&self, meta: &SlimMeta<L>, kind: ApiKind) -> Option<Arc<ObjectKey>> {
+        let known = meta.uid().and_then(|uid| self.owner_of(uid));
+        let known = known.filter(|owner| (owner.api_version, owner.kind) == kind);
+        match known.filter(|owner| meta.is_controlled_by(owner)) {
+            Some(owner) => Some(owner.clone()),
+            None => meta.owner(kind),
+        }
+    }
+
+    /// The rows of `owner`, into which the row of the object `uid` is put. It must not be anybody
+    /// else's: see [`Owned::leave`].
+    pub(super) fn enter(&mut self, owner: &Arc<ObjectKey>, uid: Uid) -> &mut R {
+        // One key for all rows of an owner.
+        let owner = match self.rows.get_key_value(owner) {
+            Some((shared, _)) => shared.clone(),
+            None => owner.clone(),
+        };
+        self.owner_of.insert(uid, owner.clone());
+        self.rows.entry(owner).or_default()
+    }
+
+    /// The row of the object `uid` was replaced by another one of its name.
+    pub(super) fn forget(&mut self, uid: Uid) {
+        self.owner_of.remove(&uid);
+    }
+
+    /// Has the row of the object `uid` removed. Whose it was.
+    pub(super) fn leave(
+        &mut self,
+        uid: Uid,
+        remove: impl FnOnce(&mut R),
+    ) -> Option<Arc<ObjectKey>> {
+        let owner = self.owner_of.remove(&uid)?;
+        if let Some(rows) = self.rows.get_mut(&owner) {
+            remove(rows);
+            if rows.is_empty() {
+                self.rows.remove(&owner);
+            }
+        }
+        Some(owner)
+    }
+
+    /// Has rows in `namespace`, or anywhere, removed, and tells whose they were. `retain` keeps those
+    /// that it wants to, and names the objects of the others.
+    pub(super) fn sweep(
+        &mut self,
+        namespace: Option<&str>,
+        retain: impl Fn(&mut R, &mut dyn FnMut(Uid)),
+        mut changed: impl FnMut(&Arc<ObjectKey>),
+    ) {
+        let owner_of = &mut self.owner_of;
+        self.rows.retain(|owner, rows| {
+            if !in_scope(&owner.namespace, namespace) {
+                return true;
+            }
+            let mut any = false;
+            retain(rows, &mut |uid| {
+                owner_of.remove(&uid);
+                any = true;
+            });
+            if any {
+                changed(owner);
+            }
+            !rows.is_empty()
+        });
+    }
+
+    /// Nothing is left, in no map.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.owner_of.is_empty()
+    }
+}

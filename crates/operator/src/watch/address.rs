@@ -1,0 +1,59 @@
+//! Where a loop asks, and for what.
+
+use std::fmt;
+
+use bytes::Bytes;
+use carillon_api::path::{NoSegment, Path};
+use http::{Request, header};
+
+use super::Source;
+use crate::fence::RequestBody;
+
+/// The objects of one kind in one scope.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    path: Result<Path, NoSegment>,
+    labels: String,
+}
+
+impl Address {
+    pub(super) fn new(source: &Source, namespace: Option<&str>) -> Self {
+        let path = match namespace {
+            None => Ok(source.resource().everywhere()),
+            Some(namespace) => source.resource().within(namespace),
+        };
+        Self {
+            path,
+            labels: source.labels.clone(),
+        }
+    }
+
+    pub(super) fn request(
+        &self,
+        query: &[(&'static str, &str)],
+        accept: &'static str,
+    ) -> Result<Request<RequestBody>, String> {
+        let mut path = self.path.clone().map_err(|error| error.to_string())?;
+        for (parameter, value) in query {
+            path = path.with(parameter, value);
+        }
+        if !self.labels.is_empty() {
+            path = path.with("labelSelector", &self.labels);
+        }
+        Request::get(path.as_str())
+            .header(header::ACCEPT, accept)
+            // One event must not wait in a compressor for the next.
+            .header(header::ACCEPT_ENCODING, "identity")
+            .body(RequestBody::from(Bytes::new()))
+            .map_err(|e| e.to_string())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Ok(path) => f.write_str(path.as_str()),
+            Err(error) => error.fmt(f),
+        }
+    }
+}
