@@ -60,6 +60,37 @@ fn release(user: &Actor) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_owner_in_another_namespace_is_none() {
+    let server = Server::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let user = server.actor("user");
+    family(&user);
+    let namespace = json!({"metadata": {"name": "evil"}});
+    user.create("namespaces", "", &namespace).unwrap();
+    for (name, finalizers) in [("plain", json!([])), ("held", json!(["example.com/a"]))] {
+        let pod = user.get("pods", "default", name).unwrap();
+        let copy = json!({"metadata": {
+            "name": name, "finalizers": finalizers,
+            "ownerReferences": pod["metadata"]["ownerReferences"],
+        }, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        user.create("pods", "evil", &copy).unwrap();
+    }
+    while garbage_collector::collect(&user) {}
+    assert_eq!(names(&user), ["held", "plain"]);
+    assert!(user.get("pods", "evil", "plain").is_err());
+    let held = user.get("pods", "evil", "held").unwrap();
+    assert!(held["metadata"]["deletionTimestamp"].is_string());
+    // Nor does a foreground deletion wait for it.
+    let foreground = Delete::with(Propagation::Foreground);
+    user.delete("broadcastjobs", "default", "job", &foreground)
+        .unwrap();
+    while garbage_collector::collect(&user) {}
+    release(&user);
+    while garbage_collector::collect(&user) {}
+    assert!(user.get("broadcastjobs", "default", "job").is_err());
+    assert!(user.get("pods", "evil", "held").is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn in_the_background_dependents_go_after_their_owner() {
     delete(Propagation::Background, async |user| {
         assert_eq!(

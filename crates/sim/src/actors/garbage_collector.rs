@@ -1,4 +1,8 @@
-//! The garbage collector: dependents go with their owners.
+//! The garbage collector: dependents go with their owners. An owner in another namespace is none: anybody
+//! can write its uid into a reference.
+//!
+//! That of Kubernetes decides so, too, who is without an owner; a foreground deletion, though, waits there
+//! for dependents that name the owner's uid from anywhere. Here it does not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,24 +37,24 @@ pub async fn run(server: Server, delay: Duration) {
 pub fn collect(actor: &Actor) -> bool {
     let objects = objects(actor);
     let before = actor.server().revision();
-    let alive: BTreeSet<&str> = objects.iter().map(|(_, object)| uid(object)).collect();
+    let alive: BTreeSet<(&str, &str)> = objects.iter().map(|(_, object)| place(object)).collect();
     for (kind, object) in &objects {
         let owners = owners(object);
-        let (solid, dangling): (Vec<_>, Vec<_>) = owners
-            .iter()
-            .partition(|owner| alive.contains(text(&owner["uid"])));
-        let waiting = solid.iter().any(|owner| {
-            owner["blockOwnerDeletion"] == true && is_foreground(&objects, text(&owner["uid"]))
+        let (solid, dangling): (Vec<_>, Vec<_>) = owners.iter().partition(|owner| {
+            let owner_uid = text(&owner["uid"]);
+            let mut places = [namespace(object), ""].into_iter();
+            places.any(|namespace| alive.contains(&(namespace, owner_uid)))
         });
-        let all_waiting = !solid.is_empty()
-            && solid
-                .iter()
-                .all(|owner| is_foreground(&objects, text(&owner["uid"])));
+        let ends_first = |owner: &Value| is_foreground(&objects, object, text(&owner["uid"]));
+        let waiting = solid
+            .iter()
+            .any(|owner| owner["blockOwnerDeletion"] == true && ends_first(owner));
+        let all_waiting = !solid.is_empty() && solid.iter().all(|owner| ends_first(owner));
         if owners.is_empty() {
         } else if solid.is_empty() {
             delete(actor, kind, object, None);
         } else if all_waiting && waiting {
-            let deeper = dependents(&objects, uid(object)).next().is_some();
+            let deeper = dependents(&objects, object).next().is_some();
             delete(
                 actor,
                 kind,
@@ -72,7 +76,7 @@ fn finalize(actor: &Actor, objects: &[Item], kind: &Kind, object: &Arc<Value>) {
         return;
     }
     if has_finalizer(object, "orphan") {
-        for (kind, dependent) in dependents(objects, uid(object)) {
+        for (kind, dependent) in dependents(objects, object) {
             let others: Vec<Value> = owners(dependent)
                 .into_iter()
                 .filter(|owner| owner["uid"] != object["metadata"]["uid"])
@@ -81,7 +85,7 @@ fn finalize(actor: &Actor, objects: &[Item], kind: &Kind, object: &Arc<Value>) {
         }
         remove_finalizer(actor, kind, object, "orphan");
     } else if has_finalizer(object, "foregroundDeletion") {
-        let blocked = dependents(objects, uid(object)).any(|(_, dependent)| {
+        let blocked = dependents(objects, object).any(|(_, dependent)| {
             owners(dependent).iter().any(|owner| {
                 owner["uid"] == object["metadata"]["uid"] && owner["blockOwnerDeletion"] == true
             })
@@ -104,17 +108,34 @@ fn objects(actor: &Actor) -> Vec<Item> {
         .collect()
 }
 
-fn dependents<'a>(objects: &'a [Item], owner: &'a str) -> impl Iterator<Item = &'a Item> {
+fn dependents<'a>(objects: &'a [Item], owner: &'a Value) -> impl Iterator<Item = &'a Item> {
     objects.iter().filter(move |(_, object)| {
-        owners(object)
-            .iter()
-            .any(|reference| reference["uid"] == owner)
+        let owner_uid = uid(owner);
+        reaches(owner, object)
+            && owners(object)
+                .iter()
+                .any(|reference| reference["uid"] == owner_uid)
     })
 }
 
-fn is_foreground(objects: &[Item], uid_of_owner: &str) -> bool {
+/// Whether an object may own another one, by where they are.
+fn reaches(owner: &Value, object: &Value) -> bool {
+    let (owner, own) = (namespace(owner), namespace(object));
+    owner.is_empty() || owner == own
+}
+
+fn namespace(object: &Value) -> &str {
+    text(&object["metadata"]["namespace"])
+}
+
+fn place(object: &Value) -> (&str, &str) {
+    (namespace(object), uid(object))
+}
+
+fn is_foreground(objects: &[Item], dependent: &Value, uid_of_owner: &str) -> bool {
     objects.iter().any(|(_, object)| {
         uid(object) == uid_of_owner
+            && reaches(object, dependent)
             && !object["metadata"]["deletionTimestamp"].is_null()
             && has_finalizer(object, "foregroundDeletion")
     })

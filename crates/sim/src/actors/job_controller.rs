@@ -161,9 +161,10 @@ impl JobController {
             let finalizers = pod["metadata"]["finalizers"].as_array();
             let mut finalizers = finalizers.into_iter().flatten();
             let owner = &pod["metadata"]["ownerReferences"][0];
-            let job = jobs
-                .iter()
-                .any(|job| job["metadata"]["uid"] == owner["uid"]);
+            let job = jobs.iter().any(|job| {
+                let (job, pod) = (&job["metadata"], &pod["metadata"]);
+                job["uid"] == owner["uid"] && job["namespace"] == pod["namespace"]
+            });
             if job || !finalizers.any(|finalizer| finalizer == TRACKING) {
                 self.orphaned.stop(uid(pod));
             } else if let Some(due) = self.orphaned.wait(uid(pod), LET_GO_AFTER, now) {

@@ -66,8 +66,8 @@ pub type Fates = Box<dyn Fn(&str, usize) -> Fate>;
 pub struct Kubelets {
     actor: Actor,
     fates: Fates,
-    /// By uid of the Job, if it is of one, and place.
-    counts: BTreeMap<(String, String), usize>,
+    /// By namespace, uid of the Job, if it is of one, and place.
+    counts: BTreeMap<(String, String, String), usize>,
     pods: BTreeMap<String, Pod>,
 }
 
@@ -123,7 +123,8 @@ impl Component for Kubelets {
             }
             let pod = self.pods.entry(uid(object).to_owned()).or_insert_with(|| {
                 let (owner, place) = place(object, node);
-                let count = self.counts.entry((owner, place.clone())).or_default();
+                let of = text(object, "/metadata/namespace").to_owned();
+                let count = self.counts.entry((of, owner, place.clone())).or_default();
                 let fate = (self.fates)(&place, *count);
                 *count += 1;
                 let until = now + fate.start;
