@@ -22,8 +22,9 @@ pub const FINALIZER_RESULT_TRACKING: &str = "carillon.dev/result-tracking";
 /// On a BroadcastJob that failures have paused: each new value resumes it once.
 pub const ANNOTATION_RESUME: &str = "carillon.dev/resume";
 
-/// On a BroadcastJob that has not ended: failed attempts to try again, as `node/attempt`, comma
-/// separated, e.g. `node-a/1,node-b/2`. An entry asks for one more attempt: that has another number.
+/// On a BroadcastJob that has not ended: names of pods whose attempts failed, comma separated. Each asks
+/// for one more attempt on the node of that pod, and for nothing on a job that had no such pod: the name
+/// follows from the uid of the job, the node and the number of the attempt.
 pub const ANNOTATION_RETRY: &str = "carillon.dev/retry";
 
 /// On a BroadcastJob made to try nodes of an earlier one again: the name of that one.

@@ -21,7 +21,7 @@ const POD_PROTOBUF: &[u8] = include_bytes!("../tests/protobuf/failed-pod.pb");
 
 const JOB: &[u8] = br#"{"metadata":{"name":"sum","namespace":"ops","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
 "resourceVersion":"41","generation":2,"creationTimestamp":"2026-01-01T00:00:00Z","finalizers":["carillon.dev/run-tracking"],
-"annotations":{"carillon.dev/run-now":"x","carillon.dev/retry":"n/1"},"labels":{"carillon.dev/broadcastjob-uid":"u"},
+"annotations":{"carillon.dev/run-now":"x","carillon.dev/retry":"fix-a"},"labels":{"carillon.dev/broadcastjob-uid":"u"},
 "ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":"night","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01",
 "controller":true}],"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{}}}]},
 "spec":{"managedBy":"carillon.dev/job-controller","parallelism":3,"schedule":"*/5 * * * *","timeZone":"Europe/Berlin",

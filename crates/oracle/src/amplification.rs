@@ -159,7 +159,7 @@ impl<'h> Cost<'h> {
         } else {
             seen
         };
-        let most = 1 + interruptions + limit.min(of_node(&self.failed)) + self.asked(pod);
+        let most = 1 + interruptions + limit.min(of_node(&self.failed)) + self.asked(node);
         checked.require(created <= most, || {
             let what = format!(
                 "pod {} is number {created} for node {}; {interruptions} were interrupted",
@@ -171,12 +171,10 @@ impl<'h> Cost<'h> {
     }
 
     /// Further attempts that a person has asked for.
-    fn asked(&self, pod: &Value) -> u64 {
-        let of_node = |entry: &&&str| {
-            let name = entry.split_once('/').map(|(name, _)| name);
-            name == Some(object::node_of(pod))
-        };
-        self.asked.iter().filter(of_node).count() as u64
+    fn asked(&self, node: &str) -> u64 {
+        let known = self.failed.union(&self.recorded);
+        let asked = known.filter(|(on, pod)| *on == node && self.asked.contains(pod));
+        asked.count() as u64
     }
 
     fn note_records(&mut self, step: &'h Step) {
@@ -251,7 +249,7 @@ mod tests {
         let later = again(failed(twice.clone()).later(9));
         holds(S12, &later, &strict());
         let asked = failed(twice).edit("kubectl", (JOBS, "fix"), |job| {
-            job["metadata"]["annotations"] = json!({"carillon.dev/retry": "n1/1"});
+            job["metadata"]["annotations"] = json!({"carillon.dev/retry": "fix-n1-1"});
         });
         holds(S12, &again(asked.later(1)), &strict());
     }
@@ -353,7 +351,7 @@ mod tests {
                 job["metadata"]["annotations"] = json!({"carillon.dev/retry": entry});
             }))
         };
-        holds(S12, &asked("n1/1"), &strict());
-        breaks(S12, &asked("n2/1"), &strict(), "number 2");
+        holds(S12, &asked("fix-n1-1"), &strict());
+        breaks(S12, &asked("fix-n2-1"), &strict(), "number 2");
     }
 }

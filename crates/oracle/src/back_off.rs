@@ -27,8 +27,7 @@ pub(crate) fn too_soon(
         records.filter(|record| record.node_uid() == node && record.pod() != pod)
     };
     let latest = before().max_by_key(|record| record.attempt())?;
-    let retry = format!("{}/{}", latest.node(), latest.attempt());
-    if latest.state() != "Failed" || asked.contains(&*retry) {
+    if latest.state() != "Failed" || asked.contains(latest.pod()) {
         return None;
     }
     let failures = before().filter(|record| record.state() == "Failed").count();

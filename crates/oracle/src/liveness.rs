@@ -522,7 +522,7 @@ mod tests {
         breaks(L1, &complete(percent), &over(), "1 nodes failed, 0 may");
 
         let asked = failed(json!({})).edit("kubectl", (JOBS, "fix"), |job| {
-            job["metadata"]["annotations"] = json!({"carillon.dev/retry": "n1/1"});
+            job["metadata"]["annotations"] = json!({"carillon.dev/retry": "fix-n1-1"});
         });
         breaks(
             L1,

@@ -154,10 +154,9 @@ impl<'h> Past<'h> {
         let Some(latest) = self.latest.get(&(job, node)) else {
             return false;
         };
-        let entry = format!("{}/{}", latest.node(), latest.attempt());
         self.asked
             .get(job)
-            .is_some_and(|asked| asked.contains(&*entry))
+            .is_some_and(|asked| asked.contains(latest.pod()))
     }
 
     fn remember(&mut self, world: &World<'h>, assumptions: &Assumptions, step: &'h Step) {
@@ -407,10 +406,10 @@ mod tests {
                 .phase("n1", 1, "Failed");
             scene.ended("n1", 1, "Failed", "NonZeroExitCode")
         };
-        holds(S2, &asked(failed(), "n2/1, n1/1"), &strict());
+        holds(S2, &asked(failed(), "fix-n2-1, fix-n1-1"), &strict());
         breaks(
             S2,
-            &asked(failed(), "n1/2"),
+            &asked(failed(), "fix-n1-2"),
             &strict(),
             "has failed 1 times",
         );
@@ -419,8 +418,8 @@ mod tests {
             .job(json!({"execution": "AtMostOnce"}));
         let once = once.reserve("n1", 1).create("n1", 1).bind("n1", 1);
         let once = once.ended("n1", 1, "Unknown", "NodeLost");
-        holds(S2, &asked(once.clone(), "n1/1"), &strict());
-        breaks(S2, &asked(once, "n2/1"), &strict(), "may have run");
+        holds(S2, &asked(once.clone(), "fix-n1-1"), &strict());
+        breaks(S2, &asked(once, "fix-n2-1"), &strict(), "may have run");
     }
 
     #[test]

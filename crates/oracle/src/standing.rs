@@ -55,13 +55,10 @@ pub(crate) fn tried<'h>(job: &Job<'h>) -> BTreeMap<Node<'h>, Tried<'h>> {
     nodes
 }
 
-/// Whether the annotation `carillon.dev/retry` of the job asks for one more attempt after this one.
-pub(crate) fn is_asked_again(job: &Value, node: &str, attempt: i64) -> bool {
+/// Whether the annotation `carillon.dev/retry` of the job asks for one more attempt after that of this pod.
+pub(crate) fn is_asked_again(job: &Value, pod: &str) -> bool {
     let asked = text(job, &["metadata", "annotations", "carillon.dev/retry"]);
-    asked.split(',').any(|entry| {
-        let entry = entry.trim().split_once('/');
-        entry.is_some_and(|(name, number)| name == node && number.parse() == Ok(attempt))
-    })
+    asked.split(',').any(|entry| entry.trim() == pod)
 }
 
 /// Whether a failure is final whatever `backoffLimitPerNode` says: a rule has decided so.
@@ -81,7 +78,7 @@ pub(crate) fn may_have_run(record: Record<'_>) -> bool {
 pub(crate) fn standing(job: &Value, tried: &Tried<'_>, there: bool) -> Standing {
     let (spec, latest) = (&job["spec"], tried.latest);
     let once = text(spec, &["execution"]) == "AtMostOnce";
-    let asked = there && is_asked_again(job, latest.node(), latest.attempt());
+    let asked = there && is_asked_again(job, latest.pod());
     let failed = if asked {
         Standing::Again
     } else {

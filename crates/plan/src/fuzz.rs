@@ -20,7 +20,7 @@ use crate::view::read;
 use crate::{Uid, job, pod, quantity, selector};
 
 const BROADCAST_JOB: &[u8] = br#"{"metadata":{"name":"fix","namespace":"ops","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
-"generation":3,"resourceVersion":"7","annotations":{"carillon.dev/retry":"n1/1,n2/3","carillon.dev/resume":"x"}},
+"generation":3,"resourceVersion":"7","annotations":{"carillon.dev/retry":"fix-a,fix-b","carillon.dev/resume":"x"}},
 "spec":{"parallelism":"20%","paused":true,"nodeNames":["a","b"],"execution":"AtMostOnce","backoffLimitPerNode":3,
 "completionPolicy":{"type":"Always","activeDeadlineSeconds":60,"ttlSecondsAfterFinished":5},
 "failurePolicy":{"type":"Pause","restartLimit":2,"maxFailed":"10%"},"podStartDeadlineSeconds":9,"nodeLostTimeoutSeconds":30,

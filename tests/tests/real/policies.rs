@@ -319,12 +319,25 @@ fn a_failed_node_is_tried_again_when_somebody_asks_and_no_other() {
         bench.kubectl(&["annotate", "bcj", "fix", "--overwrite", &annotation]);
     };
     let [first, second, third] = [0, 1, 2].map(|at| bench.nodes[at].as_str());
-    ask(&format!("{first}/1,{third}/1,{second}/7"));
+    let pod_of = |job: &str, node: &str| {
+        let results = bench.results(job);
+        let mut of_node = results.iter().filter(|result| result["node"] == node);
+        let pod = of_node.next().and_then(|result| result["pod"].as_str());
+        pod.expect("a pod").to_owned()
+    };
+    // Another job with the same name, as one that was made anew, has other pods.
+    bench.apply(&bench.job("other", &fates, &more));
+    bench.until("the other job has failures, too", || {
+        (bench.get("other")["status"]["failed"] == 2).then_some(())
+    });
+    let [asked, done, foreign] =
+        [("fix", first), ("fix", third), ("other", second)].map(|(job, node)| pod_of(job, node));
+    ask(&format!("{asked},{done},{foreign},{second}/1"));
     failed(2, 4);
     let attempts = |node| bench.attempts("fix", node).len();
     assert_eq!([first, second, third].map(attempts), [2, 1, 1]);
     // Asked in another way, but for nothing new.
-    ask(&format!("{first}/1"));
+    ask(&asked);
     bench.patch("fix", &json!({"spec": {"parallelism": 7}}));
     bench.until("the change was seen", || {
         let job = bench.get("fix");

@@ -1,6 +1,6 @@
 //! How often a node is tried and what counts as a failure, as stored: total, whatever was stored.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use carillon_api::NoEligibleNodes;
 use carillon_api::policy::{
@@ -30,8 +30,8 @@ pub struct Policies {
     pub node_lost_timeout: SignedDuration,
     /// What becomes of the job if no node is eligible and none was ever started.
     pub no_eligible_nodes: NoEligibleNodes,
-    /// Failed attempts that somebody wants tried again, by node.
-    pub retry: BTreeMap<Box<str>, Vec<u32>>,
+    /// Pods of failed attempts whose nodes somebody wants tried again, by name.
+    pub retry: BTreeSet<Box<str>>,
 }
 
 impl Policies {
@@ -138,17 +138,12 @@ fn failure_rules(spec: &Value, problems: &mut Vec<String>) -> Vec<PodFailurePoli
     rules
 }
 
-/// `node-a/1,node-b/2`. What is not of this form asks for nothing.
-fn read_retry(text: &str) -> BTreeMap<Box<str>, Vec<u32>> {
-    let mut retry: BTreeMap<Box<str>, Vec<u32>> = BTreeMap::new();
-    for entry in text.split(',') {
-        if let Some((node, attempt)) = entry.trim().rsplit_once('/')
-            && let Ok(attempt) = attempt.parse()
-        {
-            retry.entry(node.into()).or_default().push(attempt);
-        }
-    }
-    retry
+/// Names of pods, comma separated. A name stands for one attempt on one node of one job, so a request
+/// that was copied onto another job, or came back with a backup, asks for nothing there.
+fn read_retry(text: &str) -> BTreeSet<Box<str>> {
+    let entries = text.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.map(Box::from).collect()
 }
 
 #[cfg(test)]
@@ -156,14 +151,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_retry_annotation_is_a_list_and_odd_entries_ask_for_nothing() {
-        let read = read_retry("node-a/1, node-b.example/12,,node-c,node-d/x,node-a/3");
-        let expected = [("node-a", vec![1, 3]), ("node-b.example", vec![12])];
-        assert_eq!(
-            read.iter()
-                .map(|(n, a)| (&**n, a.clone()))
-                .collect::<Vec<_>>(),
-            expected
-        );
+    fn the_retry_annotation_is_a_list_of_names() {
+        let read = read_retry("fix-bcd, fix-fgh ,,fix-bcd");
+        let names: Vec<&str> = read.iter().map(|name| &**name).collect();
+        assert_eq!(names, ["fix-bcd", "fix-fgh"]);
     }
 }

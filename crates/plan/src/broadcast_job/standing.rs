@@ -27,12 +27,9 @@ pub enum Standing {
     Gone,
 }
 
-/// Where the node `name` stands after its last attempt. `there`: its node object exists.
-pub(super) fn standing(policies: &Policies, name: &str, latest: &Latest, there: bool) -> Standing {
-    let asked = policies
-        .retry
-        .get(name)
-        .is_some_and(|attempts| attempts.contains(&latest.attempt));
+/// Where a node stands after its last attempt, whose pod is called `pod`. `there`: its node object exists.
+pub(super) fn standing(policies: &Policies, pod: &str, latest: &Latest, there: bool) -> Standing {
+    let asked = policies.retry.contains(pod);
     let failed = if asked && there {
         Standing::Retry(None)
     } else {
@@ -75,7 +72,7 @@ pub fn standing_after(job: &Job, attempts: &[&Record], there: bool) -> Option<St
         failures: attempts.iter().filter(failed).count(),
         place: (0, 0),
     };
-    Some(standing(&job.policies, &last.node, &latest, there))
+    Some(standing(&job.policies, &last.pod, &latest, there))
 }
 
 /// When the next attempt may begin: at once if nothing counts against the node, else after 10 s,

@@ -75,7 +75,8 @@ impl<'a> Survey<'a> {
         let mut cursor = NodeCursor::new(snapshot.nodes);
         for &((name, uid), ref latest) in &progress.nodes {
             let there = cursor.find(name).is_some_and(|node| node.uid == uid);
-            match standing(&snapshot.job.policies, name, latest, there) {
+            let pod = &progress.record(snapshot, latest.place).pod;
+            match standing(&snapshot.job.policies, pod, latest, there) {
                 Standing::Started | Standing::Skipped => {}
                 Standing::Succeeded => survey.succeeded += 1,
                 Standing::Failed => survey.has_failed((name, uid), latest),

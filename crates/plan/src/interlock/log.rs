@@ -385,10 +385,8 @@ impl<'a> Log<'a> {
         let policies = &snapshot.job.policies;
         let ran = self.ran.get(&(node, entry.node_uid)).copied();
         let asked = |ran: &u32| {
-            policies
-                .retry
-                .get(node)
-                .is_some_and(|all| all.contains(ran))
+            let pod = name::pod(&owner.name, owner.uid, node, *ran);
+            policies.retry.contains(&*pod)
         };
         if let Some(ran) = ran.filter(|ran| policies.at_most_once && !asked(ran)) {
             return trip(

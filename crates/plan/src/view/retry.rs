@@ -1,6 +1,6 @@
 //! Which nodes are tried again on request. Never one whose last attempt succeeded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_api::NodeState;
 use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
@@ -15,7 +15,7 @@ use crate::broadcast_job::{Job, NodeStanding, standing_after};
 pub enum Retry {
     /// The job is open: its annotation `carillon.dev/retry` gets this value.
     Annotate {
-        /// `node-a/1,node-b/2`: also what was asked for before and has not been done yet.
+        /// Names of pods, comma separated: also what was asked for before and has not been done yet.
         value: String,
         /// The nodes that are added to it.
         nodes: Vec<String>,
@@ -45,9 +45,9 @@ pub fn choose(
         return Err(vec![wait]);
     }
     let ended = stands.has_ended();
-    let failed: BTreeMap<&str, u32> = ledger
+    let failed: BTreeMap<&str, &str> = ledger
         .names()
-        .filter_map(|node| Some((node, failed_attempt(job, ledger, node)?)))
+        .filter_map(|node| Some((node, failed_pod(job, ledger, node)?)))
         .collect();
     let nodes: Vec<String> = match named {
         None if failed.is_empty() => return Err(vec![format!("{name} has no failed node")]),
@@ -69,34 +69,25 @@ pub fn choose(
         return Ok(Retry::NewJob { nodes });
     }
     // What was asked for before stays, as long as its attempt is the last one.
-    let before = job.policies.retry.iter();
-    let before = before.filter_map(|(node, attempts)| {
-        let (node, attempt) = failed.get_key_value(&**node)?;
-        attempts.contains(attempt).then_some((*node, *attempt))
-    });
-    let now = nodes
-        .iter()
-        .filter_map(|node| failed.get_key_value(node.as_str()));
-    let now = now.map(|(node, attempt)| (*node, *attempt));
-    let entries: BTreeMap<&str, u32> = before.chain(now).collect();
-    let entries: Vec<String> = entries
-        .iter()
-        .map(|(node, attempt)| format!("{node}/{attempt}"))
-        .collect();
+    let asked = &job.policies.retry;
+    let before = failed.values().filter(|pod| asked.contains(**pod));
+    let now = nodes.iter().filter_map(|node| failed.get(node.as_str()));
+    let entries: BTreeSet<&str> = before.chain(now).copied().collect();
+    let entries: Vec<&str> = entries.into_iter().collect();
     Ok(Retry::Annotate {
         value: entries.join(","),
         nodes,
     })
 }
 
-/// The last attempt on a node, if the node has failed; also if it waits for a retry anyway, which a
-/// request makes earlier.
-fn failed_attempt(job: &Job, ledger: &Ledger<'_>, node: &str) -> Option<u32> {
+/// The pod of the last attempt on a node, if the node has failed; also if it waits for a retry anyway,
+/// which a request makes earlier.
+fn failed_pod<'a>(job: &Job, ledger: &Ledger<'a>, node: &str) -> Option<&'a str> {
     let attempts = ledger.attempts_on_last(node);
     let last = attempts.last()?;
     let stands = standing_after(job, attempts, true)?;
     let failed = matches!(stands, NodeStanding::Failed | NodeStanding::Retry(_));
-    failed.then_some(last.attempt)
+    failed.then_some(&*last.pod)
 }
 
 /// Why a node that was named and has not failed cannot be tried again.
@@ -191,7 +182,7 @@ mod tests {
         let slices = ledger();
         let chosen = choose(&stored(&json!([])).job, &Ledger::read(&slices), None);
         let expected = Retry::Annotate {
-            value: "n1/1,n3/2".to_owned(),
+            value: "fix-n1-1,fix-n3-2".to_owned(),
             nodes: names(&["n1", "n3"]),
         };
         assert_eq!(chosen, Ok(expected));
@@ -201,15 +192,15 @@ mod tests {
     fn what_was_asked_for_before_stays_until_it_is_done() {
         let slices = ledger();
         let mut stored = stored(&json!([]));
-        for (node, attempts) in [("n3", vec![1, 2]), ("n4", vec![1]), ("n9", vec![1])] {
-            stored.job.policies.retry.insert(node.into(), attempts);
+        for pod in ["fix-n3-1", "fix-n3-2", "fix-n4-1", "fix-n9-1"] {
+            stored.job.policies.retry.insert(pod.into());
         }
         let named = names(&["n1"]);
         let chosen = choose(&stored.job, &Ledger::read(&slices), Some(&named));
         let Ok(Retry::Annotate { value, .. }) = chosen else {
             panic!("{chosen:?}");
         };
-        assert_eq!(value, "n1/1,n3/2");
+        assert_eq!(value, "fix-n1-1,fix-n3-2");
     }
 
     #[test]
@@ -220,7 +211,7 @@ mod tests {
         let named = names(&["n6"]);
         let chosen = choose(&once, &Ledger::read(&slices), Some(&named));
         let expected = Retry::Annotate {
-            value: "n6/1".to_owned(),
+            value: "fix-n6-1".to_owned(),
             nodes: named,
         };
         assert_eq!(chosen, Ok(expected));

@@ -107,8 +107,8 @@ fn a_failed_node_of_a_paused_job_runs_again_when_somebody_asks() {
         script: vec![step(
             |view| says(view, "Paused", "PausedByFailure"),
             |view| {
-                let annotations =
-                    json!({"carillon.dev/resume": "1", "carillon.dev/retry": "node-0/1"});
+                let retry = view.last_pod("node-0");
+                let annotations = json!({"carillon.dev/resume": "1", "carillon.dev/retry": retry});
                 view.patch_job(&json!({"metadata": {"annotations": annotations}}));
             },
         )],

@@ -5,6 +5,8 @@ use carillon_api::condition::{reasons, results, types};
 use serde_json::{Value, json};
 
 use super::world::World;
+use crate::name;
+use crate::uid::Uid;
 
 fn at_most_once(more: Value) -> Value {
     let mut spec = json!({"execution": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
@@ -203,20 +205,24 @@ fn a_retry_by_request_is_one_more_attempt_and_the_same_request_asks_for_no_secon
     world.end("n0002", 1);
     world.settle();
     assert_eq!(world.status["failed"], 2);
-    world.retry = Some("n0000/1,n0001/1,n0002/2,n0009/1,nonsense".to_owned());
+    // The last is that of a job made anew, or of another one: a request holds for one job only.
+    let other = name::pod("job", Uid::MIN, "n0002", 1);
+    let asked = [("n0000", 1), ("n0001", 1), ("n0002", 2), ("n0009", 1)];
+    let asked = asked.map(|(node, attempt)| world.pod_of(node, attempt));
+    world.retry = Some(format!("{},{other},n0002/1,nonsense", asked.join(",")));
     world.settle();
     assert_eq!(world.status["failed"], 1, "a node that is retried is not");
     assert_eq!(
         ["n0000", "n0001", "n0002"].map(|node| world.creations_on(node)),
         [2, 1, 1],
-        "neither a success nor another attempt than the one named"
+        "neither a success, nor another attempt than the one named, nor that of another job"
     );
     world.run_all();
     world.end("n0000", 1);
     world.run_to_the_end();
     assert_eq!(world.creations_on("n0000"), 2);
     assert_eq!(world.status["failed"], 2);
-    world.retry = Some("n0000/2".to_owned());
+    world.retry = Some(world.pod_of("n0000", 2));
     world.run_to_the_end();
     assert_eq!(world.attempts("n0000")[2].0, Succeeded);
     assert_eq!(world.attempts("n0000")[1].0, Failed);
@@ -235,7 +241,7 @@ fn at_most_once_a_person_may_ask_for_an_interrupted_node() {
         (&world.status["failed"], world.created.len()),
         (&json!(1), 2)
     );
-    world.retry = Some("n0000/1".to_owned());
+    world.retry = Some(world.pod_of("n0000", 1));
     world.run_to_the_end();
     assert_eq!(world.attempts("n0000")[1].0, Succeeded);
     assert_eq!(world.status["failed"], 0);
@@ -264,7 +270,7 @@ fn a_retry_by_request_does_not_wait_and_needs_no_retries_left() {
     world.end("n0000", 1);
     world.settle();
     assert_eq!(world.creations_on("n0000"), 1);
-    world.retry = Some("n0000/1".to_owned());
+    world.retry = Some(world.pod_of("n0000", 1));
     world.settle();
     assert_eq!(world.creations_on("n0000"), 2);
 }
@@ -279,7 +285,7 @@ fn a_retry_by_request_does_not_resume_a_job_that_failures_have_paused() {
     world.run_all();
     world.end("n0000", 1);
     world.settle();
-    world.retry = Some("n0000/1".to_owned());
+    world.retry = Some(world.pod_of("n0000", 1));
     world.settle();
     let paused = Some((true, reasons::PAUSED_BY_FAILURE.to_owned()));
     assert_eq!(world.condition(types::PAUSED), paused);

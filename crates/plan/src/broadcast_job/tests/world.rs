@@ -438,6 +438,12 @@ impl World {
         actions.map(Action::word).collect()
     }
 
+    /// Name of the pod of an attempt.
+    pub(super) fn pod_of(&self, node: &str, attempt: u32) -> String {
+        let owner = self.job().owner;
+        crate::name::pod(&owner.name, owner.uid, node, attempt)
+    }
+
     /// State and reason of every attempt on `node`.
     pub(super) fn attempts(&self, node: &str) -> Vec<(NodeState, String)> {
         let records = self.slices.iter().flat_map(|slice| &slice.records);
