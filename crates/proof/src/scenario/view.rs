@@ -80,7 +80,9 @@ impl<'a> View<'a> {
     /// Name of the pod of the last attempt on a node.
     pub fn last_pod(&self, node: &str) -> String {
         let slices = self.slices();
-        let results = slices.iter().filter_map(|slice| slice["results"].as_array());
+        let results = slices
+            .iter()
+            .filter_map(|slice| slice["results"].as_array());
         let of_node = results.flatten().filter(|result| result["node"] == node);
         let last = of_node.max_by_key(|result| result["attempt"].as_i64());
         last.map(|last| last["pod"].as_str().unwrap_or_default().to_owned())
