@@ -56,6 +56,14 @@ pub struct Found {
     pub failures: Vec<Failure>,
 }
 
+impl Found {
+    /// Adds what another part has found.
+    pub fn add(&mut self, other: Self) {
+        self.counts.add(&other.counts);
+        self.failures.extend(other.failures);
+    }
+}
+
 /// Runs and judges all of them; ends early after `most` failures.
 pub fn run(jobs: &[Job<'_>], most: usize) -> anyhow::Result<Found> {
     let next = AtomicUsize::new(0);

@@ -8,6 +8,7 @@ pub mod disturbance;
 pub mod fault;
 pub mod monkey;
 pub mod process;
+pub mod regressions;
 pub mod replay;
 pub mod scenario;
 pub mod small_world;

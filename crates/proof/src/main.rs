@@ -12,7 +12,7 @@ use carillon_proof::scenario::{self, Scenario};
 use carillon_proof::small_world::Limits;
 use carillon_proof::swarm::Swarm;
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, small_world};
+use carillon_proof::{crash_anywhere, regressions, small_world};
 use clap::Parser;
 
 /// The scenarios in which a process that is started again sees every earlier revision first.
@@ -30,6 +30,8 @@ const SEEN_EARLIER: [&str; 8] = [
 const FEWER: usize = 7;
 /// Each scenario is run so often with faults that never end.
 const PRESSED: u64 = 5;
+/// Seeds that nobody has chosen are smaller than this: they can be told by telephone.
+const FRESH: u64 = 1_000_000_000;
 /// Failures after which a part of the proof is given up.
 const MOST_FAILURES: usize = 5;
 
@@ -49,9 +51,9 @@ struct Args {
     /// Random schedules of Jobs of batch/v1 to try.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     job_seeds: u64,
-    /// The first seed.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    first_seed: u64,
+    /// The first seed; without it, one that nobody has chosen.
+    #[arg(long, value_name = "SEED")]
+    first_seed: Option<u64>,
     /// Scenarios whose name or resource contains this only.
     #[arg(long, value_name = "WORDS", default_value = "")]
     only: String,
@@ -139,6 +141,9 @@ impl Tally {
 fn prove(args: &Args) -> anyhow::Result<bool> {
     let begin = Instant::now();
     let mut tally = Tally::default();
+    let first_seed = args.first_seed.unwrap_or_else(|| fastrand::u64(1..FRESH));
+    println!("first seed {first_seed}; the same again: --first-seed {first_seed}");
+    known(&mut tally)?;
     let scenarios: Vec<Scenario> = scenario::all()
         .into_iter()
         .filter(|scenario| {
@@ -149,8 +154,8 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     let clean = undisturbed(&scenarios, &mut tally)?;
     crashes(args, &scenarios, &clean, &mut tally)?;
     stale_restarts(args, &scenarios, &clean, &mut tally)?;
-    pressure(args, &scenarios, &mut tally)?;
-    seeds(args, &mut tally)?;
+    pressure(args, first_seed, &scenarios, &mut tally)?;
+    seeds(args, first_seed, &mut tally)?;
     let small = args.no_small_worlds || small_worlds();
     println!("\nIn all, {:.0} s:", begin.elapsed().as_secs_f64());
     println!("  scenarios      {}", scenarios.len());
@@ -234,9 +239,14 @@ fn stale_restarts(
     Ok(())
 }
 
-fn pressure(args: &Args, scenarios: &[Scenario], tally: &mut Tally) -> anyhow::Result<()> {
+fn pressure(
+    args: &Args,
+    first_seed: u64,
+    scenarios: &[Scenario],
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let seeds = args.first_seed..args.first_seed + PRESSED;
+    let seeds = first_seed..first_seed + PRESSED;
     let cases: Vec<(Case, &Scenario)> = scenarios
         .iter()
         .flat_map(|scenario| {
@@ -255,19 +265,26 @@ fn pressure(args: &Args, scenarios: &[Scenario], tally: &mut Tally) -> anyhow::R
     Ok(())
 }
 
-fn seeds(args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
+/// Seeds that have once found something.
+fn known(tally: &mut Tally) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let mut found = Found::default();
+    for swarm in Swarm::ALL {
+        found.add(swarm.run(regressions::of(swarm), MOST_FAILURES)?);
+    }
+    tally.add("seeds that have once found something", &found, begin);
+    Ok(())
+}
+
+fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> {
     for (swarm, kind, seeds) in [
         (Swarm::BroadcastJobs, "BroadcastJobs", args.seeds),
         (Swarm::CronJobs, "CronJobs", args.cron_seeds),
         (Swarm::Jobs, "Jobs", args.job_seeds),
     ] {
         let begin = Instant::now();
-        let end = args.first_seed + seeds;
-        let found = swarm.run(args.first_seed..end, MOST_FAILURES)?;
-        let what = format!(
-            "random schedules of {kind}, {seeds} seeds from {} on",
-            args.first_seed
-        );
+        let found = swarm.run(first_seed..first_seed + seeds, MOST_FAILURES)?;
+        let what = format!("random schedules of {kind}, {seeds} seeds from {first_seed} on");
         tally.add(&what, &found, begin);
     }
     Ok(())

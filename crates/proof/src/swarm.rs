@@ -29,10 +29,13 @@ pub enum Swarm {
 }
 
 impl Swarm {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::BroadcastJobs, Self::CronJobs, Self::Jobs];
+
     /// The one of a case.
     pub fn of(case: &Case) -> Option<Self> {
-        let all = [Self::BroadcastJobs, Self::CronJobs, Self::Jobs];
-        all.into_iter().find(|swarm| swarm.name() == case.scenario)
+        let mut all = Self::ALL.into_iter();
+        all.find(|swarm| swarm.name() == case.scenario)
     }
 
     fn name(self) -> &'static str {

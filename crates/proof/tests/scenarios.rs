@@ -1,7 +1,7 @@
 //! The scenarios, undisturbed and with a crash.
 
 use carillon_proof::swarm::Swarm;
-use carillon_proof::{campaign, crash_anywhere, scenario};
+use carillon_proof::{campaign, crash_anywhere, regressions, scenario};
 
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
@@ -95,4 +95,16 @@ fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
         }
         assert!(found.failures.is_empty(), "{}", found.failures.len());
     }
+}
+
+#[test]
+fn seeds_that_have_once_found_something_find_nothing_more() {
+    for swarm in Swarm::ALL {
+        let found = swarm.run(regressions::of(swarm), 3).unwrap();
+        for failure in &found.failures {
+            println!("{failure}");
+        }
+        assert!(found.failures.is_empty(), "{}", found.failures.len());
+    }
+    assert!(!regressions::ALL.is_empty());
 }
