@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Only these parts; can be repeated
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Random schedules to try in the simulated cluster
+    /// Random schedules of each kind to try in the simulated cluster
     #[arg(long, value_name = "N", default_value_t = 2000)]
     seeds: u64,
     /// The first of these seeds; without it, one that nobody has chosen

@@ -42,15 +42,15 @@ struct Args {
     /// Every N-th point only.
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Random schedules of BroadcastJobs to try.
+    /// Random schedules to try of each kind.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     seeds: u64,
-    /// Random schedules of CronJobs to try.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    cron_seeds: u64,
-    /// Random schedules of Jobs of batch/v1 to try.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    job_seeds: u64,
+    /// Random schedules of CronJobs, if not as many as of the others.
+    #[arg(long, value_name = "N")]
+    cron_seeds: Option<u64>,
+    /// Random schedules of Jobs of batch/v1, if not as many as of the others.
+    #[arg(long, value_name = "N")]
+    job_seeds: Option<u64>,
     /// The first seed; without it, one that nobody has chosen.
     #[arg(long, value_name = "SEED")]
     first_seed: Option<u64>,
@@ -279,8 +279,12 @@ fn known(tally: &mut Tally) -> anyhow::Result<()> {
 fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> {
     for (swarm, kind, seeds) in [
         (Swarm::BroadcastJobs, "BroadcastJobs", args.seeds),
-        (Swarm::CronJobs, "CronJobs", args.cron_seeds),
-        (Swarm::Jobs, "Jobs", args.job_seeds),
+        (
+            Swarm::CronJobs,
+            "CronJobs",
+            args.cron_seeds.unwrap_or(args.seeds),
+        ),
+        (Swarm::Jobs, "Jobs", args.job_seeds.unwrap_or(args.seeds)),
     ] {
         let begin = Instant::now();
         let found = swarm.run(first_seed..first_seed + seeds, MOST_FAILURES)?;
