@@ -14,7 +14,7 @@ struct Page {
     tests: usize,
 }
 
-const PAGES: [Page; 2] = [
+const PAGES: [Page; 3] = [
     Page {
         path: "docs/defects.md",
         ids: || (1..=31).map(|number| format!("D{number}")).collect(),
@@ -24,6 +24,11 @@ const PAGES: [Page; 2] = [
         path: "docs/job-edge-cases.md",
         ids: || (1..=93).map(|number| number.to_string()).collect(),
         tests: 150,
+    },
+    Page {
+        path: "docs/threat-model.md",
+        ids: || (1..=18).map(|number| format!("T{number}")).collect(),
+        tests: 25,
     },
 ];
 
