@@ -1,5 +1,6 @@
 //! Decisions made again: from what a flight recorder holds, and the objects as they were.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_operator::controllers::{Irreproducible, broadcast_job, cron_job, job};
@@ -9,15 +10,19 @@ use carillon_oracle::determinism::Decision as Replayed;
 use carillon_oracle::{History, Key};
 use serde_json::Value;
 
-/// Longer histories are left alone: each decision looks at the whole of one.
+/// Longer histories are left alone: each decision looks at every object of one.
 const LONGEST: usize = 3000;
+
+/// The versions that each object had, oldest first, by resource.
+type Versions<'h> = BTreeMap<&'h str, BTreeMap<&'h Key, Vec<(u64, Option<&'h Value>)>>>;
 
 /// Every decision that was recorded and can be made again.
 pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> {
     if history.steps.len() > LONGEST {
         return Vec::new();
     }
-    let of_kind = |kind| of_kind(history, flights, kind);
+    let versions = versions(history);
+    let of_kind = |kind| of_kind(&versions, flights, kind);
     let kinds = [
         Kind::BroadcastJob,
         Kind::CronJob,
@@ -27,13 +32,23 @@ pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> 
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
+fn versions(history: &History) -> Versions<'_> {
+    let mut versions = Versions::new();
+    for step in &history.steps {
+        let of_resource = versions.entry(&*step.key.resource).or_default();
+        let of_object = of_resource.entry(&step.key).or_default();
+        of_object.push((step.rev, step.new.as_deref()));
+    }
+    versions
+}
+
 /// Those about objects of a kind.
-fn of_kind(history: &History, flights: &[Arc<FlightRecorder>], kind: Kind) -> Vec<Replayed> {
+fn of_kind(versions: &Versions<'_>, flights: &[Arc<FlightRecorder>], kind: Kind) -> Vec<Replayed> {
     let decisions = flights
         .iter()
         .flat_map(|flights| flights.of_kind(kind.api_kind()));
     decisions
-        .filter_map(|decision| again(history, kind, &decision))
+        .filter_map(|decision| again(versions, kind, &decision))
         .collect()
 }
 
@@ -46,7 +61,7 @@ fn resource(kind: Kind) -> String {
 }
 
 /// `None` when the record says itself that it is not enough.
-fn again(history: &History, about: Kind, decision: &Decision) -> Option<Replayed> {
+fn again(versions: &Versions<'_>, about: Kind, decision: &Decision) -> Option<Replayed> {
     let object = Key {
         resource: resource(about).into(),
         namespace: decision.namespace.as_str().into(),
@@ -54,7 +69,7 @@ fn again(history: &History, about: Kind, decision: &Decision) -> Option<Replayed
     };
     let objects = Kind::ALL.into_iter().flat_map(|kind| {
         let seen = decision.seen.get(kind.word()).copied().unwrap_or(0);
-        let ours = objects(history, kind, seen, &decision.uid);
+        let ours = objects(versions, kind, seen, &decision.uid);
         ours.into_iter().map(move |object| (kind, object))
     });
     let replayed = match about {
@@ -76,7 +91,7 @@ fn again(history: &History, about: Kind, decision: &Decision) -> Option<Replayed
 }
 
 /// The objects of a kind that concern the one with this uid, as they were at a revision.
-fn objects(history: &History, kind: Kind, revision: u64, uid: &str) -> Vec<Value> {
+fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uid: &str) -> Vec<Value> {
     let concern = |object: &Value| {
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
@@ -92,12 +107,13 @@ fn objects(history: &History, kind: Kind, revision: u64, uid: &str) -> Vec<Value
             _ => meta["labels"]["carillon.dev/broadcastjob-uid"] == uid || meta["uid"] == uid,
         }
     };
-    let resource = resource(kind);
-    let state = history.state_at(revision);
-    let objects = state.iter().filter(|(key, _)| *key.resource == *resource);
-    objects
-        .map(|(_, object)| object)
+    let of_resource = versions.get(&*resource(kind)).into_iter().flatten();
+    let at_revision = of_resource.filter_map(|(_, versions)| {
+        let later = versions.partition_point(|(rev, _)| *rev <= revision);
+        versions[..later].last()?.1
+    });
+    at_revision
         .filter(|object| kind == Kind::Node || concern(object))
-        .map(|object| (**object).clone())
+        .cloned()
         .collect()
 }

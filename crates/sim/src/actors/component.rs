@@ -53,10 +53,12 @@ pub(super) fn all(actor: &Actor, resource: &str) -> Vec<Arc<Value>> {
     actor.list(resource, "", "").unwrap_or_default()
 }
 
-/// A string of an object, or nothing.
-pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
+/// A string of an object, at a path such as `/metadata/name`, or nothing.
+pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    // Not `Value::pointer`, which unescapes each segment into a new string: this is asked very often.
+    let mut segments = path.split('/').skip(1);
+    segments
+        .try_fold(object, |value, segment| value.get(segment))
         .and_then(Value::as_str)
         .unwrap_or_default()
 }

@@ -39,6 +39,10 @@ pub fn collect(actor: &Actor) -> bool {
     let before = actor.server().revision();
     let alive: BTreeSet<(&str, &str)> = objects.iter().map(|(_, object)| place(object)).collect();
     for (kind, object) in &objects {
+        let meta = &object["metadata"];
+        if meta["ownerReferences"].is_null() && meta["deletionTimestamp"].is_null() {
+            continue;
+        }
         let owners = owners(object);
         let (solid, dangling): (Vec<_>, Vec<_>) = owners.iter().partition(|owner| {
             let owner_uid = text(&owner["uid"]);
