@@ -32,7 +32,7 @@ pub struct NodeResult {
     /// Uid of the pod, once it was seen. Empty: the pod is about to be created.
     #[serde(rename = "podUID", default, skip_serializing_if = "String::is_empty")]
     pub pod_uid: String,
-    /// Why, for every state but Started and Succeeded.
+    /// Why, for every state but Succeeded. Of an attempt that is Started: why it is about to be given up.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Exit code of the first container that failed, or 0 of a pod that succeeded.
@@ -41,7 +41,8 @@ pub struct NodeResult {
     /// When the pod's first container started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When the pod's last container ended.
+    /// When the pod's last container ended. Of an attempt that is Started and has no pod: since when it
+    /// is to be withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
     /// Since when the node object of a pod that runs is gone, as first noticed.

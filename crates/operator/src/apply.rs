@@ -326,6 +326,11 @@ pub fn unchanged(found: Option<SlimMeta>, rv: u64) -> Result<(), SendError> {
     Err(changed())
 }
 
+/// What a plan relies on is still not there; else as of [`unchanged`].
+pub fn absent(found: Option<SlimMeta>) -> Result<(), SendError> {
+    found.map_or(Ok(()), |_| Err(changed()))
+}
+
 fn changed() -> SendError {
     let mut status = kube::core::Status::failure("it has changed since it was read", "Conflict");
     status.code = 409;

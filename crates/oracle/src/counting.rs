@@ -11,7 +11,6 @@ use crate::invariant::Invariant::{L4, S4};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES, at, number, text};
 use crate::standing::{self, Standing, standings};
-use crate::stopping::starts_too_late;
 use crate::world::{Job, World, record_changes};
 
 /// S4. For every job:
@@ -19,8 +18,7 @@ use crate::world::{Job, World, record_changes};
 ///   edits the slice;
 /// - an attempt has one record: one for each pod name, and one for each (node name, attempt);
 /// - a Succeeded record names the uid of a pod that was Succeeded at some revision before; a Failed
-///   one with a uid that of a pod that had ended, or that somebody had deleted, or that is older than
-///   `podStartDeadlineSeconds` and Pending;
+///   one with a uid that of a pod that had ended, or that somebody had deleted;
 /// - a status never says more than the records: `succeeded` is at most the number of nodes whose
 ///   last record is Succeeded, `failed` at most the number of nodes with a Failed record, or with
 ///   AtMostOnce an interrupted one;
@@ -52,7 +50,7 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 } else if !edited.contains(uid)
                     && let Some(job) = world.jobs.get(uid).filter(|job| job.gone.is_none())
                 {
-                    records_stay(&mut checked, job, &mut pods, assumptions, step)?;
+                    records_stay(&mut checked, job, &mut pods, step)?;
                 }
             }
             (JOBS, Some(object)) if assumptions.others(step) => {
@@ -214,7 +212,6 @@ fn records_stay<'h>(
     checked: &mut Checked,
     job: &Job<'h>,
     pods: &mut Outcomes<'h>,
-    assumptions: &Assumptions,
     step: &'h Step,
 ) -> Result<(), Box<Violation>> {
     for change in record_changes(step) {
@@ -241,15 +238,7 @@ fn records_stay<'h>(
         let (state, uid) = (record.state(), record.pod_uid());
         let backed = match state {
             "Succeeded" => pods.succeeded.contains(uid),
-            "Failed" => {
-                let late = || {
-                    let pod = job.pods.get(record.pod());
-                    pod.is_some_and(|pod| {
-                        starts_too_late(assumptions, step, pod, &job.last["spec"])
-                    })
-                };
-                uid.is_empty() || pods.over.contains(uid) || late()
-            }
+            "Failed" => uid.is_empty() || pods.over.contains(uid),
             _ => true,
         };
         checked.require(backed, || {
@@ -540,14 +529,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_did_not_start_in_time_has_failed_before_it_ended() {
-        let pending = |seconds| {
-            let spec = json!({"podStartDeadlineSeconds": 60});
-            let scene = ran("Pending", spec).later(seconds);
-            scene.ended("n1", 1, "Failed", "ImagePullBackOff")
-        };
-        holds(S4, &pending(60), &strict());
-        breaks(S4, &pending(10), &strict(), "no pod with uid");
+    fn a_pod_that_did_not_start_in_time_has_failed_when_it_was_told_to_stop() {
+        let late = || ran("Pending", json!({"podStartDeadlineSeconds": 60})).later(60);
+        let failed = |scene: Scene| scene.ended("n1", 1, "Failed", "ImagePullBackOff");
+        holds(
+            S4,
+            &failed(late().delete_pod("carillon", "n1", 1)),
+            &strict(),
+        );
+        breaks(S4, &failed(late()), &strict(), "no pod with uid");
     }
 
     #[test]

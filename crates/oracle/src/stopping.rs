@@ -18,8 +18,8 @@ use crate::world::World;
 /// - `restartPolicy` is OnFailure and the pod has more restarts than `failurePolicy.restartLimit`;
 /// - the pod is not bound, and its node is gone, was replaced, or is not eligible;
 /// - the pod is Pending and older than `podStartDeadlineSeconds`;
-/// - the attempt is over before its pod: its record is Failed (it did not start in time), or is final
-///   and has no uid (the pod came late), or there is none and the log is sealed.
+/// - the attempt is over before its pod: its record is Failed, or is final and has no uid (the pod came
+///   late), or there is none and the log is sealed.
 ///
 /// A request of ours that deletes a job finds it Complete or Failed, and `ttlSecondsAfterFinished`
 /// over. Nothing else is ever deleted, but for what a CronJob started:
@@ -110,12 +110,7 @@ fn why_not(
 }
 
 /// Whether a pod is Pending though its time to start is over.
-pub(crate) fn starts_too_late(
-    assumptions: &Assumptions,
-    step: &Step,
-    pod: &Value,
-    spec: &Value,
-) -> bool {
+fn starts_too_late(assumptions: &Assumptions, step: &Step, pod: &Value, spec: &Value) -> bool {
     let Some(seconds) = at(spec, &["podStartDeadlineSeconds"]).and_then(Value::as_i64) else {
         return false;
     };

@@ -52,6 +52,9 @@ pub mod rules {
     pub const SEAL: &str = "seal";
     /// Slices are only appended to; what is final stays as it is.
     pub const APPEND_ONLY: &str = "append_only";
+    /// An attempt is over when its pod has ended, was told to stop or is gone; and what a pod has not
+    /// done is its end only if an earlier step has asked whether that is still so.
+    pub const OUTCOME: &str = "outcome";
     /// Counts of the status follow the records.
     pub const COUNTS: &str = "counts";
     /// Pods are deleted by uid and resourceVersion, and only for a reason.
@@ -62,7 +65,7 @@ pub mod rules {
     pub const TIME_TO_LIVE: &str = "time_to_live";
 
     /// All of them.
-    pub const ALL: [&str; 15] = [
+    pub const ALL: [&str; 16] = [
         ONE_PER_NODE,
         RESERVED_FIRST,
         RUN_ONCE,
@@ -74,6 +77,7 @@ pub mod rules {
         END,
         SEAL,
         APPEND_ONLY,
+        OUTCOME,
         COUNTS,
         DELETE,
         RELEASE,
@@ -181,7 +185,8 @@ impl<'a> Check<'a> {
             Action::CheckTemplate { .. }
             | Action::ConfirmGone { .. }
             | Action::ConfirmJob
-            | Action::ConfirmSlice { .. } => Ok(()),
+            | Action::ConfirmSlice { .. }
+            | Action::ConfirmPod { .. } => Ok(()),
             Action::WriteSlice(write) => {
                 if step.on_error != OnError::Stop {
                     let index = write.index;
@@ -194,7 +199,7 @@ impl<'a> Check<'a> {
                 }
                 let stored = |slice: &&'a crate::record::Slice| slice.index == write.index;
                 let stored = self.snapshot.slices.iter().find(stored);
-                self.log.check(self.snapshot, stored, write)
+                self.log.check(self.snapshot, stored, write, self.now)
             }
             Action::CreatePod { pod, node } => self.create(pod, node),
             Action::DeletePod { pod, uid, rv } => self.delete(pod, *uid, *rv),
@@ -212,6 +217,9 @@ impl<'a> Check<'a> {
                 Action::ConfirmJob if step.on_error == OnError::Stop => self.log.job_is_there(),
                 Action::ConfirmSlice { index, rv } if step.on_error == OnError::Stop => {
                     self.log.is_as_read(*index, *rv);
+                }
+                Action::ConfirmPod { pod, seen } if step.on_error == OnError::Stop => {
+                    self.log.pod_is_as_read(self.snapshot, pod, *seen);
                 }
                 Action::WriteStatus(status) if step.on_error == OnError::Stop => {
                     self.stopping |= status::stops(status);

@@ -236,7 +236,7 @@ fn ruled(pod: &PodRow, rules: &[PodFailurePolicyRule], own_doing: bool) -> Optio
 
 /// Whether a pod was told to stop before it ended. Many programs exit with 0 when they are told
 /// to; that they did is no sign that their work was done.
-fn interrupted(pod: &PodRow) -> bool {
+pub(crate) fn interrupted(pod: &PodRow) -> bool {
     let (Some(deletion), Some(end)) = (pod.deletion, &pod.end) else {
         return pod.interrupted;
     };

@@ -43,13 +43,13 @@ pub struct Record {
     pub pod: Box<str>,
     /// Pod uid once the pod was seen. `None` while Started: reserved, about to be created.
     pub pod_uid: Option<Uid>,
-    /// Why, for every state but Started and Succeeded.
+    /// Why, for every state but Succeeded. While Started: why it is about to be given up.
     pub reason: Arc<str>,
     /// Exit code.
     pub exit_code: Option<i32>,
     /// Start of the first container.
     pub started: Option<Timestamp>,
-    /// End of the last container.
+    /// End of the last container. While Started: since when its promise is to be taken back.
     pub finished: Option<Timestamp>,
     /// Since when the node object is gone while the pod runs, as first noticed.
     pub node_gone: Option<Timestamp>,

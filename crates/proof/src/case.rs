@@ -1,6 +1,6 @@
 //! One run as a file: scenario, seed, and what goes wrong; and the judgement of what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::{Blow, Disturbance};
+use crate::late;
 use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario, Subject};
 use crate::wire::Wire;
@@ -115,7 +116,16 @@ impl Case {
             ..Assumptions::default()
         };
         let stopped = outcome.stopped.clone();
+        let at_once = disturbance.without_lease && disturbance.processes > 1;
+        let creations = if at_once {
+            late::creations(&outcome.history)
+        } else {
+            BTreeSet::new()
+        };
         assumptions.late = Arc::new(move |step| {
+            if creations.contains(&step.rev) {
+                return true;
+            }
             let by = step.by.as_deref();
             let mut of = stopped
                 .iter()

@@ -6,6 +6,7 @@ pub mod connection;
 pub mod crash_anywhere;
 pub mod disturbance;
 pub mod fault;
+pub mod late;
 pub mod monkey;
 pub mod process;
 pub mod regressions;

@@ -18,11 +18,23 @@ pub struct Regression {
 }
 
 /// All of them, by swarm.
-pub const ALL: &[Regression] = &[found(
-    Swarm::BroadcastJobs,
-    706_573,
-    "AtMostOnce, and a second pod where the first may have run",
-)];
+pub const ALL: &[Regression] = &[
+    found(
+        Swarm::BroadcastJobs,
+        702_262,
+        "a pod started while it was given up, succeeded, and was recorded as Failed",
+    ),
+    found(
+        Swarm::BroadcastJobs,
+        706_573,
+        "AtMostOnce, and a second pod where the first may have run",
+    ),
+    found(
+        Swarm::BroadcastJobs,
+        707_554,
+        "a creation that had waited made a second pod of an attempt that was over",
+    ),
+];
 
 /// The seeds of a swarm.
 pub fn of(swarm: Swarm) -> impl Iterator<Item = u64> {

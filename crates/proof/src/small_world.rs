@@ -61,6 +61,10 @@ pub struct World {
     pub fail_fast: bool,
     /// Pods wait for the scheduler; otherwise they are created bound.
     pub scheduler: bool,
+    /// A pod that has not started after an hour is given up.
+    pub start_deadline: bool,
+    /// `execution: AtMostOnce`.
+    pub at_most_once: bool,
     /// Results of nodes long gone that fill the first slice at the start.
     pub filled: u16,
     /// What may happen, and how often.

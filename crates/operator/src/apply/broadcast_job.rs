@@ -1,5 +1,8 @@
 //! What a plan for a BroadcastJob does.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use carillon_api::condition::reasons;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::Action;
@@ -8,13 +11,14 @@ use carillon_plan::name;
 use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use jiff::Timestamp;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use super::template;
 use super::{
-    Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
-    write,
+    Earlier, Effect, Perform, absent, found, is_quota, is_terminating, may_be_there, settled,
+    unchanged, write,
 };
+use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
@@ -52,7 +56,26 @@ pub struct Performer<'a> {
     pub not_after: BootTime,
     /// When the plan was made.
     pub now: Timestamp,
+    /// The slices that its creations rely on.
+    pub relies_on: Mutex<Confirmed>,
 }
+
+/// Slices that a plan has written or asked about: index and version, and when the first was.
+#[derive(Debug, Default)]
+pub struct Confirmed {
+    slices: BTreeMap<u32, u64>,
+    at: Option<BootTime>,
+}
+
+impl Confirmed {
+    fn add(&mut self, index: u32, rv: u64, now: BootTime) {
+        self.slices.insert(index, rv);
+        self.at.get_or_insert(now);
+    }
+}
+
+/// How long a creation may rely on what was written or asked about.
+const CONFIRMED_FOR: Duration = Duration::from_secs(1);
 
 impl Perform for Performer<'_> {
     type Action = Action;
@@ -77,18 +100,26 @@ impl Perform for Performer<'_> {
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmSlice { index, rv } => {
-                let owner = &self.job.owner;
-                let slice = name::slice(&owner.name, owner.uid, *index);
-                let slice = request::get(Kind::Slice, namespace, &slice);
-                unchanged(found(self.writes, slice).await?, *rv)?;
+                self.confirm_slice(*index, *rv).await?;
+                let now = self.writes.clock().boot();
+                self.relies_on.lock().await.add(*index, *rv, now);
+                Ok(Effect::Nothing.done())
+            }
+            Action::ConfirmPod { pod, seen } => {
+                let pod = request::get(Kind::Pod, namespace, pod);
+                let pod = found(self.writes, pod).await?;
+                match seen {
+                    Some((uid, rv)) => unchanged(pod.filter(|p| p.uid() == Some(*uid)), *rv)?,
+                    None => absent(pod)?,
+                }
                 Ok(Effect::Nothing.done())
             }
             Action::WriteSlice(slice) => {
                 let request = request::write_slice(&self.job.owner, slice);
-                Ok(
-                    Effect::Wrote(Kind::Slice, write(self.writes, request, None).await?.rv())
-                        .done(),
-                )
+                let rv = write(self.writes, request, None).await?.rv();
+                let now = self.writes.clock().boot();
+                self.relies_on.lock().await.add(slice.index, rv, now);
+                Ok(Effect::Wrote(Kind::Slice, rv).done())
             }
             Action::CreatePod { pod, node } => self.create_pod(pod, node).await,
             Action::DeletePod { pod, uid, rv } => {
@@ -158,10 +189,15 @@ pub fn place(job: &Job) -> template::Place<'_> {
 impl Performer<'_> {
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
-        let (request, _room) = self.creation(pod, node, false).await?;
-        let error = match write(self.writes, request, Some(self.not_after)).await {
-            Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
-            Err(error) => error,
+        let error = loop {
+            let (request, _room) = self.creation(pod, node, false).await?;
+            let not_after = self.confirmed().await?;
+            match write(self.writes, request, Some(not_after)).await {
+                Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
+                // It has waited for long: what it relies on may have changed.
+                Err(SendError::NotSent(NotSent::Expired)) if not_after < self.not_after => {}
+                Err(error) => break error,
+            }
         };
         if !may_be_there(&error) {
             return Err(error);
@@ -174,6 +210,30 @@ impl Performer<'_> {
             Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
             None => Err(error),
         }
+    }
+
+    /// Until when a creation may be sent: what it relies on is asked for again if that was long ago.
+    async fn confirmed(&self) -> Result<BootTime, SendError> {
+        let mut relies_on = self.relies_on.lock().await;
+        let now = self.writes.clock().boot();
+        let fresh = relies_on.at.filter(|at| now < at.after(CONFIRMED_FOR));
+        let at = if let Some(at) = fresh {
+            at
+        } else {
+            for (index, rv) in &relies_on.slices {
+                self.confirm_slice(*index, *rv).await?;
+            }
+            self.writes.clock().boot()
+        };
+        relies_on.at = Some(at);
+        Ok(at.after(CONFIRMED_FOR).min(self.not_after))
+    }
+
+    async fn confirm_slice(&self, index: u32, rv: u64) -> Result<(), SendError> {
+        let owner = &self.job.owner;
+        let slice = name::slice(&owner.name, owner.uid, index);
+        let slice = request::get(Kind::Slice, &owner.namespace, &slice);
+        unchanged(found(self.writes, slice).await?, rv)
     }
 
     async fn creation(

@@ -177,6 +177,7 @@ impl BroadcastJobs {
             placement: self.placement,
             not_after: apply::end_of_life(&core.writes),
             now,
+            relies_on: tokio::sync::Mutex::default(),
         };
         let owner = &job.owner;
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;

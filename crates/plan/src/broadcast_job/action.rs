@@ -41,6 +41,14 @@ pub enum Action {
         /// resourceVersion it was read at.
         rv: u64,
     },
+    /// Ask whether a pod is still as it was read: what it has not done is about to be stored as its
+    /// end.
+    ConfirmPod {
+        /// Name of the pod.
+        pod: Box<str>,
+        /// Uid and resourceVersion it was read at; `None`: there was none of this name.
+        seen: Option<(Uid, u64)>,
+    },
     /// Create or update a result slice.
     WriteSlice(SliceWrite),
     /// Create the pod of a reserved attempt.
@@ -79,6 +87,7 @@ impl Act for Action {
             Self::ConfirmGone { .. } => "confirm_gone",
             Self::ConfirmJob => "confirm_job",
             Self::ConfirmSlice { .. } => "confirm_slice",
+            Self::ConfirmPod { .. } => "confirm_pod",
             Self::WriteSlice(_) => "write_slice",
             Self::CreatePod { .. } => "create_pod",
             Self::DeletePod { .. } => "delete_pod",
@@ -94,6 +103,7 @@ impl Act for Action {
                 format!("{pod} on {node}")
             }
             Self::ConfirmGone { pod, .. }
+            | Self::ConfirmPod { pod, .. }
             | Self::DeletePod { pod, .. }
             | Self::ReleasePod { pod, .. } => pod.to_string(),
             Self::ConfirmSlice { index, .. } => format!("slice {index}"),
@@ -124,6 +134,10 @@ impl Act for Action {
                 line(out, &(word, pod, uid.to_string()))
             }
             Self::ConfirmSlice { index, rv } => line(out, &(word, index, rv)),
+            Self::ConfirmPod { pod, seen } => {
+                let seen = seen.map(|(uid, rv)| (uid.to_string(), rv));
+                line(out, &(word, pod, seen))
+            }
             Self::DeletePod { pod, uid, rv } => line(out, &(word, pod, uid.to_string(), rv)),
             Self::WriteSlice(slice) => {
                 line(out, &(word, slice.index, slice.rv, slice.sealed))?;

@@ -1,5 +1,7 @@
 //! What a pod means for its attempt.
 
+use std::sync::Arc;
+
 use carillon_api::NodeState;
 use carillon_api::condition::results;
 use carillon_api::node_result_slice::MAX_MESSAGE_BYTES;
@@ -44,10 +46,14 @@ pub(super) fn judge(
         message: end.map(|end| end.message.clone()).unwrap_or_default(),
         ..record.clone()
     };
-    let Some(deletion) = pod.deletion else {
-        let late = start_due(job, pod).is_some_and(|due| due <= now);
-        return (late && stopping.is_none()).then(|| never_started(over, pod));
-    };
+    let deletion = pod.deletion?;
+    // It was told to stop before it had started, and nothing that it does from now on counts.
+    if let Some(reason) = given_up(record).filter(|_| !pod.has_started()) {
+        return Some(Record {
+            message: record.message.clone(),
+            ..over(NodeState::Failed, reason)
+        });
+    }
     if pod.node.is_none() {
         // Deleted before it was bound: it never ran, and never will.
         return Some(if stopping.is_some() {
@@ -70,21 +76,43 @@ pub(super) fn start_due(job: &Job, pod: &PodRow) -> Option<Timestamp> {
     pod.created?.checked_add(wait).ok()
 }
 
-fn never_started(over: impl Fn(NodeState, &str) -> Record, pod: &PodRow) -> Record {
-    let (reason, message) = pod
-        .waiting
-        .as_ref()
-        .map(|waiting| (&*waiting.reason, &*waiting.message))
-        .unwrap_or_default();
-    let reason = if reason.is_empty() {
-        results::POD_START_DEADLINE_EXCEEDED
-    } else {
-        reason
-    };
-    Record {
-        message: message.into(),
-        ..over(NodeState::Failed, reason)
+/// Why a pod that has not ended is being given up, as it is stored.
+fn given_up(record: &Record) -> Option<&str> {
+    let known = record.pod_uid.is_some() && !record.is_final();
+    (known && !record.reason.is_empty()).then_some(&*record.reason)
+}
+
+/// Reason and message to store with an attempt under way: why its pod is to be stopped, if it has not
+/// started in time. This is no verdict: the pod may have started meanwhile. Then the delete, which
+/// names the version that was judged, is refused, and the next plan takes this back.
+pub(super) fn gives_up(
+    snapshot: &Snapshot<'_>,
+    record: &Record,
+    pod: &PodRow,
+    stopping: Option<&'static str>,
+    now: Timestamp,
+) -> (Arc<str>, Box<str>) {
+    let late = start_due(snapshot.job, pod).is_some_and(|due| due <= now);
+    let stored = given_up(record).map(|_| (record.reason.clone(), record.message.clone()));
+    if pod.deletion.is_some() || stopping.is_some() {
+        return stored.unwrap_or_default();
     }
+    if !late {
+        return Default::default();
+    }
+    stored.unwrap_or_else(|| {
+        let (reason, message) = pod
+            .waiting
+            .as_ref()
+            .map(|waiting| (&*waiting.reason, &*waiting.message))
+            .unwrap_or_default();
+        let reason = if reason.is_empty() {
+            results::POD_START_DEADLINE_EXCEEDED
+        } else {
+            reason
+        };
+        (reason.into(), message.into())
+    })
 }
 
 fn ended(
@@ -98,6 +126,16 @@ fn ended(
     let rules = &job.policies.failure_rules;
     let outcome = pod::outcome(pod, rules, job.restart_limit, stopping);
     let end = pod.end.as_deref().cloned().unwrap_or_default();
+    if let Some(reason) = given_up(record).filter(|_| pod::interrupted(pod)) {
+        return Record {
+            state: NodeState::Failed,
+            reason: reason.into(),
+            exit_code: end.exit_code,
+            started: pod.started,
+            finished: end.finished.or(Some(now)),
+            ..record.clone()
+        };
+    }
     // The kubelet's own word, such as OOMKilled, says more than that the exit code was not 0.
     let telling = !matches!(&*end.reason, "" | "Error" | "Completed");
     let reason = match outcome.reason {

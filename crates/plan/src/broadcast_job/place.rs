@@ -39,7 +39,9 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     });
     let mut start = Start::default();
     if fails {
-        for (place, record) in std::mem::take(&mut progress.reserved) {
+        let most = progress.reserved.len().min(snapshot.max_pod_changes);
+        let later = progress.reserved.split_off(most);
+        for (place, record) in std::mem::replace(&mut progress.reserved, later) {
             let given_up = (NodeState::Skipped, results::NOT_STARTED);
             progress.give_up(place, record, given_up, now);
         }
@@ -49,9 +51,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let complete_without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
         && nobody_to_serve(job, &survey);
     let end = match &cause {
-        Some(_) if fails && progress.running.is_empty() && progress.missing.is_empty() => {
-            Some(End::Failed)
-        }
+        Some(_) if fails && nothing_left(&progress) => Some(End::Failed),
         None if (all_done || complete_without_nodes)
             && pause.reason.is_none()
             && !job.never_ends =>
@@ -106,9 +106,12 @@ fn all_done(progress: &Progress<'_>, survey: &Survey<'_>) -> bool {
     survey.desired > 0
         && survey.candidates.is_empty()
         && survey.held_up == 0
-        && progress.running.is_empty()
-        && progress.reserved.is_empty()
-        && progress.missing.is_empty()
+        && nothing_left(progress)
+}
+
+/// Whether no attempt is under way.
+fn nothing_left(progress: &Progress<'_>) -> bool {
+    progress.running.is_empty() && progress.reserved.is_empty() && progress.missing.is_empty()
 }
 
 /// What was decided, to be put into an order.
@@ -153,6 +156,15 @@ fn steps(
     if !questions.is_empty() {
         steps.push(Step::wanted(questions));
     }
+    let confirm = |&(pod, seen): &(&str, Option<(Uid, u64)>)| Action::ConfirmPod {
+        pod: pod.into(),
+        seen,
+    };
+    if !progress.relies_on.is_empty() {
+        steps.push(Step::needed(
+            progress.relies_on.iter().map(confirm).collect(),
+        ));
+    }
     let seal = fails || end.is_some();
     let log = ledger::write(snapshot.slices, &progress.updates, start.reservations, seal);
     // A new slice alone does not tell whether the job is still there.
@@ -183,8 +195,11 @@ fn steps(
         .chain(progress.to_stop.iter().copied())
         .map(|(name, pod)| (name, (pod.uid, pod.rv)))
         .collect();
-    let mut again =
-        decided_now || start.more || to_stop.len() > most || progress.to_release.len() > most;
+    let mut again = decided_now
+        || start.more
+        || to_stop.len() > most
+        || progress.to_release.len() > most
+        || fails && !progress.reserved.is_empty();
     steps.extend(stop(
         to_stop.into_iter().map(|(name, (uid, rv))| (name, uid, rv)),
         most,

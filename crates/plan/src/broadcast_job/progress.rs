@@ -8,7 +8,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::Snapshot;
-use super::judge::{judge, must_stop, node_of, silent_since, start_due};
+use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
 use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
 use crate::record::Record;
@@ -61,6 +61,9 @@ pub(super) struct Progress<'a> {
     pub(super) to_release: Vec<(&'a str, Uid)>,
     /// Attempts whose pod was seen and is not in the cache: asked for before anything is concluded.
     pub(super) missing: Vec<(&'a str, Uid)>,
+    /// Pods whose attempts are over by what they have not done, and how they were read: the present
+    /// is asked about before that is stored.
+    pub(super) relies_on: Vec<(&'a str, Option<(Uid, u64)>)>,
     /// Names of nodes where a pod exists that has not ended, or is promised. The name and not the
     /// identity: what was started on a machine may outlive its node object. Sorted.
     occupied: Vec<&'a str>,
@@ -159,7 +162,7 @@ impl<'a> Progress<'a> {
             .map(|(_, latest)| latest)
     }
 
-    /// Ends a reservation whose pod will not be created.
+    /// Ends a reservation whose pod will not be created, and does not exist.
     pub(super) fn give_up(
         &mut self,
         place: Place,
@@ -167,6 +170,7 @@ impl<'a> Progress<'a> {
         (state, reason): (NodeState, &str),
         now: Timestamp,
     ) {
+        self.relies_on.push((&record.pod, None));
         let update = Record {
             state,
             reason: reason.into(),
@@ -201,7 +205,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Something is due at this time, unless that is past.
-    fn due(&mut self, at: Option<Timestamp>, now: Timestamp) {
+    pub(super) fn due(&mut self, at: Option<Timestamp>, now: Timestamp) {
         let next = self.next_due.into_iter().chain(at.filter(|at| *at > now));
         self.next_due = next.min();
     }
@@ -234,8 +238,8 @@ impl<'a> Progress<'a> {
         let node = (node_of(snapshot, record), record.node_gone);
         let lost = self.is_lost(snapshot, node, pod, now);
         self.occupying += usize::from(!lost && *record.reason != *results::NODE_LOST);
-        // Whatever it does now is not counted, so it must not run: it has not started in time, or
-        // it was created by a request that arrived after its attempt had been given up.
+        // Whatever it does now is not counted, so it must not run: it was created by a request that
+        // arrived after its attempt had been given up.
         if pod.deletion.is_none() {
             self.to_stop.push((&key.pod, pod));
         }
@@ -275,18 +279,15 @@ impl<'a> Progress<'a> {
         let pod = match (snapshot.pods.get(&record.pod), record.pod_uid) {
             (Some(pod), None) => pod,
             (Some(pod), Some(uid)) if pod.uid == uid => pod,
-            // The name is held by another pod: the one recorded is gone.
-            (Some(other), Some(_)) => {
+            (other, Some(uid)) if snapshot.gone.contains(&uid) => {
                 let judged = end(NodeState::Unknown, results::POD_VANISHED);
-                if !other.phase.has_ended() {
+                if let Some(other) = other.filter(|other| !other.phase.has_ended()) {
                     self.linger(snapshot, record, &judged, other, now);
                 }
                 return Some(judged);
             }
-            (None, Some(uid)) if snapshot.gone.contains(&uid) => {
-                return Some(end(NodeState::Unknown, results::POD_VANISHED));
-            }
-            (None, Some(uid)) => {
+            // Also where another pod has its name: that may be an older one.
+            (_, Some(uid)) => {
                 self.occupied.push(&record.node);
                 self.missing.push((&record.pod, uid));
                 return None;
@@ -307,11 +308,16 @@ impl<'a> Progress<'a> {
             if !pod.phase.has_ended() {
                 self.linger(snapshot, record, &judged, pod, now);
             }
+            if *judged.reason == *results::NODE_LOST {
+                self.relies_on.push((&record.pod, Some((pod.uid, pod.rv))));
+            }
             return Some(judged);
         }
         self.occupied.push(&record.node);
         self.running.push((record, pod));
-        if pod.deletion.is_none() && must_stop(snapshot, record, pod) {
+        let (reason, message) = gives_up(snapshot, record, pod, stopping, now);
+        let has_to_go = !reason.is_empty() || must_stop(snapshot, record, pod);
+        if pod.deletion.is_none() && has_to_go {
             self.to_stop.push((&record.pod, pod));
         }
         let node_gone = match node {
@@ -325,11 +331,17 @@ impl<'a> Progress<'a> {
         let timeout = snapshot.job.policies.node_lost_timeout;
         let given_up = pod.deletion.map(|d| d.due.checked_add(timeout));
         self.due(given_up.and_then(Result::ok), now);
-        let news = record.pod_uid.is_none() || record.node_gone != node_gone;
+        let news = record.pod_uid.is_none()
+            || record.node_gone != node_gone
+            || record.reason != reason
+            || record.message != message;
         news.then(|| Record {
             pod_uid: Some(pod.uid),
             started: record.started.or(pod.started),
             node_gone,
+            reason,
+            message,
+            finished: None,
             ..record.clone()
         })
     }

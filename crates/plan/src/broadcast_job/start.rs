@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::decide::recheck;
 use super::judge::node_of;
@@ -16,6 +16,10 @@ use crate::broadcast_job::action::Action;
 use crate::eligibility;
 use crate::name;
 use crate::record::Record;
+
+/// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more.
+/// An API server gives a request a minute (`--request-timeout`), and so a creation that is under way.
+const WITHDRAWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// What is started now.
 #[derive(Debug, Default)]
@@ -96,11 +100,24 @@ impl Start {
                 eligibility::refusal(&snapshot.job.placement, &record.node, node).is_none()
             });
             if !wanted {
+                if !announced(snapshot, progress, (place, record), now) {
+                    kept.push((place, record));
+                    continue;
+                }
                 let withdrawn = (NodeState::Disrupted, results::WITHDRAWN);
                 progress.give_up(place, record, withdrawn, now);
                 continue;
             }
             kept.push((place, record));
+            if record.finished.is_some() {
+                // It is wanted again.
+                let promised = Record {
+                    reason: "".into(),
+                    finished: None,
+                    ..record.clone()
+                };
+                progress.updates.insert(place, promised);
+            }
             if self.creations.len() < snapshot.max_pod_changes {
                 let (pod, node) = (record.pod.clone(), record.node.clone());
                 self.creations.push(Action::CreatePod { pod, node });
@@ -110,6 +127,31 @@ impl Start {
         }
         progress.reserved = kept;
     }
+}
+
+/// Whether a promise may be taken back now. Where nothing may run twice, that it will be is stored first:
+/// from then on nobody keeps it, and what was sent before arrives within [`WITHDRAWN_AFTER`] or never.
+fn announced<'a>(
+    snapshot: &Snapshot<'a>,
+    progress: &mut Progress<'a>,
+    (place, record): (Place, &'a Record),
+    now: Timestamp,
+) -> bool {
+    if !snapshot.job.policies.at_most_once {
+        return true;
+    }
+    let since = record.finished.unwrap_or(now);
+    let due = since.checked_add(WITHDRAWN_AFTER).ok();
+    if record.finished.is_none() {
+        let announced = Record {
+            reason: results::WITHDRAWN.into(),
+            finished: Some(now),
+            ..record.clone()
+        };
+        progress.updates.insert(place, announced);
+    }
+    progress.due(due, now);
+    due.is_some_and(|due| due <= now)
 }
 
 /// Asks about the template, unless the last answer is recent.

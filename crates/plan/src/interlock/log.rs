@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use carillon_api::NodeState;
 use carillon_api::condition::{results, types};
 use carillon_api::node_result_slice::{MAX_RESULTS_PER_SLICE, NodeResult};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Trip, is, rules, trip};
 
@@ -15,6 +15,9 @@ use crate::name;
 use crate::pod::PodPhase;
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
+
+/// How long the intent to take back a promise is stored before that is done, where nothing may run twice.
+const WITHDRAWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// A record, stored or about to be.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +92,8 @@ pub(super) struct Log<'a> {
     written: HashSet<u32>,
     /// Slices that were asked about or written by an earlier step.
     present: HashSet<u32>,
+    /// Pods of which an earlier step has asked whether they are as they were read.
+    pods_present: HashSet<&'a str>,
     /// An earlier step has asked about the job.
     job_present: bool,
 }
@@ -132,6 +137,19 @@ impl<'a> Log<'a> {
         let read = self.stored.iter().find(|slice| slice.index == index);
         if read.is_some_and(|slice| slice.rv == rv) {
             self.present.insert(index);
+        }
+    }
+
+    /// The pod was there in this version, or was not there.
+    pub(super) fn pod_is_as_read(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        pod: &'a str,
+        seen: Option<(Uid, u64)>,
+    ) {
+        let read = snapshot.pods.get(pod).map(|row| (row.uid, row.rv));
+        if read == seen {
+            self.pods_present.insert(pod);
         }
     }
 
@@ -193,6 +211,7 @@ impl<'a> Log<'a> {
         snapshot: &Snapshot<'_>,
         stored: Option<&Slice>,
         write: &'a SliceWrite,
+        now: Timestamp,
     ) -> Result<(), Trip> {
         let index = write.index;
         if !self.written.insert(index) {
@@ -224,6 +243,15 @@ impl<'a> Log<'a> {
                     format!("slice {index}, result {at}, node {}: {what}", record.node),
                 )
             })?;
+            self.ends(snapshot, record, result, now).or_else(|what| {
+                trip(
+                    rules::OUTCOME,
+                    format!(
+                        "slice {index}, result {at}, node {}: {:?} ({}) is recorded; {what}",
+                        record.node, result.state, result.reason
+                    ),
+                )
+            })?;
         }
         self.seal(stored, write)?;
         let appended = kept.as_slice();
@@ -244,6 +272,56 @@ impl<'a> Log<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an attempt under way may end so. The error says what is expected.
+    fn ends(
+        &self,
+        snapshot: &Snapshot<'_>,
+        old: &Record,
+        new: &NodeResult,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        if old.state != NodeState::Started || new.state == NodeState::Started {
+            return Ok(());
+        }
+        let pod = &*new.pod;
+        let asked = self.pods_present.contains(pod);
+        let row = snapshot.pods.get(pod);
+        let Ok(uid) = new.pod_uid.parse::<Uid>() else {
+            if new.reason == results::NAME_CONFLICT {
+                return Ok(());
+            }
+            if row.is_some() || !asked {
+                return Err(format!(
+                    "expected that there is no pod {pod}, and that an earlier step asks about it"
+                ));
+            }
+            let announced = || {
+                let since = old.finished.filter(|_| &*old.reason == results::WITHDRAWN);
+                since.is_some_and(|since| now.duration_since(since) >= WITHDRAWN_AFTER)
+            };
+            let once = snapshot.job.policies.at_most_once;
+            return if new.reason == results::WITHDRAWN && once && !announced() {
+                Err("expected that this is stored as intended for a minute".to_owned())
+            } else {
+                Ok(())
+            };
+        };
+        match row.filter(|row| row.uid == uid) {
+            None if snapshot.gone.contains(&uid) => Ok(()),
+            None => Err(format!(
+                "expected that pod {pod} ({uid}) is known to be gone"
+            )),
+            Some(row) if row.phase.has_ended() => Ok(()),
+            Some(row) if row.deletion.is_none() => Err(format!(
+                "expected that pod {pod} has ended or was told to stop"
+            )),
+            Some(_) if new.reason == results::NODE_LOST && !asked => Err(format!(
+                "expected that an earlier step asks whether pod {pod} is still as it was read"
+            )),
+            Some(_) => Ok(()),
+        }
     }
 
     /// The results stored where `write` goes. New slices come next to a last one that is full, so

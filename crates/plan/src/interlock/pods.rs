@@ -7,7 +7,7 @@ use carillon_api::condition::{results, types};
 use super::log::{Entry, starts_nothing};
 use super::{Check, Trip, is, rules, trip};
 use crate::parallelism::Parallelism;
-use crate::pod::PodRow;
+use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;
 
 impl<'a> Check<'a> {
@@ -27,8 +27,10 @@ impl<'a> Check<'a> {
             );
         }
         let reserved = self.log.attempts.get(pod);
-        let backed =
-            |entry: &&Entry<'_>| entry.node == node && entry.is_open() && entry.pod_uid.is_none();
+        let backed = |entry: &&Entry<'_>| {
+            let promised = entry.is_open() && entry.pod_uid.is_none() && entry.reason.is_empty();
+            entry.node == node && promised
+        };
         let Some(entry) = reserved.filter(backed) else {
             return trip(
                 rules::RESERVED_FIRST,
@@ -108,14 +110,18 @@ impl<'a> Check<'a> {
         }
         let restarted = |limit| row.restarts > limit;
         let over_limit = self.snapshot.job.restart_limit.is_some_and(restarted);
-        let reason = self.stopping || over_limit || row.node.is_none() || self.is_over(pod);
+        let reason = self.stopping
+            || over_limit
+            || row.node.is_none()
+            || self.is_over(pod)
+            || self.never_started(pod, row);
         if reason {
             return Ok(());
         }
         trip(
             rules::DELETE,
             format!(
-                "pod {pod}: deleted while it runs; expected a failing job, too many restarts or an attempt that is over"
+                "pod {pod}: deleted while it runs; expected a failing job, too many restarts, a start deadline that has passed or an attempt that is over"
             ),
         )
     }
@@ -143,6 +149,18 @@ impl<'a> Check<'a> {
             Some(entry) => !entry.is_open(),
             None => self.log.is_sealed(),
         }
+    }
+
+    /// Whether a pod has not started in time, and that it is given up is stored.
+    fn never_started(&self, pod: &str, row: &PodRow) -> bool {
+        let stored = self.log.attempts.get(pod);
+        let stored = stored.is_some_and(|entry| {
+            entry.is_open() && entry.pod_uid == Some(row.uid) && !entry.reason.is_empty()
+        });
+        let wait = self.snapshot.job.policies.start_deadline;
+        let age = row.created.map(|created| self.now.duration_since(created));
+        let late = wait.zip(age).is_some_and(|(wait, age)| age >= wait);
+        stored && late && row.phase == PodPhase::Pending && row.started.is_none()
     }
 
     pub(super) fn delete_job(&self) -> Result<(), Trip> {

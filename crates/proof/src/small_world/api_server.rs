@@ -27,14 +27,20 @@ impl Model {
                 }
                 after.slices = self.slices.number(list);
             }
-            Request::Confirm { .. } => {}
+            Request::Confirm { .. } | Request::ConfirmPod { .. } => {}
             Request::Create { pod, node } => {
                 let known = self.pod(store.pods, pod);
                 if known.is_some_and(|known| !known.gone) {
                     return Ok(store);
                 }
                 let incarnation = known.map_or(0, |known| known.incarnation + 1);
-                let pod = Pod::created(pod, incarnation, node, !self.world.scheduler);
+                let deadline = self.world.start_deadline;
+                let bound = !self.world.scheduler;
+                let pod = Pod {
+                    started: bound && !deadline,
+                    born: if deadline { store.hours } else { 0 },
+                    ..Pod::created(pod, incarnation, node, bound)
+                };
                 after.pods = self.with_pod(store.pods, pod);
             }
             Request::Delete { pod, .. } => {
@@ -91,6 +97,16 @@ impl Model {
             }
             _ => false,
         }
+    }
+
+    /// Whether a pod is not as a plan relies on. Unlike what is refused for ever, this may come and go: a
+    /// plan that relies on there being none is asked when its request arrives.
+    pub(super) fn has_changed(&self, store: Store, request: &Request) -> bool {
+        let Request::ConfirmPod { pod, seen } = *request else {
+            return false;
+        };
+        let found = self.pod(store.pods, pod).filter(|pod| !pod.gone);
+        found.map(|pod| (pod.incarnation, pod.version())) != seen
     }
 
     /// Whether a request has nothing to do any more, and never will have.

@@ -67,6 +67,7 @@ impl Model {
             }
             let mut rest = Rest::clone(&self.plans.get(plan));
             let request = rest.requests.remove(0);
+            rest.failed |= self.has_changed(store, &request);
             store = self.carry_out(store, &request)?;
             self.judge(store)?;
             plan = self.plans.number(rest);
@@ -86,8 +87,10 @@ impl Model {
         let binding = active().any(waits);
         for pod in active() {
             let next = if binding && waits(pod) {
+                self.bound(pod)
+            } else if !binding && pod.bound && !pod.started && pod.deleted.is_none() {
                 Pod {
-                    bound: true,
+                    started: true,
                     ..*pod
                 }
             } else if !binding && pod.bound {

@@ -5,7 +5,7 @@ use carillon_api::NodeState;
 use super::Violation;
 use super::model::Model;
 use super::requests::{Request, Verdict};
-use super::store::{Content, Entry, Nodes, Phase, Pod, Store};
+use super::store::{Content, Entry, Nodes, Phase, Pod, Store, Why};
 
 fn broken(law: &'static str, detail: String) -> Result<(), Violation> {
     Err(Violation { law, detail })
@@ -50,7 +50,7 @@ impl Model {
         // Pods of lost nodes hold up no others; that is documented.
         let held = occupying
             .iter()
-            .filter(|(_, entry)| !entry.is_some_and(|entry| entry.lost))
+            .filter(|(_, entry)| !entry.is_some_and(|entry| entry.why == Why::NodeLost))
             .count();
         if reserved + held > self.world.parallelism as usize {
             return broken(
@@ -96,12 +96,17 @@ impl Model {
                 let (old, new) = (old.unwrap_or(&blank), self.contents.at(to));
                 let ended = Verdict::read(before.status).ended();
                 grows_only(old, new, ended)?;
+                let open = |at: usize| old.entries.get(at).is_some_and(|entry| !entry.is_final());
+                let over = new.entries.iter().enumerate();
+                for (_, entry) in over.filter(|(at, entry)| open(*at) && entry.is_final()) {
+                    self.judge_end(before, entry)?;
+                }
                 match seals {
                     Some(nodes) if !old.sealed => self.judge_seal(after, nodes),
                     _ => Ok(()),
                 }
             }
-            Request::Confirm { .. } => Ok(()),
+            Request::Confirm { .. } | Request::ConfirmPod { .. } => Ok(()),
             Request::Create { pod, .. } => self.judge_create(before, after, pod),
             Request::Delete { pod, .. } => self.judge_delete(before, pod),
             Request::Release { pod, .. } => self.judge_release(before, pod),
@@ -115,6 +120,31 @@ impl Model {
                 self.judge_status(before, to, usize::from(succeeded + failed))
             }
         }
+    }
+
+    /// An attempt is over when its pod has ended or was told to stop, and as that has ended.
+    fn judge_end(&self, before: Store, entry: &Entry) -> Result<(), Violation> {
+        let Some((name, incarnation)) = entry.pod_uid else {
+            return Ok(());
+        };
+        let pod = self.pod(before.pods, name);
+        let Some(pod) = pod.filter(|pod| !pod.gone && pod.incarnation == incarnation) else {
+            return Ok(());
+        };
+        if pod.phase == Phase::Active && pod.deleted.is_none() {
+            return broken(
+                "an attempt is over only when its pod has ended or was told to stop",
+                self.pod_text(&pod),
+            );
+        }
+        let succeeded = pod.phase == Phase::Succeeded && !pod.ended_late;
+        if succeeded != (entry.state == NodeState::Succeeded) {
+            return broken(
+                "a pod that has succeeded by itself is a success, and no other is",
+                format!("{} is recorded as {:?}", self.pod_text(&pod), entry.state),
+            );
+        }
+        Ok(())
     }
 
     fn judge_create(&self, before: Store, after: Store, pod: u8) -> Result<(), Violation> {
@@ -143,6 +173,21 @@ impl Model {
                 name.to_owned(),
             );
         }
+        let ran = |other: &&Entry| {
+            let same = (other.node, other.generation) == (entry.node, entry.generation);
+            let bound = self
+                .pod(before.pods, other.pod)
+                .is_some_and(|pod| pod.bound);
+            same && other.pod != pod && bound
+        };
+        if self.world.at_most_once
+            && let Some(other) = self.entries(before.slices).find(ran)
+        {
+            return broken(
+                "at most once: where a pod was bound there is no further one",
+                format!("{name} after {}", self.names.name(other.pod)),
+            );
+        }
         if self.pod(after.pods, pod).is_some_and(|p| p.incarnation > 0) {
             return broken("a pod name is used once", name.to_owned());
         }
@@ -155,7 +200,9 @@ impl Model {
         };
         let runs = pod.occupies() && pod.bound && pod.deleted.is_none();
         let failing = Verdict::read(before.status).failing;
-        if runs && !failing && !disowned(&pod, self.entry(before.slices, name)) {
+        let entry = self.entry(before.slices, name);
+        let given_up = !pod.started && entry.is_some_and(|entry| entry.why == Why::NotStarted);
+        if runs && !failing && !given_up && !disowned(&pod, entry) {
             return broken(
                 "a pod that runs is stopped only when its job is failing or its attempt is over",
                 self.pod_text(&pod),

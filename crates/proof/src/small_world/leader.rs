@@ -19,7 +19,7 @@ use super::Violation;
 use super::model::Model;
 use super::names;
 use super::requests::{FILLER, Verdict};
-use super::store::{Content, Entry, Nodes, Phase, Pod, View};
+use super::store::{Content, Entry, Nodes, Phase, Pod, View, Why};
 
 /// Grace period of every deletion.
 const GRACE: i64 = 30;
@@ -154,10 +154,12 @@ impl Model {
     }
 
     fn record(&self, entry: &Entry) -> Record {
-        let reason = match entry.state {
-            NodeState::Started | NodeState::Succeeded => "",
-            _ if entry.lost => results::NODE_LOST,
-            _ => results::POD_DELETED,
+        let reason = match (entry.state, entry.why) {
+            (_, Why::NodeLost) => results::NODE_LOST,
+            (_, Why::Withdrawn) => results::WITHDRAWN,
+            (_, Why::NotStarted) => results::POD_START_DEADLINE_EXCEEDED,
+            (NodeState::Started | NodeState::Succeeded, Why::Other) => "",
+            (_, Why::Other) => results::POD_DELETED,
         };
         Record {
             node: names::node(entry.node),
@@ -206,6 +208,8 @@ fn pod_row(pod: &Pod) -> PodRow {
         rv: pod.version(),
         node: pod.bound.then(|| names::node(pod.node)),
         phase: pod.phase(),
+        created: Some(names::time(pod.born)),
+        started: pod.started.then(|| names::time(pod.born)),
         tracked: pod.tracked,
         deletion: asked.map(|asked| Deletion {
             due: asked + SignedDuration::from_secs(GRACE),

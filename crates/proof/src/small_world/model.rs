@@ -197,7 +197,7 @@ fn blank_job(world: &World) -> Job {
     } else {
         "Continue"
     };
-    let spec = json!({
+    let mut spec = json!({
         "parallelism": world.parallelism,
         "failurePolicy": {"type": policy},
         "template": {"spec": {
@@ -205,6 +205,12 @@ fn blank_job(world: &World) -> Job {
             "containers": [{"name": "c", "image": "i"}],
         }},
     });
+    if world.start_deadline {
+        spec["podStartDeadlineSeconds"] = json!(1800);
+    }
+    if world.at_most_once {
+        spec["execution"] = json!("AtMostOnce");
+    }
     let meta = JobMeta {
         owner: names::owner(),
         generation: 1,

@@ -9,11 +9,13 @@ use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::{Uid, name};
 use jiff::Timestamp;
 
-use super::worlds::{CORDON, DELETION, FAIL_FAST, REPLACEMENT, TWO_NODES, product};
+use super::worlds::{
+    CORDON, DELETION, FAIL_FAST, LATE_START, REPLACEMENT, TWO_NODES, WITHDRAWN, product,
+};
 use super::{Server, World};
 
 /// The mistakes, each in a world that is large enough for it, with the law it breaks first.
-pub const MUTANTS: [(World, &str); 10] = [
+pub const MUTANTS: [(World, &str); 13] = [
     (
         World {
             name: "pod names depend on the leader",
@@ -102,7 +104,31 @@ pub const MUTANTS: [(World, &str); 10] = [
             planner: never_asks,
             ..TWO_NODES
         },
-        "pods and reservations are never more than parallelism",
+        "an attempt is over only when its pod has ended or was told to stop",
+    ),
+    (
+        World {
+            name: "a pod that has not started is given up before it is told to stop",
+            planner: gives_up_at_once,
+            ..LATE_START
+        },
+        "an attempt is over only when its pod has ended or was told to stop",
+    ),
+    (
+        World {
+            name: "a promise is taken back as soon as it is not wanted",
+            planner: withdraws_at_once,
+            ..WITHDRAWN
+        },
+        "at most once: where a pod was bound there is no further one",
+    ),
+    (
+        World {
+            name: "a promise is taken back without asking for its pod",
+            planner: withdraws_blindly,
+            ..WITHDRAWN
+        },
+        "at most once: where a pod was bound there is no further one",
     ),
 ];
 
@@ -202,4 +228,35 @@ fn never_asks(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         ..*snapshot
     };
     product(leader, &snapshot, now)
+}
+
+/// What is only meant is stored as if it had come true.
+fn at_once(mut plan: Plan, seen: bool, state: NodeState) -> Plan {
+    for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
+        let Action::WriteSlice(write) = action else {
+            continue;
+        };
+        for result in &mut write.results {
+            let meant = result.state == NodeState::Started && !result.reason.is_empty();
+            if meant && seen != result.pod_uid.is_empty() {
+                result.state = state;
+            }
+        }
+    }
+    plan
+}
+
+fn gives_up_at_once(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    at_once(product(leader, snapshot, now), true, NodeState::Failed)
+}
+
+fn withdraws_at_once(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    at_once(product(leader, snapshot, now), false, NodeState::Disrupted)
+}
+
+fn withdraws_blindly(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = product(leader, snapshot, now);
+    let asks = |action: &Action| matches!(action, Action::ConfirmPod { .. });
+    plan.steps.retain(|step| !step.actions.iter().any(asks));
+    plan
 }

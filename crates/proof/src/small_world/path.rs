@@ -105,6 +105,7 @@ impl Model {
                 )
             }
             Turn::Bind { pod: number } => format!("{} is bound", pod(number)),
+            Turn::Start { pod: number } => format!("{} starts", pod(number)),
             Turn::End {
                 pod: number,
                 success,
@@ -142,7 +143,8 @@ impl Model {
                 .iter()
                 .map(|pod| {
                     let phase = match pod.phase {
-                        Phase::Active if pod.bound => "running",
+                        Phase::Active if pod.started => "running",
+                        Phase::Active if pod.bound => "bound",
                         Phase::Active => "waiting",
                         Phase::Succeeded => "succeeded",
                         Phase::Failed => "failed",
@@ -214,6 +216,14 @@ impl Model {
                 format!("{verb} slice {index} {}", self.tell_content(to))
             }
             Request::Confirm { index, .. } => format!("confirms slice {index}"),
+            Request::ConfirmPod { pod, seen } => {
+                let there = if seen.is_some() {
+                    "as seen"
+                } else {
+                    "not there"
+                };
+                format!("confirms that {} is {there}", self.names.name(pod))
+            }
             Request::Create { pod, node } => {
                 format!("creates {} for n{node}", self.names.name(pod))
             }

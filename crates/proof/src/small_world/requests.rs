@@ -1,6 +1,6 @@
 //! A plan as the requests it sends, step by step.
 
-use carillon_api::condition::types;
+use carillon_api::condition::{results, types};
 use carillon_api::{BroadcastJobStatus, NodeState};
 use carillon_plan::broadcast_job::action::{Action, OnError, Plan, SliceWrite};
 use carillon_plan::condition;
@@ -8,7 +8,7 @@ use carillon_plan::record::Record;
 
 use super::model::Model;
 use super::names;
-use super::store::{Content, Entry, Nodes, View};
+use super::store::{Content, Entry, Nodes, View, Why};
 
 /// Prefix of the names of nodes long gone.
 pub(super) const FILLER: &str = "filler-";
@@ -28,6 +28,11 @@ pub(super) enum Request {
     Confirm {
         index: u8,
         from: u32,
+    },
+    /// Refused unless a pod is in this version, by incarnation; `None`: unless there is none.
+    ConfirmPod {
+        pod: u8,
+        seen: Option<(u8, u64)>,
     },
     Create {
         pod: u8,
@@ -152,6 +157,10 @@ impl Model {
                 index: *index as u8,
                 from: *rv as u32 - 1,
             },
+            Action::ConfirmPod { pod, seen } => Request::ConfirmPod {
+                pod: self.names.number(pod),
+                seen: seen.map(|(uid, rv)| (self.names.read_uid(uid).map_or(0, |(_, n)| n), rv)),
+            },
             Action::CreatePod { pod, node } => Request::Create {
                 pod: self.names.number(pod),
                 node: names::node_number(node),
@@ -194,7 +203,10 @@ impl Model {
                 continue;
             };
             let node = names::node_number(&record.node);
-            let interrupted = matches!(record.state, NodeState::Disrupted | NodeState::Unknown);
+            let timed = matches!(
+                record.state,
+                NodeState::Disrupted | NodeState::Unknown | NodeState::Started
+            );
             content.entries.push(Entry {
                 node,
                 generation: names::generation(node, record.node_uid),
@@ -202,8 +214,14 @@ impl Model {
                 state: record.state,
                 pod: self.names.number(&record.pod),
                 pod_uid: record.pod_uid.and_then(|uid| self.names.read_uid(uid)),
-                lost: &*record.reason == carillon_api::condition::results::NODE_LOST,
-                finished: record.finished.filter(|_| interrupted).map(names::seconds),
+                why: match &*record.reason {
+                    results::NODE_LOST => Why::NodeLost,
+                    results::WITHDRAWN => Why::Withdrawn,
+                    "" => Why::Other,
+                    _ if record.is_final() => Why::Other,
+                    _ => Why::NotStarted,
+                },
+                finished: record.finished.filter(|_| timed).map(names::seconds),
             });
         }
         self.contents.number(content)

@@ -63,10 +63,25 @@ pub(super) struct Entry {
     pub(super) pod: u8,
     /// Name number and incarnation.
     pub(super) pod_uid: Option<(u8, u8)>,
-    /// The reason is NodeLost: the only one that decides anything.
-    pub(super) lost: bool,
-    /// Second of the end, of interrupted attempts: their retries wait for it.
+    /// The reason, as far as it decides anything.
+    pub(super) why: Why,
+    /// Second of the end, of interrupted attempts: their retries wait for it. Of one under way: since
+    /// when its promise is to be taken back.
     pub(super) finished: Option<i32>,
+}
+
+/// A reason that decides something.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) enum Why {
+    /// Any other, or none.
+    #[default]
+    Other,
+    /// `NodeLost`.
+    NodeLost,
+    /// `Withdrawn`; of an attempt under way: its promise is to be taken back.
+    Withdrawn,
+    /// Of an attempt under way: its pod has not started in time and is to be stopped.
+    NotStarted,
 }
 
 impl Entry {
@@ -87,6 +102,10 @@ pub(super) struct Pod {
     /// The node it was created for.
     pub(super) node: u8,
     pub(super) bound: bool,
+    /// Its container runs, or has run. Where there is no start deadline: as soon as it is bound.
+    pub(super) started: bool,
+    /// Hour in which it was created, where there is a start deadline.
+    pub(super) born: u8,
     pub(super) phase: Phase,
     pub(super) tracked: bool,
     /// Hour in which it was deleted.
@@ -97,7 +116,7 @@ pub(super) struct Pod {
     pub(super) gone: bool,
 }
 
-/// How far a pod is. Between bound and running no decision differs.
+/// How far a pod is.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Phase {
     Active,
@@ -112,6 +131,8 @@ impl Pod {
             incarnation,
             node,
             bound,
+            started: false,
+            born: 0,
             phase: Phase::Active,
             tracked: true,
             deleted: None,
@@ -138,12 +159,13 @@ impl Pod {
             | u64::from(self.bound) << 2
             | u64::from(self.tracked) << 3
             | u64::from(self.ended_late) << 4
-            | deleted << 5)
+            | u64::from(self.started) << 5
+            | deleted << 6)
     }
 
     pub(super) fn phase(&self) -> PodPhase {
         match self.phase {
-            Phase::Active if self.bound => PodPhase::Running,
+            Phase::Active if self.started => PodPhase::Running,
             Phase::Active => PodPhase::Pending,
             Phase::Succeeded => PodPhase::Succeeded,
             Phase::Failed => PodPhase::Failed,
@@ -155,9 +177,11 @@ impl Pod {
         let over = self.phase != Phase::Active || !self.bound;
         if self.deleted.is_some() && over && !self.tracked {
             // Of a pod that is gone only these decide anything.
-            self = Self::created(self.name, self.incarnation, self.node, false);
-            self.tracked = false;
-            self.gone = true;
+            self = Self {
+                tracked: false,
+                gone: true,
+                ..Self::created(self.name, self.incarnation, self.node, self.bound)
+            };
         }
         self
     }

@@ -3,6 +3,7 @@
 use super::Violation;
 use super::digest::FastSet;
 use super::model::Model;
+use super::names;
 use super::requests::{Request, Rest};
 use super::store::{Entry, Phase, Pod, State, Store, View};
 
@@ -28,6 +29,8 @@ pub(super) enum Turn {
     Arrive { request: Request },
     /// The scheduler binds a pod.
     Bind { pod: u8 },
+    /// The container of a pod starts.
+    Start { pod: u8 },
     /// A pod ends.
     End { pod: u8, success: bool },
     /// A user deletes a pod.
@@ -181,6 +184,7 @@ impl Model {
             }
             let mut left = Rest::clone(&rest);
             left.requests.remove(at);
+            left.failed |= self.has_changed(state.store, request);
             next.plans[leader] = self.plans.number(left);
             let store = self
                 .carry_out(state.store, request)
@@ -197,9 +201,14 @@ impl Model {
             return true;
         };
         let there = self.pod(next.store.pods, pod).is_some_and(|pod| !pod.gone);
-        let over = self
-            .entry(next.store.slices, pod)
-            .is_some_and(Entry::is_final);
+        let entry = self.entry(next.store.slices, pod);
+        let over = entry.is_some_and(Entry::is_final);
+        // A plan that is an hour old creates nothing any more.
+        let now = names::seconds(names::time(next.store.hours));
+        let withdrawn = entry.and_then(|entry| entry.finished.filter(|_| !over));
+        if withdrawn.is_some_and(|since| since < now) {
+            return false;
+        }
         if self.world.strict || there || !over {
             return true;
         }
@@ -228,7 +237,21 @@ impl Model {
         let pods = self.pods.get(state.store.pods);
         for row in pods.iter().filter(|pod| !pod.gone) {
             let pod = row.name;
-            if row.phase == Phase::Active && row.bound {
+            if row.phase == Phase::Active && row.bound && !row.started {
+                let started = Pod {
+                    started: true,
+                    ..*row
+                };
+                self.becomes(*state, started, Turn::Start { pod }, out)?;
+                if row.deleted.is_some() {
+                    let killed = row.end(Phase::Failed);
+                    let turn = Turn::End {
+                        pod,
+                        success: false,
+                    };
+                    self.becomes(*state, killed, turn, out)?;
+                }
+            } else if row.phase == Phase::Active && row.bound {
                 let end = |success| Turn::End { pod, success };
                 self.becomes(*state, row.end(Phase::Succeeded), end(true), out)?;
                 // A pod that is told to stop may be killed; one that is not needs a reason.
@@ -239,10 +262,7 @@ impl Model {
                     self.becomes(next, row.end(Phase::Failed), end(false), out)?;
                 }
             } else if row.phase == Phase::Active && row.deleted.is_none() {
-                let bound = Pod {
-                    bound: true,
-                    ..*row
-                };
+                let bound = self.bound(row);
                 self.becomes(*state, bound, Turn::Bind { pod }, out)?;
             }
             if state.left.deletions > 0 && row.deleted.is_none() {
@@ -253,6 +273,15 @@ impl Model {
             }
         }
         Ok(())
+    }
+
+    /// A pod when it is bound; without a start deadline it makes no difference when it starts.
+    pub(super) fn bound(&self, pod: &Pod) -> Pod {
+        Pod {
+            bound: true,
+            started: !self.world.start_deadline,
+            ..*pod
+        }
     }
 
     fn becomes(

@@ -17,6 +17,8 @@ const PLAIN: World = World {
     parallelism: 1,
     fail_fast: false,
     scheduler: false,
+    start_deadline: false,
+    at_most_once: false,
     filled: 0,
     budget: Budget {
         late_requests: 0,
@@ -164,11 +166,40 @@ pub const THREE_NODES: World = World {
     ..PLAIN
 };
 
+/// A pod may start before an hour has passed, while it is being given up for that, or never.
+pub const LATE_START: World = World {
+    name: "1 node, a start deadline, an hour",
+    nodes: 1,
+    strict: false,
+    start_deadline: true,
+    budget: Budget {
+        hours: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
+/// A promise may be taken back while somebody keeps it, where nothing may run twice.
+pub const WITHDRAWN: World = World {
+    name: "1 node, AtMostOnce, a cordon, an hour, pods wait for the scheduler, versions up to 2 old",
+    nodes: 1,
+    strict: false,
+    scheduler: true,
+    at_most_once: true,
+    lookback: Some(2),
+    budget: Budget {
+        cordons: 1,
+        hours: 1,
+        ..PLAIN.budget
+    },
+    ..PLAIN
+};
+
 /// Explored in seconds, unoptimized.
-pub const SMALL: [World; 2] = [TWO_NODES, FAILURE_ALONE];
+pub const SMALL: [World; 4] = [TWO_NODES, FAILURE_ALONE, LATE_START, WITHDRAWN];
 
 /// All, for an optimized build: minutes.
-pub const ALL: [World; 12] = [
+pub const ALL: [World; 14] = [
     TWO_NODES,
     ONE_BY_ONE,
     FAILURE_ALONE,
@@ -180,5 +211,7 @@ pub const ALL: [World; 12] = [
     LOST_NODE,
     CORDON,
     REPLACEMENT,
+    LATE_START,
+    WITHDRAWN,
     THREE_NODES,
 ];

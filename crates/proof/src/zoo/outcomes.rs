@@ -64,6 +64,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
             vec![calm("a quota is full when the job begins")],
         )
         .plans(counts_what_it_wants),
+        Mutant::new(
+            "a pod that has not started counts as failed before it is told to stop",
+            "Carillon, seed 702262",
+            &["S4", "L4"],
+            vec![calm("pods start when their time to start is over")],
+        )
+        .plans(gives_up_at_once),
     ]
 }
 
@@ -121,6 +128,21 @@ fn disruption_is_failure(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             pod.disrupted = false;
         }
     })
+}
+
+fn gives_up_at_once(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut plan = plan(snapshot, now);
+    for action in actions(&mut plan) {
+        let Action::WriteSlice(write) = action else {
+            continue;
+        };
+        for result in &mut write.results {
+            if result.state == NodeState::Started && !result.reason.is_empty() {
+                result.state = NodeState::Failed;
+            }
+        }
+    }
+    plan
 }
 
 fn counts_what_it_wants(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {

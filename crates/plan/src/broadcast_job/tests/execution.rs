@@ -1,11 +1,12 @@
 //! How often a node is tried: at most once, retries, retries by request.
 
-use carillon_api::NodeState::{Disrupted, Failed, Succeeded, Unknown};
+use carillon_api::NodeState::{Disrupted, Failed, Started, Succeeded, Unknown};
 use carillon_api::condition::{reasons, results, types};
 use serde_json::{Value, json};
 
 use super::world::World;
 use crate::name;
+use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;
 
 fn at_most_once(more: Value) -> Value {
@@ -297,4 +298,61 @@ fn a_retry_by_request_does_not_resume_a_job_that_failures_have_paused() {
         (&world.status["succeeded"], world.creations_on("n0000")),
         (&json!(2), 2)
     );
+}
+
+#[test]
+fn at_most_once_a_promise_is_taken_back_a_minute_after_that_was_stored() {
+    let mut world = World::new(2, at_most_once(json!({"parallelism": 1})));
+    world.crash_after(1);
+    world.cordon("n0000");
+    world.settle();
+    let intended = (Started, results::WITHDRAWN.to_owned());
+    assert_eq!(world.attempts("n0000"), [intended]);
+    assert!(world.created.is_empty(), "its place is taken");
+    let due = world.plan().wake.unwrap();
+    assert_eq!(due.duration_since(world.now).as_secs(), 60);
+    world.now = due;
+    world.settle();
+    let withdrawn = (Disrupted, results::WITHDRAWN.to_owned());
+    assert_eq!(world.attempts("n0000"), [withdrawn]);
+    assert_eq!(world.creations_on("n0001"), 1);
+}
+
+#[test]
+fn at_most_once_a_promise_that_was_to_be_taken_back_is_kept_when_it_is_wanted_again() {
+    let mut world = World::new(1, at_most_once(json!({})));
+    world.crash_after(1);
+    world.cordon("n0000");
+    world.settle();
+    world.node("n0000").unschedulable = false;
+    world.run_to_the_end();
+    assert_eq!(world.attempts("n0000"), [(Succeeded, String::new())]);
+    let record = &world.slices[0].records[0];
+    assert_eq!((record.attempt, world.created.len()), (1, 1));
+}
+
+#[test]
+fn at_most_once_a_pod_that_comes_while_its_promise_is_being_taken_back_is_its_attempt() {
+    let mut world = World::new(1, at_most_once(json!({})));
+    world.crash_after(1);
+    world.cordon("n0000");
+    world.settle();
+    // A request that was on its way.
+    let row = PodRow {
+        uid: world.uid(),
+        rv: 1,
+        node: Some("n0000".into()),
+        phase: PodPhase::Running,
+        tracked: true,
+        ..PodRow::default()
+    };
+    let pod = world.pod_of("n0000", 1);
+    world.pods.insert(pod.as_str().into(), row);
+    world.created.push((pod.into(), "n0000".into()));
+    world.pass(3600);
+    world.settle();
+    assert_eq!(world.attempts("n0000"), [(Started, String::new())]);
+    world.end("n0000", 0);
+    world.settle();
+    assert_eq!(world.attempts("n0000"), [(Succeeded, String::new())]);
 }

@@ -157,8 +157,15 @@ fn a_pod_that_never_starts_is_recorded_with_the_reason_and_then_deleted() {
         world.now = due;
         assert_eq!(
             world.words(),
-            ["write_slice", "delete_pod", "write_status", "release_pod"],
+            ["write_slice", "delete_pod"],
             "the reason is stored before the pod is deleted"
+        );
+        world.crash_after(usize::MAX);
+        let intended = (carillon_api::NodeState::Started, reason.to_owned());
+        assert_eq!(world.attempts("n0000"), [intended]);
+        assert_eq!(
+            world.words(),
+            ["write_slice", "write_status", "release_pod"]
         );
         world.settle();
         assert_eq!(world.attempts("n0000"), [(Failed, reason.to_owned())]);
@@ -169,23 +176,41 @@ fn a_pod_that_never_starts_is_recorded_with_the_reason_and_then_deleted() {
 }
 
 #[test]
-fn a_pod_that_starts_late_is_stopped_and_no_success() {
+fn a_pod_that_starts_before_it_is_told_to_stop_goes_on_and_its_outcome_counts() {
     let more = json!({"podStartDeadlineSeconds": 30, "failurePolicy": {"type": "Continue"}});
     let mut world = World::new(1, more);
     world.settle();
     world.pass(30);
     world.crash_after(1);
     world.run_all();
+    world.settle();
     let pod = world.pod_on("n0000");
-    assert_eq!(world.pods[&pod].phase, PodPhase::Running);
-    world.settle();
-    assert!(world.pods[&pod].deletion.is_some(), "it is stopped");
-    world.end("n0000", 0);
-    world.settle();
+    assert!(world.pods[&pod].deletion.is_none(), "it goes on");
     assert_eq!(
         world.attempts("n0000"),
-        [(Failed, results::POD_START_DEADLINE_EXCEEDED.to_owned())]
+        [(carillon_api::NodeState::Started, String::new())]
     );
+    world.end("n0000", 0);
+    world.settle();
+    assert_eq!(world.attempts("n0000"), [(Succeeded, String::new())]);
+}
+
+#[test]
+fn a_pod_that_starts_after_it_was_told_to_stop_is_no_success() {
+    let more = json!({"podStartDeadlineSeconds": 30, "failurePolicy": {"type": "Continue"}});
+    let mut world = World::new(1, more);
+    world.settle();
+    world.wait_for("n0000", "ImagePullBackOff", true);
+    world.pass(30);
+    world.crash_after(usize::MAX);
+    let row = world.pods.get_mut(&world.created[0].0).unwrap();
+    assert!(row.deletion.is_some());
+    row.phase = PodPhase::Running;
+    world.pass(1);
+    world.end("n0000", 0);
+    world.settle();
+    let failed = (Failed, "ImagePullBackOff".to_owned());
+    assert_eq!(world.attempts("n0000"), [failed]);
     assert_eq!(world.status["succeeded"], 0);
 }
 

@@ -514,34 +514,72 @@ fn a_pod_is_deleted_as_it_was_judged_and_for_a_reason() {
     spoil(&|_, _, pod| *pod = "other".into());
 }
 
+/// A pod that has not started in time.
+fn late() -> World {
+    let mut world = World::new(1, json!({"podStartDeadlineSeconds": 30}));
+    world.settle();
+    world.wait_for("n0000", "", true);
+    world.pass(30);
+    world
+}
+
 #[test]
-fn a_pod_whose_end_is_stored_may_be_stopped() {
-    let world = {
-        let mut world = running();
-        world.settle();
+fn a_pod_that_has_not_started_in_time_is_stopped_when_that_is_stored() {
+    let world = late();
+    trips(&world, rules::DELETE, |plan| plan.steps.swap(0, 1));
+    trips(&world, rules::DELETE, |plan| {
+        slice(plan).results[0].reason = String::new();
+    });
+    let plan = world.plan();
+    let mut started = late();
+    for row in started.pods.values_mut() {
+        row.phase = crate::pod::PodPhase::Running;
+    }
+    assert_eq!(started.verify(&plan).unwrap_err().rule, rules::DELETE);
+    let mut early = late();
+    early.pass(-1);
+    assert_eq!(early.verify(&plan).unwrap_err().rule, rules::DELETE);
+}
+
+#[test]
+fn an_attempt_is_over_only_when_its_pod_has_ended_was_told_to_stop_or_is_gone() {
+    let rule = rules::OUTCOME;
+    trips(&late(), rule, |plan| {
+        slice(plan).results[0].state = NodeState::Failed;
+    });
+    let mut lost = running();
+    lost.delete(&lost.pod_on("n0000"));
+    lost.pass(331);
+    trips(&lost, rule, |plan| drop_steps_with(plan, "confirm_pod"));
+    trips(&lost, rule, |plan| plan.steps[0].on_error = OnError::GoOn);
+    let mut vanished = running();
+    vanished.vanish(&vanished.pod_on("n0000"));
+    vanished.crash_after(1);
+    trips(&vanished, rule, |plan| {
+        let result = &mut slice(plan).results[1];
+        (result.state, result.reason) = (NodeState::Unknown, "PodVanished".to_owned());
+    });
+}
+
+#[test]
+fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_is_there() {
+    let promised = |more| {
+        let mut world = World::new(1, more);
+        world.crash_after(1);
+        world.cordon("n0000");
         world
     };
-    let mut plan = Plan::default();
-    let slice = &world.slices[0];
-    let mut results: Vec<_> = slice
-        .records
-        .iter()
-        .map(crate::record::Record::write)
-        .collect();
-    results[0].state = NodeState::Failed;
-    results[0].reason = "ImagePullBackOff".to_owned();
-    let write = SliceWrite {
-        index: 0,
-        rv: Some(slice.rv),
-        sealed: false,
-        results,
-    };
-    plan.steps
-        .push(Step::needed(vec![Action::WriteSlice(write)]));
-    plan.steps.push(delete(&world, "n0000"));
-    assert_eq!(world.verify(&plan), Ok(()));
-    plan.steps.swap(0, 1);
-    assert_eq!(world.verify(&plan).unwrap_err().rule, rules::DELETE);
+    let rule = rules::OUTCOME;
+    trips(&promised(json!({})), rule, |plan| {
+        drop_steps_with(plan, "confirm_pod");
+    });
+    let once = promised(json!({"execution": "AtMostOnce"}));
+    trips(&once, rule, |plan| {
+        slice(plan).results[0].state = NodeState::Disrupted;
+        let pod = slice(plan).results[0].pod.as_str().into();
+        let confirm = Action::ConfirmPod { pod, seen: None };
+        plan.steps.insert(0, Step::needed(vec![confirm]));
+    });
 }
 
 #[test]

@@ -160,7 +160,10 @@ impl World {
                 if done == writes {
                     return done;
                 }
-                let asks = matches!(action, Action::ConfirmJob | Action::ConfirmSlice { .. });
+                let asks = matches!(
+                    action,
+                    Action::ConfirmJob | Action::ConfirmSlice { .. } | Action::ConfirmPod { .. }
+                );
                 done += usize::from(!asks);
                 let ok = self.apply(action, created);
                 assert!(
@@ -196,6 +199,10 @@ impl World {
                     self.slices[index as usize].rv, rv,
                     "asked about another version"
                 );
+            }
+            Action::ConfirmPod { pod, seen } => {
+                let row = self.pods.get(&pod).map(|row| (row.uid, row.rv));
+                assert_eq!(row, seen, "asked about another version");
             }
             Action::WriteSlice(write) => {
                 self.serial += 1;

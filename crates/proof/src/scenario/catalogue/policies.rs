@@ -108,6 +108,27 @@ fn failures() -> Vec<Scenario> {
             ..plain("a pod does not start in time")
         },
         Scenario {
+            nodes: 8,
+            spec: json!({
+                "parallelism": 8,
+                "failurePolicy": {"type": "Continue"},
+                "podStartDeadlineSeconds": 30,
+            }),
+            // Some before they are given up, some while they are, and some after.
+            fates: |node, _| {
+                let nth = node
+                    .bytes()
+                    .last()
+                    .map_or(0, |digit| i64::from(digit - b'0'));
+                Fate {
+                    start: SignedDuration::from_millis(29_900 + 15 * nth),
+                    ..Fate::ends(2 * SECOND, 0)
+                }
+            },
+            same: Same::Condition,
+            ..plain("pods start when their time to start is over")
+        },
+        Scenario {
             script: vec![
                 step(|view| view.count("succeeded") >= 1, fill_quota),
                 Step {
