@@ -53,6 +53,8 @@ pub mod reasons {
     /// Reconciling: only pods are left whose node has been gone or not ready for
     /// `nodeLostTimeoutSeconds`.
     pub const WAITING_FOR_LOST_NODES: &str = "WaitingForLostNodes";
+    /// Only nodes are left on which a pod of the job is that belongs to none of their attempts.
+    pub const WAITING_FOR_OTHER_PODS: &str = "WaitingForOtherPods";
     /// Reconciling: the namespace's quota refuses more pods, or the next run of a CronJob, for now.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// Reconciling: the API server refuses or drops pod creations for now.
@@ -100,6 +102,8 @@ pub mod results {
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
     /// Failed: a container exited with a code other than 0.
     pub const NON_ZERO_EXIT_CODE: &str = "NonZeroExitCode";
+    /// Failed: the pod was bound to another node than that of its attempt, or to none.
+    pub const WRONG_NODE: &str = "WrongNode";
     /// Failed: no container of the pod had started `podStartDeadlineSeconds` after its creation, and
     /// nothing says why. Otherwise the reason is the kubelet's, such as ImagePullBackOff, or the
     /// scheduler's, Unschedulable.

@@ -7,6 +7,7 @@ pub mod cron_job;
 pub mod job;
 pub mod orphan_pod;
 pub mod refusals;
+pub mod relists;
 mod replay;
 
 pub use self::replay::Irreproducible;

@@ -22,6 +22,7 @@ use crate::controllers::cron_job::{self, CronJobs};
 use crate::controllers::job::{self, Jobs};
 use crate::controllers::orphan_pod::{self, OrphanPods};
 use crate::controllers::refusals::Refusals;
+use crate::controllers::relists::Relists;
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
@@ -149,15 +150,13 @@ impl Instance {
             parallel: config.max_in_flight_writes,
             gate: Mutex::default(),
             refusals: Refusals::default(),
+            relists: Relists::default(),
             flights: flights.clone(),
         };
         let broadcast_jobs = queues.broadcast_jobs.as_ref().map(|queue| BroadcastJobs {
             core: core(broadcast_job::NAME, queue),
             rules: rules.broadcast_job,
-            placement: match config.pod_placement {
-                PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
-                PodPlacement::NodeName => pod_body::PodPlacement::NodeName,
-            },
+            placement: placement(config.pod_placement),
             max_pod_changes: config.max_pod_changes_per_sync,
             memory: Mutex::default(),
         });
@@ -371,5 +370,12 @@ impl Watching<'_> {
             };
         }
         handle
+    }
+}
+
+fn placement(flag: PodPlacement) -> pod_body::PodPlacement {
+    match flag {
+        PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
+        PodPlacement::NodeName => pod_body::PodPlacement::NodeName,
     }
 }

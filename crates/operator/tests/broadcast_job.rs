@@ -16,6 +16,7 @@ use carillon_operator::controllers::Irreproducible;
 use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules, replay};
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::refusals::Refusals;
+use carillon_operator::controllers::relists::Relists;
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::flight_recorder::Decision;
@@ -131,6 +132,7 @@ impl Scene {
                 parallel: 8,
                 gate: Mutex::default(),
                 refusals: Refusals::default(),
+                relists: Relists::default(),
                 flights: Arc::default(),
             },
             rules,

@@ -18,7 +18,8 @@ use crate::world::{Job, World, record_changes};
 ///   edits the slice;
 /// - an attempt has one record: one for each pod name, and one for each (node name, attempt);
 /// - a Succeeded record names the uid of a pod that was Succeeded at some revision before; a Failed
-///   one with a uid that of a pod that had ended, or that somebody had deleted;
+///   one with a uid that of a pod that had ended, or that somebody had deleted, or that was bound to
+///   another node; and a success is one of a pod that is bound to the node of its record;
 /// - a status never says more than the records: `succeeded` is at most the number of nodes whose
 ///   last record is Succeeded, `failed` at most the number of nodes with a Failed record, or with
 ///   AtMostOnce an interrupted one;
@@ -117,7 +118,7 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
         let tally = Tally::of(job);
         let by_themselves = pods.by_themselves.get(uid).into_iter().flatten();
         let nodes: BTreeSet<_> = by_themselves
-            .filter_map(|(name, uid)| job.records.get(name).filter(|r| r.pod_uid() == *uid))
+            .filter_map(|(name, pod)| job.records.get(name).filter(|r| pod.is_of(**r)))
             .map(|record| (record.node(), record.node_uid()))
             .collect();
         let active = job.records.values().filter(|record| {
@@ -178,12 +179,28 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
 pub(crate) struct Outcomes<'h> {
     /// Uids of pods that had ended, or that somebody had deleted.
     over: HashSet<&'h str>,
-    /// Uids of pods that were Succeeded at some time.
-    succeeded: HashSet<&'h str>,
-    /// By job: name and uid of the pods that succeeded without being told to stop, as their first end.
-    by_themselves: HashMap<&'h str, BTreeMap<&'h str, &'h str>>,
+    /// Pods that were Succeeded at some time, by uid, and their nodes.
+    succeeded: HashMap<&'h str, &'h str>,
+    /// Nodes of pods that are bound, by uid.
+    bound: HashMap<&'h str, &'h str>,
+    /// By job and name: the pods that succeeded without being told to stop, as their first end.
+    by_themselves: HashMap<&'h str, BTreeMap<&'h str, Success<'h>>>,
     /// By job, name of the node and attempt: its record.
     attempts: HashMap<(&'h str, &'h str, i64), Record<'h>>,
+}
+
+/// A pod that succeeded.
+#[derive(Clone, Copy)]
+struct Success<'h> {
+    uid: &'h str,
+    node: &'h str,
+}
+
+impl Success<'_> {
+    /// Whether it is the pod of this attempt, on its node.
+    fn is_of(self, record: Record<'_>) -> bool {
+        (self.uid, self.node) == (record.pod_uid(), record.node())
+    }
 }
 
 impl<'h> Outcomes<'h> {
@@ -195,15 +212,19 @@ impl<'h> Outcomes<'h> {
         if object::has_ended(pod) || object::is_deleting(pod) {
             self.over.insert(uid);
         }
+        let node = object::node_of(pod);
+        if object::is_bound(pod) {
+            self.bound.insert(uid, node);
+        }
         if object::phase(pod) != "Succeeded" {
             return;
         }
-        self.succeeded.insert(uid);
+        self.succeeded.insert(uid, node);
         let before = step.old.as_deref();
         let first = !before.is_some_and(|old| object::has_ended(old) || object::is_deleting(old));
         if let Some(job) = object::job_of(pod).filter(|_| first) {
             let pods = self.by_themselves.entry(job).or_default();
-            pods.insert(object::name(pod), uid);
+            pods.insert(object::name(pod), Success { uid, node });
         }
     }
 }
@@ -237,8 +258,11 @@ fn records_stay<'h>(
         }
         let (state, uid) = (record.state(), record.pod_uid());
         let backed = match state {
-            "Succeeded" => pods.succeeded.contains(uid),
-            "Failed" => uid.is_empty() || pods.over.contains(uid),
+            "Succeeded" => pods.succeeded.get(uid) == Some(&record.node()),
+            "Failed" => {
+                let elsewhere = || pods.bound.get(uid).is_some_and(|on| *on != record.node());
+                uid.is_empty() || pods.over.contains(uid) || elsewhere()
+            }
             _ => true,
         };
         checked.require(backed, || {
@@ -344,12 +368,13 @@ fn status_says_what_is_recorded(
             .get(name)
             .filter(|record| !record.pod_uid().is_empty());
         let lost = record.is_some_and(|record| {
-            record.pod_uid() == *pod && record.state() != "Succeeded" && record.state() != "Unknown"
+            pod.is_of(*record) && record.state() != "Succeeded" && record.state() != "Unknown"
         });
         checked.require(!lost, || {
             let record = record.map_or(String::new(), |record| record.0.to_string());
             bad(format!(
-                "pod {name} ({pod}) succeeded and is recorded as {record}"
+                "pod {name} ({}) succeeded and is recorded as {record}",
+                pod.uid
             ))
         })?;
     }
@@ -538,6 +563,21 @@ mod tests {
             &strict(),
         );
         breaks(S4, &failed(late()), &strict(), "no pod with uid");
+    }
+
+    #[test]
+    fn a_success_on_another_node_is_none() {
+        let elsewhere = || {
+            let scene = ran("Pending", json!({})).edit("scheduler", (PODS, "fix-n1-1"), |pod| {
+                pod["spec"]["nodeName"] = json!("n2");
+            });
+            scene.phase("n1", 1, "Succeeded")
+        };
+        let counted = elsewhere().ended("n1", 1, "Succeeded", "");
+        breaks(S4, &counted, &strict(), "no pod with uid");
+        let failed = elsewhere().ended("n1", 1, "Failed", "WrongNode");
+        let ended = failed.seal().end("Failed", "NodeFailed", 0, 1);
+        holds(S4, &ended, &strict());
     }
 
     #[test]

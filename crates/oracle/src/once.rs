@@ -51,7 +51,8 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
 /// S2. At every creation of a pod of a job:
 /// - no earlier pod of the job on that node (by uid of the node, as reserved) has succeeded. A
 ///   success counts if nobody had deleted the pod before it ended, or if it is recorded as one: a
-///   pod that was told to stop has not done its work (decision 0011);
+///   pod that was told to stop has not done its work (decision 0011). Neither has one that is bound to
+///   another node than that of its record;
 /// - the job has had no other pod of that name, which is to say that an attempt has one pod. Exempt:
 ///   somebody else took our finalizer from the earlier one;
 /// - with `execution: AtMostOnce`: no earlier pod of the job was bound to that node, since it may
@@ -161,7 +162,7 @@ impl<'h> Past<'h> {
 
     fn remember(&mut self, world: &World<'h>, assumptions: &Assumptions, step: &'h Step) {
         match &*step.key.resource {
-            PODS => self.remember_pod(assumptions, step),
+            PODS => self.remember_pod(world, assumptions, step),
             object::JOBS => {
                 let Some(job) = step.new.as_deref() else {
                     return;
@@ -202,7 +203,7 @@ impl<'h> Past<'h> {
         }
     }
 
-    fn remember_pod(&mut self, assumptions: &Assumptions, step: &'h Step) {
+    fn remember_pod(&mut self, world: &World<'h>, assumptions: &Assumptions, step: &'h Step) {
         if let Some(old) = step.old.as_deref()
             && object::loses_finalizer(step)
             && assumptions.others(step)
@@ -225,7 +226,11 @@ impl<'h> Past<'h> {
         let before = step.old.as_deref();
         let told_to_stop = before.is_some_and(object::is_deleting);
         let ended_before = before.is_some_and(object::has_ended);
-        if object::phase(pod) == "Succeeded" && !ended_before && !told_to_stop {
+        let record = world.jobs.get(job);
+        let record = record.and_then(|job| job.records.get(object::name(pod)));
+        let elsewhere = record.is_some_and(|record| record.node() != object::node_of(pod));
+        let succeeds = object::phase(pod) == "Succeeded" && !ended_before && !told_to_stop;
+        if succeeds && !elsewhere {
             self.done.insert((job, node), object::name(pod));
         }
     }

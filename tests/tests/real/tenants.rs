@@ -1,7 +1,7 @@
 //! What a tenant of another namespace can do to the work of this one: nothing. The tenant has every
 //! right in its own namespace, and knows all names and uids.
 
-use carillon_tests::lab::{Bench, lab};
+use carillon_tests::lab::{Bench, condition_of, lab};
 use serde_json::{Value, json};
 
 /// Keeps the garbage collector from removing what refers to an owner in another namespace.
@@ -142,6 +142,88 @@ fn a_copy_under_the_name_of_a_reserved_pod_is_not_its_outcome() {
     bench.wait("patch", "Complete");
     assert_eq!(bench.creations("patch").len(), 1, "it ran here");
     let_go(&bench, "tenants-reserved-evil", "pods");
+}
+
+/// In one's own namespace one may do as one likes; but nobody is woken at night for it.
+#[test]
+fn a_copy_of_ones_own_pod_holds_the_turn_of_its_node_and_trips_no_interlock() {
+    let bench = lab().bench("tenants-own", 2);
+    let fates = json!({&bench.nodes[0]: {"run-time": "3s"}});
+    bench.apply(&bench.job("patch", &fates, &json!({"parallelism": 1})));
+    bench.wait_pod("patch", &bench.nodes[0], "Running");
+    let original = bench.pods("patch").remove(0);
+    let meta = &original["metadata"];
+    let copy = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "copy", "labels": meta["labels"], "ownerReferences": meta["ownerReferences"],
+            "annotations": {"testbed.carillon.dev/run-time": "1h"},
+        },
+        "spec": {"restartPolicy": "Never", "nodeName": bench.nodes[1],
+            "containers": [{"name": "main", "image": "busybox:1.37"}]},
+    });
+    let create = ["-n", bench.name, "create", "-f", "-"];
+    bench
+        .cluster
+        .kubectl_stdin(create, &copy.to_string())
+        .unwrap();
+    let job = bench.until("the other node waits for the copy", || {
+        let job = bench.get("patch");
+        let reconciling = condition_of(&job, "Reconciling")?;
+        (reconciling["reason"] == "WaitingForOtherPods").then_some(job)
+    });
+    let message = condition_of(&job, "Reconciling").unwrap()["message"].to_string();
+    assert!(message.contains("pod copy"), "{message}");
+    assert!(condition_of(&job, "Stalled").is_none(), "{job}");
+    bench.kubectl(&["delete", "pod", "copy", "--grace-period=0", "--force"]);
+    let job = bench.wait("patch", "Complete");
+    assert_eq!(job["status"]["succeeded"], 2);
+    assert!(condition_of(&job, "Stalled").is_none(), "{job}");
+}
+
+/// Binds a pod, as a scheduler does, or somebody who has changed its affinity has it done.
+fn bind(bench: &Bench<'_>, pod: &str, node: &str) {
+    let path = format!("/api/v1/namespaces/{}/pods/{pod}/binding", bench.name);
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let create = ["create", "--raw", &path, "-f", "-"];
+    bench
+        .cluster
+        .kubectl_stdin(create, &binding.to_string())
+        .unwrap();
+}
+
+#[test]
+fn a_pod_that_runs_on_another_node_than_its_own_is_no_success_of_either() {
+    let bench = lab().bench("tenants-node", 2);
+    let more = json!({"parallelism": 1, "failurePolicy": {"type": "Continue"}});
+    let mut job = bench.job("patch", &json!({"*": {"run-time": "1s"}}), &more);
+    // Nobody schedules these pods but this test.
+    job["spec"]["template"]["spec"]["schedulerName"] = json!("nobody");
+    bench.apply(&job);
+    let (own, other) = (&bench.nodes[0], &bench.nodes[1]);
+    let pod_for = |node: &str| {
+        bench.until("a pod", || {
+            let results = bench.results("patch");
+            let last = results.iter().rfind(|result| result["node"] == *node)?;
+            let pods = bench.pods("patch");
+            let mut names = pods.iter().map(|pod| pod["metadata"]["name"].clone());
+            let name = names.find(|name| *name == last["pod"])?;
+            name.as_str().map(str::to_owned)
+        })
+    };
+    bind(&bench, &pod_for(own), other);
+    bench.until("it is no success", || {
+        let results = bench.results("patch");
+        let first = results.iter().find(|result| result["node"] == **own)?;
+        (first["state"] == "Failed" && first["reason"] == "WrongNode").then_some(())
+    });
+    bind(&bench, &pod_for(other), other);
+    let job = bench.wait("patch", "Complete");
+    let counts = (&job["status"]["succeeded"], &job["status"]["failed"]);
+    assert_eq!(counts, (&json!(1), &json!(1)));
 }
 
 #[test]

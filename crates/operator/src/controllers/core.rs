@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use crate::apply::{self, Applied, Perform};
 use crate::clock;
 use crate::controllers::refusals::Refusals;
+use crate::controllers::relists::Relists;
 use crate::event::{Event, EventSink, Regarding, Severity};
 use crate::flight_recorder::{Decision, FlightRecorder, Outcome, summary};
 use crate::gate::{Gate, Kind, Passage, Versions};
@@ -50,6 +51,8 @@ pub struct Core {
     pub gate: Mutex<Gate>,
     /// What is refused again and again.
     pub refusals: Refusals,
+    /// How often refused plans may have all listed anew.
+    pub relists: Relists,
     /// The last decisions.
     pub flights: Arc<FlightRecorder>,
 }
@@ -108,6 +111,7 @@ pub async fn work<C: Controller>(controller: Arc<C>) {
         if matches!(next, Next::Forget) {
             lock(&core.gate).forget(&key);
             core.refusals.forget(&key);
+            core.relists.forget(&key);
             controller.forget(&key);
         }
         core.schedule(claim, &next);
@@ -247,7 +251,7 @@ impl Core {
     }
 
     /// Says that the interlock refused a plan.
-    fn tripped(&self, owner: &ObjectKey, generation: i64, trip: &Trip) {
+    fn tripped(&self, owner: &Arc<ObjectKey>, generation: i64, trip: &Trip) {
         tracing::error!(
             controller = self.name, ns = owner.namespace, name = owner.name, uid = %owner.uid,
             generation, rule = trip.rule, found = trip.what,
@@ -258,7 +262,9 @@ impl Core {
             .with_label_values(&[self.name, trip.rule])
             .inc();
         // Either the planner is wrong, or what it was given is: a watch may have lost something.
-        self.relist();
+        if self.relists.may(owner, clock::instant()) {
+            self.relist();
+        }
     }
 
     /// Carries a plan out, and remembers what was written until the caches have seen it.

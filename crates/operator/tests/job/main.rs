@@ -18,6 +18,7 @@ use carillon_operator::clock::Clock;
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::job::{Jobs, Memory, NAME, Rules, replay};
 use carillon_operator::controllers::refusals::Refusals;
+use carillon_operator::controllers::relists::Relists;
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
@@ -128,6 +129,7 @@ impl Scene {
                 parallel: 8,
                 gate: Mutex::default(),
                 refusals: Refusals::default(),
+                relists: Relists::default(),
                 flights: Arc::default(),
             },
             pods: Handle::without_loops("pods.batch"),
@@ -175,6 +177,7 @@ impl Scene {
             parallel: 8,
             gate: Mutex::default(),
             refusals: Refusals::default(),
+            relists: Relists::default(),
             flights: Arc::default(),
         }
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{Job, Snapshot};
 use crate::eligibility;
 use crate::node::NodeRow;
-use crate::pod::{self, PodRow, printable};
+use crate::pod::{self, PodPhase, PodRow, printable};
 use crate::record::Record;
 
 /// The node a record is about, if its object is there: a machine replaced under the same name is
@@ -32,6 +32,19 @@ pub(super) fn judge(
     now: Timestamp,
 ) -> Option<Record> {
     let job = snapshot.job;
+    if let Some(message) = wrong_node(record, pod) {
+        let end = pod.end.as_deref();
+        return Some(Record {
+            state: NodeState::Failed,
+            reason: results::WRONG_NODE.into(),
+            pod_uid: Some(pod.uid),
+            exit_code: end.and_then(|end| end.exit_code),
+            started: pod.started,
+            finished: end.and_then(|end| end.finished).or(Some(now)),
+            message: message.into(),
+            ..record.clone()
+        });
+    }
     if pod.phase.has_ended() {
         return Some(ended(snapshot, record, pod, stopping, now));
     }
@@ -65,6 +78,20 @@ pub(super) fn judge(
     let lost = deletion.due.checked_add(job.policies.node_lost_timeout);
     lost.is_ok_and(|lost| lost <= now)
         .then(|| over(NodeState::Unknown, results::NODE_LOST))
+}
+
+/// Why what a pod does is not the work of its node, if so: something has changed where it runs. A pod is
+/// bound once, so this stays true.
+fn wrong_node(record: &Record, pod: &PodRow) -> Option<String> {
+    match &pod.node {
+        Some(node) if *node != record.node => Some(printable(&format!(
+            "the pod is bound to node {node}: an admission webhook may have changed its affinity"
+        ))),
+        None if pod.phase == PodPhase::Succeeded => {
+            Some("the pod has succeeded without being bound to a node".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// When a pod that has not started is given up.

@@ -82,6 +82,12 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         creation_problem: snapshot
             .creation_problem
             .filter(|_| !start.creations.is_empty()),
+        other_pod: start
+            .other_pod
+            .as_ref()
+            .map(|(node, pod)| (&**node, &**pod))
+            .or(survey.other_pod)
+            .filter(|_| start.creations.is_empty()),
         now,
     });
     let status =

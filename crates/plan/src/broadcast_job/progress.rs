@@ -64,9 +64,10 @@ pub(super) struct Progress<'a> {
     /// Pods whose attempts are over by what they have not done, and how they were read: the present
     /// is asked about before that is stored.
     pub(super) relies_on: Vec<(&'a str, Option<(Uid, u64)>)>,
-    /// Names of nodes where a pod exists that has not ended, or is promised. The name and not the
-    /// identity: what was started on a machine may outlive its node object. Sorted.
-    occupied: Vec<&'a str>,
+    /// Nodes where a pod exists that has not ended, or is promised, with that pod: by its record, and
+    /// wherever it is bound, whoever has made it. The name and not the identity of the node: what was
+    /// started on a machine may outlive its node object. Sorted.
+    occupied: Vec<(&'a str, &'a str)>,
     /// Pods that have not ended though their attempt is over. Those of lost nodes are left out:
     /// they must not hold up others.
     pub(super) occupying: usize,
@@ -123,13 +124,30 @@ impl<'a> Progress<'a> {
             same
         });
         progress.nodes = attempts;
+        let alive = snapshot
+            .pods
+            .iter()
+            .filter(|(_, pod)| !pod.phase.has_ended());
+        let bound = alive.filter_map(|(name, pod)| Some((pod.node.as_deref()?, &**name)));
+        progress.occupied.extend(bound);
         progress.occupied.sort_unstable();
+        progress.occupied.dedup();
         progress
     }
 
-    /// Whether a pod exists on a node of this name that has not ended, or is promised.
-    pub(super) fn is_occupied(&self, node: &str) -> bool {
-        self.occupied.binary_search(&node).is_ok()
+    /// A pod that exists on a node of this name and has not ended, or is promised, other than `pod`.
+    pub(super) fn other_on(&self, node: &str, pod: &str) -> Option<&'a str> {
+        let first = self.occupied.partition_point(|(on, _)| *on < node);
+        let here = self.occupied[first..].iter();
+        let mut here = here.take_while(|(on, _)| *on == node);
+        here.find(|(_, other)| *other != pod)
+            .map(|(_, other)| *other)
+    }
+
+    /// Whether a pod is that of the last attempt on nodes of this name.
+    pub(super) fn is_of(&self, snapshot: &Snapshot<'a>, node: &str, pod: &str) -> bool {
+        let last = self.last_of_name(snapshot, node);
+        last.is_some_and(|record| *record.pod == *pod)
     }
 
     /// A record as it will be stored.
@@ -234,7 +252,7 @@ impl<'a> Progress<'a> {
         pod: &'a PodRow,
         now: Timestamp,
     ) {
-        self.occupied.push(&key.node);
+        self.occupied.push((&key.node, &key.pod));
         let node = (node_of(snapshot, record), record.node_gone);
         let lost = self.is_lost(snapshot, node, pod, now);
         self.occupying += usize::from(!lost && *record.reason != *results::NODE_LOST);
@@ -288,7 +306,7 @@ impl<'a> Progress<'a> {
             }
             // Also where another pod has its name: that may be an older one.
             (_, Some(uid)) => {
-                self.occupied.push(&record.node);
+                self.occupied.push((&record.node, &record.pod));
                 self.missing.push((&record.pod, uid));
                 return None;
             }
@@ -296,7 +314,7 @@ impl<'a> Progress<'a> {
                 return Some(end(NodeState::Failed, results::NAME_CONFLICT));
             }
             (None, None) => {
-                self.occupied.push(&record.node);
+                self.occupied.push((&record.node, &record.pod));
                 self.reserved.push((place, record));
                 return None;
             }
@@ -313,7 +331,7 @@ impl<'a> Progress<'a> {
             }
             return Some(judged);
         }
-        self.occupied.push(&record.node);
+        self.occupied.push((&record.node, &record.pod));
         self.running.push((record, pod));
         let (reason, message) = gives_up(snapshot, record, pod, stopping, now);
         let has_to_go = !reason.is_empty() || must_stop(snapshot, record, pod);

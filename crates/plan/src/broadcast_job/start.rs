@@ -34,6 +34,8 @@ pub(super) struct Start {
     pub(super) relies_on: BTreeMap<u32, u64>,
     /// There is room for more than one plan may create.
     pub(super) more: bool,
+    /// Node and pod, where a promise has to wait until another pod is no longer on its node.
+    pub(super) other_pod: Option<(Arc<str>, Box<str>)>,
 }
 
 impl Start {
@@ -117,6 +119,11 @@ impl Start {
                     ..record.clone()
                 };
                 progress.updates.insert(place, promised);
+            }
+            if let Some(other) = progress.other_on(&record.node, &record.pod) {
+                let (node, pod) = (record.node.clone(), other.into());
+                self.other_pod.get_or_insert((node, pod));
+                continue;
             }
             if self.creations.len() < snapshot.max_pod_changes {
                 let (pod, node) = (record.pod.clone(), record.node.clone());

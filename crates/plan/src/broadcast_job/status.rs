@@ -91,6 +91,8 @@ pub(super) struct Facts<'a> {
     pub(super) end: Option<End>,
     pub(super) stalled: Option<(&'static str, String)>,
     pub(super) creation_problem: Option<&'a Refused>,
+    /// Nothing is started, and this pod is on a node to serve and belongs to none of its attempts.
+    pub(super) other_pod: Option<(&'a str, &'a str)>,
     pub(super) now: Timestamp,
 }
 
@@ -275,6 +277,7 @@ fn left_out(survey: &Survey<'_>) -> String {
 fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'static str, String) {
     let (progress, survey) = (facts.progress, facts.survey);
     let alive = progress.running.len() > progress.lost.len();
+    let other_pod = facts.other_pod.filter(|_| !alive);
     let idle = !alive && progress.reserved.is_empty() && survey.candidates.is_empty();
     let all = || counts.to_owned();
     if facts.end.is_some() {
@@ -289,6 +292,11 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         return (true, problem.reason, problem.message.clone());
     } else if survey.desired == 0 {
         return (true, reasons::NO_ELIGIBLE_NODES, no_eligible_nodes(survey));
+    } else if let Some((node, pod)) = other_pod {
+        let message = format!(
+            "node {node} is served when pod {pod}, which belongs to none of its attempts, has ended or is gone; {counts}"
+        );
+        return (true, reasons::WAITING_FOR_OTHER_PODS, message);
     } else if !idle {
         return (true, reasons::RUNNING, all());
     }

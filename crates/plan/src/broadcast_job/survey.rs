@@ -27,6 +27,8 @@ pub(super) struct Survey<'a> {
     pub(super) held_up: usize,
     /// One of the nodes tried before that have to wait, and why.
     pub(super) held_up_sample: Option<(&'a str, &'static str)>,
+    /// One of the nodes where a pod is that belongs to none of their attempts, and the pod.
+    pub(super) other_pod: Option<(&'a str, &'a str)>,
     /// The last pods on nodes to be tried again, where they are not in the cache.
     pub(super) missing: Vec<(&'a str, Uid)>,
     /// Nodes whose pod succeeded.
@@ -107,7 +109,12 @@ impl<'a> Survey<'a> {
                 continue;
             }
             match refusal {
-                None if progress.is_occupied(name) => survey.held_up += 1,
+                None if let Some(pod) = progress.other_on(name, "") => {
+                    survey.held_up += 1;
+                    if !progress.is_of(snapshot, name, pod) {
+                        survey.other_pod.get_or_insert((name, pod));
+                    }
+                }
                 None => match (missing_on(snapshot, progress, name), due.copied().flatten()) {
                     (Some(pod), _) => {
                         survey.held_up += 1;

@@ -8,4 +8,5 @@ mod failures;
 mod interlock;
 mod interruptions;
 mod nodes;
+mod others_pods;
 mod world;

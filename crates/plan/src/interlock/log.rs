@@ -308,7 +308,15 @@ impl<'a> Log<'a> {
                 Ok(())
             };
         };
-        match row.filter(|row| row.uid == uid) {
+        let row = row.filter(|row| row.uid == uid);
+        let bound = row.and_then(|row| row.node.as_deref());
+        if new.state == NodeState::Succeeded && bound != Some(&*old.node) {
+            return Err(format!("expected a pod on that node, found {bound:?}"));
+        }
+        if bound.is_some_and(|node| *node != *old.node) && new.state == NodeState::Failed {
+            return Ok(());
+        }
+        match row {
             None if snapshot.gone.contains(&uid) => Ok(()),
             None => Err(format!(
                 "expected that pod {pod} ({uid}) is known to be gone"
