@@ -16,6 +16,7 @@ use crate::results::Results;
 use crate::retry::Retry;
 use crate::suspend::Suspend;
 use crate::trigger::Trigger;
+use crate::uninstall::Uninstall;
 use crate::wait::Wait;
 
 /// What BroadcastJobs do on which node and why not, and when CronJobs run
@@ -25,7 +26,7 @@ use crate::wait::Wait;
     bin_name = "kubectl carillon",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 error. Those of plan, trigger and wait are in their help."
+    after_help = "Exit codes: 0 done, 1 error. Those of plan, trigger, uninstall and wait are in their help."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -125,6 +126,7 @@ pub(crate) enum Verb {
     Calendar(Calendar),
     Trigger(Trigger),
     Suspend(Suspend),
+    Uninstall(Uninstall),
     Completion(Completion),
     /// Print the version
     Version,

@@ -1,6 +1,7 @@
 //! The API server, as the verbs need it: a few paths, JSON in and out.
 
 mod cron_jobs;
+mod uninstall;
 
 use anyhow::{Context, Error, Result, anyhow};
 use bytes::Bytes;

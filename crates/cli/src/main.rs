@@ -25,6 +25,7 @@ mod results;
 mod retry;
 mod suspend;
 mod trigger;
+mod uninstall;
 mod wait;
 
 use std::ffi::OsString;
@@ -43,7 +44,8 @@ use self::render::Screen;
 const DONE: u8 = 0;
 /// It was not: the message says why.
 const ERROR: u8 = 1;
-/// `plan`: not every node would be served. `wait`, `trigger --wait`: the time is over.
+/// `plan`: not every node would be served. `wait`, `trigger --wait`: the time is over. `uninstall`:
+/// something stays.
 const NOT_ALL: u8 = 2;
 
 fn main() -> ExitCode {
@@ -92,6 +94,9 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Calendar(args) => wait_for(calendar::run(&cli.global, args, screen)),
         Verb::Trigger(args) => wait_for(async { trigger::run(&api().await?, args, screen).await }),
         Verb::Suspend(args) => wait_for(async { suspend::run(&api().await?, args, screen).await }),
+        Verb::Uninstall(args) => {
+            wait_for(async { uninstall::run(&api().await?, &cli.global, args, screen).await })
+        }
         Verb::Completion(args) => complete::print_script(args, screen),
         Verb::KubectlComplete(args) => complete::for_kubectl(args, screen),
         Verb::Version => {

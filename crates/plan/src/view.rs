@@ -14,6 +14,7 @@ pub mod preview;
 pub mod progress;
 pub mod read;
 pub mod retry;
+pub mod uninstall;
 
 #[cfg(test)]
 mod samples;

@@ -8,6 +8,7 @@ mod render;
 mod rights;
 mod runs;
 mod story;
+mod uninstall;
 mod work;
 
 use std::collections::BTreeSet;

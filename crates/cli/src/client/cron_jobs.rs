@@ -13,7 +13,7 @@ use crate::cron::CronName;
 use crate::problem;
 
 const NATIVE_CRON_JOBS: Resource = batch("cronjobs");
-const NATIVE_JOBS: Resource = batch("jobs");
+pub(super) const NATIVE_JOBS: Resource = batch("jobs");
 
 const fn batch(plural: &'static str) -> Resource {
     Resource {

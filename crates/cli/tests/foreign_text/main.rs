@@ -115,6 +115,10 @@ fn every_verb_prints_foreign_text_without_what_could_mislead() {
         &["explain", "open", "--node", "missing"],
         &["next", "ccj/missing"],
         &["calendar", "cron", "-n", "closed"],
+        &["uninstall", "--check"],
+        &["uninstall", "--release"],
+        &["uninstall", "--release", "--force"],
+        &["uninstall", "--check", "-n", "closed"],
     ] {
         check(args, &shell.run(args));
     }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -118,6 +119,7 @@ fn answer(method: &str, path: &str) -> (u16, Value) {
         [&"namespaces", _] => list(&[json!({"metadata": {"name": foreign()}})]),
         [&"cronjobs", _] => list(&[cron("cron")]),
         [&"jobs", _] => list(&[child(&[])]),
+        [&"leases", _] => list(&[lease()]),
         [name, &"broadcastjobs"] => job(name),
         [_, &"nodes"] => node(),
         [_, &"cronjobs"] if parts.contains(&"batch") && !writes => {
@@ -214,9 +216,20 @@ fn child(types: &[&str]) -> Value {
     json!({
         "metadata": {"name": foreign(), "namespace": "ops", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-000000000004",
             "creationTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": [foreign(), "carillon.dev/run-tracking"],
             "labels": {"carillon.dev/cronjob-uid": CRON_UID},
             "ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1", "kind": "CronJob", "name": "c",
                 "uid": CRON_UID, "controller": true}]},
         "status": {"conditions": conditions(types)},
+    })
+}
+
+/// Renewed at every look.
+fn lease() -> Value {
+    static LOOKS: AtomicUsize = AtomicUsize::new(0);
+    let look = LOOKS.fetch_add(1, Ordering::Relaxed);
+    json!({
+        "metadata": {"name": format!("carillon{}", foreign()), "namespace": foreign()},
+        "spec": {"holderIdentity": foreign(), "renewTime": look.to_string()},
     })
 }

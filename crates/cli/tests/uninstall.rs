@@ -1,0 +1,205 @@
+//! `uninstall --release` when others change the same objects, lists expire, and it is typed twice.
+
+// The functions that tests share are tests too.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+const OURS: &str = "carillon.dev/run-tracking";
+const KEPT: &str = "example.com/keep";
+
+/// Two Jobs, one a page. The second page is forgotten at first.
+#[derive(Debug, Default)]
+struct Cluster {
+    finalizers: [Vec<&'static str>; 2],
+    /// Whether the second Job is in conflict, whatever is sent.
+    stubborn: bool,
+    lists: usize,
+    patches: Vec<(usize, u16)>,
+}
+
+impl Cluster {
+    fn answer(&mut self, method: &str, uri: &str, body: &Value) -> (u16, Value) {
+        let path = uri.split('?').next().unwrap();
+        let job = ["/jobs/sum-0", "/jobs/sum-1"]
+            .iter()
+            .position(|end| path.ends_with(end));
+        match (method, job) {
+            ("PATCH", Some(job)) => {
+                let code = self.patch(job, body);
+                self.patches.push((job, code));
+                (code, refusal(code))
+            }
+            ("GET", Some(job)) => (200, self.job(job)),
+            ("GET", None) if path.ends_with("/jobs") => self.page(uri),
+            ("GET", None) => (200, json!({"metadata": {}, "items": []})),
+            _ => (405, refusal(405)),
+        }
+    }
+
+    fn job(&self, job: usize) -> Value {
+        json!({"metadata": {"namespace": "ops", "name": format!("sum-{job}"), "uid": format!("uid-{job}"),
+            "finalizers": self.finalizers[job]}})
+    }
+
+    fn page(&mut self, uri: &str) -> (u16, Value) {
+        self.lists += 1;
+        let second = uri.contains("continue=second");
+        match (second, self.lists) {
+            (false, lists) => {
+                let page = json!({"metadata": {"continue": "second"}, "items": [self.job(0)]});
+                // Somebody else changes it after it was listed for the first time.
+                if lists == 3 {
+                    self.finalizers[0].reverse();
+                }
+                (200, page)
+            }
+            (true, 2) => (410, refusal(410)),
+            (true, _) => (200, json!({"metadata": {}, "items": [self.job(1)]})),
+        }
+    }
+
+    /// As the API server applies a JSON patch of a list.
+    fn patch(&mut self, job: usize, body: &Value) -> u16 {
+        if job == 1 && self.stubborn {
+            return 409;
+        }
+        for step in body.as_array().unwrap() {
+            let path = step["path"].as_str().unwrap();
+            let at = path.strip_prefix("/metadata/finalizers/");
+            let at = at.map(|at| at.parse::<usize>().unwrap());
+            match (step["op"].as_str().unwrap(), at) {
+                ("test", None) => assert_eq!(step["value"], format!("uid-{job}")),
+                ("test", Some(at)) => {
+                    if self.finalizers[job]
+                        .get(at)
+                        .is_none_or(|one| step["value"] != *one)
+                    {
+                        return 422;
+                    }
+                }
+                ("remove", Some(at)) => drop(self.finalizers[job].remove(at)),
+                other => panic!("{other:?}"),
+            }
+        }
+        200
+    }
+}
+
+fn refusal(code: u16) -> Value {
+    let reason = if code == 410 { "Expired" } else { "Conflict" };
+    json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no"})
+}
+
+fn serve(mut stream: &TcpStream, cluster: &Mutex<Cluster>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).unwrap();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).unwrap();
+        let header = header.trim().to_ascii_lowercase();
+        match header.strip_prefix("content-length:") {
+            Some(value) => length = value.trim().parse().unwrap(),
+            None if header.is_empty() => break,
+            None => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let mut words = first.split(' ');
+    let (method, uri) = (words.next().unwrap(), words.next().unwrap());
+    let (code, answer) = cluster.lock().unwrap().answer(method, uri, &body);
+    let answer = answer.to_string();
+    write!(
+        stream,
+        "HTTP/1.1 {code} So\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{answer}",
+        answer.len()
+    )
+    .unwrap();
+}
+
+fn start(cluster: Cluster) -> (u16, Arc<Mutex<Cluster>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let cluster = Arc::new(Mutex::new(cluster));
+    let shared = Arc::clone(&cluster);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || serve(&stream, &shared));
+        }
+    });
+    (port, cluster)
+}
+
+fn run(port: u16, args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+         clusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
+         users: [{{name: u, user: {{}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-carillon"));
+    command.env("KUBECONFIG", &kubeconfig).args(args);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_release_goes_on_where_others_have_written_and_takes_nothing_of_theirs() {
+    let (port, cluster) = start(Cluster {
+        finalizers: [vec![KEPT, OURS], vec![OURS, KEPT]],
+        ..Cluster::default()
+    });
+    let output = run(port, &["uninstall", "--release"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(
+        said,
+        format!("ops: {OURS} taken off 2 Jobs: sum-0, sum-1\nNothing is held.\n")
+    );
+    let cluster = cluster.lock().unwrap();
+    assert_eq!(cluster.finalizers, [[KEPT], [KEPT]]);
+    let mut patches = cluster.patches.clone();
+    patches.sort_unstable();
+    // What had moved was looked for again.
+    assert_eq!(patches, [(0, 200), (0, 422), (1, 200)]);
+}
+
+#[test]
+fn what_could_not_be_released_is_told_and_can_be_tried_again() {
+    let (port, cluster) = start(Cluster {
+        finalizers: [vec![OURS], vec![OURS]],
+        stubborn: true,
+        ..Cluster::default()
+    });
+    let output = run(port, &["uninstall", "--release"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(error.contains("error: Job ops/sum-1: no"), "{error}");
+    {
+        let mut cluster = cluster.lock().unwrap();
+        assert_eq!(cluster.finalizers, [vec![], vec![OURS]], "the rest is done");
+        let tries = cluster.patches.iter().filter(|(job, _)| *job == 1);
+        assert_eq!(tries.count(), 5, "not for ever");
+        cluster.stubborn = false;
+        cluster.patches.clear();
+    }
+    let output = run(port, &["uninstall", "--release"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = run(port, &["uninstall", "--release"]);
+    assert_eq!(output.stdout, b"Nothing is held.\n");
+    let cluster = cluster.lock().unwrap();
+    assert_eq!(cluster.patches, [(1, 200)], "only what was left");
+}
