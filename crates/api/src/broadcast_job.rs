@@ -116,7 +116,15 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
         "metadata.name must have at most 63 characters, only a-z, 0-9 and -, because the pods \
          carry it as a label: choose a shorter name without dots"
     )
-    .optional_old_self(true)
+    .optional_old_self(true),
+    validation = Rule::new(
+        "!has(self.spec.retryOf) || self.spec.retryOf.name != self.metadata.name"
+    )
+    .message(
+        "must name another job: write name and uid of the BroadcastJob whose nodes are to be tried \
+         again"
+    )
+    .field_path(".spec.retryOf.name")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -196,7 +204,23 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
          (!has(self.nodeNames) || self.nodeNames == oldSelf.nodeNames)"
     )
     .message("is immutable: create a new BroadcastJob for the other nodes")
-    .field_path(".nodeNames")
+    .field_path(".nodeNames"),
+    validation = Rule::new(
+        "has(self.retryOf) == has(oldSelf.retryOf) && \
+         (!has(self.retryOf) || self.retryOf == oldSelf.retryOf)"
+    )
+    .message("is immutable: create a new BroadcastJob to retry another one")
+    .field_path(".retryOf"),
+    validation = Rule::new(
+        "!has(self.retryOf) || !has(self.completionPolicy) || \
+         self.completionPolicy.type != 'Never'"
+    )
+    .message(
+        "must not be set with completionPolicy type Never, a retry has to end before the next one \
+         begins: remove it or set spec.completionPolicy.type: Always"
+    )
+    .field_path(".retryOf")
+    .reason(Reason::FieldValueForbidden)
 )]
 pub struct BroadcastJobSpec {
     /// Most pods that may run at the same time: a number from 1, or a percentage of the desired
@@ -284,6 +308,45 @@ pub struct BroadcastJobSpec {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub node_names: Option<Vec<String>>,
+    /// The BroadcastJob whose nodes this one tries again. All retries of one job are a family: one of
+    /// them has its turn at a time, and a node that succeeded in any of them is not run again. Immutable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RetryOf")]
+    pub retry_of: Option<RetryOf>,
+}
+
+/// Retries that one job can have.
+pub const MAX_RETRIES: usize = 100;
+
+/// The job that a retry belongs to.
+#[derive(Clone, Debug, Default, Deserialize, Eq, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryOf {
+    /// Name of the first job of the family, in the same namespace. Not of a retry.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// Its uid: a later job of that name is another one.
+    #[schemars(length(min = 36, max = 36))]
+    pub uid: String,
+    /// How many of the retries in the `status.retries` of that job whoever made this one knew: 0 to
+    /// 100. A node that a later one has tried is not tried again by this one, so that a request that
+    /// is made twice is carried out once.
+    #[serde(default)]
+    #[x_kube(
+        validation = Rule::new("self >= 0 && self <= 100")
+            .message("must be a number from 0 to 100: the length of status.retries of that job")
+    )]
+    pub known_retries: i32,
+}
+
+/// A retry of a job, as the job's status lists it.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retry {
+    /// Name of the BroadcastJob.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
 }
 
 fn default_node_lost_timeout_seconds() -> i64 {
@@ -454,6 +517,11 @@ pub struct BroadcastJobStatus {
     /// Last value of the annotation `carillon.dev/resume` that was acted on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_by: Option<String>,
+    /// The jobs that have tried nodes of this one again, in the order in which they had their turn. A
+    /// name is only ever added, and only when all before it have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_RETRIES))]
+    pub retries: Vec<Retry>,
 }
 
 /// Nodes left out for one reason.

@@ -55,6 +55,19 @@ pub mod reasons {
     pub const WAITING_FOR_LOST_NODES: &str = "WaitingForLostNodes";
     /// Only nodes are left on which a pod of the job is that belongs to none of their attempts.
     pub const WAITING_FOR_OTHER_PODS: &str = "WaitingForOtherPods";
+    /// Reconciling: a retry waits until the job that it retries, or another retry of that job, has ended.
+    pub const WAITING_FOR_JOB: &str = "WaitingForJob";
+    /// Reconciling: only nodes are left on which a pod of another job of the family may still run.
+    pub const RUNS_ELSEWHERE: &str = "RunsElsewhere";
+    /// Stalled: the job that a retry belongs to is gone, or another retry of it whose results are needed.
+    pub const RETRIED_JOB_GONE: &str = "RetriedJobGone";
+    /// Stalled: the job that a retry belongs to has as many retries as it can have.
+    pub const TOO_MANY_RETRIES: &str = "TooManyRetries";
+    /// Complete: all nodes that a retry was made for have succeeded in another job of its family.
+    pub const ALREADY_SUCCEEDED: &str = "AlreadySucceeded";
+    /// Complete: nothing was left to do for a retry, and some of its nodes have failed in another one that
+    /// whoever made it did not know.
+    pub const ALREADY_TRIED: &str = "AlreadyTried";
     /// Reconciling: the namespace's quota refuses more pods, or the next run of a CronJob, for now.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// Reconciling: the API server refuses or drops pod creations for now.
@@ -129,6 +142,12 @@ pub mod results {
     pub const NODE_GONE: &str = "NodeGone";
     /// Not of an attempt, but in `status.refused`: `spec.nodeNames` has it, and no node is called so.
     pub const NODE_NOT_FOUND: &str = "NodeNotFound";
+    /// Not of an attempt, but in `status.refused` of a retry: the node has succeeded in another job of the
+    /// family.
+    pub const ALREADY_SUCCEEDED: &str = "AlreadySucceeded";
+    /// Not of an attempt, but in `status.refused` of a retry: the node was tried by another retry that whoever
+    /// made this one did not know.
+    pub const ALREADY_TRIED: &str = "AlreadyTried";
     /// Unknown: the pod disappeared before its outcome was seen.
     pub const POD_VANISHED: &str = "PodVanished";
     /// Unknown: the pod could not be stopped because its node does not answer.

@@ -20,7 +20,7 @@ pub mod policy;
 
 pub use broadcast_job::{
     BroadcastJob, BroadcastJobSpec, BroadcastJobStatus, CompletionPolicy, CompletionPolicyType,
-    FailurePolicy, FailurePolicyType, Phase, Refused,
+    FailurePolicy, FailurePolicyType, Phase, Refused, Retry, RetryOf,
 };
 pub use crd::crds;
 pub use cron_job::{

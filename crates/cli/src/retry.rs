@@ -90,21 +90,31 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
 /// Creates the first `JOB-retry-N` that does not exist, and gives its name.
 async fn create(api: &Api, object: &Value, nodes: &[String], dry_run: bool) -> Result<String> {
     let job = object["metadata"]["name"].as_str().unwrap_or_default();
+    let first = match object["spec"]["retryOf"]["name"].as_str() {
+        Some(first) => &api.job(first).await?,
+        None => object,
+    };
     for number in 1..=MOST {
         let name = retry::name(job, number);
-        let new = retry::again(object, &name, nodes);
+        let new = retry::again(object, first, &name, nodes);
         match api.create(JOBS, dry_run, &new).await {
             Ok(_) => return Ok(name),
             Err(error) if code(&error) == Some(409) => {}
-            Err(kube::Error::Api(status)) if status.message.contains("spec.nodeNames") => bail!(
-                "the CRDs of the cluster are older than this program, and {name} would run on every \
-                 node: upgrade Carillon first ({})",
+            Err(kube::Error::Api(status)) if is_unknown(&status.message) => bail!(
+                "the CRDs of the cluster are older than this program, and {name} would run where it \
+                 must not: upgrade Carillon first ({})",
                 problem::words(&status)
             ),
             Err(error) => return Err(api.explain(error, &format!("creating {name}")).await),
         }
     }
     bail!("{job} was tried again {MOST} times: delete some of these jobs");
+}
+
+/// Whether the API server does not know a field on which a retry relies.
+fn is_unknown(message: &str) -> bool {
+    let fields = ["spec.nodeNames", "spec.retryOf"];
+    message.contains("unknown field") && fields.iter().any(|field| message.contains(field))
 }
 
 fn report(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carillon_api::Retry;
 use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING};
 use carillon_api::path::{NoSegment, Path, Resource};
 use carillon_plan::ObjectKey;
@@ -269,6 +270,18 @@ pub fn write_status(kind: Kind, owner: &ObjectKey, rv: u64, old: &Value, new: Va
     ]);
     let body = object([("metadata", metadata), ("status", over(old, new))]);
     let path = path(kind, &owner.namespace, &owner.name).map(|path| path.subresource("status"));
+    build(Method::PATCH, path, MERGE, encode(&body))
+}
+
+/// Writes the retries of a BroadcastJob, if it is still at `rv`, and nothing else of its status.
+pub fn write_retries(namespace: &str, name: &str, uid: Uid, rv: u64, retries: &[Retry]) -> Call {
+    let metadata = object([
+        ("uid", uid.to_string().into()),
+        ("resourceVersion", rv.to_string().into()),
+    ]);
+    let status = object([("retries", json!(retries))]);
+    let body = object([("metadata", metadata), ("status", status)]);
+    let path = path(Kind::BroadcastJob, namespace, name).map(|path| path.subresource("status"));
     build(Method::PATCH, path, MERGE, encode(&body))
 }
 

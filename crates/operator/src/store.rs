@@ -12,6 +12,7 @@ mod job_pod;
 mod node;
 mod owned;
 mod pod;
+mod retry;
 mod sink;
 mod size;
 mod slice;
@@ -31,6 +32,7 @@ use tokio::sync::watch;
 pub use self::broadcast_job::is_open;
 use self::job::NativeJobs;
 use self::owned::Owned;
+use self::retry::Retries;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
@@ -47,6 +49,7 @@ use crate::watch::{Held, Listed, Watched};
 #[derive(Debug, Default)]
 pub struct Tables {
     jobs: HashMap<Arc<ObjectKey>, Arc<Job>>,
+    retries: Retries,
     nodes: Nodes,
     pods: Owned<Pods>,
     slices: Owned<Ledger>,

@@ -4,6 +4,7 @@
 
 pub mod action;
 mod decide;
+pub mod family;
 mod finish;
 mod judge;
 mod ledger;
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::family::{Family, Member};
 pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
 pub use self::standing::{Standing as NodeStanding, standing_after};
@@ -63,6 +65,8 @@ pub struct Snapshot<'a> {
     pub creation_problem: Option<&'a Refused>,
     /// What else is refused again and again.
     pub refusal: Option<&'a Refusal>,
+    /// The other jobs of its family, of a job that is a retry or has one.
+    pub family: Option<&'a Family<'a>>,
     /// Most pods created or deleted by one plan.
     pub max_pod_changes: usize,
 }

@@ -8,6 +8,7 @@
 //! somebody made a look-alike pod) trips nothing as long as the plan leaves it alone.
 
 pub mod cron_job;
+mod family;
 pub mod job;
 mod log;
 mod pods;
@@ -61,11 +62,14 @@ pub mod rules {
     pub const DELETE: &str = "delete";
     /// Pods are released by uid, and only when their outcome is stored.
     pub const RELEASE: &str = "release";
-    /// A job is deleted only when its time to live is over.
+    /// Of a job and its retries one has the turn, and none serves a node that another one has served or may
+    /// still serve.
+    pub const FAMILY: &str = "family";
+    /// A job is deleted only when its time to live is over and nobody needs its results.
     pub const TIME_TO_LIVE: &str = "time_to_live";
 
     /// All of them.
-    pub const ALL: [&str; 16] = [
+    pub const ALL: [&str; 17] = [
         ONE_PER_NODE,
         RESERVED_FIRST,
         RUN_ONCE,
@@ -81,6 +85,7 @@ pub mod rules {
         COUNTS,
         DELETE,
         RELEASE,
+        FAMILY,
         TIME_TO_LIVE,
     ];
 }
@@ -205,6 +210,12 @@ impl<'a> Check<'a> {
             Action::DeletePod { pod, uid, rv } => self.delete(pod, *uid, *rv),
             Action::ReleasePod { pod, uid } => self.release(pod, *uid),
             Action::WriteStatus(status) => self.status(status),
+            Action::JoinFamily {
+                first,
+                uid,
+                rv,
+                retries,
+            } => self.join(first, *uid, *rv, retries),
             Action::DeleteJob => self.delete_job(),
         }
     }

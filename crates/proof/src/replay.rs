@@ -67,9 +67,13 @@ fn again(versions: &Versions<'_>, about: Kind, decision: &Decision) -> Option<Re
         namespace: decision.namespace.as_str().into(),
         name: decision.name.as_str().into(),
     };
+    let seen = |kind: Kind| decision.seen.get(kind.word()).copied().unwrap_or(0);
+    let family = match about {
+        Kind::BroadcastJob => family(versions, seen(about), &decision.uid),
+        _ => vec![decision.uid.clone()],
+    };
     let objects = Kind::ALL.into_iter().flat_map(|kind| {
-        let seen = decision.seen.get(kind.word()).copied().unwrap_or(0);
-        let ours = objects(versions, kind, seen, &decision.uid);
+        let ours = objects(versions, kind, seen(kind), &family);
         ours.into_iter().map(move |object| (kind, object))
     });
     let replayed = match about {
@@ -90,29 +94,56 @@ fn again(versions: &Versions<'_>, about: Kind, decision: &Decision) -> Option<Re
     })
 }
 
-/// The objects of a kind that concern the one with this uid, as they were at a revision.
-fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uid: &str) -> Vec<Value> {
+/// The objects of a kind as they were at a revision.
+fn at_revision<'h>(
+    versions: &Versions<'h>,
+    kind: Kind,
+    revision: u64,
+) -> impl Iterator<Item = &'h Value> {
+    let of_resource = versions.get(&*resource(kind)).into_iter().flatten();
+    of_resource.filter_map(move |(_, versions)| {
+        let later = versions.partition_point(|(rev, _)| *rev <= revision);
+        versions[..later].last()?.1
+    })
+}
+
+/// Uids of a BroadcastJob and of all that are of its family.
+fn family(versions: &Versions<'_>, revision: u64, uid: &str) -> Vec<String> {
+    let jobs: Vec<&Value> = at_revision(versions, Kind::BroadcastJob, revision).collect();
+    let jobs = || jobs.iter();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let own = jobs().find(|job| job["metadata"]["uid"] == uid);
+    let first = own.and_then(|job| text(&job["spec"]["retryOf"]["uid"]));
+    let first = first.unwrap_or_else(|| uid.to_owned());
+    let retries = jobs().filter(|job| job["spec"]["retryOf"]["uid"] == *first);
+    let retries = retries.filter_map(|job| text(&job["metadata"]["uid"]));
+    let listed = jobs().filter(|job| job["metadata"]["uid"] == *first);
+    let listed = listed.flat_map(|job| job["status"]["retries"].as_array());
+    let listed = listed.flatten().filter_map(|retry| text(&retry["uid"]));
+    let mut family: Vec<String> = retries.chain(listed).collect();
+    family.extend([first, uid.to_owned()]);
+    family
+}
+
+/// The objects of a kind that concern those with these uids, as they were at a revision.
+fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) -> Vec<Value> {
+    let is = |uid: &Value| uids.iter().any(|known| uid == known);
     let concern = |object: &Value| {
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
         match kind {
             // Those that a CronJob started, and the pods of a Job.
             Kind::NativeJob | Kind::BroadcastJob | Kind::JobPod
-                if owners.into_iter().flatten().any(|o| o["uid"] == uid) =>
+                if owners.into_iter().flatten().any(|o| is(&o["uid"])) =>
             {
                 true
             }
             // It may adopt those that nobody controls.
             Kind::JobPod if owners.is_none_or(Vec::is_empty) => true,
-            _ => meta["labels"]["carillon.dev/broadcastjob-uid"] == uid || meta["uid"] == uid,
+            _ => is(&meta["labels"]["carillon.dev/broadcastjob-uid"]) || is(&meta["uid"]),
         }
     };
-    let of_resource = versions.get(&*resource(kind)).into_iter().flatten();
-    let at_revision = of_resource.filter_map(|(_, versions)| {
-        let later = versions.partition_point(|(rev, _)| *rev <= revision);
-        versions[..later].last()?.1
-    });
-    at_revision
+    at_revision(versions, kind, revision)
         .filter(|object| kind == Kind::Node || concern(object))
         .cloned()
         .collect()

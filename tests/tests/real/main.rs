@@ -17,5 +17,6 @@ mod parity;
 mod policies;
 mod prometheus;
 mod proof;
+mod retry;
 mod stored_before_rules;
 mod tenants;

@@ -50,12 +50,19 @@ pub(super) fn job(_: &mut SchemaGenerator) -> Schema {
     template(spec, "Job")
 }
 
-/// The schema of `spec.broadcastJobTemplate`: that of a BroadcastJob, except that it may change.
+/// The schema of `spec.broadcastJobTemplate`: that of a BroadcastJob, except that it may change, and that
+/// what runs by schedule is nobody's retry.
 pub(super) fn broadcast_job(_: &mut SchemaGenerator) -> Schema {
     let crd = json!(BroadcastJob::crd());
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut spec = schema["properties"]["spec"].clone();
     let_change(&mut spec);
+    if let Some(Value::Object(properties)) = spec.get_mut("properties") {
+        properties.remove("retryOf");
+    }
+    if let Some(Value::Array(rules)) = spec.get_mut("x-kubernetes-validations") {
+        rules.retain(|rule| !text(&rule["rule"]).contains("retryOf"));
+    }
     template(spec, "BroadcastJob")
 }
 

@@ -156,6 +156,17 @@ impl Perform for Performer<'_> {
                 )
                 .done())
             }
+            Action::JoinFamily {
+                first,
+                uid,
+                rv,
+                retries,
+            } => {
+                let namespace = &self.job.owner.namespace;
+                let request = request::write_retries(namespace, first, *uid, *rv, retries);
+                let version = write(self.writes, request, None).await?.rv();
+                Ok(Effect::Wrote(Kind::BroadcastJob, version).done())
+            }
             Action::DeleteJob => {
                 let request = request::delete_job(&self.job.owner, self.job.rv);
                 let reply = settled(self.writes.send(request, None).await)?;

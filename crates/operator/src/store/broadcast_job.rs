@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use carillon_plan::Uid;
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
 use carillon_plan::cron_job::ChildKind;
 use carillon_plan::object_key::BROADCAST_JOB;
+use carillon_plan::{ObjectKey, Uid};
 
 use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
 use crate::gate::Kind;
@@ -27,6 +27,7 @@ impl Row for SlimBroadcastJob {
         };
         let key = new.owner.clone();
         let old = tables.jobs.insert(key.clone(), new.clone());
+        tables.family_changed(old.as_deref(), Some(&new), wakes);
         // A change of status is our own write coming back, unless somebody else wrote it.
         let only_status = old.as_ref().is_some_and(|old| {
             old.generation == new.generation
@@ -44,8 +45,9 @@ impl Row for SlimBroadcastJob {
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         child::leave(tables, ChildKind::BroadcastJob, &self.metadata, wakes);
         if let Some(key) = self.metadata.key(BROADCAST_JOB)
-            && tables.jobs.remove(&key).is_some()
+            && let Some(gone) = tables.jobs.remove(&key)
         {
+            tables.family_changed(Some(&gone), None, wakes);
             wakes.push(Wake::Now(Key::BroadcastJob(key)));
         }
     }
@@ -57,13 +59,14 @@ impl Row for SlimBroadcastJob {
         wakes: &mut Vec<Wake>,
     ) {
         child::sweep(tables, ChildKind::BroadcastJob, namespace, listed, wakes);
-        tables.jobs.retain(|key, _| {
-            let keep = listed.contains(&key.uid) || !in_scope(&key.namespace, namespace);
-            if !keep {
-                wakes.push(Wake::Now(Key::BroadcastJob(key.clone())));
-            }
-            keep
-        });
+        let is_gone = |key: &Arc<ObjectKey>, _: &mut Arc<Job>| {
+            !listed.contains(&key.uid) && in_scope(&key.namespace, namespace)
+        };
+        let gone: Vec<_> = tables.jobs.extract_if(is_gone).collect();
+        for (key, job) in gone {
+            tables.family_changed(Some(&job), None, wakes);
+            wakes.push(Wake::Now(Key::BroadcastJob(key)));
+        }
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {

@@ -53,6 +53,7 @@ impl Row for SlimPod {
             tables.pods.forget(other.uid);
         }
         if changed {
+            tables.wake_whose_turn_it_is(&owner, wakes);
             wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
         }
     }
@@ -76,9 +77,14 @@ impl Row for SlimPod {
                 stays
             });
         };
-        tables.pods.sweep(namespace, retain, |owner| {
-            wakes.push(Wake::Soon(Key::BroadcastJob(owner.clone())));
-        });
+        let mut owners = Vec::new();
+        tables
+            .pods
+            .sweep(namespace, retain, |owner| owners.push(owner.clone()));
+        for owner in owners {
+            tables.wake_whose_turn_it_is(&owner, wakes);
+            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
+        }
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {
@@ -110,7 +116,10 @@ impl Tables {
         let owner = self.pods.leave(uid, |pods| {
             pods.remove(&*pod.name);
         });
-        wakes.extend(owner.map(|owner| Wake::Soon(Key::BroadcastJob(owner))));
+        if let Some(owner) = owner {
+            self.wake_whose_turn_it_is(&owner, wakes);
+            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
+        }
     }
 
     /// Puts back what rows of `job` remembered of earlier states of their pods.

@@ -119,6 +119,7 @@ impl Cluster {
             conflicts: &self.conflicts,
             creation_problem: None,
             refusal: None,
+            family: None,
             max_pod_changes: MAX_POD_CHANGES,
         })
     }

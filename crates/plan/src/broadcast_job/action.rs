@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use carillon_api::BroadcastJobStatus;
 use carillon_api::node_result_slice::NodeResult;
+use carillon_api::{BroadcastJobStatus, Retry};
 
 use crate::digest::line;
 pub use crate::plan::{Act, Note, OnError};
@@ -76,6 +76,18 @@ pub enum Action {
     },
     /// Write the job's status, if the job is still the one that was judged.
     WriteStatus(Box<BroadcastJobStatus>),
+    /// Enter the job, a retry, into the list that the first job of its family has in its status, if that one
+    /// is still as it was read.
+    JoinFamily {
+        /// Name of the first job.
+        first: Box<str>,
+        /// Precondition.
+        uid: Uid,
+        /// Precondition.
+        rv: u64,
+        /// The whole list.
+        retries: Vec<Retry>,
+    },
     /// Delete the job: its time to live is over.
     DeleteJob,
 }
@@ -93,6 +105,7 @@ impl Act for Action {
             Self::DeletePod { .. } => "delete_pod",
             Self::ReleasePod { .. } => "release_pod",
             Self::WriteStatus(_) => "write_status",
+            Self::JoinFamily { .. } => "join_family",
             Self::DeleteJob => "delete_job",
         }
     }
@@ -119,6 +132,9 @@ impl Act for Action {
                 let on = status.conditions.iter().filter(|c| c.status == "True");
                 let on: Vec<_> = on.map(|c| format!("{}={}", c.type_, c.reason)).collect();
                 format!("{} {}", status.done, on.join(" "))
+            }
+            Self::JoinFamily { first, retries, .. } => {
+                format!("{first}: {} retries", retries.len())
             }
             Self::ConfirmJob | Self::DeleteJob => return None,
         })
@@ -147,6 +163,12 @@ impl Act for Action {
                     .try_for_each(|result| line(out, result))
             }
             Self::WriteStatus(status) => line(out, &(word, status)),
+            Self::JoinFamily {
+                first,
+                uid,
+                rv,
+                retries,
+            } => line(out, &(word, first, uid.to_string(), rv, retries)),
             Self::ConfirmJob | Self::DeleteJob => line(out, &word),
         }
     }

@@ -4,6 +4,7 @@ use carillon_api::condition::{reasons, types};
 use carillon_api::{FailurePolicyType, NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
+use super::family::{Kin, Turn};
 use super::progress::Progress;
 use super::status::Pause;
 use super::survey::Survey;
@@ -37,14 +38,16 @@ pub(super) fn tolerated(job: &Job, acknowledged: usize, desired: usize) -> usize
 }
 
 /// Whether there is nothing to do and there never was.
-pub(super) fn nobody_to_serve(job: &Job, survey: &Survey<'_>) -> bool {
-    survey.desired == 0 && survey.untouched && !job.never_ends && job.problems.is_empty()
+pub(super) fn nobody_to_serve(job: &Job, survey: &Survey<'_>, kin: &Kin<'_>) -> bool {
+    let nobody = survey.desired == 0 && survey.settled == 0 && survey.untouched;
+    nobody && kin.may_begin() && !job.never_ends && job.problems.is_empty()
 }
 
 pub(super) fn new_cause(
     snapshot: &Snapshot<'_>,
     progress: &Progress<'_>,
     survey: &Survey<'_>,
+    kin: &Kin<'_>,
     all_done: bool,
     deadline: Option<Timestamp>,
     now: Timestamp,
@@ -78,7 +81,8 @@ pub(super) fn new_cause(
             ),
         });
     }
-    if job.policies.no_eligible_nodes == NoEligibleNodes::Fail && nobody_to_serve(job, survey) {
+    if job.policies.no_eligible_nodes == NoEligibleNodes::Fail && nobody_to_serve(job, survey, kin)
+    {
         return Some(Cause {
             reason: reasons::NO_ELIGIBLE_NODES.to_owned(),
             message: "no node is eligible, and noEligibleNodes is Fail".to_owned(),
@@ -101,7 +105,7 @@ pub(super) fn new_cause(
 }
 
 /// What keeps a job from starting anything until a person acts.
-pub(super) fn stalled(snapshot: &Snapshot<'_>) -> Option<(&'static str, String)> {
+pub(super) fn stalled(snapshot: &Snapshot<'_>, kin: &Kin<'_>) -> Option<(&'static str, String)> {
     if let Some(problem) = snapshot.job.problems.first() {
         let others = match snapshot.job.problems.len() {
             1 => String::new(),
@@ -111,6 +115,9 @@ pub(super) fn stalled(snapshot: &Snapshot<'_>) -> Option<(&'static str, String)>
     }
     if let Some((reason, message)) = snapshot.refusal.map(Refusal::stalled) {
         return Some((reason, message.to_owned()));
+    }
+    if let Turn::Never(reason, message) = &kin.turn {
+        return Some((reason, message.clone()));
     }
     match snapshot.template {
         Template::Refused { problem, .. } => Some((problem.reason, problem.message.clone())),

@@ -4,7 +4,7 @@ use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Progress;
-use super::{Snapshot, release, stop};
+use super::{Snapshot, family, release, stop};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition;
 
@@ -80,6 +80,10 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let Ok(due) = ended.0.checked_add(SignedDuration::from_secs(ttl)) else {
         return plan;
     };
+    // Whoever needs its results wakes it when that is over.
+    if family::is_needed(snapshot) {
+        return plan;
+    }
     if due <= now {
         plan.steps.push(Step::needed(vec![Action::DeleteJob]));
     } else {

@@ -7,6 +7,7 @@ use carillon_api::{NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
 use super::decide::{deadline, new_cause, nobody_to_serve, recheck, stalled};
+use super::family::{Kin, Turn};
 use super::progress::Progress;
 use super::start::Start;
 use super::status::{self, End, Facts, Pause};
@@ -26,7 +27,8 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     // stays so: whatever joined since came after its end.
     let sealed = snapshot.slices.last().is_some_and(|slice| slice.sealed);
     let mut progress = Progress::read(snapshot, stored.as_ref().map(stop_reason), now);
-    let survey = Survey::make(snapshot, &progress, sealed, now);
+    let kin = Kin::read(snapshot);
+    let survey = Survey::make(snapshot, &progress, &kin, sealed, now);
     let pause = Pause::decide(job, &survey, now);
     let all_done = all_done(&progress, &survey);
     let deadline = deadline(snapshot, &pause, now);
@@ -34,7 +36,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let cause = stored.or_else(|| {
         let running = pause.reason.is_none() && !sealed;
         running
-            .then(|| new_cause(snapshot, &progress, &survey, all_done, deadline, now))
+            .then(|| new_cause(snapshot, &progress, &survey, &kin, all_done, deadline, now))
             .flatten()
     });
     let mut start = Start::default();
@@ -46,10 +48,11 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             progress.give_up(place, record, given_up, now);
         }
     } else if cause.is_none() && pause.reason.is_none() && job.problems.is_empty() && !sealed {
-        start = Start::choose(snapshot, &mut progress, &survey, now);
+        start = Start::choose(snapshot, &mut progress, &survey, &kin, now);
     }
     let complete_without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
-        && nobody_to_serve(job, &survey);
+        && nobody_to_serve(job, &survey, &kin)
+        || is_settled(&survey, &kin);
     let end = match &cause {
         Some(_) if fails && nothing_left(&progress) => Some(End::Failed),
         None if (all_done || complete_without_nodes)
@@ -70,15 +73,19 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             .first()
             .or_else(|| survey.missing.first())
             .and_then(|_| now.checked_add(MISSING_RETRY).ok()),
+        matches!(kin.turn, Turn::After { soon: true, .. })
+            .then(|| now.checked_add(MISSING_RETRY).ok())
+            .flatten(),
     ];
     let (status, notes) = status::next(&Facts {
         job,
         progress: &progress,
         survey: &survey,
+        kin: &kin,
         pause: &pause,
         cause: cause.as_ref(),
         end,
-        stalled: stalled(snapshot),
+        stalled: stalled(snapshot, &kin),
         creation_problem: snapshot
             .creation_problem
             .filter(|_| !start.creations.is_empty()),
@@ -120,6 +127,11 @@ fn nothing_left(progress: &Progress<'_>) -> bool {
     progress.running.is_empty() && progress.reserved.is_empty() && progress.missing.is_empty()
 }
 
+/// Whether the others of a family have done all that a retry was made for.
+fn is_settled(survey: &Survey<'_>, kin: &Kin<'_>) -> bool {
+    survey.settled > 0 && survey.desired == 0 && survey.untouched && kin.may_begin()
+}
+
 /// What was decided, to be put into an order.
 struct Decided {
     cause: Option<Cause>,
@@ -155,8 +167,9 @@ fn steps(
         .missing
         .iter()
         .chain(missing)
-        .take(most)
         .map(ask)
+        .chain(start.ask)
+        .take(most)
         .chain(start.check)
         .collect();
     if !questions.is_empty() {
@@ -203,6 +216,7 @@ fn steps(
         .collect();
     let mut again = decided_now
         || start.more
+        || start.join.is_some()
         || to_stop.len() > most
         || progress.to_release.len() > most
         || fails && !progress.reserved.is_empty();
@@ -216,6 +230,9 @@ fn steps(
     }
     if !start.creations.is_empty() {
         steps.push(Step::slowly(start.creations));
+    }
+    if let Some(join) = start.join {
+        steps.push(Step::needed(vec![join]));
     }
     steps.extend(status);
     steps.extend(release(progress.to_release.iter().take(most).copied()));

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Policies;
+use super::family::First;
 use crate::object_key::ObjectKey;
 use crate::parallelism::Parallelism;
 use crate::placement::Placement;
@@ -49,6 +50,8 @@ pub struct Job {
     pub policies: Policies,
     /// Restarts a pod may have; `None` for restartPolicy Never, where there are none.
     pub restart_limit: Option<u32>,
+    /// The job that it retries.
+    pub retry_of: Option<First>,
     /// What this version cannot act on. Such a job starts nothing.
     pub problems: Vec<String>,
     /// The stored status.
@@ -149,6 +152,8 @@ impl Job {
         );
         let mut placement = Placement::read(pod_spec);
         placement.only = read_node_names(spec, &mut problems);
+        let retry_of = First::read(spec, &mut problems);
+        let stored = read_status(status, &mut problems);
         Self {
             owner: meta.owner,
             generation: meta.generation,
@@ -165,8 +170,9 @@ impl Job {
             failure: failure_type,
             policies,
             restart_limit,
+            retry_of,
             problems,
-            status: read_status(status),
+            status: stored,
         }
     }
 }
@@ -250,7 +256,21 @@ pub(super) fn count(
 
 /// Status is ours, but may have been stored under another schema: what does not decode is left
 /// out by itself, so that an end that was stored stays an end.
-fn read_status(status: &Value) -> BroadcastJobStatus {
+///
+/// A list of retries that cannot be read whole is a problem: it says whose turn it is.
+fn read_status(status: &Value, problems: &mut Vec<String>) -> BroadcastJobStatus {
+    let stored = read_parts(status);
+    let listed = status.get("retries").and_then(Value::as_array);
+    if listed.map_or(0, Vec::len) != stored.retries.len() {
+        problems.push(
+            "status.retries: has an entry this version cannot read; go back to the version that wrote it"
+                .to_owned(),
+        );
+    }
+    stored
+}
+
+fn read_parts(status: &Value) -> BroadcastJobStatus {
     fn part<T: DeserializeOwned + Default>(status: &Value, field: &str) -> T {
         status
             .get(field)
@@ -270,6 +290,7 @@ fn read_status(status: &Value) -> BroadcastJobStatus {
         paused_seconds: part(status, "pausedSeconds"),
         acknowledged_failures: part(status, "acknowledgedFailures"),
         resumed_by: part(status, "resumedBy"),
+        retries: part(status, "retries"),
         ..BroadcastJobStatus::default()
     })
 }

@@ -8,6 +8,7 @@ use carillon_api::condition::results;
 use jiff::{SignedDuration, Timestamp};
 
 use super::decide::recheck;
+use super::family::{self, Elsewhere, Kin, Turn};
 use super::judge::node_of;
 use super::progress::{Place, Progress};
 use super::survey::Survey;
@@ -26,12 +27,16 @@ const WITHDRAWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
 pub(super) struct Start {
     /// A question that has to be answered first.
     pub(super) check: Option<Action>,
+    /// Pods of others of the family that have to be asked for before promises are kept.
+    pub(super) ask: Vec<Action>,
     /// Attempts to reserve.
     pub(super) reservations: Vec<Record>,
     /// Pods to create, of these and of earlier reservations.
     pub(super) creations: Vec<Action>,
     /// Slices that hold those earlier ones, by index, with the resourceVersion they were read at.
     pub(super) relies_on: BTreeMap<u32, u64>,
+    /// A retry has its turn only when the list of its family says so.
+    pub(super) join: Option<Action>,
     /// There is room for more than one plan may create.
     pub(super) more: bool,
     /// Node and pod, where a promise has to wait until another pod is no longer on its node.
@@ -43,8 +48,12 @@ impl Start {
         snapshot: &Snapshot<'a>,
         progress: &mut Progress<'a>,
         survey: &Survey<'a>,
+        kin: &Kin<'a>,
         now: Timestamp,
     ) -> Self {
+        if !kin.may_begin() {
+            return Self::default();
+        }
         let job = snapshot.job;
         // A pod that is missing in the cache may exist all the same.
         let running = progress.running.len() - progress.lost.len() + progress.missing.len();
@@ -64,8 +73,14 @@ impl Start {
                 ..Self::default()
             };
         }
+        if kin.turn == Turn::Free {
+            return Self {
+                join: family::join(snapshot),
+                ..Self::default()
+            };
+        }
         let mut start = Self::default();
-        start.keep_promises(snapshot, progress, now);
+        start.keep_promises(snapshot, progress, kin, now);
         let budget = snapshot
             .max_pod_changes
             .saturating_sub(start.creations.len());
@@ -94,6 +109,7 @@ impl Start {
         &mut self,
         snapshot: &Snapshot<'a>,
         progress: &mut Progress<'a>,
+        kin: &Kin<'a>,
         now: Timestamp,
     ) {
         let mut kept: Vec<(Place, &Record)> = Vec::new();
@@ -124,6 +140,15 @@ impl Start {
                 let (node, pod) = (record.node.clone(), other.into());
                 self.other_pod.get_or_insert((node, pod));
                 continue;
+            }
+            match kin.on((&record.node, record.node_uid), true) {
+                Elsewhere::Runs(_) => continue,
+                Elsewhere::Missing(pod, uid) => {
+                    let pod = pod.into();
+                    self.ask.push(Action::ConfirmGone { pod, uid });
+                    continue;
+                }
+                Elsewhere::Settled(_) | Elsewhere::Nothing => {}
             }
             if self.creations.len() < snapshot.max_pod_changes {
                 let (pod, node) = (record.pod.clone(), record.node.clone());

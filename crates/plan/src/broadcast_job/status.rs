@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decide::tolerated;
+use super::family::{Kin, Turn};
 use super::progress::Progress;
 use super::survey::{SAMPLE, Survey};
 use super::{Cause, Job, Refused};
@@ -86,6 +87,7 @@ pub(super) struct Facts<'a> {
     pub(super) job: &'a Job,
     pub(super) progress: &'a Progress<'a>,
     pub(super) survey: &'a Survey<'a>,
+    pub(super) kin: &'a Kin<'a>,
     pub(super) pause: &'a Pause,
     pub(super) cause: Option<&'a Cause>,
     pub(super) end: Option<End>,
@@ -123,10 +125,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         observed_generation: Some(facts.job.generation),
         conditions: old.conditions.clone(),
         phase: Some(phase(facts)),
-        start_time: old
-            .start_time
-            .clone()
-            .or_else(|| Some(whole_seconds(facts.now))),
+        start_time: old.start_time.clone().or_else(|| started(facts)),
         completion_time: facts.end.map(|_| ended_at(facts)),
         desired: desired as i32,
         active: facts.progress.running.len() as i32,
@@ -140,6 +139,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         paused_seconds: facts.pause.paused_seconds,
         acknowledged_failures: facts.pause.acknowledged as i32,
         resumed_by: facts.pause.resumed_by.clone(),
+        retries: old.retries.clone(),
     };
     let counts = format!(
         "{succeeded} of {desired} nodes succeeded, {failed} failed{}{}{}",
@@ -179,6 +179,10 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         None => {}
     }
     match (facts.end, facts.cause) {
+        (Some(End::Complete), _) if desired == 0 && survey.settled > 0 => {
+            let message = format!("nothing is left to be tried{}", left_out(survey));
+            set(types::COMPLETE, true, nothing_left(survey), &message);
+        }
         (Some(End::Complete), _) if desired == 0 => {
             let message = no_eligible_nodes(survey);
             set(types::COMPLETE, true, reasons::NO_ELIGIBLE_NODES, &message);
@@ -200,6 +204,12 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     set(types::RECONCILING, on, reason, &message);
     let notes = notes(facts, &counts);
     (status, notes)
+}
+
+/// The job starts now. One that waits for others of its family has not started yet.
+fn started(facts: &Facts<'_>) -> Option<Time> {
+    let starts = facts.kin.turn == Turn::Mine || facts.end.is_some() || facts.cause.is_some();
+    starts.then(|| whole_seconds(facts.now))
 }
 
 /// When the job ends: now, but not before it started, whatever this machine's clock says.
@@ -253,6 +263,16 @@ fn sample(nodes: &[&str]) -> String {
     nodes[..nodes.len().min(SAMPLE)].join(", ")
 }
 
+/// Why nothing is left to do for a retry.
+fn nothing_left(survey: &Survey<'_>) -> &'static str {
+    let mut refused = survey.refused.iter();
+    if refused.any(|refused| refused.reason == results::ALREADY_TRIED) {
+        reasons::ALREADY_TRIED
+    } else {
+        reasons::ALREADY_SUCCEEDED
+    }
+}
+
 fn no_eligible_nodes(survey: &Survey<'_>) -> String {
     format!(
         "no node passes the checks of the template{}",
@@ -288,6 +308,8 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         return (true, reason, all());
     } else if stalled {
         return (false, reasons::STALLED, String::new());
+    } else if let Turn::After { whom, .. } = &facts.kin.turn {
+        return (true, reasons::WAITING_FOR_JOB, whom.clone());
     } else if let Some(problem) = facts.creation_problem {
         return (true, problem.reason, problem.message.clone());
     } else if survey.desired == 0 {
@@ -299,6 +321,13 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         return (true, reasons::WAITING_FOR_OTHER_PODS, message);
     } else if !idle {
         return (true, reasons::RUNNING, all());
+    }
+    if let Some((node, whose)) = survey.elsewhere_sample {
+        let message = format!(
+            "{} nodes wait for a pod of another job of the family to end, among them {node}: BroadcastJob {whose}; {counts}",
+            survey.elsewhere
+        );
+        return (true, reasons::RUNS_ELSEWHERE, message);
     }
     if let Some((node, why)) = survey.held_up_sample {
         let waiting = survey.held_up;

@@ -8,6 +8,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::Snapshot;
+use super::family::{Elsewhere, Kin};
 use super::progress::{Latest, NodeId, Progress};
 use super::standing::{Standing, standing};
 use crate::eligibility::{self, Refusal};
@@ -29,6 +30,12 @@ pub(super) struct Survey<'a> {
     pub(super) held_up_sample: Option<(&'a str, &'static str)>,
     /// One of the nodes where a pod is that belongs to none of their attempts, and the pod.
     pub(super) other_pod: Option<(&'a str, &'a str)>,
+    /// Nodes to serve where a pod of another job of the family is still there.
+    pub(super) elsewhere: usize,
+    /// One of them, and whose pod it is.
+    pub(super) elsewhere_sample: Option<(&'a str, &'a str)>,
+    /// Nodes of a retry on which nothing is left to do.
+    pub(super) settled: usize,
     /// The last pods on nodes to be tried again, where they are not in the cache.
     pub(super) missing: Vec<(&'a str, Uid)>,
     /// Nodes whose pod succeeded.
@@ -56,6 +63,7 @@ impl<'a> Survey<'a> {
     pub(super) fn make(
         snapshot: &Snapshot<'a>,
         progress: &Progress<'a>,
+        kin: &Kin<'a>,
         closed: bool,
         now: Timestamp,
     ) -> Self {
@@ -105,6 +113,14 @@ impl<'a> Survey<'a> {
                 continue;
             }
             let refusal = eligibility::refusal(&snapshot.job.placement, name, node);
+            let elsewhere = kin.on(id, due.is_some());
+            if let Elsewhere::Settled(reason) = elsewhere
+                && !matches!(refusal, Some(Refusal::NotListed))
+            {
+                survey.settled += 1;
+                refuse(reason, name);
+                continue;
+            }
             if closed && (refusal.is_none() || due.is_some()) {
                 continue;
             }
@@ -114,6 +130,15 @@ impl<'a> Survey<'a> {
                     if !progress.is_of(snapshot, name, pod) {
                         survey.other_pod.get_or_insert((name, pod));
                     }
+                }
+                None if let Elsewhere::Runs(whose) = elsewhere => {
+                    survey.held_up += 1;
+                    survey.elsewhere += 1;
+                    survey.elsewhere_sample.get_or_insert((name, whose));
+                }
+                None if let Elsewhere::Missing(pod, uid) = elsewhere => {
+                    survey.held_up += 1;
+                    survey.missing.push((pod, uid));
                 }
                 None => match (missing_on(snapshot, progress, name), due.copied().flatten()) {
                     (Some(pod), _) => {

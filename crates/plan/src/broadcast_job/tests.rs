@@ -5,6 +5,7 @@ mod behaviour;
 mod chaos;
 mod execution;
 mod failures;
+mod family;
 mod interlock;
 mod interruptions;
 mod nodes;

@@ -172,6 +172,15 @@ impl<'a> Check<'a> {
             .ttl_seconds
             .zip(age)
             .is_some_and(|(ttl, age)| age >= ttl);
+        if let Some(whose) = self.needs_results() {
+            return trip(
+                rules::TIME_TO_LIVE,
+                format!(
+                    "job {}: deleted; expected that it stays while {whose} is there",
+                    job.owner.name
+                ),
+            );
+        }
         if ended && over {
             return Ok(());
         }
@@ -191,6 +200,7 @@ impl<'a> Check<'a> {
             return Ok(());
         }
         self.one_per_node()?;
+        self.family_lets()?;
         if self.log.reserved.is_empty() {
             // Promises made under another parallelism are kept; they add nothing.
             return Ok(());

@@ -54,6 +54,12 @@ impl Check<'_> {
                 );
             }
         }
+        if old.retries != new.retries {
+            return trip(
+                rules::FAMILY,
+                "status.retries: changed with the rest of the status; expected that retries enter themselves",
+            );
+        }
         let (was, is) = (ended(old), ended(new));
         let time = |status: &BroadcastJobStatus| status.completion_time.as_ref().map(|at| at.0);
         let (before, after) = (time(old), time(new));

@@ -121,13 +121,20 @@ pub fn name(job: &str, number: u32) -> String {
 }
 
 /// The job of that name that tries `nodes` of `object` again: its spec as stored, unpaused, for these
-/// nodes only.
-pub fn again(object: &Value, name: &str, nodes: &[String]) -> Value {
+/// nodes only, as a retry of `first`, which is `object` unless that is a retry itself.
+pub fn again(object: &Value, first: &Value, name: &str, nodes: &[String]) -> Value {
     let meta = &object["metadata"];
+    let known = first["status"]["retries"].as_array().map_or(0, Vec::len);
     let mut spec = object["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
         spec.insert("nodeNames".to_owned(), json!(nodes));
         spec.remove("paused");
+        let retry_of = json!({
+            "name": first["metadata"]["name"],
+            "uid": first["metadata"]["uid"],
+            "knownRetries": known,
+        });
+        spec.insert("retryOf".to_owned(), retry_of);
     }
     let mut metadata = json!({
         "name": name,
@@ -264,16 +271,17 @@ mod tests {
                          "uid": "u", "annotations": {"carillon.dev/resume": "1"}},
             "spec": {"paused": true, "parallelism": "10%", "nodeNames": ["n1", "n2"],
                      "laterField": 1},
-            "status": {"failed": 1},
+            "status": {"failed": 1, "retries": [{"name": "fix-retry-7", "uid": "v"}]},
         });
         let expected = json!({
             "apiVersion": "carillon.dev/v1alpha1",
             "kind": "BroadcastJob",
             "metadata": {"name": "fix-retry-1", "namespace": "ops", "labels": {"team": "a"},
                          "annotations": {"carillon.dev/retry-of": "fix"}},
-            "spec": {"parallelism": "10%", "nodeNames": ["n2"], "laterField": 1},
+            "spec": {"parallelism": "10%", "nodeNames": ["n2"], "laterField": 1,
+                     "retryOf": {"name": "fix", "uid": "u", "knownRetries": 1}},
         });
-        assert_eq!(again(&old, "fix-retry-1", &names(&["n2"])), expected);
+        assert_eq!(again(&old, &old, "fix-retry-1", &names(&["n2"])), expected);
     }
 
     #[test]

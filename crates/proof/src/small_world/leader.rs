@@ -91,6 +91,7 @@ impl Model {
             conflicts: &BTreeSet::new(),
             creation_problem: None,
             refusal: None,
+            family: None,
             max_pod_changes: 500,
         };
         (self.world.planner)(question.leader, &snapshot, names::time(question.hours))

@@ -181,10 +181,11 @@ impl Model {
                 failed: status.failed as u16,
             },
             // What the answer may be is decided when a plan is made. The template is accepted, and
-            // the job has no time to live and stays.
+            // the job has no time to live, no family, and stays.
             Action::ConfirmGone { .. }
             | Action::CheckTemplate { .. }
             | Action::ConfirmJob
+            | Action::JoinFamily { .. }
             | Action::DeleteJob => return None,
         })
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use carillon_api::NodeState;
 use carillon_api::condition::reasons;
+use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
 use carillon_plan::pod::{PodRow, Pods, is_kill};
 use carillon_plan::{Uid, condition};
@@ -35,20 +35,7 @@ pub struct Memory {
 /// Whether results are missing that the status has counted.
 pub(super) fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
     let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
-    let (mut succeeded, mut failed, mut interrupted) = (0_i32, 0_i32, 0_i32);
-    for record in slices.iter().flat_map(|slice| &slice.records) {
-        match record.state {
-            NodeState::Succeeded => succeeded += 1,
-            NodeState::Failed => failed += 1,
-            NodeState::Disrupted | NodeState::Unknown => interrupted += 1,
-            NodeState::Started | NodeState::Skipped => {}
-        }
-    }
-    // What was interrupted may have been counted as failed.
-    let status = &job.status;
-    succeeded < status.succeeded
-        || failed + interrupted < status.failed
-        || interrupted < status.disrupted
+    lacks_results(&job.status, slices)
 }
 
 /// The snapshot of a job, from the caches and what is remembered.
@@ -70,6 +57,7 @@ pub(super) fn snapshot<T>(
         damaged = copy;
         job = &damaged;
     }
+    let family = tables.retry_family(job, &none);
     look(&Snapshot {
         job,
         nodes: tables.nodes(),
@@ -80,6 +68,7 @@ pub(super) fn snapshot<T>(
         conflicts: &memory.conflicts,
         creation_problem: memory.creation_problem.as_ref(),
         refusal: memory.refusal.as_ref(),
+        family: family.as_ref(),
         max_pod_changes,
     })
 }

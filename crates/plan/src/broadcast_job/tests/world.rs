@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use carillon_api::NodeState;
+use carillon_api::{NodeState, Retry};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::broadcast_job::action::{Act, Action, OnError, Plan};
-use crate::broadcast_job::{Job, JobMeta, Refused, Snapshot, Template, plan, settle};
+use crate::broadcast_job::{
+    Family, Job, JobMeta, Member, Refused, Snapshot, Template, plan, settle,
+};
 use crate::condition::Refusal;
 use crate::interlock::{self, Trip};
 use crate::node::{NodeRow, Nodes};
@@ -18,7 +20,44 @@ use crate::pod::{Deletion, End, Failure, PodPhase, PodRow, Pods, Waiting};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
+/// Another job of the family, as this one sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Other {
+    pub(super) name: String,
+    pub(super) uid: Uid,
+    pub(super) job: Option<Job>,
+    pub(super) slices: Vec<Slice>,
+    pub(super) pods: Pods,
+    pub(super) problem: Option<String>,
+}
+
+impl Other {
+    fn member(&self) -> Member<'_> {
+        Member {
+            name: &self.name,
+            uid: self.uid,
+            job: self.job.as_ref(),
+            slices: &self.slices,
+            pods: &self.pods,
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+/// The family of a job, as it sees it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Others {
+    pub(super) first: Option<Other>,
+    pub(super) retries: Vec<Other>,
+    pub(super) open: Option<String>,
+}
+
 pub(super) struct World {
+    pub(super) owner: Arc<ObjectKey>,
+    pub(super) rv: u64,
+    pub(super) others: Option<Others>,
+    /// The list that it has entered itself into, and the version that was meant.
+    pub(super) joined: Option<(u64, Vec<Retry>)>,
     pub(super) now: Timestamp,
     pub(super) spec: Value,
     pub(super) status: Value,
@@ -40,7 +79,7 @@ pub(super) struct World {
     /// Every pod that has run.
     pub(super) ran: BTreeSet<Box<str>>,
     pub(super) job_deleted: bool,
-    serial: u64,
+    pub(super) serial: u64,
 }
 
 /// A job that runs everywhere, with these further fields.
@@ -57,6 +96,10 @@ pub(super) fn spec(more: Value) -> Value {
 impl World {
     pub(super) fn new(nodes: usize, more: Value) -> Self {
         let mut world = Self {
+            owner: ObjectKey::of(BROADCAST_JOB, "ops", "job", Uid::MAX),
+            rv: 1,
+            others: None,
+            joined: None,
             now: Timestamp::from_second(1_800_000_000).unwrap(),
             spec: spec(more),
             status: Value::Null,
@@ -108,11 +151,10 @@ impl World {
     }
 
     pub(super) fn job(&self) -> Job {
-        let owner = ObjectKey::of(BROADCAST_JOB, "ops", "job", Uid::MAX);
         let meta = JobMeta {
-            owner,
+            owner: self.owner.clone(),
             generation: self.generation,
-            rv: 1,
+            rv: self.rv,
             deleting: self.deleting,
             resume: self.resume.clone(),
             retry: self.retry.clone(),
@@ -136,6 +178,11 @@ impl World {
 
     pub(super) fn snapshot<T>(&self, look: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         let job = self.job();
+        let family = self.others.as_ref().map(|others| Family {
+            first: others.first.as_ref().map(Other::member),
+            retries: others.retries.iter().map(Other::member).collect(),
+            open: others.open.as_deref(),
+        });
         look(&Snapshot {
             job: &job,
             nodes: &self.nodes,
@@ -146,6 +193,7 @@ impl World {
             conflicts: &self.conflicts,
             creation_problem: self.creation_problem.as_ref(),
             refusal: self.refusal.as_ref(),
+            family: family.as_ref(),
             max_pod_changes: self.max_pod_changes,
         })
     }
@@ -243,6 +291,7 @@ impl World {
                 settle(&mut status, self.created.len() - created_before);
                 self.status = serde_json::to_value(&*status).unwrap();
             }
+            Action::JoinFamily { rv, retries, .. } => self.joined = Some((rv, retries)),
             Action::DeleteJob => self.job_deleted = true,
         }
         true

@@ -1,0 +1,362 @@
+//! A job and its retries: whose turn it is, and what the others have done on a node.
+//!
+//! The status of the first job lists those that have had their turn. A retry enters itself when all
+//! before it have ended with a sealed log; no such log changes any more, so an old view of it can only
+//! delay. Therefore one of the family starts pods at a time, however many leaders there are.
+
+use std::collections::{BTreeSet, HashMap};
+
+use carillon_api::broadcast_job::{MAX_RETRIES, Retry, RetryOf};
+use carillon_api::condition::{reasons, types};
+use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
+use carillon_api::{BroadcastJobStatus, NodeState, condition::results};
+use serde_json::Value;
+
+use super::action::Action;
+use super::progress::NodeId;
+use super::{Job, Snapshot};
+use crate::condition;
+use crate::pod::Pods;
+use crate::record::{Record, Slice};
+use crate::uid::Uid;
+
+/// The other jobs of the family of a job.
+#[derive(Clone, Debug, Default)]
+pub struct Family<'a> {
+    /// The job that is retried. `None`: it is not there, or another one has its name.
+    pub first: Option<Member<'a>>,
+    /// Those that its status lists, in that order; the job itself may be one of them.
+    pub retries: Vec<Member<'a>>,
+    /// Of a job that is retried: one of its retries that has not ended, whether it has had its turn or not.
+    pub open: Option<&'a str>,
+}
+
+/// A job of a family.
+#[derive(Clone, Debug)]
+pub struct Member<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its uid.
+    pub uid: Uid,
+    /// It, if it is there.
+    pub job: Option<&'a Job>,
+    /// Its result slices, by index.
+    pub slices: &'a [Slice],
+    /// The pods it controls.
+    pub pods: &'a Pods,
+    /// Why its results cannot be relied upon.
+    pub problem: Option<String>,
+}
+
+/// The first job of its family, as a retry names it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct First {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: Uid,
+    /// How many of the retries were known to whoever made this one.
+    pub known_retries: usize,
+}
+
+impl First {
+    /// Reads `spec.retryOf`, also when it breaks a rule.
+    pub(super) fn read(spec: &Value, problems: &mut Vec<String>) -> Option<Self> {
+        let stored = match spec.get("retryOf") {
+            None | Some(Value::Null) => return None,
+            Some(stored) => stored,
+        };
+        let read = serde_json::from_value::<RetryOf>(stored.clone()).ok();
+        let first = read.and_then(|retry_of| {
+            Some(Self {
+                uid: retry_of.uid.parse().ok()?,
+                known_retries: usize::try_from(retry_of.known_retries).ok()?,
+                name: retry_of.name,
+            })
+        });
+        if first.is_none() {
+            problems.push(format!(
+                "spec.retryOf: found {stored}; create the job again with name and uid of the BroadcastJob whose nodes are to be tried again"
+            ));
+        }
+        // Rather the retry of none than a job of its own.
+        Some(first.unwrap_or_else(|| Self {
+            name: String::new(),
+            uid: Uid::default(),
+            known_retries: 0,
+        }))
+    }
+}
+
+/// Whether results are missing that the status of a job has counted.
+pub fn lacks_results(status: &BroadcastJobStatus, slices: &[Slice]) -> bool {
+    let (mut succeeded, mut failed, mut interrupted) = (0_i32, 0_i32, 0_i32);
+    for record in slices.iter().flat_map(|slice| &slice.records) {
+        match record.state {
+            NodeState::Succeeded => succeeded += 1,
+            NodeState::Failed => failed += 1,
+            NodeState::Disrupted | NodeState::Unknown => interrupted += 1,
+            NodeState::Started | NodeState::Skipped => {}
+        }
+    }
+    // What was interrupted may have been counted as failed.
+    succeeded < status.succeeded
+        || failed + interrupted < status.failed
+        || interrupted < status.disrupted
+}
+
+/// Whether a job may start pods, as far as its family is concerned.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Turn {
+    /// It may: it is nobody's retry, or it has the turn.
+    #[default]
+    Mine,
+    /// It may enter itself.
+    Free,
+    /// Another one has to end first; in words. `soon`: only its results are not all in the cache.
+    After { whom: String, soon: bool },
+    /// It never may: reason and message.
+    Never(&'static str, String),
+}
+
+/// What the others have done on a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Elsewhere<'a> {
+    /// Nothing that stands in the way.
+    Nothing,
+    /// There is nothing left to do on the node, for this reason.
+    Settled(&'static str),
+    /// A pod of this job is still there.
+    Runs(&'a str),
+    /// The last pod of another one is not in the cache: it has to be asked for.
+    Missing(&'a str, Uid),
+}
+
+/// What a job has to know of its family.
+#[derive(Debug, Default)]
+pub(super) struct Kin<'a> {
+    pub(super) turn: Turn,
+    /// Nodes on which a pod of another one succeeded.
+    succeeded: BTreeSet<NodeId<'a>>,
+    /// Nodes that a retry has tried which whoever made this one did not know.
+    tried: BTreeSet<NodeId<'a>>,
+    /// Names of nodes where a pod of another one has not ended, and whose.
+    occupied: HashMap<&'a str, &'a str>,
+    /// The last pods of others on nodes of each name, where they are not in the cache.
+    missing: HashMap<&'a str, (&'a str, Uid)>,
+}
+
+impl<'a> Kin<'a> {
+    pub(super) fn read(snapshot: &Snapshot<'a>) -> Self {
+        let job = snapshot.job;
+        let (Some(retry_of), Some(family)) = (&job.retry_of, snapshot.family) else {
+            return Self::default();
+        };
+        let mut kin = Self {
+            turn: turn(job, retry_of, family),
+            ..Self::default()
+        };
+        let others = family.first.iter().chain(&family.retries);
+        for member in others.filter(|member| member.uid != job.owner.uid) {
+            kin.add(snapshot, member);
+        }
+        let place = place(job, family).unwrap_or(family.retries.len());
+        let unknown = family.retries[..place].iter().skip(retry_of.known_retries);
+        for member in unknown.filter(|member| is_over(member).is_ok()) {
+            let records = member.slices.iter().flat_map(|slice| &slice.records);
+            let tried = records.filter(|record| may_have_run(record));
+            kin.tried
+                .extend(tried.map(|record| (&*record.node, record.node_uid)));
+        }
+        kin
+    }
+
+    fn add(&mut self, snapshot: &Snapshot<'a>, member: &'a Member<'a>) {
+        let mut last: HashMap<&str, &Record> = HashMap::new();
+        let mut node_of: HashMap<&str, &str> = HashMap::new();
+        for record in member.slices.iter().flat_map(|slice| &slice.records) {
+            if record.state == NodeState::Succeeded {
+                self.succeeded.insert((&record.node, record.node_uid));
+            }
+            node_of.insert(&record.pod, &record.node);
+            let last = last.entry(&record.node).or_insert(record);
+            if last.attempt <= record.attempt {
+                *last = record;
+            }
+        }
+        for (name, pod) in member.pods.iter().filter(|(_, pod)| !pod.phase.has_ended()) {
+            let recorded = node_of.get(&**name).copied();
+            for node in pod.node.as_deref().into_iter().chain(recorded) {
+                self.occupied.insert(node, member.name);
+            }
+        }
+        for (node, record) in last {
+            let pod = record.pod_uid.map(|uid| (&*record.pod, uid));
+            let unknown = pod.filter(|(pod, uid)| {
+                !snapshot.gone.contains(uid) && !member.pods.contains_key(*pod)
+            });
+            if let Some(unknown) = unknown {
+                self.missing.insert(node, unknown);
+            } else if !record.is_final() {
+                self.occupied.insert(node, member.name);
+            }
+        }
+    }
+
+    /// What the others have done on a node. `tried`: this job has begun with it.
+    pub(super) fn on(&self, (name, uid): (&str, Uid), tried: bool) -> Elsewhere<'a> {
+        let id = &(name, uid);
+        if !tried && self.succeeded.contains(id) {
+            Elsewhere::Settled(results::ALREADY_SUCCEEDED)
+        } else if let Some(whose) = self.occupied.get(name) {
+            Elsewhere::Runs(whose)
+        } else if !tried && self.tried.contains(id) {
+            Elsewhere::Settled(results::ALREADY_TRIED)
+        } else if let Some((pod, uid)) = self.missing.get(name) {
+            Elsewhere::Missing(pod, *uid)
+        } else {
+            Elsewhere::Nothing
+        }
+    }
+
+    /// Whether nobody has to end before.
+    pub(super) fn may_begin(&self) -> bool {
+        matches!(self.turn, Turn::Mine | Turn::Free)
+    }
+}
+
+/// Enters the job of `snapshot` into the list of its family.
+pub(super) fn join(snapshot: &Snapshot<'_>) -> Option<Action> {
+    let first = snapshot.family?.first.as_ref()?;
+    let mut retries = first.job?.status.retries.clone();
+    let owner = &snapshot.job.owner;
+    retries.push(Retry {
+        name: owner.name.clone(),
+        uid: owner.uid.to_string(),
+    });
+    Some(Action::JoinFamily {
+        first: first.name.into(),
+        uid: first.uid,
+        rv: first.job?.rv,
+        retries,
+    })
+}
+
+/// Whether the results of an ended job are needed by others: its time to live has to wait.
+pub(super) fn is_needed(snapshot: &Snapshot<'_>) -> bool {
+    let Some(family) = snapshot.family else {
+        return false;
+    };
+    let is_retry = snapshot.job.retry_of.is_some();
+    family.open.is_some() || is_retry && family.first.is_some()
+}
+
+/// The place of a job in the list of its family.
+fn place(job: &Job, family: &Family<'_>) -> Option<usize> {
+    let mut retries = family.retries.iter();
+    retries.position(|member| member.uid == job.owner.uid)
+}
+
+fn turn(job: &Job, retry_of: &First, family: &Family<'_>) -> Turn {
+    let First { name, uid, .. } = retry_of;
+    let first = family.first.as_ref();
+    let Some((first, stored)) = first.and_then(|first| Some((first, first.job?))) else {
+        let what = format!(
+            "there is no BroadcastJob {name} with uid {uid}: what it has done is not known; delete this job and create one without spec.retryOf"
+        );
+        return Turn::Never(reasons::RETRIED_JOB_GONE, what);
+    };
+    if let Some(other) = &stored.retry_of {
+        let what = format!(
+            "spec.retryOf: {name} is a retry itself; create the job again with name {} and uid {}",
+            other.name, other.uid
+        );
+        return Turn::Never(reasons::INVALID_SPEC, what);
+    }
+    if let Some(problem) = stored.problems.first() {
+        let what = format!("BroadcastJob {name}: {problem}");
+        return Turn::Never(reasons::INVALID_SPEC, what);
+    }
+    let place = place(job, family);
+    if stored.deleting && place.is_none() {
+        let what = format!("BroadcastJob {name} is being deleted; delete this job, too");
+        return Turn::Never(reasons::RETRIED_JOB_GONE, what);
+    }
+    let before = &family.retries[..place.unwrap_or(family.retries.len())];
+    for member in before.iter().rev().chain([first]) {
+        match is_over(member) {
+            Ok(()) => {}
+            Err(NotOver::Gone) => {
+                let what = format!(
+                    "BroadcastJob {}, a retry of {name}, is gone, and with it what it has done; delete this job and create one without spec.retryOf",
+                    member.name
+                );
+                return Turn::Never(reasons::RETRIED_JOB_GONE, what);
+            }
+            Err(NotOver::Runs) => {
+                return Turn::After {
+                    whom: format!("BroadcastJob {} has not ended", member.name),
+                    soon: false,
+                };
+            }
+            Err(NotOver::Incomplete(why)) => {
+                return Turn::After {
+                    whom: format!("results of BroadcastJob {} are missing{why}", member.name),
+                    soon: true,
+                };
+            }
+        }
+    }
+    if place.is_some() {
+        Turn::Mine
+    } else if stored.status.retries.len() >= MAX_RETRIES {
+        let what = format!(
+            "BroadcastJob {name} has {MAX_RETRIES} retries, no more are possible; create a job without spec.retryOf"
+        );
+        Turn::Never(reasons::TOO_MANY_RETRIES, what)
+    } else {
+        Turn::Free
+    }
+}
+
+/// Why a job may still start pods, or is not known not to.
+enum NotOver {
+    /// It is not there.
+    Gone,
+    /// It has not ended.
+    Runs,
+    /// It has ended, and not all that it did is known.
+    Incomplete(String),
+}
+
+/// Whether a job has ended and all that it did is known.
+fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
+    let job = member.job.ok_or(NotOver::Gone)?;
+    let ended = |type_| condition::is_true(&job.status.conditions, type_);
+    if !ended(types::COMPLETE) && !ended(types::FAILED) {
+        return Err(NotOver::Runs);
+    }
+    if let Some(problem) = &member.problem {
+        return Err(NotOver::Incomplete(format!(": {problem}")));
+    }
+    let last = member.slices.len().saturating_sub(1);
+    let is_whole = member.slices.iter().enumerate().all(|(at, slice)| {
+        let full = at == last || slice.records.len() >= MAX_RESULTS_PER_SLICE;
+        slice.index as usize == at && full && slice.records.iter().all(Record::is_final)
+    });
+    let sealed = member.slices.last().is_some_and(|slice| slice.sealed);
+    if is_whole && sealed && !lacks_results(&job.status, member.slices) {
+        Ok(())
+    } else {
+        Err(NotOver::Incomplete(String::new()))
+    }
+}
+
+/// Whether anything may have run in an attempt that is over.
+fn may_have_run(record: &Record) -> bool {
+    match record.state {
+        NodeState::Succeeded | NodeState::Failed | NodeState::Unknown => true,
+        NodeState::Disrupted => *record.reason != *results::WITHDRAWN,
+        NodeState::Started | NodeState::Skipped => false,
+    }
+}

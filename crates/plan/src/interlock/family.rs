@@ -1,0 +1,208 @@
+//! Rules of a job and its retries: whose turn it is, and which nodes are left.
+
+use std::collections::{HashMap, HashSet};
+
+use carillon_api::condition::types;
+use carillon_api::{NodeState, Retry};
+
+use super::log::starts_nothing;
+use super::{Check, Trip, is, rules, trip};
+use crate::broadcast_job::{Job, Member, Snapshot};
+use crate::record::Record;
+use crate::uid::Uid;
+
+/// Why a job may still start pods, if so.
+fn may_start_pods(member: &Member<'_>) -> Option<&'static str> {
+    let Some(job) = member.job else {
+        return Some("is not there");
+    };
+    let mut records = member.slices.iter().flat_map(|slice| &slice.records);
+    if !is(job, types::COMPLETE) && !is(job, types::FAILED) {
+        Some("has not ended")
+    } else if member.problem.is_some() {
+        Some("has a log that cannot be relied upon")
+    } else if !member.slices.last().is_some_and(|slice| slice.sealed) {
+        Some("has an open log")
+    } else if records.any(|record| record.state == NodeState::Started) {
+        Some("has an attempt under way")
+    } else {
+        None
+    }
+}
+
+/// The job that is retried, and these others, are over.
+fn are_over(snapshot: &Snapshot<'_>, retries: &[Member<'_>]) -> Result<(), Trip> {
+    let first = snapshot.family.and_then(|family| family.first.as_ref());
+    let Some(first) = first else {
+        return trip(
+            rules::FAMILY,
+            "a retry starts; expected that the job it retries is there",
+        );
+    };
+    for member in retries.iter().chain([first]) {
+        if let Some(why) = may_start_pods(member) {
+            return trip(
+                rules::FAMILY,
+                format!(
+                    "a retry starts while job {} {why}; expected that it is over",
+                    member.name
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What the others of a family forbid.
+#[derive(Default)]
+struct Others<'a> {
+    /// Nodes that have succeeded, and in which job.
+    served: HashMap<(&'a str, Uid), &'a str>,
+    /// Names of nodes where a pod is or may be, with pod and job.
+    held: HashMap<&'a str, (&'a str, &'a str)>,
+}
+
+impl<'a> Others<'a> {
+    fn of(snapshot: &Snapshot<'a>) -> Self {
+        let mut others = Self::default();
+        let own = snapshot.job.owner.uid;
+        let Some(family) = snapshot.family else {
+            return others;
+        };
+        let members = family.first.iter().chain(&family.retries);
+        for member in members.filter(|member| member.uid != own) {
+            others.add(snapshot, member);
+        }
+        others
+    }
+
+    fn add(&mut self, snapshot: &Snapshot<'a>, member: &'a Member<'a>) {
+        let whose = member.name;
+        let mut last: HashMap<&str, &Record> = HashMap::new();
+        for record in member.slices.iter().flat_map(|slice| &slice.records) {
+            let node = &*record.node;
+            if record.state == NodeState::Succeeded {
+                self.served.insert((node, record.node_uid), whose);
+            }
+            let alive = member.pods.get(&record.pod);
+            if alive.is_some_and(|pod| !pod.phase.has_ended()) {
+                self.held.insert(node, (&record.pod, whose));
+            }
+            if last.get(node).is_none_or(|l| l.attempt < record.attempt) {
+                last.insert(node, record);
+            }
+        }
+        for (node, record) in last {
+            let asked = |uid: &Uid| snapshot.gone.contains(uid);
+            let seen = member.pods.contains_key(&record.pod);
+            if !seen && !record.pod_uid.as_ref().is_none_or(asked) {
+                self.held.insert(node, (&record.pod, whose));
+            }
+        }
+        for (pod, row) in member.pods {
+            if let Some(node) = row.node.as_deref().filter(|_| !row.phase.has_ended()) {
+                self.held.insert(node, (pod, whose));
+            }
+        }
+    }
+}
+
+impl Check<'_> {
+    /// Whether the family lets the job serve these nodes.
+    pub(super) fn family_lets(&self) -> Result<(), Trip> {
+        let (snapshot, job) = (self.snapshot, self.snapshot.job);
+        if job.retry_of.is_none() {
+            return Ok(());
+        }
+        let listed = snapshot.family.map_or(&[][..], |family| &family.retries);
+        let is_own = |member: &Member<'_>| member.uid == job.owner.uid;
+        let Some(place) = listed.iter().position(is_own) else {
+            return trip(
+                rules::FAMILY,
+                "a retry starts; expected that it is in the list of its family before",
+            );
+        };
+        are_over(snapshot, &listed[..place])?;
+        let others = Others::of(snapshot);
+        let reserved: HashSet<&str> = self.log.reserved.iter().copied().collect();
+        let created: HashSet<&str> = self.created.iter().map(|(pod, _)| *pod).collect();
+        for entry in self.log.attempts.values().filter(|entry| entry.is_open()) {
+            let node = entry.node;
+            if !reserved.contains(node) && !created.contains(entry.pod) {
+                continue;
+            }
+            if let Some(whose) = others.served.get(&(node, entry.node_uid)) {
+                return trip(
+                    rules::FAMILY,
+                    format!("node {node}: served; expected nothing, it succeeded in job {whose}"),
+                );
+            }
+            if let Some((pod, whose)) = others.held.get(node) {
+                return trip(
+                    rules::FAMILY,
+                    format!(
+                        "node {node}: served; expected that pod {pod} of job {whose} is known to have ended"
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A retry enters itself into the list of its family.
+    pub(super) fn join(
+        &self,
+        name: &str,
+        uid: Uid,
+        rv: u64,
+        retries: &[Retry],
+    ) -> Result<(), Trip> {
+        let (snapshot, job) = (self.snapshot, self.snapshot.job);
+        if let Some(why) = starts_nothing(snapshot) {
+            let own = &job.owner.name;
+            return trip(
+                rules::STARTS,
+                format!("job {own}: takes its turn; expected nothing, {why}"),
+            );
+        }
+        let named = job.retry_of.as_ref();
+        let is_named = named.is_some_and(|named| (&*named.name, named.uid) == (name, uid));
+        let is_first = |first: &&Member<'_>| (first.name, first.uid) == (name, uid);
+        let is_read = |stored: &&Job| stored.rv == rv && stored.retry_of.is_none();
+        let family = snapshot.family.filter(|_| is_named);
+        let first = family.and_then(|family| family.first.as_ref());
+        let stored = first.filter(is_first).and_then(|first| first.job);
+        let (Some(family), Some(stored)) = (family, stored.filter(is_read)) else {
+            return trip(
+                rules::FAMILY,
+                format!(
+                    "job {name} ({uid}), version {rv}: its list is written; expected that of the job it retries, as it was read"
+                ),
+            );
+        };
+        let before = &stored.status.retries;
+        let own = Retry {
+            name: job.owner.name.clone(),
+            uid: job.owner.uid.to_string(),
+        };
+        let grows = retries.split_last() == Some((&own, before));
+        if !grows || before.iter().any(|retry| retry.uid == own.uid) {
+            return trip(
+                rules::FAMILY,
+                format!(
+                    "job {name}: its list becomes {} long; expected this job added at its end, once",
+                    retries.len()
+                ),
+            );
+        }
+        are_over(snapshot, &family.retries)
+    }
+
+    /// Who needs the results of the job.
+    pub(super) fn needs_results(&self) -> Option<&str> {
+        let family = self.snapshot.family?;
+        let first = family.first.as_ref().map(|first| first.name);
+        let of_retry = first.filter(|_| self.snapshot.job.retry_of.is_some());
+        family.open.or(of_retry)
+    }
+}
