@@ -153,6 +153,29 @@ fn pods() -> Vec<Scenario> {
         },
         Scenario {
             script: vec![step(
+                |view| view.pod_on("node-0", "Running").is_some(),
+                |view| {
+                    if let Some(pod) = view.pod_on("node-0", "Running") {
+                        view.copy_pod(&pod, "node-3");
+                    }
+                },
+            )],
+            ..plain("a copy of a pod is on a node whose turn has not come")
+        },
+        Scenario {
+            spec: json!({"parallelism": 2, "failurePolicy": {"type": "Continue"}}),
+            script: vec![step(
+                |view| view.unbound_for("node-2").is_some(),
+                |view| {
+                    if let Some(pod) = view.unbound_for("node-2") {
+                        view.bind_pod(&pod, "node-5");
+                    }
+                },
+            )],
+            ..plain("a pod is bound to another node than its own")
+        },
+        Scenario {
+            script: vec![step(
                 |view| view.pod_on("node-1", "Succeeded").is_some(),
                 |view| {
                     if let Some(pod) = view.pod_on("node-1", "Succeeded") {

@@ -125,6 +125,39 @@ impl<'a> View<'a> {
         drop(self.0.delete("pods", NAMESPACE, name, &now));
     }
 
+    /// Makes a running copy of a pod, with its labels and its owner, on a node.
+    pub fn copy_pod(&self, pod: &Value, node: &str) {
+        let meta = &pod["metadata"];
+        let copy = json!({
+            "metadata": {
+                "name": "copy", "namespace": NAMESPACE,
+                "labels": meta["labels"], "ownerReferences": meta["ownerReferences"],
+            },
+            "spec": {
+                "nodeName": node, "restartPolicy": "Never",
+                "containers": pod["spec"]["containers"],
+            },
+        });
+        drop(self.0.create("pods", NAMESPACE, &copy));
+    }
+
+    /// A pod that is for a node, by its affinity, and not bound yet.
+    pub fn unbound_for(&self, node: &str) -> Option<Arc<Value>> {
+        const TERM: &str = "/spec/affinity/nodeAffinity/\
+            requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0/values/0";
+        let mut pods = self.pods().into_iter();
+        pods.find(|pod| {
+            let unbound = pod["spec"]["nodeName"].is_null();
+            unbound && pod.pointer(TERM).is_some_and(|value| value == node)
+        })
+    }
+
+    /// Binds a pod to a node, as one who has changed its affinity has it done.
+    pub fn bind_pod(&self, pod: &Value, node: &str) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        drop(self.0.bind(NAMESPACE, name, node));
+    }
+
     /// Changes the status of a pod.
     pub fn patch_pod_status(&self, pod: &Value, status: &Value) {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();

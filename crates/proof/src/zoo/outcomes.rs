@@ -1,5 +1,8 @@
 //! Bugs of judgement: what a pod means for its node, and what was counted.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use carillon_api::NodeState;
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
@@ -71,6 +74,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
             vec![calm("pods start when their time to start is over")],
         )
         .plans(gives_up_at_once),
+        Mutant::new(
+            "on which node a pod has run is not looked at",
+            "Carillon, issue 22",
+            &["S4"],
+            vec![calm("a pod is bound to another node than its own")],
+        )
+        .plans(runs_anywhere),
     ]
 }
 
@@ -126,6 +136,18 @@ fn disruption_is_failure(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             pod.deletion = None;
             pod.interrupted = false;
             pod.disrupted = false;
+        }
+    })
+}
+
+fn runs_anywhere(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+    let nodes: HashMap<&str, _> = records.map(|record| (&*record.pod, &record.node)).collect();
+    of_pods(snapshot, now, |name, pod| {
+        if let Some(node) = nodes.get(name)
+            && pod.node.is_some()
+        {
+            pod.node = Some(Arc::clone(node));
         }
     })
 }
