@@ -232,6 +232,7 @@ impl Faults for Connection {
         let what = fault::strike(&mut lock(&self.line.faults), call);
         match what {
             Some(What::Refused(code)) => fault::answered(call, code, Applied::Not),
+            Some(What::Busy(seconds)) => Fate::refuse(Status::too_many_requests(seconds)),
             Some(What::AppliedAndAnswered(code)) => fault::answered(call, code, Applied::Once),
             Some(What::ReplyLost) => Fate::lose_reply(),
             Some(What::Killed(point)) => self.strike(Blow::Kill(point), call),

@@ -29,6 +29,8 @@ pub struct Fault {
 pub enum What {
     /// It is answered with this code and not applied.
     Refused(u16),
+    /// It is answered with 429 and is to wait for so many seconds.
+    Busy(u32),
     /// It is applied and answered with this code all the same, as by a proxy that gave up.
     AppliedAndAnswered(u16),
     /// It is applied and the connection breaks before the reply.

@@ -11,12 +11,14 @@ const SEEDS: u64 = 40;
 #[test]
 fn a_creation_that_has_waited_is_not_sent_when_its_attempt_is_over() {
     let mut all = scenario::all().into_iter();
-    let scenario = all
+    let mut scenario = all
         .find(|scenario| scenario.name == "a running pod is deleted and its node is tried again")
         .unwrap();
-    // The API server has one leader wait for a second; the other one creates the pod meanwhile, a user
+    // The end of the pod is stored long before the creation has waited.
+    scenario.flags = &["--job-sync-batch-period=100ms"];
+    // The API server has one leader wait for five seconds; the other one creates the pod meanwhile, a user
     // deletes it, and its end is stored.
-    let busy = Fault::new("create", "pods", 1, What::Refused(429)).containing("node-2");
+    let busy = Fault::new("create", "pods", 1, What::Busy(5)).containing("node-2");
     for seed in 0..SEEDS {
         let case = Case {
             seed,
