@@ -69,16 +69,7 @@ impl<'a> Survey<'a> {
     ) -> Self {
         let mut survey = Self::default();
         let mut refused: BTreeMap<&'static str, Refused> = BTreeMap::new();
-        let mut refuse = |reason: &'static str, node: &str| {
-            let entry = refused.entry(reason).or_insert_with(|| Refused {
-                reason: reason.to_owned(),
-                ..Refused::default()
-            });
-            entry.count += 1;
-            if entry.sample.len() < SAMPLE {
-                entry.sample.push(node.to_owned());
-            }
-        };
+        let mut refuse = |reason, node: &str| leave_out(&mut refused, reason, node);
         survey.desired = progress.nodes.len();
         survey.untouched = progress.nodes.is_empty();
         let mut again = BTreeMap::new();
@@ -184,6 +175,18 @@ impl<'a> Survey<'a> {
             self.job_failed_by
                 .get_or_insert_with(|| (id, latest.clone()));
         }
+    }
+}
+
+/// Counts a node that is left out.
+fn leave_out(refused: &mut BTreeMap<&'static str, Refused>, reason: &'static str, node: &str) {
+    let entry = refused.entry(reason).or_insert_with(|| Refused {
+        reason: reason.to_owned(),
+        ..Refused::default()
+    });
+    entry.count += 1;
+    if entry.sample.len() < SAMPLE {
+        entry.sample.push(node.to_owned());
     }
 }
 

@@ -164,7 +164,7 @@ fn somebody(world: &mut World, dice: &mut impl FnMut(usize) -> usize) {
         PodPhase::Failed,
     ][dice(4)];
     let on = (dice(3) > 0).then(|| format!("n{:04}", dice(5)).into());
-    let (uid, now) = (world.uid(), world.now);
+    let (uid, now, tracked) = (world.uid(), world.now, dice(2) == 0);
     let deletion = (dice(4) == 0).then_some(Deletion {
         due: now + SignedDuration::from_secs(30),
         grace_seconds: 30,
@@ -182,12 +182,12 @@ fn somebody(world: &mut World, dice: &mut impl FnMut(usize) -> usize) {
             }
         }
         _ => {
-            world.pods.entry(name.into()).or_insert(PodRow {
+            world.pods.entry(name.into()).or_insert_with(|| PodRow {
                 uid,
                 rv: 1,
                 node: on,
                 phase,
-                tracked: dice(2) == 0,
+                tracked,
                 created: Some(now),
                 deletion,
                 ..PodRow::default()
