@@ -118,7 +118,7 @@ fn family(versions: &Versions<'_>, revision: u64, uid: &str) -> Vec<String> {
     let retries = jobs().filter(|job| job["spec"]["retryOf"]["uid"] == *first);
     let retries = retries.filter_map(|job| text(&job["metadata"]["uid"]));
     let listed = jobs().filter(|job| job["metadata"]["uid"] == *first);
-    let listed = listed.flat_map(|job| job["status"]["retries"].as_array());
+    let listed = listed.filter_map(|job| job["status"]["retries"].as_array());
     let listed = listed.flatten().filter_map(|retry| text(&retry["uid"]));
     let mut family: Vec<String> = retries.chain(listed).collect();
     family.extend([first, uid.to_owned()]);
