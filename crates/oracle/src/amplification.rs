@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::back_off;
 use crate::cron_job::object::is_of_a_run;
 use crate::desired::Desired;
+use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -14,7 +15,8 @@ use crate::object::{self, JOBS, NODES, PODS, SLICES, at, number, text};
 use crate::world::{World, record_changes};
 
 /// S12. For every job:
-/// - a pod is created only for a node that was eligible at some revision since the job exists;
+/// - a pod is created only for a node that was eligible at some revision since the job exists, or as we
+///   may still have seen it then;
 /// - the pods created for a node (by uid) are at most one, plus those interrupted (deleted, evicted
 ///   or robbed of their finalizer by others before they ended, or withdrawn by us before they were
 ///   bound), plus `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call
@@ -129,14 +131,18 @@ impl<'h> Cost<'h> {
         step: &'h Step,
         (job, pod, node): (&'h str, &'h Value, &'h str),
     ) -> Result<(), Box<Violation>> {
-        checked.require(self.desired.ever_eligible.contains(node), || {
-            let what = format!(
-                "pod {} is for node {} ({node:?}), which was never eligible",
-                object::name(pod),
-                object::node_of(pod)
-            );
-            Violation::at(S12, step, what)
-        })?;
+        let ever = self.desired.ever_eligible.contains(node);
+        checked.require(
+            ever || seems_eligible(world, step, (job, pod, node)),
+            || {
+                let what = format!(
+                    "pod {} is for node {} ({node:?}), which was never eligible",
+                    object::name(pod),
+                    object::node_of(pod)
+                );
+                Violation::at(S12, step, what)
+            },
+        )?;
         self.node.insert(object::uid(pod), node);
         let created = self.created.entry(node).or_default();
         *created += 1;
@@ -190,6 +196,16 @@ impl<'h> Cost<'h> {
     }
 }
 
+/// Whether the node of a pod was eligible in a version that we may still see.
+fn seems_eligible(world: &World<'_>, step: &Step, (job, pod, uid): (&str, &Value, &str)) -> bool {
+    let versions = world.node_versions(object::node_of(pod), step).flatten();
+    let mut versions = versions.filter(|node| object::uid(node) == uid);
+    versions.any(|node| {
+        let mut specs = world.specs(job, step);
+        specs.any(|spec| eligible::refusal(spec, node).is_none())
+    })
+}
+
 fn note_interruption<'h>(
     costs: &mut HashMap<&'h str, Cost<'h>>,
     assumptions: &Assumptions,
@@ -233,6 +249,18 @@ mod tests {
     #[test]
     fn a_clean_run_costs_what_it_may() {
         holds(S12, &Scene::good(), &strict());
+    }
+
+    #[test]
+    fn a_node_was_eligible_once_or_is_seen_so() {
+        let cordoned = Scene::new().node("n1").cordon("n1", true).job(json!({}));
+        let started = cordoned.reserve("n1", 1).create("n1", 1);
+        breaks(S12, &started, &strict(), "which was never eligible");
+        let lags = Assumptions {
+            lag_revisions: 5,
+            ..strict()
+        };
+        holds(S12, &started, &lags);
     }
 
     #[test]

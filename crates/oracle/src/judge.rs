@@ -9,6 +9,10 @@ use serde_json::Value;
 use crate::history::{History, Key, Request, Step};
 use crate::invariant::Invariant;
 
+/// So long after it was looked at an owner is taken to be there: the life of a plan, whose creations follow
+/// one question.
+const CONFIRMED_FOR: SignedDuration = SignedDuration::from_secs(10);
+
 /// Which steps something is true of.
 pub type StepPredicate = Arc<dyn Fn(&Step) -> bool + Send + Sync>;
 
@@ -116,6 +120,19 @@ impl Assumptions {
                 .1
                 .checked_add(self.lag)
                 .is_ok_and(|until| until > now.at)
+    }
+
+    /// Whether whoever creates something at `now` may have found an owner that went then, before it sent
+    /// the request. The API server does not ask.
+    pub(crate) fn may_have_found(&self, now: &Step, gone: (u64, Timestamp)) -> bool {
+        let asked = gone.1.checked_add(CONFIRMED_FOR);
+        self.may_see(now, gone) && asked.is_ok_and(|until| until > now.at)
+    }
+
+    /// Whether what a step creates comes too late: its owner went then.
+    pub(crate) fn is_created_after(&self, step: &Step, gone: Option<(u64, Timestamp)>) -> bool {
+        let gone = gone.filter(|gone| !self.may_have_found(step, *gone));
+        step.old.is_none() && gone.is_some() && !(self.late)(step)
     }
 }
 

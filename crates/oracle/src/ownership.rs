@@ -12,7 +12,8 @@ use crate::{cron_job, job};
 /// S11. For every step that a request of ours made:
 /// - it is a pod, a NodeResultSlice, a BroadcastJob, a lease or an event, and no `deletecollection`;
 /// - a pod or slice is controlled by a BroadcastJob of the same namespace that exists in the state
-///   before; for anything but a creation it may be gone;
+///   before; for anything but a creation it may be gone, and for a creation it may have gone within the life
+///   of a plan, which asks once;
 /// - of a pod only our finalizer is taken off, once it is created;
 /// - of a BroadcastJob only the status changes, and neither `spec` nor metadata;
 /// - the path names the namespace of the object;
@@ -71,7 +72,7 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
     if job.key.namespace != step.key.namespace {
         return Some(format!("its job is {}", job.key));
     }
-    let begun = step.old.is_none() && job.gone.is_some() && !world.is_late(step);
+    let begun = world.assumptions.is_created_after(step, job.gone);
     begun.then(|| format!("its job {} is gone", job.key))
 }
 

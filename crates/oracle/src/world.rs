@@ -36,7 +36,7 @@ impl History {
 /// the versions it had. A step costs what it changes.
 #[derive(Debug)]
 pub(crate) struct World<'h> {
-    assumptions: &'h Assumptions,
+    pub(crate) assumptions: &'h Assumptions,
     /// Jobs by uid, also those that are gone.
     pub(crate) jobs: BTreeMap<&'h str, Job<'h>>,
     /// Nodes by name, oldest version first.

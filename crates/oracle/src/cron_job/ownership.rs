@@ -76,7 +76,7 @@ fn not_its_child(crons: &Crons<'_>, assumptions: &Assumptions, step: &Step) -> O
     if cron.key.namespace != step.key.namespace {
         return Some(format!("it is of {}", cron.key));
     }
-    let begun = step.old.is_none() && cron.gone.is_some() && !(assumptions.late)(step);
+    let begun = assumptions.is_created_after(step, cron.gone);
     begun.then(|| format!("{} is gone", cron.key))
 }
 

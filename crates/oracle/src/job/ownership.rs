@@ -86,7 +86,7 @@ fn foreign(jobs: &Jobs<'_>, history: &History, step: &Step) -> Option<String> {
     if job.key.namespace != step.key.namespace {
         return Some(format!("its Job is {}", job.key));
     }
-    let begun = step.old.is_none() && job.gone.is_some() && !(jobs.assumptions.late)(step);
+    let begun = jobs.assumptions.is_created_after(step, job.gone);
     begun.then(|| format!("its Job {} is gone", job.key))
 }
 
@@ -223,8 +223,15 @@ mod tests {
                 pod["metadata"]["finalizers"] = json!([TRACKING]);
             });
         breaks(S11, &again, &strict(), "was put on a pod");
-        let gone = begun().remove_sum("kubectl").sum_starts(2);
-        breaks(S11, &gone, &strict(), "is gone");
+        let gone = begun().remove_sum("kubectl");
+        breaks(S11, &gone.clone().sum_starts(2), &strict(), "is gone");
+        // Whoever created it had asked, and somebody else was quicker.
+        let lags = Assumptions {
+            lag: jiff::SignedDuration::from_hours(1),
+            ..strict()
+        };
+        holds(S11, &gone.clone().sum_starts(2), &lags);
+        breaks(S11, &gone.later(15).sum_starts(2), &lags, "is gone");
     }
 
     #[test]

@@ -102,33 +102,40 @@ fn unsettled(job: &Job<'_>) -> Option<String> {
     (!right).then(|| format!("it has not ended, {live} pods run and {wanted} should"))
 }
 
-/// Why a failure should not have been.
+/// Why a failure should not have been. It is judged when `FailureTarget` comes, and stays whatever becomes
+/// of the Job until its pods have ended: with fewer completions, `failedIndexes` and pods that are still
+/// to be counted are cut.
 fn unfounded(job: &Job<'_>) -> Option<String> {
-    let (spec, status) = (&job.last["spec"], &job.last["status"]);
     let failed = condition(job.last, "Failed")?;
     let reason = text(failed, &["reason"]);
-    let number = |field: &str| spec[field].as_i64();
-    let indexes = leniently(text(status, &["failedIndexes"]), i64::MAX).len() as i64;
+    let mut versions = job.versions.iter();
+    let first = versions.position(|(_, job)| is_true(job, "FailureTarget"));
+    // The Job was different for those who decided than it is now.
+    let until = first.map_or(job.versions.len(), |first| first + 1);
+    let versions = &job.versions[..until];
+    let ((rev, _), then) = versions.last().copied()?;
+    let specs = || versions.iter().map(|(_, job)| &job["spec"]);
+    let (spec, status) = (&job.last["spec"], &job.last["status"]);
+    let indexes = leniently(text(then, &["status", "failedIndexes"]), i64::MAX).len() as i64;
     let true_ = match reason {
         "BackoffLimitExceeded" => {
-            // It may have been raised since.
-            let versions = job
-                .versions
-                .iter()
-                .map(|(_, job)| &job["spec"]["backoffLimit"]);
-            let limit = versions.map(|limit| limit.as_i64().unwrap_or(6)).min();
+            let limits = specs().map(|spec| spec["backoffLimit"].as_i64().unwrap_or(6));
             let restarts = spec["template"]["spec"]["restartPolicy"] == "OnFailure";
-            limit.is_none_or(|limit| count(job.last, "failed") > limit) || restarts
+            let failed = failed_until(job, rev);
+            limits.min().is_none_or(|limit| failed > limit) || restarts
         }
         "DeadlineExceeded" => {
             let start = time(status, &["startTime"]);
             let end = time(failed, &["lastTransitionTime"]);
-            let seconds = number("activeDeadlineSeconds").unwrap_or(i64::MAX);
+            let seconds = spec["activeDeadlineSeconds"].as_i64().unwrap_or(i64::MAX);
             start
                 .zip(end)
                 .is_some_and(|(start, end)| end.duration_since(start).as_secs() >= seconds)
         }
-        "MaxFailedIndexesExceeded" => number("maxFailedIndexes").is_some_and(|most| indexes > most),
+        "MaxFailedIndexesExceeded" => {
+            let most = specs().filter_map(|spec| spec["maxFailedIndexes"].as_i64());
+            most.min().is_some_and(|most| indexes > most)
+        }
         "FailedIndexes" => indexes > 0,
         "PodFailurePolicy" => job
             .pods
@@ -137,6 +144,20 @@ fn unfounded(job: &Job<'_>) -> Option<String> {
         _ => false,
     };
     (!true_).then(|| format!("it has failed, and {reason} is not so"))
+}
+
+/// Pods that had failed by a revision, or were told to stop, and that no rule ignores.
+fn failed_until(job: &Job<'_>, rev: u64) -> i64 {
+    let spec = &job.last["spec"];
+    let failed = job.pods.values().filter(|pod| {
+        let since = match (pod.ended, pod.told) {
+            (Some(("Succeeded", ended)), told) => told.filter(|told| *told < ended),
+            (ended, told) => ended.map(|(_, since)| since).into_iter().chain(told).min(),
+        };
+        let counts = since.is_some_and(|since| since.0 <= rev);
+        counts && failure_policy::action(spec, pod.last) != Some("Ignore")
+    });
+    failed.count() as i64
 }
 
 /// L4, for a run that is `over`. The status of every Job that is left, that nobody has deleted, and whose
@@ -280,6 +301,36 @@ mod tests {
         }
         breaks(L1, &fails(json!({}), "FailedIndexes"), &over(), "is not so");
         breaks(L1, &fails(json!({}), "Whatever"), &over(), "is not so");
+    }
+
+    #[test]
+    fn a_failure_has_a_reason_that_was_true_when_it_was_told() {
+        let told = |scene: Scene, reason| scene.sum_is("FailureTarget", "", reason);
+        let fails = |scene: Scene, reason| scene.sum_is("FailureTarget", "Failed", reason);
+        let reason = "MaxFailedIndexesExceeded";
+        let each = json!({"completionMode": "Indexed", "completions": 3, "maxFailedIndexes": 0});
+        let failed = Scene::new()
+            .sum(each)
+            .sum_starts_index(1, 1)
+            .sum_phase(1, "Failed");
+        let index = |scene: Scene, indexes: &str| {
+            scene.sum_status(|status| status["failedIndexes"] = json!(indexes))
+        };
+        let shrunk = |scene: Scene| scene.edit_sum(|job| job["spec"]["completions"] = json!(1));
+        let in_time = index(shrunk(told(index(failed.clone(), "1"), reason)), "");
+        holds(L1, &fails(in_time, reason), &over());
+        let early = index(told(failed, reason), "1");
+        breaks(L1, &fails(early, reason), &over(), "is not so");
+        let reason = "BackoffLimitExceeded";
+        let twice = || Scene::new().sum(json!({"backoffLimit": 1})).sum_starts(1);
+        let twice = || twice().sum_starts(2).sum_phase(1, "Failed");
+        let uncounted = told(twice().sum_phase(2, "Failed"), reason);
+        holds(L1, &fails(uncounted, reason), &over());
+        let early = told(twice(), reason).sum_phase(2, "Failed");
+        breaks(L1, &fails(early, reason), &over(), "is not so");
+        let other = told(twice().sum_phase(2, "Succeeded"), reason);
+        let other = other.sum_stops("kubectl", 2);
+        breaks(L1, &fails(other, reason), &over(), "is not so");
     }
 
     #[test]
