@@ -28,7 +28,8 @@ pub mod rules {
     pub const COUNTS: &str = "counts";
     /// What a Job has come to is never taken back.
     pub const TERMINAL: &str = "terminal";
-    /// A Job ends when none of its pods runs and all are counted.
+    /// A Job ends when none of its pods runs and all are counted, and is complete with as many successes as
+    /// it asks for.
     pub const END: &str = "end";
     /// Pods are stopped by uid, and only for a reason.
     pub const DELETE: &str = "delete";
@@ -395,7 +396,47 @@ impl<'a> Check<'a> {
                 return trip(rules::END, why);
             }
         }
+        if !is(old, "SuccessCriteriaMet") {
+            self.enough(new)?;
+        }
         self.counts(old, new)
+    }
+
+    /// Who says that all completions are there has them: stored, listed, or in pods that have succeeded
+    /// and are not listed as failed.
+    fn enough(&self, new: &JobStatus) -> Result<(), Trip> {
+        let mut conditions = new.conditions.iter().flatten();
+        let reached = conditions.any(|known| {
+            let reason = known.reason.as_deref();
+            known.type_ == "SuccessCriteriaMet" && reason == Some("CompletionsReached")
+        });
+        if !reached {
+            return Ok(());
+        }
+        let spec = &self.snapshot.job.spec;
+        let [succeeded, failed] = lists(new);
+        let pods = self.snapshot.pods.values();
+        let ended = pods.filter(|pod| pod.tracked && pod.phase == PodPhase::Succeeded);
+        let ended = ended.map(|pod| (pod.uid.to_string(), pod.index));
+        let ended = ended.filter(|(uid, _)| !failed.contains(uid.as_str()));
+        let done = match spec.completions.and_then(|end| u32::try_from(end).ok()) {
+            Some(end) if spec.is_indexed() => {
+                let written = new.completed_indexes.as_deref().unwrap_or_default();
+                let mut done = Indexes::read(written, end);
+                done.extend(ended.filter_map(|(_, index)| index).filter(|at| *at < end));
+                done.len().into()
+            }
+            _ => {
+                let ended = ended.filter(|(uid, _)| !succeeded.contains(uid.as_str()));
+                count(new.succeeded) + (succeeded.len() + ended.count()) as i64
+            }
+        };
+        let wanted = spec.completions.map_or(1, i64::from);
+        if done >= wanted {
+            return Ok(());
+        }
+        let why = format!("it is complete with {done} of {wanted} successes");
+        trip(rules::END, why)
     }
 
     fn counts(&self, old: &JobStatus, new: &JobStatus) -> Result<(), Trip> {
@@ -654,6 +695,35 @@ mod tests {
         assert_eq!(judge(&job, &JobPods::new(), vec![done()]), Ok(()));
         let back = judge(&job, &pods, vec![write(json!({}))]);
         assert_eq!(back, Err(rules::TERMINAL));
+    }
+
+    #[test]
+    fn a_job_is_complete_with_as_many_successes_as_it_asks_for() {
+        let met = |failed: &[u64], succeeded: i32, indexes: &str| {
+            let failed: Vec<String> = failed.iter().map(|n| uid(*n).to_string()).collect();
+            let reached = json!({"type": "SuccessCriteriaMet", "status": "True",
+                "reason": "CompletionsReached"});
+            write(json!({
+                "conditions": [reached], "succeeded": succeeded, "completedIndexes": indexes,
+                "uncountedTerminatedPods": {"failed": failed},
+            }))
+        };
+        let ends = |spec: &Value, status: &Value, index, write| {
+            let pods = JobPods::from([pod(1, PodPhase::Succeeded, index)]);
+            judge(&job(spec, status), &pods, vec![write])
+        };
+        let (none, listed) = (
+            json!({}),
+            json!({"uncountedTerminatedPods": {"failed": [uid(1).to_string()]}}),
+        );
+        let queue = json!({"parallelism": 1});
+        assert_eq!(ends(&queue, &none, None, met(&[], 0, "")), Ok(()));
+        let counted = ends(&queue, &listed, None, met(&[1], 0, ""));
+        assert_eq!(counted, Err(rules::END));
+        let two = json!({"parallelism": 1, "completions": 2, "completionMode": "Indexed"});
+        let half = json!({"completedIndexes": "1", "succeeded": 1});
+        assert_eq!(ends(&two, &half, Some(0), met(&[], 1, "1")), Ok(()));
+        assert_eq!(ends(&two, &none, Some(0), met(&[], 0, "")), Err(rules::END));
     }
 
     #[test]

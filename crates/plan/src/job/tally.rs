@@ -69,6 +69,14 @@ impl Uncounted {
     }
 }
 
+impl Uncounted {
+    /// Whether a pod has succeeded and does not count as failed already: it was told to stop, and ended
+    /// well after that was stored. Upstream completes a Job with such a pod, and counts no success.
+    fn has_succeeded(&self, pod: &JobPod) -> bool {
+        pod.phase == PodPhase::Succeeded && !self.failed.contains(&pod.uid)
+    }
+}
+
 impl<'a> Tally<'a> {
     /// Counts.
     pub(super) fn of(snapshot: &Snapshot<'a>, uncounted: &Uncounted) -> Self {
@@ -84,9 +92,7 @@ impl<'a> Tally<'a> {
             pod.tracked && !known.contains(&pod.uid) && in_range
         };
         let succeeded = || {
-            pods().filter(|(_, pod)| {
-                pod.phase == PodPhase::Succeeded && new(pod, &uncounted.succeeded)
-            })
+            pods().filter(|(_, pod)| uncounted.has_succeeded(pod) && new(pod, &uncounted.succeeded))
         };
         let failed =
             || pods().filter(|(_, pod)| snapshot.has_failed(pod) && new(pod, &uncounted.failed));
@@ -98,7 +104,7 @@ impl<'a> Tally<'a> {
         let stored = |count: Option<i32>| count.unwrap_or(0);
         let by_index = completions.map(|completions| {
             let failed = failed().map(|(_, pod)| pod);
-            ByIndex::of(snapshot, completions, failed)
+            ByIndex::of(snapshot, uncounted, completions, failed)
         });
         let all_succeeded = match &by_index {
             Some(by_index) => by_index.succeeded.len() as i32,
@@ -125,6 +131,7 @@ impl<'a> Tally<'a> {
 impl<'a> ByIndex<'a> {
     fn of(
         snapshot: &Snapshot<'a>,
+        uncounted: &Uncounted,
         completions: u32,
         new_failed: impl Iterator<Item = &'a JobPod>,
     ) -> Self {
@@ -134,7 +141,7 @@ impl<'a> ByIndex<'a> {
         let mut succeeded = stored.clone();
         let done = pods
             .values()
-            .filter(|pod| pod.tracked && pod.phase == PodPhase::Succeeded);
+            .filter(|pod| pod.tracked && uncounted.has_succeeded(pod));
         let written = job.status.failed_indexes.as_deref().unwrap_or_default();
         let stored_failed = Indexes::read(written, completions);
         let done = done.filter_map(|pod| pod.index);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::action::Action;
-use super::world::World;
+use super::world::{World, uid};
 use crate::pod::PodPhase::{Failed, Pending, Running, Succeeded};
 
 fn ended(world: &World) -> Vec<(&str, &str)> {
@@ -52,6 +52,22 @@ fn a_work_queue_ends_when_one_has_succeeded_and_none_runs() {
     world.settle();
     assert_eq!(world.counts(), (0, 1, 1));
     assert!(world.job.has("Complete"));
+}
+
+#[test]
+fn a_pod_that_was_listed_as_failed_and_ends_well_completes_no_job() {
+    let queue = json!({"parallelism": 1});
+    let indexed = json!({"parallelism": 1, "completions": 1, "completionMode": "Indexed"});
+    for (spec, index) in [(queue, None), (indexed, Some(0))] {
+        let listed = json!({"uncountedTerminatedPods": {"failed": [uid(1).to_string()]}});
+        let mut world = World::new(spec).with_status(listed);
+        world.pod(|pod| {
+            (pod.phase, pod.deleting, pod.index) = (Succeeded, true, index);
+        });
+        world.settle();
+        // Another one is to succeed.
+        assert_eq!((world.counts(), ended(&world).len()), ((1, 0, 1), 0));
+    }
 }
 
 #[test]
