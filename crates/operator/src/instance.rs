@@ -70,8 +70,10 @@ pub struct Instance {
     pub store: Store,
     /// The keys.
     pub queues: Queues,
-    /// The watches.
+    /// The watches that there always are.
     pub watches: Vec<watch::Handle>,
+    /// The same, and those that may never be wanted.
+    all_watches: Vec<watch::Handle>,
     /// The last decisions.
     pub flights: Arc<FlightRecorder>,
     /// Every task that is not a worker.
@@ -183,6 +185,7 @@ impl Instance {
             store,
             queues,
             watches,
+            all_watches,
             flights,
             tasks,
             shutdown,
@@ -196,17 +199,22 @@ impl Instance {
         }
     }
 
-    /// Works, once the caches are full and this instance leads, until `stop`; then lets running
+    /// Works, once this instance leads and the caches were filled since, until `stop`; then lets running
     /// syncs and requests finish. Leadership may be given back afterwards.
     pub async fn work(mut self, stop: CancellationToken) {
         let mut workers = JoinSet::new();
         let begin = async {
-            for watch in &self.watches {
-                watch.synced().await;
-            }
-            tracing::info!("caches synced");
             if self.leadership.wait_leader().await {
                 tracing::info!("leading");
+                // A watch may hang, or only be slow: what was written by whoever led before is in the
+                // caches for certain only after lists that begin now.
+                for watch in &self.all_watches {
+                    watch.need_new_list();
+                }
+                for watch in &self.watches {
+                    watch.synced().await;
+                }
+                tracing::info!("caches synced");
                 for _ in 0..self.workers {
                     if let Some(controller) = &self.broadcast_jobs {
                         workers.spawn_local(core::work(controller.clone()));

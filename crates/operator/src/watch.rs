@@ -146,8 +146,12 @@ impl Source {
 #[derive(Clone, Debug)]
 pub struct Handle {
     kind: &'static str,
-    unsynced: watch::Sender<usize>,
-    relist: watch::Sender<u64>,
+    /// How many lists were asked for. The first is asked for by being there.
+    asked: watch::Sender<u64>,
+    /// Which of them must have been answered before anything is decided.
+    needed: watch::Sender<u64>,
+    /// By loop: which of them its last list has answered; 0: it has none.
+    answered: watch::Sender<Vec<u64>>,
 }
 
 impl Handle {
@@ -155,8 +159,9 @@ impl Handle {
     pub fn without_loops(kind: &'static str) -> Self {
         Self {
             kind,
-            unsynced: watch::Sender::new(0),
-            relist: watch::Sender::new(0),
+            asked: watch::Sender::new(1),
+            needed: watch::Sender::new(1),
+            answered: watch::Sender::new(Vec::new()),
         }
     }
 
@@ -165,20 +170,49 @@ impl Handle {
         self.kind
     }
 
-    /// Whether every loop of the kind has delivered a full list.
+    /// Whether every loop of the kind has delivered a full list, begun after the last
+    /// [`Handle::need_new_list`].
     pub fn is_synced(&self) -> bool {
-        *self.unsynced.borrow() == 0
+        self.suffices(&self.answered.borrow())
     }
 
     /// Waits until [`Handle::is_synced`].
     pub async fn synced(&self) {
+        let mut answered = self.answered.subscribe();
         // The sender lives as long as `self`.
-        let _ = self.unsynced.subscribe().wait_for(|n| *n == 0).await;
+        let _ = answered.wait_for(|answered| self.suffices(answered)).await;
+    }
+
+    fn suffices(&self, answered: &[u64]) -> bool {
+        let needed = *self.needed.borrow();
+        answered.iter().all(|answered| *answered >= needed)
     }
 
     /// Asks every loop of the kind for a full list, soon.
     pub fn relist(&self) {
-        self.relist.send_modify(|n| *n = n.wrapping_add(1));
+        self.asked.send_modify(|n| *n += 1);
+    }
+
+    /// Nothing is to be decided before every loop has delivered a list that it begins from now on. One
+    /// whose first list has not begun need not list twice.
+    pub fn need_new_list(&self) {
+        self.relist();
+        self.needed.send_replace(*self.asked.borrow());
+    }
+
+    /// A loop has delivered a list that it began when so many were asked for.
+    fn listed(&self, number: usize, asked: u64) {
+        self.answered.send_modify(|answered| {
+            if let Some(answered) = answered.get_mut(number) {
+                *answered = asked;
+            }
+        });
+    }
+
+    /// Whether a loop has to list anew before anything is decided.
+    fn is_awaited(&self, number: usize) -> bool {
+        let answered = self.answered.borrow().get(number).copied();
+        answered.is_some_and(|answered| answered < *self.needed.borrow())
     }
 }
 
@@ -197,19 +231,21 @@ pub fn prepare<K: Watched, S: Sink<K>>(
         namespaces.iter().map(|n| Some(n.as_str())).collect()
     };
     let handle = Handle::without_loops(source.kind);
-    handle.unsynced.send_replace(scopes.len());
+    handle.answered.send_replace(vec![0; scopes.len()]);
     let counters = Counters::new(source.kind, metrics);
     let loops = scopes
         .into_iter()
-        .map(|namespace| Loop {
+        .enumerate()
+        .map(|(number, namespace)| Loop {
             transport: transport.clone(),
             address: Address::new(source, namespace),
             page_size: PageSize::default(),
             audit: Audit::new(source.audit_period),
             sink: sink(namespace),
             counters: counters.clone(),
-            relist: handle.relist.subscribe(),
+            asked: handle.asked.subscribe(),
             handle: handle.clone(),
+            number,
             object: PhantomData,
         })
         .collect();

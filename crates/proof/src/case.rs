@@ -115,7 +115,7 @@ impl Case {
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };
-        let stopped = outcome.stopped.clone();
+        let late = outcome.late.clone();
         let at_once = disturbance.without_lease && disturbance.processes > 1;
         let creations = if at_once {
             late::creations(&outcome.history)
@@ -126,10 +126,9 @@ impl Case {
             if creations.contains(&step.rev) {
                 return true;
             }
-            let by = step.by.as_deref();
-            let mut of = stopped
+            let mut of = late
                 .iter()
-                .filter(|(agent, _)| by.is_some_and(|by| by.agent == *agent));
+                .filter(|(request, _)| step.by.as_ref() == Some(request));
             of.any(|(_, since)| step.at > *since + IN_FLIGHT)
         });
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);

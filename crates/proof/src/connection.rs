@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use carillon_oracle::Request;
 use carillon_sim::faults::{Applied, Connect, Event, EventFate, Fate, Faults, Leg};
 use carillon_sim::{Call, Clock, Gate, Status};
 use http::Method;
@@ -16,6 +17,9 @@ use crate::process::{Process, State};
 use crate::storm::Storm;
 use crate::wire::Wire;
 
+/// A request that was held on its way, and since when.
+pub type Late = (Arc<Request>, Timestamp);
+
 /// What all connections of one run share.
 #[derive(Debug)]
 pub struct Line {
@@ -26,8 +30,8 @@ pub struct Line {
     disturbance: Disturbance,
     /// Requests that are held because their process was stopped.
     held: Mutex<Vec<(Process, Gate)>>,
-    /// Agents of processes that were stopped with a request on its way, and since when.
-    stopped: Mutex<Vec<(String, Timestamp)>>,
+    /// Requests that were on their way when their process was stopped, and since when.
+    late: Mutex<Vec<Late>>,
     clock: Clock,
     storm: Mutex<Storm>,
     /// Those that are left.
@@ -47,7 +51,7 @@ impl Line {
             faults,
             begin: Instant::now(),
             held: Mutex::default(),
-            stopped: Mutex::default(),
+            late: Mutex::default(),
             clock,
             storm,
         })
@@ -74,13 +78,14 @@ impl Line {
         lock(&self.faults).clear();
     }
 
-    /// Whether the watch that is to bring this event hangs.
-    fn hangs(&self, event: &Event) -> bool {
+    /// Whether the watch of a process that is to bring this event hangs.
+    fn hangs(&self, agent: &str, event: &Event) -> bool {
         let now = self.begin.elapsed().as_secs();
         let mut silences = self.disturbance.silent.iter();
         silences.any(|silence| {
             let Span { from, to } = silence.during;
-            (from..to).contains(&now) && *silence.resource == *event.key.resource
+            let concerned = silence.agent.as_deref().is_none_or(|of| of == agent);
+            concerned && (from..to).contains(&now) && *silence.resource == *event.key.resource
         })
     }
 
@@ -93,9 +98,9 @@ impl Line {
         }
     }
 
-    /// Agents of processes that were stopped with a request on its way, and since when.
-    pub fn stopped(&self) -> Vec<(String, Timestamp)> {
-        lock(&self.stopped).clone()
+    /// Requests that were on their way when their process was stopped, and since when.
+    pub fn late(&self) -> Vec<Late> {
+        lock(&self.late).clone()
     }
 
     /// Whether a process is stopped.
@@ -121,12 +126,14 @@ pub struct Connection {
     wire: Wire,
     /// When the process was started.
     since: Instant,
+    /// The revision then.
+    began_at: u64,
 }
 
 /// So long after its start a process that saw an earlier revision is told what has happened since.
 const BEHIND_FOR: Duration = Duration::from_secs(2);
 
-/// Lists that are answered as of an earlier revision, once for each resource.
+/// Lists that are answered as of an earlier revision, the first of each resource.
 #[derive(Debug, Default)]
 pub struct Stale {
     /// The revision.
@@ -136,8 +143,15 @@ pub struct Stale {
 }
 
 impl Connection {
-    /// A connection of `process`, whose first lists show the state at `revision`, if given.
-    pub fn new(line: Arc<Line>, process: Process, revision: Option<u64>, wire: Wire) -> Arc<Self> {
+    /// A connection of `process`, which begins now, at this revision; its first lists show the state at
+    /// `revision`, if given.
+    pub fn new(
+        line: Arc<Line>,
+        process: Process,
+        began_at: u64,
+        revision: Option<u64>,
+        wire: Wire,
+    ) -> Arc<Self> {
         Arc::new(Self {
             line,
             process,
@@ -148,6 +162,7 @@ impl Connection {
             last: Mutex::default(),
             wire,
             since: Instant::now(),
+            began_at,
         })
     }
 
@@ -159,8 +174,8 @@ impl Connection {
     }
 
     fn stop_here(&self, call: &Call) -> Fate {
-        let since = (call.agent.clone(), self.line.clock.now());
-        lock(&self.line.stopped).push(since);
+        let since = (call.request(), self.line.clock.now());
+        lock(&self.line.late).push(since);
         let gate = Gate::new();
         let held = (self.process.clone(), gate.clone());
         lock(&self.line.held).push(held);
@@ -217,10 +232,16 @@ impl Faults for Connection {
         if call.verb == "list" {
             let mut stale = lock(&self.stale);
             let first = !stale.listed.contains(&call.resource());
+            if first {
+                stale.listed.push(call.resource());
+            }
             let cached = self.wire.cached.is_none_or(|cached| cached(call));
             if let Some(revision) = stale.revision.filter(|_| first && cached) {
-                stale.listed.push(call.resource());
                 return Fate::as_of(revision);
+            }
+            let remembered = self.wire.remembers.is_some_and(|remembers| remembers(call));
+            if !first && remembered {
+                return Fate::as_of(self.began_at);
             }
         }
         if counts(call) {
@@ -240,7 +261,7 @@ impl Faults for Connection {
         }
     }
 
-    fn on_event(&self, _: &Call, event: &Event) -> EventFate {
+    fn on_event(&self, call: &Call, event: &Event) -> EventFate {
         let nth = self.line.events.fetch_add(1, Ordering::Relaxed) + 1;
         if self.line.disturbance.lost_event == Some(nth) {
             return EventFate::Drop;
@@ -249,7 +270,7 @@ impl Faults for Connection {
         if self.wire.overlooks.is_some_and(overlooked) {
             return EventFate::Drop;
         }
-        if self.line.hangs(event) {
+        if self.line.hangs(&call.agent, event) {
             return EventFate::Hold(Gate::new());
         }
         let behind = BEHIND_FOR.saturating_sub(self.since.elapsed());

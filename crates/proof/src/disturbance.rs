@@ -50,6 +50,9 @@ pub struct Span {
 pub struct Silence {
     /// Plural and group.
     pub resource: String,
+    /// The process whose watches they are; without it, of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// When.
     pub during: Span,
 }

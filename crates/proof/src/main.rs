@@ -154,6 +154,7 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     let clean = undisturbed(&scenarios, &mut tally)?;
     crashes(args, &scenarios, &clean, &mut tally)?;
     stale_restarts(args, &scenarios, &clean, &mut tally)?;
+    take_overs(args, &scenarios, &clean, &mut tally)?;
     pressure(args, first_seed, &scenarios, &mut tally)?;
     seeds(args, first_seed, &mut tally)?;
     let small = args.no_small_worlds || small_worlds();
@@ -232,6 +233,30 @@ fn stale_restarts(
         let found = campaign::run(&jobs, MOST_FAILURES)?;
         let what = format!(
             "a crash at each write, and a restart that sees each earlier revision first: {}",
+            scenario.name
+        );
+        tally.add(&what, &found, begin);
+    }
+    Ok(())
+}
+
+fn take_overs(
+    args: &Args,
+    scenarios: &[Scenario],
+    clean: &BTreeMap<&'static str, Outcome>,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    for scenario in scenarios {
+        let begin = Instant::now();
+        let Some(undisturbed) = clean.get(scenario.name) else {
+            continue;
+        };
+        let two = crash_anywhere::clean_with_standby(scenario).run(scenario)?;
+        let cases = crash_anywhere::blind_cases(scenario, &two);
+        let jobs = campaign::every_nth(args.every, &cases, scenario, &undisturbed.end);
+        let found = campaign::run(&jobs, MOST_FAILURES)?;
+        let what = format!(
+            "a crash at each write, and a standby that was not told takes over: {}",
             scenario.name
         );
         tally.add(&what, &found, begin);

@@ -34,6 +34,53 @@ pub const ALL: &[Regression] = &[
         707_554,
         "a creation that had waited made a second pod of an attempt that was over",
     ),
+    found(
+        Swarm::CronJobs,
+        501_195,
+        "a node that became unfit before its job came, and was seen so later",
+    ),
+    found(
+        Swarm::CronJobs,
+        704_447,
+        "a pod was created in the moment in which its job went",
+    ),
+    found(
+        Swarm::Jobs,
+        500_792,
+        "Complete with 5 of 6 successes: a pod that counted as failed succeeded after all",
+    ),
+    found(
+        Swarm::Jobs,
+        501_095,
+        "failedIndexes is empty when the Job has failed: it has fewer completions by then",
+    ),
+    found(Swarm::Jobs, 501_106, "the same as 501095"),
+    found(
+        Swarm::Jobs,
+        501_345,
+        "fewer failures than the limit: those of indexes that the Job has no more are not counted",
+    ),
+    found(
+        Swarm::Jobs,
+        700_034,
+        "a new leader did not know a pod that it counted",
+    ),
+    found(
+        Swarm::Jobs,
+        704_065,
+        "a new leader listed a pod that was counted",
+    ),
+    found(Swarm::Jobs, 704_701, "the same as 704065"),
+    found(
+        Swarm::Jobs,
+        707_837,
+        "a work queue was Complete without a success: as 500792",
+    ),
+    found(
+        Swarm::Jobs,
+        1_001_339,
+        "a new leader removed a pod that had succeeded",
+    ),
 ];
 
 /// The seeds of a swarm.

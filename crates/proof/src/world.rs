@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use self::cluster::Cluster;
 pub use self::end::{End, started};
-use crate::connection::Line;
+use crate::connection::{Late, Line};
 use crate::disturbance::Disturbance;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
@@ -82,8 +82,8 @@ pub struct Outcome {
     pub over_at: Timestamp,
     /// Why processes ended, in order.
     pub exits: Vec<String>,
-    /// Agents of processes that were stopped with a request on its way, and since when.
-    pub stopped: Vec<(String, Timestamp)>,
+    /// Requests that were on their way when their process was stopped, and since when.
+    pub late: Vec<Late>,
     /// What the flight recorders hold, each decision made again from the history.
     pub decisions: Vec<Decision>,
     /// Requests that were to meet a fault and did not come.
@@ -182,7 +182,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         calm_at,
         over_at,
         exits: cluster.exits(),
-        stopped: line.stopped(),
+        late: line.late(),
         decisions: replay::all(&history, &cluster.flights()),
         history,
         unmet,

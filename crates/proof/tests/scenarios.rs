@@ -66,6 +66,24 @@ fn a_process_that_starts_again_with_an_old_view_breaks_nothing() {
 }
 
 #[test]
+fn a_standby_that_was_not_told_what_has_happened_takes_over_and_breaks_nothing() {
+    let mut failures = Vec::new();
+    for scenario in scenario::all() {
+        let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
+        let two = crash_anywhere::clean_with_standby(&scenario);
+        let cases = crash_anywhere::blind_cases(&scenario, &two.run(&scenario).unwrap());
+        // Of Jobs, whose status is no ledger, a good part.
+        let every = if scenario.subject.is_job() { 5 } else { 40 };
+        let jobs = campaign::every_nth(every, &cases, &scenario, &clean.end);
+        failures.extend(campaign::run(&jobs, 3).unwrap().failures);
+    }
+    for failure in failures.iter().take(5) {
+        println!("{failure}");
+    }
+    assert!(failures.is_empty(), "{}", failures.len());
+}
+
+#[test]
 fn requests_that_are_refused_now_and_then_for_ever_keep_nothing_from_its_end() {
     let scenarios = scenario::all();
     let case = |scenario| crash_anywhere::under_pressure(scenario, 1);

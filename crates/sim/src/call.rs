@@ -224,7 +224,8 @@ impl Call {
         }
     }
 
-    pub(crate) fn request(&self) -> Arc<Request> {
+    /// As a step of the history has it.
+    pub fn request(&self) -> Arc<Request> {
         Arc::new(Request {
             user: self.user.clone(),
             agent: self.agent.clone(),

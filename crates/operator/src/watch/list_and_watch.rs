@@ -51,7 +51,9 @@ pub struct Loop<K, S> {
     pub(super) audit: Audit,
     pub(super) counters: Counters,
     pub(super) handle: Handle,
-    pub(super) relist: watch::Receiver<u64>,
+    pub(super) asked: watch::Receiver<u64>,
+    /// Which of the kind's loops it is.
+    pub(super) number: usize,
     pub(super) object: PhantomData<fn() -> K>,
 }
 
@@ -89,7 +91,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         let mut first = true;
         let mut lists = Backoff::default();
         loop {
-            self.relist.mark_unchanged();
+            let asked = *self.asked.borrow_and_update();
             self.give_up("the kind is listed anew");
             if !first {
                 self.counters.relists.inc();
@@ -104,16 +106,10 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 }
             };
             self.audit.later();
-            if first {
-                first = false;
-                let mut synced = false;
-                self.handle.unsynced.send_modify(|n| {
-                    *n -= 1;
-                    synced = *n == 0;
-                });
-                if synced {
-                    self.counters.synced.set(1);
-                }
+            first = false;
+            self.handle.listed(self.number, asked);
+            if self.handle.is_synced() {
+                self.counters.synced.set(1);
             }
             let began = Instant::now();
             let why = self.watch(rv).await;
@@ -126,7 +122,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             // Lists are dear: a server that sends us back at once is not asked at once again.
             if began.elapsed() > HEALTHY_AFTER {
                 lists = Backoff::default();
-            } else {
+            } else if !self.handle.is_awaited(self.number) {
                 sleep(lists.next()).await;
             }
         }
@@ -142,11 +138,12 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 self.counters.restarts.inc();
             }
             let (began, from) = (Instant::now(), rv);
-            let mut relist = self.relist.clone();
+            let mut relist = self.asked.clone();
             let end = tokio::select! {
             biased;
-                end = self.watch_once(&mut rv) => end,
+                // Before the watch: it may have been asked for while the list was under way.
                 _ = relist.changed() => End::Relist("asked to"),
+                end = self.watch_once(&mut rv) => end,
             };
             if rv > from || began.elapsed() > HEALTHY_AFTER {
                 healthy = Instant::now();
@@ -166,7 +163,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             if healthy.elapsed() > ERRORS_BEFORE_RELIST {
                 return "nothing but errors";
             }
-            let mut relist = self.relist.clone();
+            let mut relist = self.asked.clone();
             tokio::select! {
             biased;
                 () = sleep(backoff.next()) => {}

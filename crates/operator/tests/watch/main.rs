@@ -127,6 +127,8 @@ impl Sink<Thing> for Log {
 
 /// One scripted answer.
 enum Answer {
+    /// Another one after so many seconds.
+    Later(u64, Box<Answer>),
     /// Status code and body; the connection then ends cleanly.
     Reply(u16, String),
     /// 200 and these chunks; then the stream stays open.
@@ -163,6 +165,7 @@ fn respond(
         )
     };
     let (code, body) = match answer {
+        Answer::Later(_, answer) => return respond(*answer),
         Answer::Reply(code, text) => (code, StreamBody::new(frames(vec![text])).boxed_unsync()),
         Answer::Open(chunks) => (
             200,
@@ -217,6 +220,10 @@ fn start_when(
         let answer = answers.lock().unwrap().pop_front();
         async move {
             match answer {
+                Some(Answer::Later(seconds, answer)) => {
+                    tokio::time::sleep(Duration::from_secs(seconds)).await;
+                    respond(*answer)
+                }
                 Some(answer) => respond(answer),
                 None => std::future::pending().await,
             }
@@ -604,6 +611,43 @@ async fn a_new_list_comes_when_asked_for() {
     server.says(&["begin", "done 10", "progress 12"]).await;
     server.handle.relist();
     server.says(&["begin", "done 15"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_needs_a_new_list_is_not_synced_before_one_that_began_later_is_in() {
+    let mut server = start(vec![
+        list(10, "", &[]),
+        Answer::Open(vec![bookmark(12)]),
+        list(15, "", &[]),
+    ]);
+    // The first list has not begun.
+    server.handle.need_new_list();
+    server.handle.synced().await;
+    server.says(&["begin", "done 10", "progress 12"]).await;
+    assert!(server.handle.is_synced(), "no second list was needed");
+    server.handle.need_new_list();
+    assert!(!server.handle.is_synced());
+    let before = tokio::time::Instant::now();
+    server.handle.synced().await;
+    server.says(&["begin", "done 15"]).await;
+    assert_eq!(
+        before.elapsed(),
+        Duration::ZERO,
+        "nobody waits for it to be polite"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_was_under_way_does_not_count_as_new() {
+    let slow = |rv| Answer::Later(5, Box::new(list(rv, "", &[])));
+    let mut server = start(vec![slow(10), slow(15)]);
+    assert!(server.asked().await.contains("limit="), "it is under way");
+    server.handle.need_new_list();
+    server.handle.synced().await;
+    // Nothing is waited for: both have been delivered.
+    for line in ["begin", "done 10", "begin", "done 15"] {
+        assert_eq!(server.log.try_recv().as_deref(), Ok(line));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::{Transport, Watches};
+use carillon_oracle::History;
 use carillon_plan::interlock;
 use carillon_sim::Server;
 use jiff::SignedDuration;
@@ -248,7 +249,10 @@ async fn operate(
     };
     cluster.metrics.borrow_mut().push(metrics.clone());
     cluster.machines.put(index, &process, &clock);
-    let connection = Connection::new(cluster.line.clone(), process.clone(), stale, cluster.wire);
+    let steps = |history: &History| history.steps.last().map_or(0, |step| step.rev);
+    let began_at = cluster.server.with_history(steps);
+    let line = cluster.line.clone();
+    let connection = Connection::new(line, process.clone(), began_at, stale, cluster.wire);
     let transport = || {
         let client = cluster
             .server

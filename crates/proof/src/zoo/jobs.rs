@@ -6,13 +6,18 @@ use carillon_plan::job::{Job, JobPod, JobPods, Limits, Snapshot, plan};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Mutant, calm, stale};
+use super::{Mutant, at, calm, stale, under};
+use crate::case::Case;
+use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Silence, Span, Then};
 use crate::wire::{Message, Wire};
 
 const FOUR: &str = "a job runs four pods, two at a time";
 const FAILS: &str = "a job fails beyond its back-off limit";
 const EACH_INDEX: &str = "each index succeeds";
 const PER_INDEX: &str = "each index has failures of its own";
+const SUCCEEDS_LATE: &str = "a pod of a work queue that counts as failed succeeds after all";
+/// The process that does not lead first, in runs with the seed of all cases.
+const STANDBY: &str = "carillon/1.0";
 const HANGS: &str = "the deadline of a job passes while a pod hangs";
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -50,6 +55,25 @@ fn counting() -> Vec<Mutant> {
         )
         .plans_jobs(lists_twice),
         Mutant::new(
+            "a pod that counts as failed completes its Job when it succeeds after all",
+            "k/k batch/v1 Job: getNewFinishedPods looks for successes in the list of successes only",
+            &["L1"],
+            (3..=6)
+                .map(|write| at(SUCCEEDS_LATE, write, Blow::Kill(Point::BeforeSend)))
+                .collect(),
+        )
+        .plans_jobs(completes_with_a_failure),
+        Mutant::new(
+            "a new leader decides from what it was told before it led",
+            "k/k#59848 class: a cache that was filled once is taken to be current",
+            &["S4"],
+            (4..=12).map(not_told).collect(),
+        )
+        .speaks(Wire {
+            remembers: Some(|call| call.resource() == "pods"),
+            ..Wire::default()
+        }),
+        Mutant::new(
             "pods of a Job carry no finalizer",
             "k/k batch/v1 Job before 1.22: pods that go are not counted",
             &["S16", "S4"],
@@ -63,6 +87,53 @@ fn counting() -> Vec<Mutant> {
             }
         })),
     ]
+}
+
+/// Ends as if what is listed as failed were not.
+fn completes_with_a_failure(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let with_it = of_job(snapshot, now, |job| {
+        if let Some(lists) = &mut job.status.uncounted_terminated_pods {
+            lists.failed = None;
+        }
+    });
+    let mut plan = plan(snapshot, now);
+    let mut writes = with_it.steps.into_iter().flat_map(|step| step.actions);
+    let ends = writes.find_map(|action| match action {
+        Action::WriteStatus(write) => write.status.conditions,
+        _ => None,
+    });
+    let Some(ends) = ends else {
+        return plan;
+    };
+    for action in actions(&mut plan) {
+        if let Action::WriteStatus(write) = action {
+            write.status.conditions = Some(ends.clone());
+        }
+    }
+    for step in &mut plan.steps {
+        step.actions
+            .retain(|action| !matches!(action, Action::CreatePod(_)));
+    }
+    plan
+}
+
+/// A kill at the n-th write, and a standby takes over whose watch of pods has hung so far.
+fn not_told(write: usize) -> Case {
+    let silence = |agent: &str| Silence {
+        resource: "pods".to_owned(),
+        agent: Some(agent.to_owned()),
+        during: Span { from: 0, to: 12 },
+    };
+    let disturbance = Disturbance {
+        at: vec![AtWrite {
+            write,
+            blow: Blow::Kill(Point::ReplyLost),
+        }],
+        then: Then::TakeOver,
+        silent: vec![silence(STANDBY)],
+        ..Disturbance::none(2)
+    };
+    under(FOUR, disturbance)
 }
 
 fn pods() -> Vec<Mutant> {

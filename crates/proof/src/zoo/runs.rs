@@ -220,6 +220,7 @@ fn blind(scenario: &str) -> crate::case::Case {
             without_lease: true,
             silent: vec![Silence {
                 resource: "jobs.batch".to_owned(),
+                agent: None,
                 during: Span { from: 55, to: 175 },
             }],
             ..Disturbance::none(2)

@@ -120,6 +120,7 @@ fn a_refused_deletion_after_the_time_to_live_is_tried_again() {
 fn events_of_own_writes_that_never_come_hold_a_job_up_for_a_minute_and_not_for_ever() {
     let silence = Silence {
         resource: "pods".to_owned(),
+        agent: None,
         during: Span { from: 0, to: 3600 },
     };
     let disturbance = Disturbance {
@@ -137,6 +138,7 @@ fn events_of_own_writes_that_never_come_hold_a_job_up_for_a_minute_and_not_for_e
 fn a_gap_of_the_watch_that_hides_creation_and_deletion_of_a_pod_does_not_stop_the_job() {
     let silence = Silence {
         resource: "pods".to_owned(),
+        agent: None,
         during: Span { from: 0, to: 50 },
     };
     let disturbance = Disturbance {

@@ -105,15 +105,15 @@ fn a_leader_that_stands_still_while_another_takes_over_changes_nothing_when_it_g
         };
         let played = play_with(&scenario, disturbance);
         each_ran_once(&played);
-        let [stopped] = played.stopped() else {
+        let [late] = played.late() else {
             panic!(
                 "write {write}: not one leader was stopped: {:?}",
-                played.stopped()
+                played.late()
             );
         };
         // With the last write the run is over before it is missed.
         let is_missed = write < clean.writes;
-        let taken_over = played.others_wrote_after(stopped);
+        let taken_over = played.others_wrote_after(late);
         assert!(taken_over || !is_missed, "write {write}: nobody took over");
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use carillon_oracle::{Key, Step as Change};
 use carillon_proof::case::Case;
+use carillon_proof::connection::Late;
 use carillon_proof::crash_anywhere;
 use carillon_proof::disturbance::Disturbance;
 use carillon_proof::scenario::{Scenario, Step, View};
 use carillon_proof::world::{Outcome, USER};
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 const JOBS: &str = "broadcastjobs.carillon.dev";
@@ -103,17 +104,17 @@ impl Played {
         exits.filter(|why| why.ends_with("killed")).count()
     }
 
-    /// Agents of the processes that were stopped, and since when.
-    pub(crate) fn stopped(&self) -> &[(String, Timestamp)] {
-        &self.0.stopped
+    /// Requests that were on their way when their process was stopped, and since when.
+    pub(crate) fn late(&self) -> &[Late] {
+        &self.0.late
     }
 
     /// Whether another process of the operator has changed something since that one was stopped.
-    pub(crate) fn others_wrote_after(&self, (agent, since): &(String, Timestamp)) -> bool {
+    pub(crate) fn others_wrote_after(&self, (request, since): &Late) -> bool {
         let mut steps = self.0.history.steps.iter().filter(|step| step.at > *since);
         steps.any(|step| {
             let by = step.by.as_ref();
-            by.is_some_and(|by| by.user == USER && by.agent != *agent)
+            by.is_some_and(|by| by.user == USER && by.agent != request.agent)
         })
     }
 

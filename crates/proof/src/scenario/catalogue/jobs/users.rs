@@ -1,10 +1,10 @@
 //! Jobs whose pods, nodes or numbers are changed by users.
 
 use jiff::SignedDuration;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::stopped;
-use super::{Ends, Same, Scenario, Step, after, hangs, plain, step};
+use super::{Ends, Same, Scenario, Step, after, hangs, plain, step, stubborn};
 use crate::scenario::{NAMESPACE, Subject, batch_job};
 
 pub(super) fn all() -> Vec<Scenario> {
@@ -13,6 +13,14 @@ pub(super) fn all() -> Vec<Scenario> {
 
 fn pods() -> Vec<Scenario> {
     vec![
+        fails_and_succeeds(
+            json!({"parallelism": 1}),
+            "a pod of a work queue that counts as failed succeeds after all",
+        ),
+        fails_and_succeeds(
+            json!({"completionMode": "Indexed", "completions": 2, "parallelism": 2}),
+            "the pod of an index that counts as failed succeeds after all",
+        ),
         Scenario {
             fates: |_, nth| if nth == 0 { hangs() } else { after(2, 0) },
             spec: json!({"completions": 3, "parallelism": 1}),
@@ -58,6 +66,25 @@ fn pods() -> Vec<Scenario> {
             ..plain("a user takes a pod out of the store by force")
         },
     ]
+}
+
+/// A user deletes the first pod, which does not care and succeeds seconds later.
+fn fails_and_succeeds(spec: Value, name: &'static str) -> Scenario {
+    Scenario {
+        fates: |_, nth| stubborn(after(if nth == 0 { 8 } else { 2 }, 0)),
+        spec,
+        script: vec![step(
+            |view| view.pod_in("Running").is_some(),
+            |view| {
+                if let Some(pod) = view.pod_in("Running") {
+                    view.delete_pod(&pod);
+                }
+            },
+        )],
+        // Whether it has failed depends on when it was noticed that it is to stop.
+        same: Same::Condition,
+        ..plain(name)
+    }
 }
 
 /// The label by which a Job selects its pods.
