@@ -12,6 +12,8 @@ pub mod types {
     pub const PAUSED: &str = "Paused";
     /// CronJob: runs are started when the schedule says so. False: none are, the reason says why.
     pub const SCHEDULED: &str = "Scheduled";
+    /// An annotation that asks for something cannot be read: it asks for nothing.
+    pub const REQUEST_IGNORED: &str = "RequestIgnored";
     /// kstatus: work remains.
     pub const RECONCILING: &str = "Reconciling";
     /// kstatus: progress needs a person.
@@ -85,6 +87,10 @@ pub mod reasons {
     pub const WRITE_REFUSED: &str = "WriteRefused";
     /// Stalled: a stored field has a value this version cannot act on.
     pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// RequestIgnored: the message says what was found, and what to write instead.
+    pub const UNREADABLE_REQUEST: &str = "UnreadableRequest";
+    /// RequestIgnored is false: the request can be read, or is gone.
+    pub const NOTHING_IGNORED: &str = "NothingIgnored";
     /// Reconciling or Stalled is false: nothing is left to do.
     pub const FINISHED: &str = "Finished";
     /// Scheduled: the next run is known.

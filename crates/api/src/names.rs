@@ -39,8 +39,9 @@ pub const LABEL_CRON_JOB_UID: &str = "carillon.dev/cronjob-uid";
 /// not started again when its child is deleted early.
 pub const FINALIZER_RUN_TRACKING: &str = "carillon.dev/run-tracking";
 
-/// On a CronJob: each new value starts one run, whatever the schedule says. Copied onto the child
-/// of that run.
+/// On a CronJob: `<uid of the CronJob>/<word>`. Each new word starts one run, whatever the schedule says;
+/// the uid of another object asks for nothing, so that a CronJob that was copied, made anew or restored
+/// from a backup does not run for it. On the child of that run: the word.
 pub const ANNOTATION_RUN_NOW: &str = "carillon.dev/run-now";
 
 /// On the children of a CronJob: the time they were scheduled for, RFC 3339. Set by Kubernetes'

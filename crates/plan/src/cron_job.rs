@@ -9,6 +9,7 @@ mod conditions;
 mod due;
 mod history;
 mod promise;
+mod request;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use self::account::Account;
 use self::action::{Action, Plan, Run, Step, Why};
 pub use self::child::{Child, ChildKind, Children, Ended};
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
+pub use self::request::Asked;
 pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
 use crate::condition::{self, Refusal, whole_seconds};
 use crate::uid::Uid;
@@ -203,12 +205,12 @@ fn wanted(
 ) -> Vec<Run> {
     let cron = snapshot.cron;
     let mut runs = Vec::new();
-    if let Some(request) = cron.meta.run_now.as_deref().filter(|_| !cron.is_native()) {
+    if let Asked::Run(request) = cron.asked() {
         let ran = account.status.ran_now.iter().any(|known| known == request);
         let run = cron.run_for(request, now);
         if snapshot.conflicts.contains(&run.name) {
             tell_of_conflict(account, &run);
-        } else if !ran && !request.is_empty() && !is_taken(snapshot, account, &run) {
+        } else if !ran && !is_taken(snapshot, account, &run) {
             // It may have been started as another kind.
             let other = |entry: &&RunReference| {
                 entry.name == run.name && !promise::is_to(entry, run.kind, &run.name)
@@ -428,6 +430,9 @@ fn report(cron: &CronJob, account: &mut Account<'_>, obstacle: Option<&(&'static
              https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         );
         account.note(true, "UnsupportedSchedule", "Scheduling", message);
+    }
+    if let (true, Asked::Unreadable(message)) = (cron.is_native(), cron.asked()) {
+        account.note(true, types::REQUEST_IGNORED, "Scheduling", message);
     }
     let Some((reason, message)) = obstacle else {
         return;

@@ -25,6 +25,19 @@ pub fn pod(job: &str, job_uid: Uid, node: &str, attempt: u32) -> String {
     with_hash(job, &[&job_uid.to_string(), node, &attempt.to_string()])
 }
 
+/// Whether this could be the name of a pod of some BroadcastJob: one that [`pod`] makes.
+pub fn is_pod(name: &str) -> bool {
+    let of_name =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    name.rsplit_once('-').is_some_and(|(job, hash)| {
+        !job.is_empty()
+            && name.len() <= MAX_LABEL
+            && job.bytes().all(of_name)
+            && hash.len() == HASH_CHARS
+            && hash.bytes().all(|byte| ALPHABET.contains(&byte))
+    })
+}
+
 /// What the names of a Job's pods begin with, as the API server would be asked to generate them; the
 /// index is to be read from it.
 pub fn job_pod_prefix(job: &str, index: Option<u32>) -> String {

@@ -37,7 +37,13 @@ fn patch(bench: &Bench<'_>, name: &str, patch: &Value) {
     bench.kubectl(&["patch", "ccj", name, "--type=merge", "-p", &patch]);
 }
 
-fn run_now(bench: &Bench<'_>, name: &str, value: &str) {
+fn run_now(bench: &Bench<'_>, name: &str, word: &str) {
+    let cron = get(bench, name);
+    let uid = cron["metadata"]["uid"].as_str().unwrap();
+    write_request(bench, name, &format!("{uid}/{word}"));
+}
+
+fn write_request(bench: &Bench<'_>, name: &str, value: &str) {
     bench.kubectl(&[
         "annotate",
         "--overwrite",
@@ -63,7 +69,7 @@ fn jobs(bench: &Bench<'_>) -> Vec<Value> {
 }
 
 #[test]
-fn a_run_on_request_starts_one_job_for_each_value_and_is_recorded_when_it_has_ended() {
+fn a_run_on_request_starts_one_job_for_each_word_and_is_recorded_when_it_has_ended() {
     let bench = lab().bench("cron-run-now", 1);
     bench.apply(&cron(&bench, "report", &json!({})));
     bench.until("the next run is told", || {
@@ -83,7 +89,7 @@ fn a_run_on_request_starts_one_job_for_each_value_and_is_recorded_when_it_has_en
         assert_eq!(cron["status"]["ranNow"][round], value);
         assert!(cron["status"]["lastScheduleTime"].is_null());
     }
-    // The same value again is no new request.
+    // The same word again is no new request.
     run_now(&bench, "report", "second");
     run_now(&bench, "report", "third");
     bench.until("the third run was started", || {
@@ -258,5 +264,58 @@ fn what_cannot_run_says_so_at_once() {
     bench.until("it is scheduled", || {
         let cron = get(&bench, "never");
         (is(&cron, "Scheduled") && !is(&cron, "Stalled")).then_some(())
+    });
+}
+
+#[test]
+fn a_request_that_came_along_with_a_copy_starts_nothing_and_one_that_cannot_be_read_is_told() {
+    let bench = lab().bench("cron-copied", 1);
+    let request =
+        |name: &str| get(&bench, name)["metadata"]["annotations"]["carillon.dev/run-now"].clone();
+    bench.apply(&cron(&bench, "report", &json!({"suspend": true})));
+    run_now(&bench, "report", "first");
+    bench.until("the original has run", || {
+        let cron = get(&bench, "report");
+        (cron["status"]["ranNow"] == json!(["first"])).then_some(())
+    });
+    // As from `kubectl get -o yaml`, under another name and under the same one, as a backup does it.
+    let ran = created(&bench, "jobs").len();
+    let annotations = json!({"carillon.dev/run-now": request("report")});
+    bench.kubectl(&["delete", "ccj", "report"]);
+    for name in ["copy", "report"] {
+        let mut copy = cron(&bench, name, &json!({"suspend": true}));
+        copy["metadata"]["annotations"] = annotations.clone();
+        bench.apply(&copy);
+        bench.until("it was looked at", || {
+            let cron = get(&bench, name);
+            let looked = cron["status"]["observedGeneration"] == cron["metadata"]["generation"];
+            looked.then_some(())
+        });
+        assert_eq!(request(name), annotations["carillon.dev/run-now"]);
+    }
+    // What starts after it was seen: had the copied requests been for them, they would have run by now.
+    run_now(&bench, "report", "second");
+    bench.until("a request of its own is served", || {
+        let cron = get(&bench, "report");
+        (cron["status"]["ranNow"] == json!(["second"])).then_some(())
+    });
+    let names = created(&bench, "jobs");
+    assert_eq!(names.len(), ran + 1, "{names:?}");
+    assert!(get(&bench, "copy")["status"]["ranNow"].is_null());
+
+    write_request(&bench, "copy", "today");
+    let message = bench.until("it is told that it cannot be read", || {
+        let cron = get(&bench, "copy");
+        let ignored = condition_of(&cron, "RequestIgnored")?;
+        (ignored["status"] == "True").then(|| ignored["message"].as_str().unwrap().to_owned())
+    });
+    let uid = get(&bench, "copy")["metadata"]["uid"].clone();
+    let uid = uid.as_str().unwrap();
+    assert!(message.contains(&format!("write {uid}/WORD")), "{message}");
+    // What it says to write is what works.
+    write_request(&bench, "copy", &format!("{uid}/today"));
+    bench.until("it runs", || {
+        let cron = get(&bench, "copy");
+        (cron["status"]["ranNow"] == json!(["today"])).then_some(())
     });
 }

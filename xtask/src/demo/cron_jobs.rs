@@ -29,8 +29,10 @@ pub(super) fn apply(cluster: &Cluster) -> Result<()> {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         cluster.kubectl_stdin(["apply", "-n", NAMESPACE, "-f", "-"], &text)?;
     }
-    let now = "carillon.dev/run-now=demo";
-    cluster.kubectl_ok(["annotate", "ccj", BROADCAST, "-n", NAMESPACE, now])?;
+    let path = "jsonpath={.metadata.uid}";
+    let uid = cluster.kubectl_ok(["get", "ccj", BROADCAST, "-n", NAMESPACE, "-o", path])?;
+    let now = format!("carillon.dev/run-now={uid}/demo");
+    cluster.kubectl_ok(["annotate", "ccj", BROADCAST, "-n", NAMESPACE, &now])?;
     Ok(())
 }
 

@@ -52,8 +52,8 @@ pub struct CronJobStatus {
     /// Time of the schedule up to which missed runs are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_missed_time: Option<Time>,
-    /// The last values of the annotation `carillon.dev/run-now` for which a run was started, at
-    /// most 10, oldest first.
+    /// The last words of the annotation `carillon.dev/run-now` for which a run was started (what stands
+    /// there after the uid), at most 10, oldest first.
     #[serde(
         default,
         deserialize_with = "crate::null::as_default",

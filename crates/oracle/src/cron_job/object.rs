@@ -36,9 +36,18 @@ pub(crate) fn kind_of(key: &Key) -> &'static str {
     }
 }
 
-/// What the annotation for runs on request says; empty when there is none.
-pub(crate) fn request_of(object: &Value) -> &str {
-    text(object, &["metadata", "annotations", RUN_NOW])
+/// The word a child was asked for with; empty when it was not.
+pub(crate) fn request_of(child: &Value) -> &str {
+    text(child, &["metadata", "annotations", RUN_NOW])
+}
+
+/// The word that a CronJob is asked for a run with: its annotation is `<its uid>/<word>`. Empty when it is
+/// not asked, or another one is.
+pub(crate) fn asked_of(cron: &Value) -> &str {
+    let value = text(cron, &["metadata", "annotations", RUN_NOW]);
+    let word = value.strip_prefix(object::uid(cron));
+    word.and_then(|word| word.strip_prefix('/'))
+        .unwrap_or_default()
 }
 
 /// For which time a child was started; `None`: on request (then it says when that was seen), or it does

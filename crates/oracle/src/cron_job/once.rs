@@ -17,8 +17,8 @@ use crate::object;
 /// apart):
 /// - for its tick, which its annotation `batch.kubernetes.io/cronjob-scheduled-timestamp` names, no
 ///   other child of that CronJob (by uid) was ever created by us, whatever became of it;
-/// - with an annotation `carillon.dev/run-now` it is for no tick, whatever else it says: that has a value
-///   which the CronJob's has or had, and no other child was ever created for that value;
+/// - with an annotation `carillon.dev/run-now` it is for no tick, whatever else it says: the CronJob's is or
+///   was `<uid of the CronJob>/<that word>`, and no other child was ever created for that word;
 /// - it was promised: in the state before, `status.active` has a reference of its kind and name;
 /// - it carries the finalizer `carillon.dev/run-tracking`, and its controller is the CronJob by
 ///   name, kind and version;
@@ -246,6 +246,13 @@ mod tests {
         let other = asked.asked_run("b");
         let other = asked.clone().promise_name("night-rb").create_run(other);
         breaks(S7, &other, &strict(), "nobody asked for \"b\"");
+        let copied = asked.clone().edit_cron(|cron| {
+            let of_another = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f99/c";
+            cron["metadata"]["annotations"][of_cron::RUN_NOW] = json!(of_another);
+        });
+        let run = copied.asked_run("c");
+        let ran = copied.promise_name("night-rc").create_run(run);
+        breaks(S7, &ran, &strict(), "nobody asked for \"c\"");
         let mut minutes = asked.asked_run("a");
         minutes["metadata"]["name"] = json!("night-29");
         let minutes = asked.promise_name("night-29").create_run(minutes);

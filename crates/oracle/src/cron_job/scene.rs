@@ -157,7 +157,8 @@ impl Scene {
     /// A user asks for a run, which is promised.
     pub(crate) fn ask(self, request: &str) -> Self {
         let asked = self.edit_cron(|cron| {
-            cron["metadata"]["annotations"] = json!({RUN_NOW: request});
+            let value = format!("{}/{request}", cron["metadata"]["uid"].as_str().unwrap());
+            cron["metadata"]["annotations"] = json!({RUN_NOW: value});
         });
         asked.promise_name(&format!("{NIGHT}-r{request}"))
     }

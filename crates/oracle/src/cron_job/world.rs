@@ -31,7 +31,7 @@ pub(crate) struct Cron<'h> {
     pub(crate) versions: Vec<((u64, Timestamp), &'h Value)>,
     /// Times from which an interval may be counted: its creation, and every tick that was noted.
     pub(crate) bases: Vec<Timestamp>,
-    /// Values that its annotation for runs on request ever had.
+    /// Words that it was ever asked for a run with.
     pub(crate) requests: Vec<&'h str>,
     /// Uids of the children that its status ever had among the active ones.
     pub(crate) noted: BTreeSet<&'h str>,
@@ -170,7 +170,7 @@ impl<'h> Crons<'h> {
         let references = of_cron::references(object).iter();
         let uids = references.map(|reference| text(reference, &["uid"]));
         cron.noted.extend(uids.filter(|uid| !uid.is_empty()));
-        let request = of_cron::request_of(object);
+        let request = of_cron::asked_of(object);
         if !request.is_empty() && cron.requests.last() != Some(&request) {
             cron.requests.push(request);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use carillon_api::NoEligibleNodes;
+use carillon_api::names::ANNOTATION_RETRY;
 use carillon_api::policy::{
     DEFAULT_NODE_LOST_TIMEOUT_SECONDS, ExitCodeOperator, PodFailurePolicy, PodFailurePolicyAction,
     PodFailurePolicyRule,
@@ -12,6 +13,11 @@ use serde_json::Value;
 
 use super::spec::{count, word};
 use crate::max_failed::MaxFailed;
+use crate::name;
+use crate::printable::one_line;
+
+/// Of an entry that cannot be read, so much is shown.
+const SHOWN: usize = 64;
 
 /// The policies of a job.
 #[derive(Clone, Debug)]
@@ -32,6 +38,8 @@ pub struct Policies {
     pub no_eligible_nodes: NoEligibleNodes,
     /// Pods of failed attempts whose nodes somebody wants tried again, by name.
     pub retry: BTreeSet<Box<str>>,
+    /// The first entry of that list that names no pod, and what to write: it asks for nothing.
+    pub unreadable_retry: Option<String>,
 }
 
 impl Policies {
@@ -105,6 +113,7 @@ impl Policies {
             node_lost_timeout: SignedDuration::from_secs(lost),
             no_eligible_nodes,
             retry: read_retry(retry.unwrap_or_default()),
+            unreadable_retry: unreadable(retry.unwrap_or_default()),
         }
     }
 }
@@ -146,6 +155,18 @@ fn read_retry(text: &str) -> BTreeSet<Box<str>> {
     entries.map(Box::from).collect()
 }
 
+fn unreadable(text: &str) -> Option<String> {
+    let mut entries = text.split(',').map(str::trim);
+    let found = entries.find(|entry| !entry.is_empty() && !name::is_pod(entry))?;
+    let end = found.floor_char_boundary(SHOWN);
+    let more = if end < found.len() { "…" } else { "" };
+    let found = one_line(&found[..end]);
+    Some(format!(
+        "{ANNOTATION_RETRY} has \"{found}{more}\", which asks for nothing; write the names of pods whose attempts \
+         failed, comma separated, or kubectl carillon retry JOB --node NODE"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +176,26 @@ mod tests {
         let read = read_retry("fix-bcd, fix-fgh ,,fix-bcd");
         let names: Vec<&str> = read.iter().map(|name| &**name).collect();
         assert_eq!(names, ["fix-bcd", "fix-fgh"]);
+    }
+
+    #[test]
+    fn an_entry_that_is_no_pod_of_a_broadcast_job_is_told_with_what_to_write() {
+        let uid = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001".parse().unwrap();
+        let pods = ["fix", "a.b-c", &"x".repeat(63)].map(|job| name::pod(job, uid, "node-a", 2));
+        assert_eq!(unreadable(&format!(" {} ,", pods.join(", "))), None);
+        let pod = &pods[0];
+        for odd in [
+            "node-a",
+            "node-a/1",
+            "*",
+            "all",
+            &pod.to_uppercase(),
+            "fix-\u{202e}bcdfghjkl",
+        ] {
+            let told = unreadable(&format!("{pod},{odd}")).unwrap();
+            assert!(told.contains("write the names of pods"), "{told}");
+            assert!(!told.contains(crate::printable::is_harmful), "{told}");
+        }
+        assert!(unreadable(&"ü".repeat(1 << 17)).unwrap().len() < 512);
     }
 }

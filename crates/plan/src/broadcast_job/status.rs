@@ -202,14 +202,37 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     }
     let (on, reason, message) = reconciling(facts, stalled.is_some(), &counts);
     set(types::RECONCILING, on, reason, &message);
-    let notes = notes(facts, &counts);
-    (status, notes)
+    tell_of_request(facts, &mut status);
+    (status, notes(facts, &counts))
 }
 
 /// The job starts now. One that waits for others of its family has not started yet.
 fn started(facts: &Facts<'_>) -> Option<Time> {
     let starts = facts.kin.turn == Turn::Mine || facts.end.is_some() || facts.cause.is_some();
     starts.then(|| whole_seconds(facts.now))
+}
+
+/// Says of a request that cannot be read what to write. A job that has ended is asked for nothing any more.
+fn tell_of_request(facts: &Facts<'_>, status: &mut BroadcastJobStatus) {
+    let unreadable = facts.job.policies.unreadable_retry.as_deref();
+    let unreadable = unreadable.filter(|_| facts.end.is_none());
+    let conditions = &mut status.conditions;
+    if unreadable.is_none() && condition::find(conditions, types::REQUEST_IGNORED).is_none() {
+        return;
+    }
+    let reason = match unreadable {
+        Some(_) => reasons::UNREADABLE_REQUEST,
+        None => reasons::NOTHING_IGNORED,
+    };
+    condition::set(
+        conditions,
+        types::REQUEST_IGNORED,
+        unreadable.is_some(),
+        reason,
+        unreadable.unwrap_or_default(),
+        facts.job.generation,
+        facts.now,
+    );
 }
 
 /// When the job ends: now, but not before it started, whatever this machine's clock says.

@@ -4,7 +4,7 @@ use carillon_api::CronJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
-use super::{CronJob, Unusable};
+use super::{Asked, CronJob, Unusable};
 use crate::condition;
 
 /// Why nothing will run by schedule after `after`; `None` when it will.
@@ -60,6 +60,20 @@ pub(super) fn set(
             set(types::STALLED, false, reasons::RESUMED, "");
         }
         None => {}
+    }
+    match cron.asked() {
+        Asked::Unreadable(message) => {
+            set(
+                types::REQUEST_IGNORED,
+                true,
+                reasons::UNREADABLE_REQUEST,
+                &message,
+            );
+        }
+        _ if condition::is_true(&cron.status.conditions, types::REQUEST_IGNORED) => {
+            set(types::REQUEST_IGNORED, false, reasons::NOTHING_IGNORED, "");
+        }
+        _ => {}
     }
     // kubectl shows the reason of the first that is true.
     conditions.sort_by_key(|condition| condition.type_ != types::STALLED);

@@ -9,9 +9,9 @@ use carillon_api::names::{
     LABEL_CRON_JOB_NAME, LABEL_CRON_JOB_UID,
 };
 
-use super::CronJob;
 use super::action::Run;
 use super::child::{Child, ChildKind};
+use super::{Asked, CronJob};
 use crate::name;
 use crate::object::{NewObject, as_written, object};
 use crate::schedule::zone;
@@ -32,7 +32,7 @@ impl CronJob {
         }
     }
 
-    /// The run that a value of the annotation asks for.
+    /// The run that the annotation asks for with this word.
     pub(super) fn run_for(&self, request: &str, now: Timestamp) -> Run {
         Run {
             kind: self.child,
@@ -72,7 +72,11 @@ impl CronJob {
 
     /// The request that a child is the run of.
     pub(super) fn request_of<'c>(&'c self, name: &str, child: &'c Child) -> Option<&'c str> {
-        let known = [child.request.as_deref(), self.meta.run_now.as_deref()];
+        let asked = match self.asked() {
+            Asked::Run(word) => Some(word),
+            Asked::Nothing | Asked::Unreadable(_) => None,
+        };
+        let known = [child.request.as_deref(), asked];
         let mut known = known.into_iter().flatten().filter(|_| !self.is_native());
         known.find(|request| self.name_for(request) == name)
     }

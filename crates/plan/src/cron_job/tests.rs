@@ -6,6 +6,7 @@ mod fixture;
 mod interlock;
 mod life;
 mod odd;
+mod requests;
 mod upstream;
 mod words;
 mod world;

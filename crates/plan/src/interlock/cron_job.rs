@@ -24,7 +24,7 @@ pub mod rules {
     /// Forbid and Replace: nothing starts beside another run.
     pub const CONCURRENCY: &str = "concurrency";
     /// A CronJob that is suspended or being deleted starts nothing by schedule, and nothing starts
-    /// before its time or after its deadline.
+    /// before its time or after its deadline, or on a request that does not name this very CronJob.
     pub const STARTS: &str = "starts";
     /// Times and counts of the status never go back.
     pub const FORWARD: &str = "forward";
@@ -284,6 +284,13 @@ impl<'a> Check<'a> {
             return trip(rules::ONE_PER_RUN, what);
         }
         let by_schedule = run.request.is_none();
+        let asks = |word: &String| Some(format!("{}/{word}", cron.meta.owner.uid));
+        if !by_schedule && run.request.as_ref().and_then(asks) != cron.meta.run_now {
+            return trip(
+                rules::STARTS,
+                format!("{name} starts, and nobody asked for it"),
+            );
+        }
         if cron.meta.deleting || by_schedule && (cron.suspended || cron.timetable.is_err()) {
             return trip(rules::STARTS, format!("{name} starts, and nothing may"));
         }

@@ -12,7 +12,12 @@ pub(super) fn mischief(actor: &Actor, rng: &mut Rng) {
     let view = View::new(actor);
     match rng.u32(0..10) {
         0 => view.edit_cron(json!({"suspend": rng.bool()})),
-        1 | 2 => view.ask(&rng.u32(0..4).to_string()),
+        // Also what cannot be read, and what another CronJob was asked for.
+        1 | 2 => match rng.u32(0..6) {
+            4 => view.write_request("today"),
+            5 => view.write_request("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f99/1"),
+            word => view.ask(&word.to_string()),
+        },
         3 | 4 => {
             let policies = [Propagation::Background, Propagation::Foreground];
             let children = view.children();

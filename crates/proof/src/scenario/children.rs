@@ -39,8 +39,17 @@ impl View<'_> {
         self.patch_cron(&json!({"spec": spec}));
     }
 
-    /// Asks for a run.
-    pub fn ask(&self, value: &str) {
+    /// Asks for a run by a word.
+    pub fn ask(&self, word: &str) {
+        let cron = self.cron();
+        let uid = cron
+            .as_deref()
+            .and_then(|cron| cron["metadata"]["uid"].as_str());
+        self.write_request(&format!("{}/{word}", uid.unwrap_or_default()));
+    }
+
+    /// Writes what asks for a run, whatever it is.
+    pub fn write_request(&self, value: &str) {
         self.patch_cron(&json!({"metadata": {"annotations": {"carillon.dev/run-now": value}}}));
     }
 

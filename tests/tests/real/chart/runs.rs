@@ -116,9 +116,11 @@ pub(super) fn create(
     Ok(())
 }
 
-/// Asks for a run by a value that was not used before.
-pub(super) fn run(cluster: &Cluster, namespace: &str, name: &str, value: &str) -> Result<()> {
-    let now = format!("carillon.dev/run-now={value}");
+/// Asks for a run by a word that was not used before.
+pub(super) fn run(cluster: &Cluster, namespace: &str, name: &str, word: &str) -> Result<()> {
+    let cron = get(cluster, "ccj", namespace, &[name])?;
+    let uid = cron["metadata"]["uid"].as_str().unwrap_or_default();
+    let now = format!("carillon.dev/run-now={uid}/{word}");
     cluster.kubectl_ok([
         "annotate",
         "--overwrite",

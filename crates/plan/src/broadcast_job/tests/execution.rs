@@ -212,6 +212,11 @@ fn a_retry_by_request_is_one_more_attempt_and_the_same_request_asks_for_no_secon
     let asked = asked.map(|(node, attempt)| world.pod_of(node, attempt));
     world.retry = Some(format!("{},{other},n0002/1,nonsense", asked.join(",")));
     world.settle();
+    let ignored = world.message(types::REQUEST_IGNORED);
+    assert!(
+        world.is(types::REQUEST_IGNORED) && ignored.contains("\"n0002/1\""),
+        "{ignored}"
+    );
     assert_eq!(world.status["failed"], 1, "a node that is retried is not");
     assert_eq!(
         ["n0000", "n0001", "n0002"].map(|node| world.creations_on(node)),
@@ -225,6 +230,7 @@ fn a_retry_by_request_is_one_more_attempt_and_the_same_request_asks_for_no_secon
     assert_eq!(world.status["failed"], 2);
     world.retry = Some(world.pod_of("n0000", 2));
     world.run_to_the_end();
+    assert!(!world.is(types::REQUEST_IGNORED), "it can be read now");
     assert_eq!(world.attempts("n0000")[2].0, Succeeded);
     assert_eq!(world.attempts("n0000")[1].0, Failed);
 }

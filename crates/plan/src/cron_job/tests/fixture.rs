@@ -25,6 +25,19 @@ pub(super) fn uid(n: u64) -> Uid {
     format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}").parse().unwrap()
 }
 
+/// A request to another CronJob.
+pub(super) const OF_ANOTHER: &str = "4e0c5d6a-0b1c-4d2e-8f3a-0000000000ff/a";
+
+/// A plain word asks this CronJob for a run; anything else is a value as it is.
+pub(super) fn asked_of_report(word: &str) -> String {
+    let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if plain {
+        format!("{}/{word}", uid(1))
+    } else {
+        word.to_owned()
+    }
+}
+
 /// Everything a plan is made from, to be changed by a test.
 #[derive(Clone, Debug)]
 pub(super) struct Fixture {
@@ -82,7 +95,7 @@ impl Fixture {
             rv: 7,
             deleting: self.deleting,
             created: self.created,
-            run_now: self.run_now.clone(),
+            run_now: self.run_now.as_deref().map(asked_of_report),
         };
         CronJob::read(meta, &self.spec, &self.status)
     }

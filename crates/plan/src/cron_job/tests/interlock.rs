@@ -188,6 +188,12 @@ fn nothing_starts_out_of_its_time() {
     let mut asked = fresh().with("suspend", json!(true));
     asked.run_now = Some("a".to_owned());
     let plan = asked.plan(TICK);
+    for other in [None, Some("b"), Some(super::fixture::OF_ANOTHER)] {
+        let mut not_asked = asked.clone();
+        not_asked.run_now = other.map(str::to_owned);
+        let trip = not_asked.verify(&plan, TICK).unwrap_err();
+        assert_eq!(trip.rule, rules::STARTS, "{other:?}");
+    }
     asked.deleting = true;
     assert_eq!(asked.verify(&plan, TICK).unwrap_err().rule, rules::STARTS);
 }

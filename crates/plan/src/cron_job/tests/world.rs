@@ -125,7 +125,7 @@ impl World {
             rv: self.rv,
             deleting: self.deleting,
             created: self.created,
-            run_now: self.run_now.clone(),
+            run_now: self.run_now.as_deref().map(super::fixture::asked_of_report),
         };
         let cron = CronJob::read(meta, &self.spec, &self.status);
         if let Some(last) = &cron.status.last_schedule_time {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::foresee::{active, creation_if_alone};
 use super::read::StoredCron;
 use crate::condition;
-use crate::cron_job::{ChildKind, Children};
+use crate::cron_job::{Asked, ChildKind, Children};
 
 /// What is wrong with the schedule, and does not matter for a run on request.
 const OF_THE_SCHEDULE: [&str; 3] = [
@@ -21,7 +21,9 @@ const OF_THE_SCHEDULE: [&str; 3] = [
 /// A request that is to be written.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Request {
-    /// The new value of the annotation `carillon.dev/run-now`.
+    /// What it is told from others by.
+    pub word: String,
+    /// The new value of the annotation `carillon.dev/run-now`: with the uid of the CronJob.
     pub value: String,
     /// Kind of the job it starts.
     pub kind: ChildKind,
@@ -50,7 +52,7 @@ pub enum Refusal {
     Pending(Standing),
 }
 
-/// A new request, of which the value is the time.
+/// A new request, of which the word is the time.
 pub fn request(
     stored: &StoredCron,
     children: &Children,
@@ -65,35 +67,33 @@ pub fn request(
     if let Some(pending) = pending(stored, children, now) {
         return Err(Refusal::Pending(pending));
     }
-    let value = now.to_string();
-    let (kind, name) = child(stored, children, &value, now).ok_or(Refusal::Deleting)?;
-    Ok(Request { value, kind, name })
+    let word = now.to_string();
+    of(stored, children, word, now).ok_or(Refusal::Deleting)
 }
 
 /// Where the last request stands, if it has not led to a job.
 fn pending(stored: &StoredCron, children: &Children, now: Timestamp) -> Option<Standing> {
-    let value = stored
-        .cron
-        .meta
-        .run_now
-        .clone()
-        .filter(|value| !value.is_empty())?;
-    let (kind, name) = child(stored, children, &value, now)?;
-    let stands = standing(stored, children, &Request { value, kind, name });
+    // What asks for nothing can be overwritten.
+    let Asked::Run(word) = stored.cron.asked() else {
+        return None;
+    };
+    let request = of(stored, children, word.to_owned(), now)?;
+    let stands = standing(stored, children, &request);
     (stands != Standing::Started).then_some(stands)
 }
 
-/// The job of a request; `None` when it was started before.
-fn child(
-    stored: &StoredCron,
-    children: &Children,
-    value: &str,
-    now: Timestamp,
-) -> Option<(ChildKind, String)> {
+/// The request with a word; `None` when its job was started before.
+fn of(stored: &StoredCron, children: &Children, word: String, now: Timestamp) -> Option<Request> {
     let mut cron = stored.cron.clone();
-    cron.meta.run_now = Some(value.to_owned());
+    let value = cron.asks_with(&word);
+    cron.meta.run_now = Some(value.clone());
     let run = creation_if_alone(&cron, children, now)?;
-    (run.request.as_deref() == Some(value)).then_some((run.kind, run.name))
+    (run.request.as_deref() == Some(&word)).then_some(Request {
+        word,
+        value,
+        kind: run.kind,
+        name: run.name,
+    })
 }
 
 /// Where a request stands.
@@ -118,7 +118,7 @@ pub fn standing(stored: &StoredCron, children: &Children, request: &Request) -> 
         .active
         .iter()
         .find(|entry| entry.name == request.name);
-    if status.ran_now.contains(&request.value) || own.is_some_and(|entry| entry.uid.is_some()) {
+    if status.ran_now.contains(&request.word) || own.is_some_and(|entry| entry.uid.is_some()) {
         return Standing::Started;
     }
     let stalled = condition::find(&status.conditions, types::STALLED);
@@ -148,7 +148,7 @@ mod tests {
 
     fn with(spec: &Value, status: &Value, run_now: Option<&str>) -> StoredCron {
         let mut stored = hourly(spec, status);
-        stored.cron.meta.run_now = run_now.map(str::to_owned);
+        stored.cron.meta.run_now = run_now.map(|word| stored.cron.asks_with(word));
         stored
     }
 
@@ -160,14 +160,15 @@ mod tests {
     fn a_request_is_the_time_and_names_the_job_it_starts() {
         let stored = with(&json!({}), &json!({}), None);
         let one = request(&stored, &none(), at(NOW)).unwrap();
-        assert_eq!(one.value, NOW);
+        assert_eq!(one.word, NOW);
+        assert_eq!(one.value, format!("{}/{NOW}", stored.cron.meta.owner.uid));
         assert!(one.name.starts_with("report-r"), "{}", one.name);
         let other = request(&stored, &none(), at("2026-01-01T10:45:00Z")).unwrap();
         assert_ne!(one.name, other.name);
         let patch = one.patch(&json!("7"));
         assert_eq!(
             patch["metadata"]["annotations"]["carillon.dev/run-now"],
-            NOW
+            one.value
         );
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
     }
@@ -203,13 +204,13 @@ mod tests {
     fn where_a_request_stands_is_read_from_the_status() {
         let asked = request(&with(&json!({}), &json!({}), None), &none(), at(NOW)).unwrap();
         let stands = |spec: Value, status: Value, children: &Children| {
-            standing(&with(&spec, &status, Some(&asked.value)), children, &asked)
+            standing(&with(&spec, &status, Some(&asked.word)), children, &asked)
         };
         let forbid = || json!({"concurrencyPolicy": "Forbid"});
         assert_eq!(stands(forbid(), json!({}), &none()), Standing::NotSeen);
         let promised = json!({"active": [{"kind": "Job", "name": asked.name}]});
         assert_eq!(stands(forbid(), promised, &none()), Standing::Promised);
-        let ran = json!({"ranNow": [asked.value]});
+        let ran = json!({"ranNow": [asked.word]});
         assert_eq!(stands(forbid(), ran, &none()), Standing::Started);
         let stalled = |reason| json!({"conditions": [condition("Stalled", reason, "no")]});
         assert_eq!(

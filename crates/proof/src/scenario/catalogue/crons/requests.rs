@@ -4,6 +4,9 @@ use serde_json::json;
 
 use super::{Same, Scenario, after, jobs_that, minutes, plain};
 
+/// As it comes along when a CronJob is copied, made anew or restored.
+const OF_ANOTHER: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f99/a";
+
 pub(super) fn all() -> Vec<Scenario> {
     vec![
         Scenario {
@@ -56,6 +59,14 @@ pub(super) fn all() -> Vec<Scenario> {
                 after(40, |view| view.ask("a")),
             ],
             ..plain("its user asks again for a run that there was")
+        },
+        Scenario {
+            spec: json!({"schedule": "3 0 * * *", "suspend": true}),
+            script: vec![
+                after(30, |view| view.write_request(OF_ANOTHER)),
+                after(30, |view| view.write_request("today")),
+            ],
+            ..plain("it carries requests to another one, and what nobody can read")
         },
     ]
 }
