@@ -95,7 +95,7 @@ pub enum Effect {
     Gone,
     /// It removed our finalizer from one.
     Released(Kind, u64),
-    /// The object has changed or is another one: nothing was done to it.
+    /// The object has changed, is another one, or is there still: nothing was done.
     InVain,
     /// Nothing was to be written.
     Nothing,

@@ -88,7 +88,8 @@ impl Perform for Performer<'_> {
             Action::ConfirmGone { pod, uid } => {
                 let found = found(self.writes, request::get(Kind::Pod, namespace, pod)).await?;
                 Ok(match found {
-                    Some(meta) if meta.uid() == Some(*uid) => Effect::Nothing.done(),
+                    // Its event is on its way; or somebody has taken it from the job, and none comes.
+                    Some(meta) if meta.uid() == Some(*uid) => Effect::InVain.done(),
                     _ => Effect::Nothing.and(Answer::Gone(*uid)),
                 })
             }
@@ -177,9 +178,12 @@ impl Perform for Performer<'_> {
     }
 
     fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
-        let created = matches!(action, Action::CreatePod { .. });
-        let refusal = created.then(|| refusal(error)).flatten();
-        refusal.map(Answer::CreationRefused)
+        let Action::CreatePod { pod, .. } = action else {
+            return None;
+        };
+        let mut refusal = refusal(error)?;
+        refusal.message = unnamed(&self.job.owner.name, pod, &refusal.message);
+        Some(Answer::CreationRefused(refusal))
     }
 
     fn went_through(&self) -> Option<Answer> {
@@ -266,7 +270,7 @@ impl Performer<'_> {
         let template = match self.writes.send(request, Some(self.not_after)).await {
             Ok(_) => Template::Accepted,
             Err(SendError::Refused(status)) => {
-                let message = status.message.clone();
+                let message = unnamed(&self.job.owner.name, pod, &status.message);
                 let refused = |reason| Template::Refused {
                     problem: Refused {
                         reason,
@@ -286,6 +290,12 @@ impl Performer<'_> {
         };
         Ok(Effect::Nothing.and(Answer::Template(template)))
     }
+}
+
+/// What is true of any pod of a job is not said of one: two leaders may have asked for two, and each would
+/// write its own for ever.
+fn unnamed(job: &str, pod: &str, message: &str) -> String {
+    message.replace(pod, &format!("{job}-*"))
 }
 
 /// What a creation that did not succeed says about those to come.
@@ -308,6 +318,16 @@ fn refusal(error: &SendError) -> Option<Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaders_that_have_asked_for_two_pods_say_the_same() {
+        let said = |pod: &str| {
+            let answer = format!("Pod \"{pod}\" is invalid: metadata.labels: Invalid value");
+            unnamed("patch", pod, &answer)
+        };
+        assert_eq!(said("patch-q47092d4bx"), said("patch-m86c6wln7k"));
+        assert!(said("patch-q47092d4bx").starts_with("Pod \"patch-*\" is invalid"));
+    }
 
     #[test]
     fn a_full_quota_is_told_from_other_refusals_of_a_pod() {

@@ -16,8 +16,8 @@ use super::{Cause, Snapshot, ledger, release, stop, stop_reason, stored_cause};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::uid::Uid;
 
-/// How soon a pod that is missing in the cache only is looked for again.
-const MISSING_RETRY: SignedDuration = SignedDuration::from_secs(1);
+/// How soon results of another job of the family that are not in the cache are looked for again.
+const FAMILY_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 /// The plan of a job that has not ended.
 pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
@@ -68,13 +68,8 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         progress.next_due,
         recheck(snapshot),
         survey.next_retry,
-        progress
-            .missing
-            .first()
-            .or_else(|| survey.missing.first())
-            .and_then(|_| now.checked_add(MISSING_RETRY).ok()),
         matches!(kin.turn, Turn::After { soon: true, .. })
-            .then(|| now.checked_add(MISSING_RETRY).ok())
+            .then(|| now.checked_add(FAMILY_RETRY).ok())
             .flatten(),
     ];
     let (status, notes) = status::next(&Facts {
