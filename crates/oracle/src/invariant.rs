@@ -3,8 +3,8 @@
 use crate::history::History;
 use crate::judge::{Assumptions, Checked, Report, Verdict, both};
 use crate::{
-    amplification, content, counting, cron_job, deletion, finalizer, hygiene, job, liveness, once,
-    ownership, parallelism, silence, stopping, terminal,
+    amplification, content, counting, cron_job, deletion, finalizer, hygiene, isolation, job,
+    liveness, once, ownership, parallelism, silence, stopping, terminal,
 };
 
 /// What must hold. What each says exactly stands at the function that judges it.
@@ -52,6 +52,8 @@ pub enum Invariant {
     S16,
     /// Hygiene: [`hygiene::clean_words`].
     S17,
+    /// Isolation: [`isolation::namespaces_are_isolated`], [`isolation::requests::asked_within_bounds`].
+    S18,
     /// What is wanted comes to pass: [`liveness::all_is_done`],
     /// [`cron_job::settled::every_tick_is_settled`], [`job::settled::every_job_is_settled`].
     L1,
@@ -81,7 +83,7 @@ type Judge = fn(&History, &Assumptions) -> Verdict;
 
 impl Invariant {
     /// All of them, in order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::S1,
         Self::S2,
         Self::S3,
@@ -97,6 +99,7 @@ impl Invariant {
         Self::S15,
         Self::S16,
         Self::S17,
+        Self::S18,
         Self::L1,
         Self::L2,
         Self::L3,
@@ -172,6 +175,10 @@ impl Invariant {
                 "S17",
                 "no value of a variable is in what we write, and no interlock tripped",
             ),
+            Self::S18 => (
+                "S18",
+                "what a tenant does in its namespace changes nothing elsewhere, and costs little",
+            ),
             Self::L1 => (
                 "L1",
                 "every eligible node gets an outcome, the job ends as its policy says, and every tick is settled",
@@ -244,6 +251,7 @@ impl Invariant {
                 job::content::pod_is_its_template,
             ],
             Self::S17 => &[hygiene::clean_words],
+            Self::S18 => &[isolation::namespaces_are_isolated],
             Self::L1 => &[
                 liveness::all_is_done,
                 cron_job::settled::every_tick_is_settled,
@@ -284,8 +292,14 @@ pub fn check(invariant: Invariant, history: &History, assumptions: &Assumptions)
     verdict.unwrap_or_else(|| Ok(Checked::default()))
 }
 
-/// Judges all that a history alone can break.
+/// Judges all that a history alone can break. What is in the namespace of a tenant is judged by S18 alone.
 pub fn check_all(history: &History, assumptions: &Assumptions) -> Report {
+    let outside = assumptions.tenant.as_deref();
+    let outside = outside.map(|tenant| history.outside(tenant));
+    let judge = |invariant| match (invariant, &outside) {
+        (Invariant::S18, _) | (_, None) => check(invariant, history, assumptions),
+        (_, Some(outside)) => check(invariant, outside, assumptions),
+    };
     let judged = Invariant::ALL
         .into_iter()
         .filter(|invariant| !invariant.judges().is_empty());
@@ -296,7 +310,7 @@ pub fn check_all(history: &History, assumptions: &Assumptions) -> Report {
             .filter(|step| step.by.is_none())
             .count() as u64,
         verdicts: judged
-            .map(|invariant| (invariant, check(invariant, history, assumptions)))
+            .map(|invariant| (invariant, judge(invariant)))
             .collect(),
     }
 }

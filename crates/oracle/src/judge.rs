@@ -65,6 +65,12 @@ pub struct Assumptions {
     /// Writes for a CronJob and its children as such: so many at all, and so many for each run that
     /// was promised or missed and each change of the CronJob by others (S12).
     pub writes_per_run: (u64, u64),
+    /// In this namespace somebody does whatever the role `edit` allows. What is there is judged by S18
+    /// alone.
+    pub tenant: Option<Arc<str>>,
+    /// Requests for one object in an hour: so many at all, and so many for each change by others in its
+    /// namespace (S18).
+    pub requests_per_hour: (u64, u64),
 }
 
 impl Default for Assumptions {
@@ -88,6 +94,8 @@ impl Default for Assumptions {
             writes_per_pod: 3,
             writes_per_job: (20, 8),
             writes_per_run: (10, 8),
+            tenant: None,
+            requests_per_hour: (100, 1),
         }
     }
 }

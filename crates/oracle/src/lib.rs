@@ -20,6 +20,7 @@ pub mod finalizer;
 pub mod history;
 pub mod hygiene;
 mod invariant;
+pub mod isolation;
 pub mod job;
 mod judge;
 pub mod liveness;

@@ -143,6 +143,26 @@ impl Scene {
         self
     }
 
+    /// An object of another namespace is made.
+    pub(crate) fn in_namespace(mut self, namespace: &str, agent: &str, object: Value) -> Self {
+        self.now += SignedDuration::from_secs(1);
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let key = Key {
+            resource: PODS.into(),
+            namespace: namespace.into(),
+            name: text("name").into(),
+        };
+        self.steps.push(Step {
+            rev: self.steps.len() as u64 + 1,
+            at: self.now,
+            old: None,
+            by: Some(request(agent, "create", &key, None)),
+            key,
+            new: Some(object.into()),
+        });
+        self
+    }
+
     /// One step by nobody knows whom.
     pub(crate) fn nobody(mut self) -> Self {
         self.steps.last_mut().unwrap().by = None;
