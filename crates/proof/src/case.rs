@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use carillon_operator::controllers::Rules;
 use carillon_oracle::determinism::replays_equally;
+use carillon_oracle::isolation::requests::asked_within_bounds;
 use carillon_oracle::{Assumptions, Violation, check_all};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,16 @@ use crate::disturbance::{Blow, Disturbance};
 use crate::late;
 use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario, Subject};
+use crate::tenant::Tenant;
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
 
 /// How long a job may take once everything is mended. It has a deadline of its own, and a back-off
 /// may have grown to ten minutes.
 const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
+
+/// By how much a tenant may delay the end of others, where nothing else goes wrong.
+const DELAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long a request may be on its way before it counts as late: a new leader may have gone on.
 const IN_FLIGHT: SignedDuration = SignedDuration::from_secs(5);
@@ -152,9 +157,43 @@ impl Case {
             assumptions.clock_skew = MOST_SKEW + MOST_SKEW;
             assumptions.healed = Some((outcome.calm_at, DONE_WITHIN));
             assumptions.permanent_faults = disturbance.never_heals();
+            assumptions.requests_per_hour = (400, 4);
         }
+        assumptions.tenant = disturbance.tenant.map(|tenant| tenant.namespace().into());
         assumptions.clock_skew += scenario.skew();
         assumptions
+    }
+
+    /// How the end differs from that of the undisturbed run.
+    fn other_end(
+        &self,
+        scenario: &Scenario,
+        outcome: &Outcome,
+        assumptions: &Assumptions,
+        clean: &End,
+    ) -> Vec<(&'static str, String)> {
+        let found = &outcome.end;
+        let mut steps = outcome.history.steps.iter();
+        let late = steps.any(|step| (assumptions.late)(step) && world::started(step).is_some());
+        // Whoever sees nothing for a while runs ticks late, or not at all.
+        let blind = !self.disturbance.silent.is_empty();
+        let same = match scenario.subject {
+            subject if blind && subject.is_cron_job() => Same::Condition,
+            _ => scenario.same,
+        };
+        let tenant = self.disturbance.tenant.is_some();
+        let mut problems = Vec::new();
+        if !found.is_as(clean, same, late) {
+            let broken = if tenant { "S18" } else { "L7" };
+            let what = format!("another end: {found:?}\nundisturbed: {clean:?}");
+            problems.push((broken, what));
+        }
+        if tenant && found.after > clean.after + DELAY {
+            let (found, clean) = (found.after, clean.after);
+            let what = format!("it took {found:#}, and {clean:#} without a tenant");
+            problems.push(("S18", what));
+        }
+        problems
     }
 
     /// Judges a run; `clean` is the end of the undisturbed one.
@@ -191,7 +230,13 @@ impl Case {
         if let Err(violation) = &replayed {
             problem("S15", violation.to_string());
         }
-        if !outcome.ended {
+        let asked = asked_within_bounds(&outcome.asked, &outcome.history, &assumptions);
+        if let Err(violation) = &asked {
+            problem("S18", violation.to_string());
+        }
+        // What a tenant makes of its own namespace is its own business.
+        let beside = self.disturbance.tenant == Some(Tenant::Beside);
+        if !outcome.ended && !beside {
             let exits = outcome.exits.join(", ");
             let end = &outcome.end;
             problem(
@@ -219,21 +264,9 @@ impl Case {
                 format!("the interlock refused plans: {:?}", outcome.trips),
             );
         }
-        if let Some(clean) = clean.filter(|_| outcome.ended) {
-            let found = &outcome.end;
-            let mut steps = outcome.history.steps.iter();
-            let late = steps.any(|step| (assumptions.late)(step) && world::started(step).is_some());
-            // Whoever sees nothing for a while runs ticks late, or not at all.
-            let blind = !self.disturbance.silent.is_empty();
-            let same = match scenario.subject {
-                subject if blind && subject.is_cron_job() => Same::Condition,
-                _ => scenario.same,
-            };
-            if !found.is_as(clean, same, late) {
-                problem(
-                    "L7",
-                    format!("another end: {found:?}\nundisturbed: {clean:?}"),
-                );
+        if let Some(clean) = clean.filter(|_| outcome.ended && !beside) {
+            for (invariant, what) in self.other_end(scenario, outcome, &assumptions, clean) {
+                problem(invariant, what);
             }
         }
         if !problems.is_empty() {
@@ -245,6 +278,7 @@ impl Case {
             }));
         }
         let again = replayed.map_or(0, |checked| checked.evaluations);
+        let asked = asked.map_or(0, |checked| checked.evaluations);
         let held = report.verdicts.iter();
         Ok(Counts {
             runs: 1,
@@ -252,7 +286,8 @@ impl Case {
             evaluations: held
                 .filter_map(|(invariant, verdict)| {
                     let checked = verdict.as_ref().ok()?;
-                    Some((invariant.id(), checked.evaluations))
+                    let more = if invariant.id() == "S18" { asked } else { 0 };
+                    Some((invariant.id(), checked.evaluations + more))
                 })
                 .chain([("S15", again)])
                 .collect(),

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use carillon_oracle::Request;
+use carillon_oracle::isolation::requests::Asked;
+use carillon_oracle::{Key, Request};
 use carillon_sim::faults::{Applied, Connect, Event, EventFate, Fate, Faults, Leg};
 use carillon_sim::{Call, Clock, Gate, Status};
 use http::Method;
@@ -36,6 +37,8 @@ pub struct Line {
     storm: Mutex<Storm>,
     /// Those that are left.
     faults: Mutex<Vec<Fault>>,
+    /// Every request, where there is a tenant.
+    asked: Mutex<Vec<Asked>>,
     begin: Instant,
 }
 
@@ -52,6 +55,7 @@ impl Line {
             begin: Instant::now(),
             held: Mutex::default(),
             late: Mutex::default(),
+            asked: Mutex::default(),
             clock,
             storm,
         })
@@ -65,6 +69,34 @@ impl Line {
     /// How many requests were to meet a fault and did not come.
     pub fn unmet(&self) -> usize {
         lock(&self.faults).iter().map(|fault| fault.times).sum()
+    }
+
+    /// What was asked for, where there is a tenant; this forgets it.
+    pub fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *lock(&self.asked))
+    }
+
+    fn note(&self, call: &Call) {
+        if self.disturbance.tenant.is_none() {
+            return;
+        }
+        let body = call.body.as_ref();
+        let uid = |part: &str| body.and_then(|body| body[part]["uid"].as_str());
+        let uid = uid("metadata").or_else(|| uid("preconditions"));
+        lock(&self.asked).push(Asked {
+            at: self.clock.now(),
+            // As the real one would understand it, and as nobody means it.
+            verb: match call.verb {
+                "get" if !call.subresource.is_empty() || call.uri.contains('?') => "other",
+                verb => verb,
+            },
+            key: Key {
+                resource: call.resource().into(),
+                namespace: call.namespace.as_str().into(),
+                name: call.name.as_str().into(),
+            },
+            uid: uid.unwrap_or_default().to_owned(),
+        });
     }
 
     /// Watch events so far.
@@ -229,6 +261,7 @@ impl Faults for Connection {
     }
 
     fn on_request(&self, call: &Call) -> Fate {
+        self.line.note(call);
         if call.verb == "list" {
             let mut stale = lock(&self.stale);
             let first = !stale.listed.contains(&call.resource());

@@ -7,6 +7,7 @@ use crate::case::Case;
 use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Silence, Span, Then};
 use crate::scenario::Scenario;
 use crate::storm::Weather;
+use crate::tenant::Tenant;
 use crate::world::{self, Outcome};
 
 /// The seed of every run: what goes wrong is the same in each but for the point.
@@ -159,6 +160,18 @@ pub fn under_pressure(scenario: &Scenario, seed: u64) -> Case {
     Case {
         seed,
         ..case(scenario, pressed)
+    }
+}
+
+/// A tenant of another namespace does what it likes, and nothing else goes wrong.
+pub fn beside_a_tenant(scenario: &Scenario, seed: u64) -> Case {
+    let disturbance = Disturbance {
+        tenant: Some(Tenant::Elsewhere),
+        ..Disturbance::none(1)
+    };
+    Case {
+        seed,
+        ..case(scenario, disturbance)
     }
 }
 

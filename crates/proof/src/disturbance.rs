@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::storm::Weather;
+use crate::tenant::Tenant;
 
 /// All that goes wrong in a run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -31,6 +32,8 @@ pub struct Disturbance {
     pub without_audit: bool,
     /// Faults by chance.
     pub weather: Option<Weather>,
+    /// Somebody who does what the role `edit` of a namespace allows.
+    pub tenant: Option<Tenant>,
 }
 
 /// A time, in seconds since the run began.

@@ -16,6 +16,7 @@ pub mod small_world;
 pub mod storm;
 pub mod swarm;
 pub mod tap;
+pub mod tenant;
 pub mod wire;
 pub mod world;
 pub mod zoo;

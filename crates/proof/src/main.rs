@@ -11,6 +11,7 @@ use carillon_proof::case::{Case, Counts};
 use carillon_proof::scenario::{self, Scenario};
 use carillon_proof::small_world::Limits;
 use carillon_proof::swarm::Swarm;
+use carillon_proof::tenant::Tenant;
 use carillon_proof::world::Outcome;
 use carillon_proof::{crash_anywhere, regressions, small_world};
 use clap::Parser;
@@ -30,6 +31,8 @@ const SEEN_EARLIER: [&str; 8] = [
 const FEWER: usize = 7;
 /// Each scenario is run so often with faults that never end.
 const PRESSED: u64 = 5;
+/// And so often beside a tenant.
+const BESIDE: u64 = 3;
 /// Seeds that nobody has chosen are smaller than this: they can be told by telephone.
 const FRESH: u64 = 1_000_000_000;
 /// Failures after which a part of the proof is given up.
@@ -54,12 +57,18 @@ struct Args {
     /// The first seed; without it, one that nobody has chosen.
     #[arg(long, value_name = "SEED")]
     first_seed: Option<u64>,
+    /// A tenant in every random schedule, and not in each third.
+    #[arg(long)]
+    tenants: bool,
     /// Scenarios whose name or resource contains this only.
     #[arg(long, value_name = "WORDS", default_value = "")]
     only: String,
     /// Runs the case of a file that a failure has printed, and nothing else.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// With --replay: prints every state of the objects whose name in the store contains this.
+    #[arg(long, value_name = "WORDS", requires = "replay")]
+    show: Option<String>,
     /// Leaves the exhaustive exploration of small worlds out.
     #[arg(long)]
     no_small_worlds: bool,
@@ -68,7 +77,7 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let proved = match &args.replay {
-        Some(file) => replay(file),
+        Some(file) => replay(file, args.show.as_deref()),
         None => prove(&args),
     };
     match proved {
@@ -81,7 +90,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn replay(file: &PathBuf) -> anyhow::Result<bool> {
+fn replay(file: &PathBuf, show: Option<&str>) -> anyhow::Result<bool> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let case: Case = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
     let scenario = find(&case)?;
@@ -92,6 +101,11 @@ fn replay(file: &PathBuf) -> anyhow::Result<bool> {
             format!("{} {} {}", by.agent, by.verb, by.uri)
         });
         println!("{:6} {} {} {by}", step.rev, step.at, step.key);
+        if let Some(object) = &step.new
+            && show.is_some_and(|words| step.key.to_string().contains(words))
+        {
+            println!("       {object}");
+        }
     }
     println!("{:?}\n{:?}", outcome.end, outcome.exits);
     match case.judge(&scenario, &outcome, None) {
@@ -156,6 +170,7 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     stale_restarts(args, &scenarios, &clean, &mut tally)?;
     take_overs(args, &scenarios, &clean, &mut tally)?;
     pressure(args, first_seed, &scenarios, &mut tally)?;
+    beside_tenants(args, first_seed, &scenarios, &clean, &mut tally)?;
     seeds(args, first_seed, &mut tally)?;
     let small = args.no_small_worlds || small_worlds();
     println!("\nIn all, {:.0} s:", begin.elapsed().as_secs_f64());
@@ -295,9 +310,35 @@ fn known(tally: &mut Tally) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut found = Found::default();
     for swarm in Swarm::ALL {
-        found.add(swarm.run(regressions::of(swarm), MOST_FAILURES)?);
+        let cases = regressions::of(swarm).map(|seed| swarm.case(seed));
+        found.add(swarm.run(cases, MOST_FAILURES)?);
     }
     tally.add("seeds that have once found something", &found, begin);
+    Ok(())
+}
+
+/// Each scenario ends as it would have without a tenant in another namespace.
+fn beside_tenants(
+    args: &Args,
+    first_seed: u64,
+    scenarios: &[Scenario],
+    clean: &BTreeMap<&'static str, Outcome>,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let mut found = Found::default();
+    for scenario in scenarios.iter().step_by(args.every) {
+        let Some(undisturbed) = clean.get(scenario.name) else {
+            continue;
+        };
+        let seeds = first_seed..first_seed + BESIDE;
+        let cases: Vec<Case> = seeds
+            .map(|seed| crash_anywhere::beside_a_tenant(scenario, seed))
+            .collect();
+        let jobs = campaign::every_nth(1, &cases, scenario, &undisturbed.end);
+        found.add(campaign::run(&jobs, MOST_FAILURES)?);
+    }
+    tally.add("beside a tenant of another namespace", &found, begin);
     Ok(())
 }
 
@@ -312,7 +353,14 @@ fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> 
         (Swarm::Jobs, "Jobs", args.job_seeds.unwrap_or(args.seeds)),
     ] {
         let begin = Instant::now();
-        let found = swarm.run(first_seed..first_seed + seeds, MOST_FAILURES)?;
+        let cases = (first_seed..first_seed + seeds).map(|seed| {
+            let mut case = swarm.case_with_tenant(seed);
+            if args.tenants {
+                case.disturbance.tenant.get_or_insert(Tenant::Elsewhere);
+            }
+            case
+        });
+        let found = swarm.run(cases, MOST_FAILURES)?;
         let what = format!("random schedules of {kind}, {seeds} seeds from {first_seed} on");
         tally.add(&what, &found, begin);
     }

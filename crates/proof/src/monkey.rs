@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::process::Process;
-use crate::scenario::{JOB, Subject, View};
+use crate::scenario::{JOB, NAMESPACE, Subject, View};
 
 /// Clocks are wrong by so much at most.
 pub const MOST_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -217,7 +217,7 @@ fn full_quota(actor: &Actor, full: bool) {
         return server.clear_admission();
     }
     server.set_admission(|call, _| {
-        if call.resource() != "pods" {
+        if call.resource() != "pods" || call.namespace != NAMESPACE {
             return Ok(());
         }
         let why =

@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::disturbance::Disturbance;
 use crate::scenario::{Same, Scenario};
 use crate::storm::Weather;
+use crate::tenant::Tenant;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
@@ -74,10 +75,25 @@ impl Swarm {
         }
     }
 
-    /// Runs and judges the cases of these seeds; ends early after `most` failures.
-    pub fn run(self, seeds: impl Iterator<Item = u64>, most: usize) -> anyhow::Result<Found> {
-        let cases: Vec<(Case, Scenario)> = seeds
-            .map(|seed| (self.case(seed), self.scenario(seed)))
+    /// The same beside a tenant, in some of the seeds: each third has one in another namespace, but each
+    /// ninth in that of the scenario.
+    pub fn case_with_tenant(self, seed: u64) -> Case {
+        let mut case = self.case(seed);
+        case.disturbance.tenant = match seed % 9 {
+            0 => Some(Tenant::Beside),
+            3 | 6 => Some(Tenant::Elsewhere),
+            _ => None,
+        };
+        case
+    }
+
+    /// Runs and judges these cases of it; ends early after `most` failures.
+    pub fn run(self, cases: impl Iterator<Item = Case>, most: usize) -> anyhow::Result<Found> {
+        let cases: Vec<(Case, Scenario)> = cases
+            .map(|case| {
+                let scenario = self.scenario(case.seed);
+                (case, scenario)
+            })
             .collect();
         let jobs: Vec<Job<'_>> = cases
             .iter()

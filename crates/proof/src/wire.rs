@@ -26,7 +26,16 @@ pub struct Wire {
     pub remembers: Option<fn(&Call) -> bool>,
     /// Which events of a watch are not noticed.
     pub overlooks: Option<fn(&Event) -> bool>,
+    /// Changes an object of a list or a watch, of which this is the path, before the cache is told of it.
+    pub hears: Option<fn(&str, &mut Value)>,
+    /// Changes the path of a question.
+    pub asks: Option<fn(&mut String)>,
+    /// What is refused is sent again at once, and again.
+    pub insists: bool,
 }
+
+/// How often what is refused is sent again.
+const INSISTS: usize = 1000;
 
 /// A write.
 #[derive(Clone, Debug)]
@@ -62,14 +71,44 @@ impl Message {
 type Reply = Result<Response<ResponseBody>, BoxError>;
 
 impl Wire {
+    /// Asks for one object or many.
+    async fn read<B>(self, client: Client, request: Request<B>) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let mut request = request;
+        if let Some(asks) = self.asks {
+            let mut path = request.uri().to_string();
+            asks(&mut path);
+            if let Ok(uri) = path.parse() {
+                *request.uri_mut() = uri;
+            }
+        }
+        let Some(hears) = self.hears else {
+            return client.oneshot(request).await;
+        };
+        let path = request.uri().to_string();
+        let reply = client.oneshot(request).await?;
+        Ok(reply.map(|body| {
+            let told = body.map_frame(move |frame| {
+                frame.map_data(|bytes| told_otherwise(&bytes, &path, hears).unwrap_or(bytes))
+            });
+            told.boxed_unsync()
+        }))
+    }
+
     /// Sends a request.
     pub async fn send<B>(self, client: Client, request: Request<B>) -> Reply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        if request.method() == Method::GET {
+            return self.read(client, request).await;
+        }
         let plain = self.rewrites.is_none() && self.repeats.is_none() && self.believes.is_none();
-        if plain || request.method() == Method::GET || request.uri().path().contains("/leases") {
+        if plain && !self.insists || request.uri().path().contains("/leases") {
             return client.oneshot(request).await;
         }
         let (mut parts, body) = request.into_parts();
@@ -84,7 +123,16 @@ impl Wire {
         if let Some(rewrites) = self.rewrites {
             rewrites(&mut message);
         }
-        let reply = client.clone().oneshot(message.request(&parts)).await;
+        let mut reply = client.clone().oneshot(message.request(&parts)).await;
+        for _ in 0..if self.insists { INSISTS } else { 0 } {
+            if reply
+                .as_ref()
+                .is_ok_and(|reply| reply.status().is_success())
+            {
+                break;
+            }
+            reply = client.clone().oneshot(message.request(&parts)).await;
+        }
         match reply {
             Err(error) => match self.repeats.and_then(|repeats| repeats(&message)) {
                 Some(again) => client.oneshot(again.request(&parts)).await,
@@ -102,4 +150,20 @@ impl Wire {
             refused => refused,
         }
     }
+}
+
+/// A list, or a line of a watch, with other objects; none where it is neither.
+fn told_otherwise(bytes: &[u8], path: &str, hears: fn(&str, &mut Value)) -> Option<Bytes> {
+    let mut told: Value = serde_json::from_slice(bytes).ok()?;
+    if let Some(items) = told["items"].as_array_mut() {
+        for item in items {
+            hears(path, item);
+        }
+        return Some(told.to_string().into());
+    }
+    let kind = told["type"].clone();
+    let mut object = told.get_mut("object")?.take();
+    hears(path, &mut object);
+    // The type comes first, as the API server writes it.
+    Some(format!("{{\"type\":{kind},\"object\":{object}}}\n").into())
 }

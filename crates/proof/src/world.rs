@@ -10,6 +10,7 @@ use std::time::Duration;
 use carillon_operator::controllers::Rules;
 use carillon_oracle::History;
 use carillon_oracle::determinism::Decision;
+use carillon_oracle::isolation::requests::Asked;
 use carillon_sim::actors::{
     self, Component, JobController, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
@@ -26,6 +27,7 @@ use crate::disturbance::Disturbance;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
 use crate::scenario::{self, Ends, JOB, NAMESPACE, Scenario, Subject, User, View};
+use crate::tenant::{self, Adversary, Tenant};
 use crate::wire::Wire;
 
 /// The user that the operator's requests come from.
@@ -74,6 +76,8 @@ pub struct Outcome {
     pub panics: u64,
     /// Requests of ours that the API server has refused as invalid (422), and why.
     pub invalid: Vec<String>,
+    /// What the operator has asked for, where there is a tenant.
+    pub asked: Vec<Asked>,
     /// Plans that the interlock refused, by rule.
     pub trips: BTreeMap<&'static str, u64>,
     /// When the last fault by chance was over.
@@ -108,7 +112,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let start: Timestamp = run.scenario.begin.parse()?;
     let server = Server::new(start);
     let admin = server.actor("admin");
-    set_up(&admin, run.scenario)
+    set_up(&admin, run.scenario, run.disturbance.tenant)
         .map_err(|status| anyhow::anyhow!("the cluster cannot be set up: {status:?}"))?;
 
     let fates = run.scenario.fates;
@@ -133,6 +137,10 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         components.push(Box::new(Monkey::new(
             actor, machines, about, run.seed, calm_at,
         )));
+    }
+    if let Some(tenant) = run.disturbance.tenant {
+        let actor = server.actor(tenant::USER);
+        components.push(Box::new(Adversary::new(actor, tenant, run.seed, calm_at)));
     }
     spawn_local(actors::run(server.clone(), components));
     spawn_local(garbage_collector::run(
@@ -174,10 +182,11 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let outcome = Outcome {
         writes: line.writes(),
         events: line.events(),
-        end: End::of(&admin, &history),
+        end: End::of(&admin, &history, run.disturbance.tenant),
         ended,
         panics,
-        invalid: invalid(&server),
+        invalid: invalid(&server, run.disturbance.tenant),
+        asked: line.asked(),
         trips,
         calm_at,
         over_at,
@@ -191,11 +200,13 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
 }
 
 /// Namespaces, nodes, what is served.
-fn set_up(admin: &Actor, scenario: &Scenario) -> Result<(), Status> {
-    for namespace in [NAMESPACE, "carillon"] {
-        let object = json!({"metadata": {"name": namespace}});
-        admin.create("namespaces", "", &object)?;
-    }
+fn set_up(admin: &Actor, scenario: &Scenario, tenant: Option<Tenant>) -> Result<(), Status> {
+    let namespace = |name: &str| {
+        let object = json!({"metadata": {"name": name}});
+        admin.create("namespaces", "", &object).map(drop)
+    };
+    namespace(NAMESPACE)?;
+    namespace("carillon")?;
     for n in 0..scenario.nodes {
         let node = scenario::ready_node(&format!("node-{n}"));
         admin.create("nodes", "", &node)?;
@@ -209,7 +220,9 @@ fn set_up(admin: &Actor, scenario: &Scenario) -> Result<(), Status> {
         }
     };
     admin.create(subject.resource(), NAMESPACE, &object)?;
-    Ok(())
+    // It comes last: names follow from uids, and those of the scenario are what they are without it.
+    let elsewhere = tenant.filter(|tenant| *tenant == Tenant::Elsewhere);
+    elsewhere.map_or(Ok(()), |tenant| namespace(tenant.namespace()))
 }
 
 /// Waits until a condition holds, looking after every change.
@@ -257,11 +270,15 @@ fn is_over(admin: &Actor, scenario: &Scenario, begin: Timestamp) -> bool {
 
 /// What of ours was refused as invalid. A patch of an object that was replaced under its name is, too:
 /// that it says which one it means is right. And a user's webhook may judge a user's template as it likes.
-fn invalid(server: &Server) -> Vec<String> {
+/// What a tenant orders may be refused once it is carried out.
+fn invalid(server: &Server, tenant: Option<Tenant>) -> Vec<String> {
+    let tenants = tenant.map(|tenant| format!("/namespaces/{}/", tenant.namespace()));
+    let of_tenant = |uri: &str| tenants.as_ref().is_some_and(|place| uri.contains(place));
     let refused = server.refused_as_invalid().into_iter();
     let meant = ["metadata.uid", "admission webhook"];
     let ours = refused
         .filter(|(request, why)| ours(request) && !meant.iter().any(|meant| why.contains(meant)));
+    let ours = ours.filter(|(request, _)| !of_tenant(&request.uri));
     ours.map(|(request, why)| format!("{} {}: {why}", request.verb, request.uri))
         .collect()
 }

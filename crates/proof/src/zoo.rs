@@ -11,6 +11,7 @@ mod run_sight;
 mod runs;
 mod sight;
 mod stops;
+mod tenants;
 mod wires;
 
 use std::cell::Cell;
@@ -35,6 +36,8 @@ use crate::world::{self, End, Outcome, Run};
 const HORIZON: Duration = Duration::from_mins(15);
 /// One with more goes round in circles: those of the cases do not.
 const MOST_REVISIONS: u64 = 1500;
+/// The same where a tenant adds its own.
+const MOST_BESIDE_A_TENANT: u64 = 4000;
 
 /// What decides about a BroadcastJob.
 pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
@@ -43,6 +46,9 @@ pub type RunPlanner = fn(&cron_job::Snapshot<'_>, Timestamp) -> cron_job::action
 
 /// What decides about a Job of batch/v1.
 pub type JobPlanner = fn(&job::Snapshot<'_>, Timestamp) -> job::action::Plan;
+
+/// What may forbid what was decided about a BroadcastJob.
+pub type Verify = fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>;
 
 /// A published bug, as Carillon would have it.
 #[derive(Clone, Debug)]
@@ -57,6 +63,8 @@ pub struct Mutant {
     pub plan_runs: RunPlanner,
     /// The planner of Jobs with the bug.
     pub plan_jobs: JobPlanner,
+    /// The interlock of BroadcastJobs; it only looks on, unless it is what has the bug.
+    pub verify: Verify,
     /// The client with the bug.
     pub wire: Wire,
     /// Runs in which it shows; the first that does is enough.
@@ -78,6 +86,7 @@ impl Mutant {
             plan,
             plan_runs: cron_job::plan,
             plan_jobs: job::plan,
+            verify: look_on,
             wire: Wire::default(),
             cases,
             caught_by,
@@ -108,7 +117,7 @@ impl Mutant {
     }
 }
 
-/// All of them.
+/// All of them, those apart that only a tenant can use.
 pub fn all() -> Vec<Mutant> {
     [
         names::mutants(),
@@ -122,6 +131,11 @@ pub fn all() -> Vec<Mutant> {
         jobs::mutants(),
     ]
     .concat()
+}
+
+/// Those that only a tenant can use.
+pub fn of_tenants() -> Vec<Mutant> {
+    tenants::mutants()
 }
 
 /// Nothing goes wrong but the mutant.
@@ -251,7 +265,7 @@ impl Zoo {
         let rules = Rules {
             broadcast_job: broadcast_job::Rules {
                 plan: mutant.plan,
-                verify: look_on,
+                verify: mutant.verify,
             },
             cron_job: controllers::cron_job::Rules {
                 plan: mutant.plan_runs,
@@ -293,7 +307,10 @@ impl Zoo {
             rules,
             wire,
             horizon: HORIZON,
-            most_revisions: MOST_REVISIONS,
+            most_revisions: match case.disturbance.tenant {
+                Some(_) => MOST_BESIDE_A_TENANT,
+                None => MOST_REVISIONS,
+            },
         })
     }
 

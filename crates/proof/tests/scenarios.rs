@@ -107,7 +107,8 @@ fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
         (Swarm::CronJobs, 1..=18),
         (Swarm::Jobs, 1..=24),
     ] {
-        let found = swarm.run(seeds, 3).unwrap();
+        let cases = seeds.map(|seed| swarm.case_with_tenant(seed));
+        let found = swarm.run(cases, 3).unwrap();
         for failure in &found.failures {
             println!("{failure}");
         }
@@ -118,7 +119,8 @@ fn random_schedules_break_nothing_and_come_to_their_end_once_all_is_mended() {
 #[test]
 fn seeds_that_have_once_found_something_find_nothing_more() {
     for swarm in Swarm::ALL {
-        let found = swarm.run(regressions::of(swarm), 3).unwrap();
+        let cases = regressions::of(swarm).map(|seed| swarm.case(seed));
+        let found = swarm.run(cases, 3).unwrap();
         for failure in &found.failures {
             println!("{failure}");
         }

@@ -81,7 +81,8 @@ fn full_quota(actor: &Actor, full: bool) {
         return server.clear_admission();
     }
     server.set_admission(|call, object| {
-        if object["kind"] != "Job" && object["kind"] != "BroadcastJob" {
+        let counted = object["kind"] == "Job" || object["kind"] == "BroadcastJob";
+        if !counted || call.namespace != NAMESPACE {
             return Ok(());
         }
         let why = "exceeded quota: jobs, requested: count/jobs.batch=1, used: 1, limited: 1";

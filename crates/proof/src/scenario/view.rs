@@ -20,7 +20,7 @@ impl<'a> View<'a> {
         Self(actor)
     }
 
-    pub(super) fn actor(&self) -> &'a Actor {
+    pub(crate) fn actor(&self) -> &'a Actor {
         self.0
     }
 

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_oracle::{History, Step};
 use carillon_sim::Actor;
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::ours;
-use crate::scenario::{Same, View};
+use crate::scenario::{NAMESPACE, Same, View};
+use crate::tenant::Tenant;
 
 /// What a CronJob notes that does not depend on when a run came to its end.
 const NOTES: [&str; 4] = ["lastScheduleTime", "lastMissedTime", "missedRuns", "ranNow"];
@@ -33,11 +35,13 @@ pub struct End {
     pub active: usize,
     /// What it notes.
     pub notes: BTreeMap<&'static str, Value>,
+    /// When it came: after so long, leases, events and a tenant apart. It is no part of how it is.
+    pub after: SignedDuration,
 }
 
 impl End {
     /// The end that has come.
-    pub(super) fn of(admin: &Actor, history: &History) -> Self {
+    pub(super) fn of(admin: &Actor, history: &History, tenant: Option<Tenant>) -> Self {
         let view = View::new(admin);
         let (pods, children) = (view.pods(), view.children());
         let all = pods.iter().chain(&children);
@@ -50,7 +54,13 @@ impl End {
             held: all
                 .filter(|object| object["metadata"]["finalizers"].is_array())
                 .count(),
-            started: history.steps.iter().filter_map(started).collect(),
+            after: took(history, tenant),
+            started: history
+                .steps
+                .iter()
+                .filter(|step| *step.key.namespace == *NAMESPACE)
+                .filter_map(started)
+                .collect(),
             kept: children
                 .iter()
                 .map(|child| text(&child["metadata"], "name"))
@@ -84,6 +94,7 @@ impl End {
     /// request that was overtaken, that is kept or active as well, in the place of another.
     pub fn is_as(&self, clean: &Self, same: Same, late: bool) -> bool {
         let (mut found, mut wanted) = (self.clone(), clean.clone());
+        found.after = wanted.after;
         if late {
             for end in [&mut found, &mut wanted] {
                 end.kept.clear();
@@ -98,6 +109,22 @@ impl End {
             }
         }
     }
+}
+
+/// How long it took until the last change.
+fn took(history: &History, tenant: Option<Tenant>) -> SignedDuration {
+    let tenant = tenant.map_or("", Tenant::namespace);
+    let counts = |step: &&Step| {
+        let resource = &*step.key.resource;
+        let aside = resource.starts_with("leases.") || resource.starts_with("events.");
+        !aside && (step.key.namespace.is_empty() || *step.key.namespace != *tenant)
+    };
+    let last = history.steps.iter().rev().find(counts);
+    let first = history.steps.first();
+    let times = first.zip(last);
+    times.map_or(SignedDuration::ZERO, |(first, last)| {
+        last.at.duration_since(first.at)
+    })
 }
 
 fn says_how_it_went(condition: &Value) -> bool {
