@@ -156,6 +156,8 @@ pub struct Options {
     pub name: String,
     /// Which build.
     pub profile: Profile,
+    /// Another program in place of a build of this tree, such as an earlier version.
+    pub program: Option<PathBuf>,
     /// Kubeconfig; the administrator's when `None`.
     pub kubeconfig: Option<PathBuf>,
     /// Further arguments.
@@ -170,6 +172,7 @@ impl Options {
         Self {
             name: name.to_owned(),
             profile: Profile::Dev,
+            program: None,
             kubeconfig: None,
             args: Vec::new(),
             detached: false,
@@ -212,7 +215,10 @@ impl Operator {
 
     /// Starts the operator and does not wait.
     pub fn launch(cluster: &Cluster, options: &Options) -> Result<Self> {
-        let program = build(Program::Operator, options.profile)?;
+        let program = match &options.program {
+            Some(program) => program.clone(),
+            None => build(Program::Operator, options.profile)?,
+        };
         let ports = ports::free(2)?;
         let (&[http_port, debug_port], name) = (ports.as_slice().try_into()?, &options.name);
         let kubeconfig = options

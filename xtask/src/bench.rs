@@ -16,6 +16,7 @@ mod broadcastjob;
 mod cronjob;
 mod job;
 mod machine;
+mod neighbour;
 mod plan;
 mod report;
 mod server;
@@ -34,6 +35,8 @@ enum Command {
     Cronjob(cronjob::Args),
     /// Jobs of which a few pods fail, served by Carillon and by kube-controller-manager
     Job(job::Args),
+    /// A small job in one namespace, alone and beside another namespace full of trouble
+    Neighbour(neighbour::Args),
     /// A sync without its requests: the plan, the interlock, the digest, on up to 100,000 nodes
     Plan,
 }
@@ -56,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Broadcastjob(run) => broadcastjob::run(run),
         Command::Cronjob(args) => cronjob::run(args),
         Command::Job(args) => job::run(args),
+        Command::Neighbour(args) => neighbour::run(args),
         Command::Plan => plan::run(),
     }
 }
