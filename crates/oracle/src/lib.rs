@@ -16,6 +16,7 @@ mod desired;
 pub mod determinism;
 mod eligible;
 pub mod etcd;
+mod family;
 pub mod finalizer;
 pub mod history;
 pub mod hygiene;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::counting::Tally;
 use crate::eligible;
+use crate::family;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -131,6 +132,7 @@ fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option
                 let standing = known.map(|tried| standing(object, tried, true));
                 !matches!(standing, Some(Standing::Succeeded | Standing::Failed))
                     && eligible::refusal(&object["spec"], node).is_none()
+                    && !family::is_settled(world, object, node)
             })
         })
     });
@@ -214,7 +216,8 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
     }
     if is_true(object, "Stalled") {
         let condition = object::condition(object, "Stalled");
-        return (!assumptions.may_stall).then(|| {
+        let may = assumptions.may_stall || family::is_broken(world, object);
+        return (!may).then(|| {
             format!(
                 "it is Stalled: {}",
                 condition.map_or(String::new(), Value::to_string)
@@ -225,6 +228,9 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
 }
 
 fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<String> {
+    if family::waits(world, job.last) {
+        return None;
+    }
     let spec = &job.last["spec"];
     let standings = standings(world, job);
     // A node that is gone or does not answer may come back with the outcome of its pod.
@@ -257,7 +263,9 @@ fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<
         .keys()
         .filter_map(|name| Some((*name, world.node(name)?)));
     let mut untouched = nodes.filter(|(name, node)| !known.contains(&(*name, object::uid(node))));
-    if let Some((name, _)) = untouched.find(|(_, node)| eligible::refusal(spec, node).is_none()) {
+    if let Some((name, _)) = untouched.find(|(_, node)| {
+        eligible::refusal(spec, node).is_none() && !family::is_settled(world, job.last, node)
+    }) {
         return Some(format!("node {name} is eligible and has no outcome"));
     }
     if let Some(failures) = too_many_failures(world, job) {

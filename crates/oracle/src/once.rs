@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::family;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -11,15 +12,22 @@ use crate::object::{self, PODS, Record, number, text};
 use crate::standing::is_decided;
 use crate::world::World;
 
-/// S1. At every revision, for each job (by uid) and each node (by name): at most one pod that the
-/// job controls, that is for that node (`spec.nodeName`, or else the required node affinity on
+/// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
+/// one pod that a job of it controls, that is for that node (`spec.nodeName`, or else the required node affinity on
 /// `metadata.name`), and whose phase is not Succeeded or Failed. A pod that is being deleted still
 /// counts. Pods that are known to be made by somebody else, or by a late request, do not.
 pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut there: HashMap<(&str, &str), BTreeSet<&str>> = HashMap::new();
     let mut foreign: HashSet<&str> = HashSet::new();
-    for step in of_pods(history) {
+    let mut first: HashMap<&str, &str> = HashMap::new();
+    for step in &history.steps {
+        if let (object::JOBS, Some(job)) = (&*step.key.resource, &step.new) {
+            first.insert(object::uid(job), family::first_of(job));
+        }
+        if &*step.key.resource != PODS {
+            continue;
+        }
         for (pod, exists) in [(&step.old, false), (&step.new, true)] {
             let Some(pod) = pod.as_deref() else { continue };
             let Some(job) = object::job_of(pod) else {
@@ -30,6 +38,7 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
                 foreign.insert(object::uid(pod));
             }
             let node = object::node_of(pod);
+            let job = first.get(job).copied().unwrap_or(job);
             let pods = there.entry((job, node)).or_default();
             pods.remove(object::uid(pod));
             if !exists || object::has_ended(pod) || foreign.contains(object::uid(pod)) {
@@ -59,6 +68,10 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
 ///   have run;
 /// - no more records of that node are Failed than `backoffLimitPerNode` (default 0), and the last
 ///   was not final by a rule of `podFailurePolicy`.
+///
+/// And of the others of its family: no pod of one of them has succeeded on that node, no retry was bound to
+/// it that whoever made this one did not know (`knownRetries`), and all that had their turn before this one
+/// have ended.
 ///
 /// The last two do not hold where the annotation `carillon.dev/retry` asked for one more attempt.
 pub fn run_once(history: &History, assumptions: &Assumptions) -> Verdict {
@@ -126,6 +139,7 @@ impl<'h> Past<'h> {
                 done.unwrap_or(&""),
             ))
         })?;
+        self.judge_family(world, checked, (job, node, name), step)?;
         let asked = self.is_asked_again(job, node);
         if text(spec, &["execution"]) == "AtMostOnce" && !asked {
             let ran = self.ran.get(&(job, node));
@@ -148,6 +162,40 @@ impl<'h> Past<'h> {
                 if decided { " and for good" } else { "" },
             ))
         })
+    }
+
+    fn judge_family(
+        &self,
+        world: &World<'h>,
+        checked: &mut Checked,
+        (uid, node, name): (&'h str, &'h str, &'h str),
+        step: &'h Step,
+    ) -> Result<(), Box<Violation>> {
+        let Some(job) = world.jobs.get(uid) else {
+            return Ok(());
+        };
+        let bad =
+            |what: &str| Violation::at(S2, step, format!("pod {name} of {}: {what}", job.key));
+        for (other, _) in family::others(world, job.last) {
+            let done = self.done.get(&(other, node));
+            checked.require(done.is_none(), || {
+                let done = done.unwrap_or(&"");
+                bad(&format!(
+                    "pod {done} of another job of its family has succeeded on the node"
+                ))
+            })?;
+        }
+        for other in family::unknown_before(world, job.last) {
+            let ran = self.ran.get(&(other, node));
+            checked.require(ran.is_none(), || {
+                let ran = ran.unwrap_or(&"");
+                bad(&format!(
+                    "a retry that was not known has tried the node with pod {ran}"
+                ))
+            })?;
+        }
+        let no_turn = family::has_no_turn(world, job.last);
+        checked.require(no_turn.is_none(), || bad(&no_turn.unwrap_or_default()))
     }
 
     /// Whether a person has asked for one more attempt after the last one.
@@ -234,11 +282,6 @@ impl<'h> Past<'h> {
             self.done.insert((job, node), object::name(pod));
         }
     }
-}
-
-fn of_pods(history: &History) -> impl Iterator<Item = &Step> {
-    let steps = history.steps.iter();
-    steps.filter(|step| &*step.key.resource == PODS)
 }
 
 #[cfg(test)]

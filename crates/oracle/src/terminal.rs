@@ -15,6 +15,7 @@ use crate::world::{Job, World, record_changes};
 /// - Complete and Failed are never both True;
 /// - `startTime` and `completionTime` are written once; `completionTime` is not before `startTime`
 ///   and is there exactly when the job is Complete or Failed;
+/// - `status.retries` only grows, at its end;
 /// - the log of reservations is sealed when the job becomes Complete or Failed;
 /// - `sealed` never goes back, and once a slice is sealed no record is added to any;
 /// - once the job is Complete or Failed no pod of it is created. With `late_requests` the pod of a
@@ -76,6 +77,15 @@ fn status_is_absorbing(
     }
     let both = object::is_true(new, "Complete") && object::is_true(new, "Failed");
     checked.require(!both, || bad("the job is Complete and Failed".to_owned()))?;
+    let retries = |job| list(job, &["status", "retries"]);
+    let grows = retries(new).starts_with(retries(old));
+    checked.require(grows, || {
+        bad(format!(
+            "retries were {:?} and are {:?}",
+            retries(old),
+            retries(new)
+        ))
+    })?;
     for field in ["startTime", "completionTime"] {
         let of = |job| at(job, &["status", field]).filter(|time| !time.is_null());
         let stays = of(old).is_none_or(|was| of(new) == Some(was));

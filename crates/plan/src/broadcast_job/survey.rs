@@ -116,33 +116,10 @@ impl<'a> Survey<'a> {
                 continue;
             }
             match refusal {
-                None if let Some(pod) = progress.other_on(name, "") => {
-                    survey.held_up += 1;
-                    if !progress.is_of(snapshot, name, pod) {
-                        survey.other_pod.get_or_insert((name, pod));
-                    }
+                None => {
+                    let due = due.copied().flatten();
+                    survey.eligible(snapshot, progress, elsewhere, (name, node.uid), due);
                 }
-                None if let Elsewhere::Runs(whose) = elsewhere => {
-                    survey.held_up += 1;
-                    survey.elsewhere += 1;
-                    survey.elsewhere_sample.get_or_insert((name, whose));
-                }
-                None if let Elsewhere::Missing(pod, uid) = elsewhere => {
-                    survey.held_up += 1;
-                    survey.missing.push((pod, uid));
-                }
-                None => match (missing_on(snapshot, progress, name), due.copied().flatten()) {
-                    (Some(pod), _) => {
-                        survey.held_up += 1;
-                        survey.missing.push(pod);
-                    }
-                    (None, Some(due)) => {
-                        survey.held_up += 1;
-                        survey.held_up_sample.get_or_insert((name, "BackOff"));
-                        survey.next_retry = survey.next_retry.into_iter().chain([due]).min();
-                    }
-                    (None, None) => survey.candidates.push((name, node.uid)),
-                },
                 Some(refusal) if due.is_some() => {
                     survey.held_up += 1;
                     survey
@@ -165,6 +142,39 @@ impl<'a> Survey<'a> {
         }
         survey.refused = refused.into_values().collect();
         survey
+    }
+
+    /// A node to serve that is eligible: it can be started now, or something has to end before.
+    fn eligible(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        progress: &Progress<'a>,
+        elsewhere: Elsewhere<'a>,
+        (name, uid): (&'a Arc<str>, Uid),
+        due: Option<Timestamp>,
+    ) {
+        if let Some(pod) = progress.other_on(name, "") {
+            self.held_up += 1;
+            if !progress.is_of(snapshot, name, pod) {
+                self.other_pod.get_or_insert((name, pod));
+            }
+        } else if let Elsewhere::Runs(whose) = elsewhere {
+            self.held_up += 1;
+            self.elsewhere += 1;
+            self.elsewhere_sample.get_or_insert((name, whose));
+        } else if let Elsewhere::Missing(pod, uid) = elsewhere {
+            self.held_up += 1;
+            self.missing.push((pod, uid));
+        } else if let Some(pod) = missing_on(snapshot, progress, name) {
+            self.held_up += 1;
+            self.missing.push(pod);
+        } else if let Some(due) = due {
+            self.held_up += 1;
+            self.held_up_sample.get_or_insert((name, "BackOff"));
+            self.next_retry = self.next_retry.into_iter().chain([due]).min();
+        } else {
+            self.candidates.push((name, uid));
+        }
     }
 
     fn has_failed(&mut self, id: NodeId<'a>, latest: &Latest) {

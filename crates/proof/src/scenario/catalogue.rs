@@ -3,6 +3,7 @@
 mod crons;
 mod jobs;
 mod policies;
+mod retries;
 
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
 use carillon_sim::{Delete, Propagation};
@@ -22,6 +23,7 @@ pub fn all() -> Vec<Scenario> {
         nodes(),
         ends(),
         policies::all(),
+        retries::all(),
         crons::all(),
         jobs::all(),
     ]
