@@ -93,6 +93,8 @@ fn headers(all: bool, wide: bool) -> Vec<&'static str> {
             "LEFT-OUT",
             "PARALLELISM",
             "ON-FAILURE",
+            "RETRY-OF",
+            "RETRIES",
             "IMAGE",
         ]);
     }
@@ -135,6 +137,11 @@ fn row(
             progress.refused.to_string().into(),
             Cell::from(parallelism(spec)),
             Cell::from(format!("{:?}", job.job.failure)),
+            Cell::from(progress.retry_of.as_deref().unwrap_or("-")),
+            Cell::from(match &*progress.retries {
+                [] => "-".to_owned(),
+                retries => retries.join(","),
+            }),
             Cell::from(image.as_str().unwrap_or("-")),
         ]);
     }

@@ -12,6 +12,7 @@ mod client;
 mod complete;
 mod cron;
 mod explain;
+mod family;
 #[cfg(test)]
 mod fuzz;
 mod get;

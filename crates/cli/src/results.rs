@@ -1,8 +1,11 @@
 //! `results`: what came out on the nodes of a job.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use carillon_api::NodeState;
 use carillon_plan::record::Record;
+use carillon_plan::view::family::{Relative, latest};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::outcomes::{self, Attempt, Outcome, SAMPLE};
 use carillon_plan::view::read;
@@ -12,14 +15,18 @@ use serde::Serialize;
 use crate::DONE;
 use crate::args::{Format, JobName, Output};
 use crate::client::Api;
+use crate::family::family;
 use crate::problem;
 use crate::render::{Cell, Screen, Table, Tone, sample, seconds};
 
-/// Show what came out on the nodes of a job, identical outcomes as one line
+/// Show what came out on the nodes of a job and its retries, identical outcomes as one line
 #[derive(Debug, clap::Args)]
 pub(crate) struct Results {
     #[command(flatten)]
     job: JobName,
+    /// Of this job alone, without the job it retries and without its retries
+    #[arg(long)]
+    this: bool,
     /// Only nodes whose last attempt failed
     #[arg(long, conflicts_with = "node")]
     failed: bool,
@@ -51,20 +58,31 @@ struct Answer<'a> {
 }
 
 pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Result<u8> {
-    let job = read::job(&api.job(&args.job.job).await?);
-    let slices = api.slices(&job).await?;
-    let ledger = Ledger::read(&slices);
+    let object = api.job(&args.job.job).await?;
+    let members = if args.this {
+        let stored = read::job(&object);
+        let slices = api.slices(&stored).await?;
+        vec![Relative { stored, slices }]
+    } else {
+        family(api, &object).await?.members
+    };
+    let ledgers: Vec<Ledger<'_>> = members.iter().map(|m| Ledger::read(&m.slices)).collect();
     let records: Vec<&Record> = match &args.node {
         Some(node) => {
-            let attempts = ledger.attempts(node);
+            let attempts: Vec<&Record> = ledgers.iter().flat_map(|l| l.attempts(node)).collect();
             if attempts.is_empty() {
-                let others: Vec<String> = ledger.names().map(str::to_owned).collect();
+                let others: BTreeSet<&str> = ledgers.iter().flat_map(Ledger::names).collect();
+                let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
                 let what = format!("has no result of {}", args.job.job);
                 return Err(problem::no_node(node, &what, &others));
             }
             attempts
         }
-        None => outcomes::latest(&ledger, args.failed),
+        None => latest(&members)
+            .into_iter()
+            .map(|(_, record)| record)
+            .filter(|record| !args.failed || record.state == NodeState::Failed)
+            .collect(),
     };
     let now = Timestamp::now();
     let attempts: Vec<Attempt> = records

@@ -1,16 +1,19 @@
 //! `retry`: run nodes again, and only these.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Error, Result, bail};
 use carillon_api::names::ANNOTATION_RETRY;
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::progress::{Standing, standing};
-use carillon_plan::view::retry::{self, Retry as Chosen};
+use carillon_plan::view::retry::{self, Request};
 use carillon_plan::view::{outcomes, read};
 use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
 use crate::args::JobName;
 use crate::client::{Api, JOBS, code};
+use crate::family::{Family, family};
 use crate::render::{Screen, count, sample};
 use crate::results::node_name;
 use crate::{DONE, complete, problem};
@@ -24,8 +27,9 @@ const MOST: u32 = 1000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A job that is open is asked by an annotation, and tries these nodes again. For one that has ended a
-new job JOB-retry-N is created, the same but for spec.nodeNames. A node whose last attempt succeeded
-is never run again.")]
+new job JOB-retry-N is created, the same but for spec.nodeNames and spec.retryOf. Nodes that another
+retry is already made for are left to it. A node that has succeeded, in the job or in one of its
+retries, is never run again: Carillon sees to that, whoever made them.")]
 #[group(id = "which", required = true, args = ["failed", "node"])]
 pub(crate) struct Retry {
     #[command(flatten)]
@@ -48,52 +52,69 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
     for _ in 0..TRIES {
         let object = api.job(name).await?;
         let stored = read::job(&object);
+        if standing(&stored.job).0.has_ended() && !stored.job.deleting {
+            return again(api, args, &object, screen).await;
+        }
         let slices = api.slices(&stored).await?;
         let chosen = retry::choose(&stored.job, &Ledger::read(&slices), named);
-        match chosen.map_err(|problems| Error::msg(problems.join("\n")))? {
-            Chosen::NewJob { nodes } => {
-                let created = create(api, &object, &nodes, args.dry_run).await?;
-                report(&created, "created for", &nodes, args, screen)?;
+        let Request { value, nodes } =
+            chosen.map_err(|problems| Error::msg(problems.join("\n")))?;
+        let patch = json!({"metadata": {
+            "annotations": {ANNOTATION_RETRY: value},
+            // What was chosen holds for what was read.
+            "resourceVersion": object["metadata"]["resourceVersion"],
+        }});
+        let sent = if args.dry_run {
+            Ok(Value::Null)
+        } else {
+            api.merge(name, &patch).await
+        };
+        match sent {
+            Ok(_) => {
+                report(name, "tries again", &nodes, args, screen)?;
+                if standing(&stored.job).0 == Standing::Paused {
+                    screen.aside(&format!("It is paused: kubectl carillon resume {name}"));
+                }
                 return Ok(DONE);
             }
-            Chosen::Annotate { value, nodes } => {
-                let patch = json!({"metadata": {
-                    "annotations": {ANNOTATION_RETRY: value},
-                    // What was chosen holds for what was read.
-                    "resourceVersion": object["metadata"]["resourceVersion"],
-                }});
-                let sent = if args.dry_run {
-                    Ok(Value::Null)
-                } else {
-                    api.merge(name, &patch).await
-                };
-                match sent {
-                    Ok(_) => {
-                        report(name, "tries again", &nodes, args, screen)?;
-                        if standing(&stored.job).0 == Standing::Paused {
-                            screen.aside(&format!("It is paused: kubectl carillon resume {name}"));
-                        }
-                        return Ok(DONE);
-                    }
-                    Err(error) if code(&error) == Some(409) => {}
-                    Err(error) => {
-                        let what = format!("changing BroadcastJob {name}");
-                        return Err(api.explain(error, &what).await);
-                    }
-                }
+            Err(error) if code(&error) == Some(409) => {}
+            Err(error) => {
+                let what = format!("changing BroadcastJob {name}");
+                return Err(api.explain(error, &what).await);
             }
         }
     }
     bail!("BroadcastJob {name} changed {TRIES} times meanwhile: try again");
 }
 
+/// Has a job that has ended tried again by a new one, as far as no other one does already.
+async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Result<u8> {
+    let named = (!args.failed).then_some(&*args.node);
+    let Family { first, members } = family(api, object).await?;
+    let chosen = retry::choose_again(&members, &args.job.job, named)
+        .map_err(|problems| Error::msg(problems.join("\n")))?;
+    if !chosen.nodes.is_empty() {
+        let created = create(api, (object, &first), &chosen.nodes, args.dry_run).await?;
+        report(&created, "created for", &chosen.nodes, args, screen)?;
+    }
+    let mut by_job: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (node, by) in &chosen.tried {
+        by_job.entry(by).or_default().push(node.clone());
+    }
+    for (by, nodes) in by_job {
+        report(by, "tries already", &nodes, args, screen)?;
+    }
+    Ok(DONE)
+}
+
 /// Creates the first `JOB-retry-N` that does not exist, and gives its name.
-async fn create(api: &Api, object: &Value, nodes: &[String], dry_run: bool) -> Result<String> {
+async fn create(
+    api: &Api,
+    (object, first): (&Value, &Value),
+    nodes: &[String],
+    dry_run: bool,
+) -> Result<String> {
     let job = object["metadata"]["name"].as_str().unwrap_or_default();
-    let first = match object["spec"]["retryOf"]["name"].as_str() {
-        Some(first) => &api.job(first).await?,
-        None => object,
-    };
     for number in 1..=MOST {
         let name = retry::name(job, number);
         let new = retry::again(object, first, &name, nodes);

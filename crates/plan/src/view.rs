@@ -5,6 +5,7 @@
 
 pub mod cron_job;
 pub mod explain;
+pub mod family;
 pub mod ledger;
 pub mod node_checks;
 pub mod outcomes;

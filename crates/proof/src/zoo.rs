@@ -3,6 +3,7 @@
 
 mod ends;
 mod expectations;
+mod family;
 mod jobs;
 mod names;
 mod order;
@@ -125,6 +126,7 @@ pub fn all() -> Vec<Mutant> {
         outcomes::mutants(),
         stops::mutants(),
         ends::mutants(),
+        family::mutants(),
         expectations::mutants(),
         wires::mutants(),
         runs::mutants(),

@@ -7,7 +7,6 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::ledger::Ledger;
 use crate::record::Record;
 
 /// Names of nodes that a folded outcome shows.
@@ -150,17 +149,10 @@ impl Attempt {
     }
 }
 
-/// The last attempts, of all nodes or of the failed ones.
-pub fn latest<'a>(ledger: &Ledger<'a>, failed_only: bool) -> Vec<&'a Record> {
-    ledger
-        .latest()
-        .filter(|record| !failed_only || record.state == NodeState::Failed)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::ledger::Ledger;
     use crate::view::samples::{at, record, slice};
 
     #[test]
@@ -186,7 +178,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            lines(latest(&ledger, false)),
+            lines(ledger.latest().collect()),
             [
                 "2 Failed: exit 3, \"no space left\"",
                 "1 Failed: exit 3",
@@ -194,7 +186,6 @@ mod tests {
                 "3 Succeeded"
             ]
         );
-        assert_eq!(lines(latest(&ledger, true)).len(), 2);
     }
 
     #[test]
@@ -203,7 +194,7 @@ mod tests {
             record("n1", 1, NodeState::Disrupted),
             record("n1", 2, NodeState::Succeeded),
         ]);
-        let folded = fold(latest(&Ledger::read(&slices), false));
+        let folded = fold(Ledger::read(&slices).latest());
         assert_eq!(
             (folded.len(), folded[0].state, folded[0].count),
             (1, NodeState::Succeeded, 1)

@@ -65,6 +65,9 @@ pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) 
         return match (refused, row) {
             (Some(reason), _) => found(Place::Refused, &reason),
             (None, None) => found(Place::Refused, results::NODE_NOT_FOUND),
+            (None, Some(_)) if let Some(reason) = of_family(job, name) => {
+                found(Place::Refused, reason)
+            }
             (None, Some(_)) if ends => found(Place::NotStarted, "JobEnded"),
             (None, Some(_)) => found(Place::Waiting, ""),
         };
@@ -88,6 +91,14 @@ pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) 
             reason: refused.unwrap_or_else(|| latest.reason.to_string()),
         },
     }
+}
+
+/// Why nothing is left to do for a retry on a node, as far as its status names it.
+fn of_family(job: &Job, name: &str) -> Option<&'static str> {
+    let reasons = [results::ALREADY_SUCCEEDED, results::ALREADY_TRIED];
+    let mut refused = job.status.refused.iter();
+    let named = refused.find(|refused| refused.sample.iter().any(|node| node == name))?;
+    reasons.into_iter().find(|reason| *reason == named.reason)
 }
 
 #[cfg(test)]

@@ -77,6 +77,12 @@ pub struct Progress {
     pub eta_seconds: Option<i64>,
     /// When the job was created.
     pub created: Option<Timestamp>,
+    /// The job that it retries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<String>,
+    /// Its retries that have had their turn, in that order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<String>,
 }
 
 impl Progress {
@@ -87,6 +93,8 @@ impl Progress {
         let status = &job.status;
         let (standing, condition) = standing(job);
         Self {
+            retry_of: job.retry_of.as_ref().map(|first| first.name.clone()),
+            retries: status.retries.iter().map(|r| r.name.clone()).collect(),
             namespace: job.owner.namespace.clone(),
             name: job.owner.name.clone(),
             standing,

@@ -6,34 +6,78 @@ use carillon_api::NodeState;
 use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
 use serde_json::{Value, json};
 
+use super::family::{Relative, latest, tried_by};
 use super::ledger::Ledger;
 use super::progress::{Standing, standing};
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
 
-/// What a retry needs.
+/// What a job that has not ended is asked: its annotation `carillon.dev/retry` gets this value.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Retry {
-    /// The job is open: its annotation `carillon.dev/retry` gets this value.
-    Annotate {
-        /// Names of pods, comma separated: also what was asked for before and has not been done yet.
-        value: String,
-        /// The nodes that are added to it.
-        nodes: Vec<String>,
-    },
-    /// The job has ended: a new one for these nodes.
-    NewJob {
-        /// By name.
-        nodes: Vec<String>,
-    },
+pub struct Request {
+    /// Names of pods, comma separated: also what was asked for before and has not been done yet.
+    pub value: String,
+    /// The nodes that are added to it.
+    pub nodes: Vec<String>,
 }
 
-/// Chooses what to try again: the nodes named, or all that have failed. The error says for each node
-/// why it is not tried again.
+/// What is to be tried again of a job that has ended.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Again {
+    /// The nodes, by name.
+    pub nodes: Vec<String>,
+    /// Those that are being tried again already, and by which job.
+    pub tried: Vec<(String, String)>,
+}
+
+/// Chooses what a family is to try again: the nodes named, or all that have failed. The error says for each
+/// node why it is not tried again.
+pub fn choose_again(
+    family: &[Relative],
+    job: &str,
+    named: Option<&[String]>,
+) -> Result<Again, Vec<String>> {
+    let outcomes = latest(family);
+    let once = family.iter().any(|f| f.stored.job.policies.at_most_once);
+    let has_failed = |state| match state {
+        NodeState::Failed => true,
+        NodeState::Disrupted | NodeState::Unknown => once,
+        NodeState::Started | NodeState::Succeeded | NodeState::Skipped => false,
+    };
+    let outcomes = outcomes.iter().map(|(_, record)| record);
+    let failed = outcomes.clone().filter(|record| has_failed(record.state));
+    let wanted: BTreeSet<&str> = match named {
+        None => failed.map(|record| &*record.node).collect(),
+        Some(named) => named.iter().map(String::as_str).collect(),
+    };
+    let mut again = Again::default();
+    let mut problems = Vec::new();
+    for node in wanted {
+        let mut here = outcomes.clone().filter(|record| *record.node == *node);
+        if let Some(by) = tried_by(family, node) {
+            again.tried.push((node.to_owned(), by.to_owned()));
+        } else if here.any(|record| record.state == NodeState::Succeeded) {
+            problems.push(succeeded(node));
+        } else {
+            again.nodes.push(node.to_owned());
+        }
+    }
+    if again.nodes.is_empty() && again.tried.is_empty() && problems.is_empty() {
+        problems.push(format!("{job} has no failed node"));
+    }
+    if problems.is_empty() {
+        Ok(again)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Chooses what a job that has not ended is to try again: the nodes named, or all that have failed. The
+/// error says for each node why it is not tried again.
 pub fn choose(
     job: &Job,
     ledger: &Ledger<'_>,
     named: Option<&[String]>,
-) -> Result<Retry, Vec<String>> {
+) -> Result<Request, Vec<String>> {
     let (stands, _) = standing(job);
     let name = &job.owner.name;
     if job.deleting {
@@ -44,7 +88,6 @@ pub fn choose(
             format!("{name} is failing: wait until it has ended (kubectl carillon wait {name})");
         return Err(vec![wait]);
     }
-    let ended = stands.has_ended();
     let failed: BTreeMap<&str, &str> = ledger
         .names()
         .filter_map(|node| Some((node, failed_pod(job, ledger, node)?)))
@@ -56,25 +99,20 @@ pub fn choose(
             let others = named
                 .iter()
                 .filter(|node| !failed.contains_key(node.as_str()));
-            let problems: Vec<String> = others
-                .filter_map(|node| problem(ledger, node, ended))
-                .collect();
+            let problems: Vec<String> = others.map(|node| problem(ledger, node)).collect();
             if !problems.is_empty() {
                 return Err(problems);
             }
             named.to_vec()
         }
     };
-    if ended {
-        return Ok(Retry::NewJob { nodes });
-    }
     // What was asked for before stays, as long as its attempt is the last one.
     let asked = &job.policies.retry;
     let before = failed.values().filter(|pod| asked.contains(**pod));
     let now = nodes.iter().filter_map(|node| failed.get(node.as_str()));
     let entries: BTreeSet<&str> = before.chain(now).copied().collect();
     let entries: Vec<&str> = entries.into_iter().collect();
-    Ok(Retry::Annotate {
+    Ok(Request {
         value: entries.join(","),
         nodes,
     })
@@ -90,18 +128,19 @@ fn failed_pod<'a>(job: &Job, ledger: &Ledger<'a>, node: &str) -> Option<&'a str>
     failed.then_some(&*last.pod)
 }
 
+fn succeeded(node: &str) -> String {
+    format!("node {node} succeeded, and is never run again; to run it anyway, create another job")
+}
+
 /// Why a node that was named and has not failed cannot be tried again.
-fn problem(ledger: &Ledger<'_>, node: &str, ended: bool) -> Option<String> {
+fn problem(ledger: &Ledger<'_>, node: &str) -> String {
     match ledger.attempts(node).last().map(|record| record.state) {
-        Some(NodeState::Succeeded) => Some(format!(
-            "node {node} succeeded, and is never run again; to run it anyway, create another job"
-        )),
-        _ if ended => None,
-        Some(NodeState::Started) => Some(format!("node {node} is under way")),
-        Some(NodeState::Disrupted | NodeState::Unknown | NodeState::Failed) => Some(format!(
-            "node {node} was interrupted, and is tried again by itself"
-        )),
-        Some(NodeState::Skipped) | None => Some(format!("node {node} was not started yet")),
+        Some(NodeState::Succeeded) => succeeded(node),
+        Some(NodeState::Started) => format!("node {node} is under way"),
+        Some(NodeState::Disrupted | NodeState::Unknown | NodeState::Failed) => {
+            format!("node {node} was interrupted, and is tried again by itself")
+        }
+        Some(NodeState::Skipped) | None => format!("node {node} was not started yet"),
     }
 }
 
@@ -155,16 +194,12 @@ pub fn again(object: &Value, first: &Value, name: &str, nodes: &[String]) -> Val
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Slice;
+    use crate::record::{Record, Slice};
     use crate::view::read::StoredJob;
     use crate::view::samples::{condition, job, record, slice};
 
     fn stored(conditions: &Value) -> StoredJob {
         job(&json!({}), &json!({"conditions": conditions}))
-    }
-
-    fn ended() -> StoredJob {
-        stored(&json!([condition("Complete", "AllNodesDone", "")]))
     }
 
     fn ledger() -> [Slice; 1] {
@@ -188,7 +223,7 @@ mod tests {
     fn an_open_job_is_asked_for_the_failed_nodes_by_their_last_attempt() {
         let slices = ledger();
         let chosen = choose(&stored(&json!([])).job, &Ledger::read(&slices), None);
-        let expected = Retry::Annotate {
+        let expected = Request {
             value: "fix-n1-1,fix-n3-2".to_owned(),
             nodes: names(&["n1", "n3"]),
         };
@@ -204,7 +239,7 @@ mod tests {
         }
         let named = names(&["n1"]);
         let chosen = choose(&stored.job, &Ledger::read(&slices), Some(&named));
-        let Ok(Retry::Annotate { value, .. }) = chosen else {
+        let Ok(Request { value, .. }) = chosen else {
             panic!("{chosen:?}");
         };
         assert_eq!(value, "fix-n1-1,fix-n3-2");
@@ -217,7 +252,7 @@ mod tests {
         let once = job(&spec, &json!({})).job;
         let named = names(&["n6"]);
         let chosen = choose(&once, &Ledger::read(&slices), Some(&named));
-        let expected = Retry::Annotate {
+        let expected = Request {
             value: "fix-n6-1".to_owned(),
             nodes: named,
         };
@@ -227,32 +262,56 @@ mod tests {
     #[test]
     fn a_node_that_succeeded_is_never_run_again_whether_the_job_has_ended_or_not() {
         let slices = ledger();
-        for (stored, refused) in [(stored(&json!([])), 4), (ended(), 2)] {
-            let named = names(&["n1", "n2", "n4", "n5", "n6"]);
-            let ledger = Ledger::read(&slices);
-            let problems = choose(&stored.job, &ledger, Some(&named)).unwrap_err();
+        let named = names(&["n1", "n2", "n4", "n5", "n6"]);
+        let open = choose(
+            &stored(&json!([])).job,
+            &Ledger::read(&slices),
+            Some(&named),
+        );
+        let [all] = slices;
+        let ended = choose_again(&relatives(vec![all.records]), "fix", Some(&named));
+        for (problems, refused) in [(open.unwrap_err(), 4), (ended.unwrap_err(), 2)] {
             assert_eq!(problems.len(), refused, "{problems:?}");
             assert!(problems[0].contains("n2 succeeded"), "{problems:?}");
             assert!(problems[1].contains("n4 succeeded"), "{problems:?}");
         }
     }
 
-    #[test]
-    fn a_job_that_has_ended_gets_a_new_one_for_just_these_nodes() {
-        let slices = ledger();
-        let ledger = Ledger::read(&slices);
-        let new = |nodes: &[&str]| {
-            Ok(Retry::NewJob {
-                nodes: names(nodes),
-            })
+    fn relatives(slices: Vec<Vec<Record>>) -> Vec<Relative> {
+        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        let relative = |(at, records): (usize, Vec<Record>)| Relative {
+            stored: if at == 0 {
+                job(&json!({}), &ended)
+            } else {
+                job(&json!({"nodeNames": ["n1"]}), &json!({}))
+            },
+            slices: slice(records).to_vec(),
         };
-        let job = ended();
-        assert_eq!(choose(&job.job, &ledger, None), new(&["n1", "n3"]));
+        slices.into_iter().enumerate().map(relative).collect()
+    }
+
+    #[test]
+    fn a_family_tries_again_what_has_failed_and_nobody_tries_already() {
+        let [first] = ledger();
+        let family = relatives(vec![first.records.clone()]);
+        let chosen = choose_again(&family, "fix", None).unwrap();
+        assert_eq!((chosen.nodes, chosen.tried), (names(&["n1", "n3"]), vec![]));
         let never_started = names(&["n7"]);
-        assert_eq!(
-            choose(&job.job, &ledger, Some(&never_started)),
-            new(&["n7"])
-        );
+        let chosen = choose_again(&family, "fix", Some(&never_started)).unwrap();
+        assert_eq!(chosen.nodes, never_started);
+        // A retry of n1 is there and has not ended.
+        let family = relatives(vec![first.records.clone(), vec![]]);
+        let chosen = choose_again(&family, "fix", Some(&names(&["n1"]))).unwrap();
+        let tried = vec![("n1".to_owned(), "fix".to_owned())];
+        assert_eq!((chosen.nodes, chosen.tried), (vec![], tried));
+        // It has succeeded there.
+        let done = vec![record("n1", 1, NodeState::Succeeded)];
+        let mut family = relatives(vec![first.records, done]);
+        family[1].stored = family[0].stored.clone();
+        let chosen = choose_again(&family, "fix", None).unwrap();
+        assert_eq!(chosen.nodes, names(&["n3"]));
+        let problems = choose_again(&family, "fix", Some(&names(&["n1"]))).unwrap_err();
+        assert!(problems[0].contains("n1 succeeded"), "{problems:?}");
     }
 
     #[test]
@@ -261,7 +320,8 @@ mod tests {
         let failing = stored(&json!([condition("FailureTarget", "NodeFailed", "")]));
         assert!(choose(&failing.job, &Ledger::read(&slices), None).is_err());
         let none = slice(vec![record("n1", 1, NodeState::Succeeded)]);
-        assert!(choose(&ended().job, &Ledger::read(&none), None).is_err());
+        let [none] = none;
+        assert!(choose_again(&relatives(vec![none.records]), "fix", None).is_err());
     }
 
     #[test]

@@ -1,0 +1,120 @@
+//! Bugs of retries: what a job does not know of the others of its family.
+
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job::action::Plan;
+use carillon_plan::broadcast_job::{Family, Member, Snapshot, plan};
+use carillon_plan::record::Slice;
+use jiff::Timestamp;
+
+use super::sight::of_job;
+use super::{Mutant, calm};
+
+const THREE_TIMES: &str = "a retry is made three times";
+const AGAIN: &str = "a retry fails and is made again by who knows and who does not";
+const OURS: &str = "carillon, before spec.retryOf";
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "a retry is a job like any other",
+            OURS,
+            &["S1", "S2"],
+            vec![calm(THREE_TIMES)],
+        )
+        .plans(has_no_family),
+        Mutant::new(
+            "a retry does not wait for its turn",
+            OURS,
+            &["S1", "S2"],
+            vec![calm(THREE_TIMES)],
+        )
+        .plans(takes_the_turn),
+        Mutant::new(
+            "a retry runs nodes that another one has served",
+            OURS,
+            &["S2"],
+            vec![calm(THREE_TIMES)],
+        )
+        .plans(forgets_successes),
+        Mutant::new(
+            "a request that is made twice is carried out twice",
+            OURS,
+            &["S2"],
+            vec![calm(AGAIN)],
+        )
+        .plans(knows_all),
+    ]
+}
+
+fn has_no_family(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let alone = Snapshot {
+        family: None,
+        ..*snapshot
+    };
+    plan(&alone, now)
+}
+
+/// As if it stood first in the list.
+fn takes_the_turn(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let (job, Some(family)) = (snapshot.job, snapshot.family) else {
+        return plan(snapshot, now);
+    };
+    let own = Member {
+        name: &job.owner.name,
+        uid: job.owner.uid,
+        job: Some(job),
+        slices: snapshot.slices,
+        pods: snapshot.pods,
+        problem: None,
+    };
+    let family = Family {
+        retries: vec![own],
+        ..family.clone()
+    };
+    let first = Snapshot {
+        family: Some(&family),
+        ..*snapshot
+    };
+    plan(&first, now)
+}
+
+/// As if every success had been that of a machine that was replaced.
+fn forgets_successes(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let Some(family) = snapshot.family else {
+        return plan(snapshot, now);
+    };
+    let elsewhere = |member: &Member<'_>| -> Vec<Slice> {
+        let mut slices = member.slices.to_vec();
+        for record in slices.iter_mut().flat_map(|slice| &mut slice.records) {
+            record.node_uid = Uid::MAX;
+        }
+        slices
+    };
+    let first = family
+        .first
+        .iter()
+        .map(elsewhere)
+        .next()
+        .unwrap_or_default();
+    let retries: Vec<Vec<Slice>> = family.retries.iter().map(elsewhere).collect();
+    let mut family = family.clone();
+    if let Some(member) = &mut family.first {
+        member.slices = &first;
+    }
+    for (member, slices) in family.retries.iter_mut().zip(&retries) {
+        member.slices = slices;
+    }
+    let forgetful = Snapshot {
+        family: Some(&family),
+        ..*snapshot
+    };
+    plan(&forgetful, now)
+}
+
+fn knows_all(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    of_job(snapshot, now, |job| {
+        if let Some(first) = &mut job.retry_of {
+            first.known_retries = usize::MAX;
+        }
+    })
+}
