@@ -83,6 +83,11 @@ fn a_job_that_has_ended_is_tried_again_by_a_new_one_on_these_nodes_only() {
     nodes.sort_by_key(Value::to_string);
     assert_eq!(nodes, ["node-0001", "node-0003", "node-0004"]);
 
+    assert_eq!(job["spec"]["retryOf"]["name"], "fix");
+    assert_eq!(
+        bench.get("fix")["status"]["retries"][0]["name"],
+        "fix-retry-1"
+    );
     let second = carillon(&bench, &["retry", "fix-retry-1", "--node", "node-0004"]).ended_with(0);
     assert!(
         second
