@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<Scenario> {
             fates: |node, nth| fails_before(node, nth, 3),
             script: vec![
                 step(ended, |view| {
-                    retry(view, "job-retry-1", 0, &json!(["node-1"]))
+                    retry(view, "job-retry-1", 0, &json!(["node-1"]));
                 }),
                 step(
                     |view| has_ended(view, "job-retry-1"),
