@@ -37,6 +37,10 @@ impl<'de> Deserialize<'de> for Time {
                 let seconds = seconds.clamp(*range.start(), *range.end());
                 Timestamp::from_second(seconds).map(Time).map_err(E::custom)
             }
+
+            fn visit_u64<E: Error>(self, seconds: u64) -> Result<Time, E> {
+                self.visit_i64(i64::try_from(seconds).unwrap_or(i64::MAX))
+            }
         }
 
         deserializer.deserialize_any(TextOrSeconds)
