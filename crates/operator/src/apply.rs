@@ -8,7 +8,7 @@ pub mod template;
 use std::future::Future;
 use std::time::Duration;
 
-use carillon_plan::{Act, Note, OnError, Plan};
+use carillon_plan::{Act, Note, ObjectKey, OnError, Plan};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 
@@ -327,12 +327,25 @@ pub fn unchanged(found: Option<SlimMeta>, rv: u64) -> Result<(), SendError> {
 }
 
 /// What a plan relies on is still not there; else as of [`unchanged`].
-pub fn absent(found: Option<SlimMeta>) -> Result<(), SendError> {
-    found.map_or(Ok(()), |_| Err(changed()))
+pub fn absent(found: Option<SlimMeta>, owner: &ObjectKey) -> Result<(), SendError> {
+    match found {
+        None => Ok(()),
+        Some(found) if found.is_controlled_by(owner) => Err(changed()),
+        Some(_) => Err(conflict("the name belongs to somebody else", NAME_TAKEN)),
+    }
 }
 
+/// Reason of what [`absent`] says of something that belongs to somebody else.
+pub const NAME_TAKEN: &str = "NameTaken";
+/// Reason of what [`unchanged`] and [`absent`] say of something that has changed.
+pub const CHANGED: &str = "Conflict";
+
 fn changed() -> SendError {
-    let mut status = kube::core::Status::failure("it has changed since it was read", "Conflict");
+    conflict("it has changed since it was read", CHANGED)
+}
+
+fn conflict(message: &str, reason: &str) -> SendError {
+    let mut status = kube::core::Status::failure(message, reason);
     status.code = 409;
     SendError::Refused(Box::new(status))
 }

@@ -61,6 +61,9 @@ pub struct Snapshot<'a> {
     pub gone: &'a BTreeSet<Uid>,
     /// Pod names held by somebody else's pods.
     pub conflicts: &'a BTreeSet<Box<str>>,
+    /// Names of pods that were asked about and are other than as they were read: what they have not done is
+    /// not known.
+    pub disputed: &'a BTreeSet<Box<str>>,
     /// Why the last creations were refused.
     pub creation_problem: Option<&'a Refused>,
     /// What else is refused again and again.

@@ -15,8 +15,8 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use super::template;
 use super::{
-    Earlier, Effect, Perform, absent, found, is_quota, is_terminating, may_be_there, settled,
-    unchanged, write,
+    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_quota, is_terminating,
+    may_be_there, settled, unchanged, write,
 };
 use crate::fence::NotSent;
 use crate::gate::Kind;
@@ -33,6 +33,8 @@ pub enum Answer {
     Gone(Uid),
     /// A pod of this name belongs to somebody else.
     NameConflict(Box<str>),
+    /// This pod is other than as it was read.
+    Disputed(Box<str>),
     /// Creations were refused, and why.
     CreationRefused(Refused),
     /// Creations went through.
@@ -111,7 +113,7 @@ impl Perform for Performer<'_> {
                 let pod = found(self.writes, pod).await?;
                 match seen {
                     Some((uid, rv)) => unchanged(pod.filter(|p| p.uid() == Some(*uid)), *rv)?,
-                    None => absent(pod)?,
+                    None => absent(pod, &self.job.owner)?,
                 }
                 Ok(Effect::Nothing.done())
             }
@@ -178,6 +180,13 @@ impl Perform for Performer<'_> {
     }
 
     fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
+        if let Action::ConfirmPod { pod, .. } = action {
+            return match error.refused()?.reason.as_str() {
+                NAME_TAKEN => Some(Answer::NameConflict(pod.clone())),
+                CHANGED => Some(Answer::Disputed(pod.clone())),
+                _ => None,
+            };
+        }
         let Action::CreatePod { pod, .. } = action else {
             return None;
         };

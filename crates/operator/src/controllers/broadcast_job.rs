@@ -151,6 +151,7 @@ impl BroadcastJobs {
             .get(&job.owner)
             .cloned()
             .unwrap_or_default();
+        memory.forget_disputed(clock::instant());
         memory.refusal = self.core.refusals.of(&job.owner);
         snapshot(tables, job, &memory, self.max_pod_changes, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
@@ -206,6 +207,9 @@ impl BroadcastJobs {
                 }
                 Answer::Gone(pod) => answered |= memory.learn_gone(pod),
                 Answer::NameConflict(pod) => answered |= memory.learn_conflict(pod),
+                Answer::Disputed(pod) => {
+                    answered |= memory.learn_disputed(pod, clock::instant());
+                }
                 Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
                 Answer::CreationRefused(problem) => {
                     pods.with_label_values(&["failed"]).inc();

@@ -29,6 +29,7 @@ pub(crate) struct Cluster {
     template: Template,
     gone: BTreeSet<Uid>,
     conflicts: BTreeSet<Box<str>>,
+    disputed: BTreeSet<Box<str>>,
     serial: u64,
     /// Names and nodes of pods that do not run yet.
     waiting: Vec<(Box<str>, Arc<str>)>,
@@ -48,6 +49,7 @@ impl Cluster {
             template: Template::Accepted,
             gone: BTreeSet::new(),
             conflicts: BTreeSet::new(),
+            disputed: BTreeSet::new(),
             serial: 0,
             waiting: Vec::new(),
             running: VecDeque::new(),
@@ -117,6 +119,7 @@ impl Cluster {
             template: &self.template,
             gone: &self.gone,
             conflicts: &self.conflicts,
+            disputed: &self.disputed,
             creation_problem: None,
             refusal: None,
             family: None,

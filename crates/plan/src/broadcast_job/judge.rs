@@ -153,7 +153,11 @@ fn ended(
     let rules = &job.policies.failure_rules;
     let outcome = pod::outcome(pod, rules, job.restart_limit, stopping);
     let end = pod.end.as_deref().cloned().unwrap_or_default();
-    if let Some(reason) = given_up(record).filter(|_| pod::interrupted(pod)) {
+    let in_time = pod
+        .started
+        .zip(pod.deletion)
+        .is_some_and(|(started, told)| started < told.asked());
+    if let Some(reason) = given_up(record).filter(|_| pod::interrupted(pod) && !in_time) {
         return Record {
             state: NodeState::Failed,
             reason: reason.into(),

@@ -41,11 +41,9 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     });
     let mut start = Start::default();
     if fails {
-        let most = progress.reserved.len().min(snapshot.max_pod_changes);
-        let later = progress.reserved.split_off(most);
-        for (place, record) in std::mem::replace(&mut progress.reserved, later) {
+        for (place, record) in std::mem::take(&mut progress.reserved) {
             let given_up = (NodeState::Skipped, results::NOT_STARTED);
-            progress.give_up(place, record, given_up, now);
+            progress.give_up(snapshot, place, record, given_up, now);
         }
     } else if cause.is_none() && pause.reason.is_none() && job.problems.is_empty() && !sealed {
         start = Start::choose(snapshot, &mut progress, &survey, &kin, now);
@@ -214,7 +212,7 @@ fn steps(
         || start.join.is_some()
         || to_stop.len() > most
         || progress.to_release.len() > most
-        || fails && !progress.reserved.is_empty();
+        || progress.more_to_confirm;
     steps.extend(stop(
         to_stop.into_iter().map(|(name, (uid, rv))| (name, uid, rv)),
         most,

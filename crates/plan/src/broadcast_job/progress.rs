@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Snapshot;
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
@@ -13,6 +13,9 @@ use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
 use crate::record::Record;
 use crate::uid::Uid;
+
+/// How soon a pod is asked about again that was not as it was read.
+const DISPUTED: SignedDuration = SignedDuration::from_secs(10);
 
 /// Identity of a node: a machine replaced under the same name is another one.
 pub(super) type NodeId<'a> = (&'a str, Uid);
@@ -64,6 +67,8 @@ pub(super) struct Progress<'a> {
     /// Pods whose attempts are over by what they have not done, and how they were read: the present
     /// is asked about before that is stored.
     pub(super) relies_on: Vec<(&'a str, Option<(Uid, u64)>)>,
+    /// There are more such pods than one plan may ask about.
+    pub(super) more_to_confirm: bool,
     /// Nodes where a pod exists that has not ended, or is promised, with that pod: by its record, and
     /// wherever it is bound, whoever has made it. The name and not the identity of the node: what was
     /// started on a machine may outlive its node object. Sorted.
@@ -180,14 +185,19 @@ impl<'a> Progress<'a> {
             .map(|(_, latest)| latest)
     }
 
-    /// Ends a reservation whose pod will not be created, and does not exist.
+    /// Ends a reservation whose pod will not be created, and does not exist; or keeps it for now.
     pub(super) fn give_up(
         &mut self,
+        snapshot: &Snapshot<'a>,
         place: Place,
         record: &'a Record,
         (state, reason): (NodeState, &str),
         now: Timestamp,
     ) {
+        if !self.may_confirm(snapshot, &record.pod, now) {
+            self.reserved.push((place, record));
+            return;
+        }
         self.relies_on.push((&record.pod, None));
         let update = Record {
             state,
@@ -197,6 +207,18 @@ impl<'a> Progress<'a> {
         };
         self.enter(place, record, &update);
         self.updates.insert(place, update);
+    }
+
+    /// Whether what a pod has not done can be stored now, once it is confirmed. One whose pod is not as it
+    /// was read holds up no other.
+    fn may_confirm(&mut self, snapshot: &Snapshot<'a>, pod: &str, now: Timestamp) -> bool {
+        if snapshot.disputed.contains(pod) {
+            self.due(now.checked_add(DISPUTED).ok(), now);
+            return false;
+        }
+        let room = self.relies_on.len() < snapshot.max_pod_changes;
+        self.more_to_confirm |= !room;
+        room
     }
 
     fn enter(&mut self, place: Place, key: &'a Record, record: &Record) {
@@ -319,7 +341,10 @@ impl<'a> Progress<'a> {
                 return None;
             }
         };
-        if let Some(judged) = judge(snapshot, record, pod, stopping, now) {
+        let judged = judge(snapshot, record, pod, stopping, now).filter(|judged| {
+            *judged.reason != *results::NODE_LOST || self.may_confirm(snapshot, &record.pod, now)
+        });
+        if let Some(judged) = judged {
             if pod.tracked {
                 self.to_release.push((&record.pod, pod.uid));
             }

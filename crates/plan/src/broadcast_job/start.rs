@@ -123,7 +123,7 @@ impl Start {
                     continue;
                 }
                 let withdrawn = (NodeState::Disrupted, results::WITHDRAWN);
-                progress.give_up(place, record, withdrawn, now);
+                progress.give_up(snapshot, place, record, withdrawn, now);
                 continue;
             }
             kept.push((place, record));
@@ -157,7 +157,8 @@ impl Start {
                 self.relies_on.insert(slice.index, slice.rv);
             }
         }
-        progress.reserved = kept;
+        // Those that could not be given up are there already.
+        progress.reserved.extend(kept);
     }
 }
 

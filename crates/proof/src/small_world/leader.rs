@@ -89,6 +89,7 @@ impl Model {
             template: &Template::Accepted,
             gone: &gone,
             conflicts: &BTreeSet::new(),
+            disputed: &BTreeSet::new(),
             creation_problem: None,
             refusal: None,
             family: None,

@@ -14,6 +14,9 @@ pub struct Inputs {
     pub gone: Vec<String>,
     /// Names of pods that are somebody else's.
     pub conflicts: Vec<String>,
+    /// Names of pods that are other than as they were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disputed: Vec<String>,
     /// Why the last creations were refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_problem: Option<Refusal>,

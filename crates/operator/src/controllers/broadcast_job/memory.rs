@@ -1,7 +1,7 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
@@ -12,6 +12,9 @@ use carillon_plan::{Uid, condition};
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use crate::store::{Ledger, Tables};
 
+/// How long a pod is known to be other than as it was read; then it is asked about again, if it still
+/// matters.
+const DISPUTED: Duration = Duration::from_secs(10);
 /// Entries of each kind that a record of inputs holds.
 const ENTRIES: usize = 64;
 /// Answers of each kind that are remembered. A job that has needed more asks again.
@@ -25,6 +28,9 @@ pub struct Memory {
     pub(super) template: Template,
     pub(super) gone: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
+    disputed: BTreeSet<Box<str>>,
+    /// When the first of them was learnt.
+    disputed_since: Option<Instant>,
     pub(super) creation_problem: Option<Refused>,
     /// What else is refused again and again.
     pub(super) refusal: Option<condition::Refusal>,
@@ -66,6 +72,7 @@ pub(super) fn snapshot<T>(
         template: &memory.template,
         gone: &memory.gone,
         conflicts: &memory.conflicts,
+        disputed: &memory.disputed,
         creation_problem: memory.creation_problem.as_ref(),
         refusal: memory.refusal.as_ref(),
         family: family.as_ref(),
@@ -90,6 +97,24 @@ impl Memory {
         self.conflicts.insert(pod)
     }
 
+    /// Learns that a pod is other than as it was read. True when that is new.
+    pub(super) fn learn_disputed(&mut self, pod: Box<str>, now: Instant) -> bool {
+        self.forget_disputed(now);
+        if self.disputed.len() >= ANSWERS {
+            self.disputed.clear();
+        }
+        self.disputed_since.get_or_insert(now);
+        self.disputed.insert(pod)
+    }
+
+    /// Forgets which pods were other than as they were read, when that was long ago.
+    pub(super) fn forget_disputed(&mut self, now: Instant) {
+        let old = |since: &mut Instant| now.saturating_duration_since(*since) >= DISPUTED;
+        if self.disputed_since.take_if(old).is_some() {
+            self.disputed.clear();
+        }
+    }
+
     /// What goes into the flight recorder besides the versions of the objects.
     pub(super) fn inputs(&self, snapshot: &Snapshot<'_>) -> Inputs {
         let refusal = |refused: &Refused| Refusal {
@@ -101,6 +126,7 @@ impl Memory {
         for (count, what) in [
             (self.gone.len(), "vanished pods"),
             (self.conflicts.len(), "names in conflict"),
+            (self.disputed.len(), "pods other than as they were read"),
             (remembered.len(), "earlier states of pods"),
         ] {
             if count > ENTRIES {
@@ -120,6 +146,12 @@ impl Memory {
             gone: self.gone.iter().take(ENTRIES).map(Uid::to_string).collect(),
             conflicts: self
                 .conflicts
+                .iter()
+                .take(ENTRIES)
+                .map(Box::to_string)
+                .collect(),
+            disputed: self
+                .disputed
                 .iter()
                 .take(ENTRIES)
                 .map(Box::to_string)
@@ -146,6 +178,8 @@ impl Memory {
             },
             gone: inputs.gone.iter().map(uid).collect::<Result<_, _>>()?,
             conflicts: inputs.conflicts.iter().map(|n| n.as_str().into()).collect(),
+            disputed: inputs.disputed.iter().map(|n| n.as_str().into()).collect(),
+            disputed_since: None,
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
             refusal: inputs.refusal.clone().map(condition::Refusal),
             behind_since: None,
@@ -220,7 +254,21 @@ mod tests {
             let uid = format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}");
             assert!(memory.learn_gone(uid.parse().unwrap()));
             assert!(memory.learn_conflict(format!("fix-{n}").into()));
+            assert!(memory.learn_disputed(format!("fix-{n}").into(), Instant::now()));
         }
         assert_eq!((memory.gone.len(), memory.conflicts.len()), (1, 1));
+        assert_eq!(memory.disputed.len(), 1);
+    }
+
+    #[test]
+    fn a_pod_that_was_not_as_it_was_read_is_asked_about_again_after_a_while() {
+        let (mut memory, begin) = (Memory::default(), Instant::now());
+        assert!(memory.learn_disputed("fix-1".into(), begin));
+        assert!(!memory.learn_disputed("fix-1".into(), begin + DISPUTED / 2));
+        memory.forget_disputed(begin + DISPUTED / 2);
+        assert_eq!(memory.disputed.len(), 1);
+        memory.forget_disputed(begin + DISPUTED);
+        assert!(memory.disputed.is_empty());
+        assert!(memory.learn_disputed("fix-1".into(), begin + DISPUTED));
     }
 }

@@ -1,7 +1,8 @@
 //! What happens to nodes and pods from outside: cordon, drain, eviction, deletion, replacement.
 
-use carillon_api::NodeState::{Disrupted, Succeeded, Unknown};
+use carillon_api::NodeState::{Disrupted, Failed, Skipped, Started, Succeeded, Unknown};
 use carillon_api::condition::{reasons, results, types};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::world::World;
@@ -190,6 +191,77 @@ fn a_pod_that_a_dead_node_never_lets_go_is_given_up_and_blocks_no_other() {
         world.creations_on("n0000"),
         1,
         "not where the pod may still run"
+    );
+}
+
+#[test]
+fn a_pod_that_is_not_as_it_was_read_keeps_no_other_from_being_given_up() {
+    let mut world = World::new(3, json!({}));
+    world.start();
+    for node in ["n0000", "n0001", "n0002"] {
+        world.delete(&world.pod_on(node));
+    }
+    let disputed = world.pod_on("n0001");
+    world.disputed.insert(disputed);
+    world.pass(331);
+    world.settle();
+    let lost = [(Unknown, results::NODE_LOST.to_owned())];
+    assert_eq!(world.attempts("n0000"), lost);
+    assert_eq!(world.attempts("n0002"), lost);
+    assert_eq!(world.attempts("n0001"), [(Started, String::new())]);
+    let soon = world.now + SignedDuration::from_secs(10);
+    assert!(
+        world.plan().wake.is_some_and(|wake| wake <= soon),
+        "it is asked about again"
+    );
+    world.disputed.clear();
+    world.settle();
+    assert_eq!(world.attempts("n0001"), lost);
+}
+
+#[test]
+fn a_plan_asks_about_as_many_pods_as_it_may_change() {
+    let mut world = World::new(5, json!({}));
+    world.start();
+    for node in 0..5 {
+        world.delete(&world.pod_on(&format!("n000{node}")));
+    }
+    world.pass(331);
+    world.max_pod_changes = 2;
+    let plan = world.plan();
+    let asked = plan.steps.iter().flat_map(|step| &step.actions);
+    let asked = asked.filter(|action| matches!(action, Action::ConfirmPod { .. }));
+    assert_eq!((asked.count(), plan.again), (2, true));
+    world.settle();
+    for node in 0..5 {
+        let attempts = world.attempts(&format!("n000{node}"));
+        assert_eq!(attempts, [(Unknown, results::NODE_LOST.to_owned())]);
+    }
+}
+
+#[test]
+fn a_reservation_of_a_failing_job_whose_pod_may_be_there_holds_up_no_other() {
+    let mut world = World::new(
+        3,
+        json!({"completionPolicy": {"activeDeadlineSeconds": 60}}),
+    );
+    world.crash_after(1);
+    world.status = json!({"startTime": world.now.to_string()});
+    let disputed = world.pod_of("n0001", 1);
+    world.disputed.insert(disputed.as_str().into());
+    world.pass(61);
+    world.settle();
+    let skipped = [(Skipped, results::NOT_STARTED.to_owned())];
+    assert_eq!(world.attempts("n0002"), skipped);
+    assert!(!world.is(types::FAILED), "one may still be there");
+    // It is somebody else's.
+    world.disputed.clear();
+    world.conflicts.insert(disputed.as_str().into());
+    world.run_to_the_end();
+    assert!(world.is(types::FAILED));
+    assert_eq!(
+        world.attempts("n0001"),
+        [(Failed, results::NAME_CONFLICT.to_owned())]
     );
 }
 
