@@ -68,7 +68,9 @@ impl Tables {
         }
         let first = first.as_ref().unwrap_or(&job.owner);
         let retries = self.retries.of(first).filter_map(|key| self.jobs.get(key));
-        let retries = retries.filter(|retry| is_open(retry));
+        // Those that have ended wait with their time to live until the first job is gone.
+        let first_is_gone = new.is_none() && *first == job.owner;
+        let retries = retries.filter(|retry| first_is_gone || is_open(retry));
         let concerned = retries.chain(self.jobs.get(first));
         for other in concerned.filter(|other| other.owner != job.owner) {
             wakes.push(Wake::Soon(Key::BroadcastJob(other.owner.clone())));

@@ -10,10 +10,12 @@ use carillon_api::broadcast_job::{MAX_RETRIES, Retry, RetryOf};
 use carillon_api::condition::{reasons, types};
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use carillon_api::{BroadcastJobStatus, NodeState, condition::results};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::action::Action;
 use super::progress::NodeId;
+use super::start::WITHDRAWN_AFTER;
 use super::{Job, Snapshot};
 use crate::condition;
 use crate::pod::Pods;
@@ -147,7 +149,7 @@ pub(super) struct Kin<'a> {
 }
 
 impl<'a> Kin<'a> {
-    pub(super) fn read(snapshot: &Snapshot<'a>) -> Self {
+    pub(super) fn read(snapshot: &Snapshot<'a>, now: Timestamp) -> Self {
         let job = snapshot.job;
         let (Some(retry_of), Some(family)) = (&job.retry_of, snapshot.family) else {
             return Self::default();
@@ -156,9 +158,13 @@ impl<'a> Kin<'a> {
             turn: turn(job, retry_of, family),
             ..Self::default()
         };
+        // What they have done is long, and matters to who may begin.
+        if !kin.may_begin() {
+            return kin;
+        }
         let others = family.first.iter().chain(&family.retries);
         for member in others.filter(|member| member.uid != job.owner.uid) {
-            kin.add(snapshot, member);
+            kin.add(snapshot, member, now);
         }
         let place = place(job, family).unwrap_or(family.retries.len());
         let unknown = family.retries[..place].iter().skip(retry_of.known_retries);
@@ -171,7 +177,7 @@ impl<'a> Kin<'a> {
         kin
     }
 
-    fn add(&mut self, snapshot: &Snapshot<'a>, member: &'a Member<'a>) {
+    fn add(&mut self, snapshot: &Snapshot<'a>, member: &'a Member<'a>, now: Timestamp) {
         let mut last: HashMap<&str, &Record> = HashMap::new();
         let mut node_of: HashMap<&str, &str> = HashMap::new();
         for record in member.slices.iter().flat_map(|slice| &slice.records) {
@@ -197,7 +203,7 @@ impl<'a> Kin<'a> {
             });
             if let Some(unknown) = unknown {
                 self.missing.insert(node, unknown);
-            } else if !record.is_final() {
+            } else if !record.is_final() || may_still_come(snapshot.job, record, now) {
                 self.occupied.insert(node, member.name);
             }
         }
@@ -350,6 +356,15 @@ fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
     } else {
         Err(NotOver::Incomplete(String::new()))
     }
+}
+
+/// Whether a pod that was given up before it was seen may still be created, by a request that is under way.
+/// Where nothing may run twice, that is waited for.
+fn may_still_come(job: &Job, record: &Record, now: Timestamp) -> bool {
+    let over = record
+        .finished
+        .and_then(|at| at.checked_add(WITHDRAWN_AFTER).ok());
+    job.policies.at_most_once && record.pod_uid.is_none() && over.is_some_and(|over| now < over)
 }
 
 /// Whether anything may have run in an attempt that is over.

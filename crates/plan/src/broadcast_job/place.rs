@@ -16,8 +16,9 @@ use super::{Cause, Snapshot, ledger, release, stop, stop_reason, stored_cause};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::uid::Uid;
 
-/// How soon results of another job of the family that are not in the cache are looked for again.
-const FAMILY_RETRY: SignedDuration = SignedDuration::from_secs(1);
+/// How soon a retry looks again for what another job of its family has still to do: a pod that runs there
+/// does not wake it, nor do results that are not in the cache yet.
+const FAMILY_RETRY: SignedDuration = SignedDuration::from_secs(10);
 
 /// The plan of a job that has not ended.
 pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
@@ -27,7 +28,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     // stays so: whatever joined since came after its end.
     let sealed = snapshot.slices.last().is_some_and(|slice| slice.sealed);
     let mut progress = Progress::read(snapshot, stored.as_ref().map(stop_reason), now);
-    let kin = Kin::read(snapshot);
+    let kin = Kin::read(snapshot, now);
     let survey = Survey::make(snapshot, &progress, &kin, sealed, now);
     let pause = Pause::decide(job, &survey, now);
     let all_done = all_done(&progress, &survey);
@@ -50,7 +51,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     let complete_without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
         && nobody_to_serve(job, &survey, &kin)
-        || is_settled(&survey, &kin);
+        || is_settled(&survey, &kin) && job.problems.is_empty();
     let end = match &cause {
         Some(_) if fails && nothing_left(&progress) => Some(End::Failed),
         None if (all_done || complete_without_nodes)
@@ -66,7 +67,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         progress.next_due,
         recheck(snapshot),
         survey.next_retry,
-        matches!(kin.turn, Turn::After { soon: true, .. })
+        (survey.elsewhere > 0 || matches!(kin.turn, Turn::After { soon: true, .. }))
             .then(|| now.checked_add(FAMILY_RETRY).ok())
             .flatten(),
     ];

@@ -20,7 +20,7 @@ use crate::record::Record;
 
 /// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more.
 /// An API server gives a request a minute (`--request-timeout`), and so a creation that is under way.
-const WITHDRAWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
+pub(super) const WITHDRAWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// What is started now.
 #[derive(Debug, Default)]

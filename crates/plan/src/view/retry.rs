@@ -168,6 +168,13 @@ pub fn again(object: &Value, first: &Value, name: &str, nodes: &[String]) -> Val
     if let Some(spec) = spec.as_object_mut() {
         spec.insert("nodeNames".to_owned(), json!(nodes));
         spec.remove("paused");
+        // A retry ends.
+        if spec
+            .get("completionPolicy")
+            .is_some_and(|policy| policy["type"] == "Never")
+        {
+            spec.remove("completionPolicy");
+        }
         let retry_of = json!({
             "name": first["metadata"]["name"],
             "uid": first["metadata"]["uid"],

@@ -2,6 +2,7 @@
 
 use carillon_api::NodeState;
 use carillon_api::condition::{reasons, results, types};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{Other, Others, World};
@@ -456,4 +457,44 @@ fn a_promise_is_not_kept_before_the_last_pod_of_another_job_is_known_to_be_gone(
     );
     family.run(retry, 0);
     assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+}
+
+#[test]
+fn a_retry_that_waits_for_a_pod_of_another_job_looks_again_soon() {
+    let mut family = Relatives::of(&["n0001"], json!({}));
+    let pod = family.worlds[0].pod_on("n0001");
+    let first = &mut family.worlds[0];
+    first.pods.get_mut(&pod).unwrap().phase = crate::pod::PodPhase::Running;
+    let retry = family.retry(&["n0001"], 0);
+    family.settle(retry);
+    assert!(family.worlds[0].job().status.retries.is_empty());
+    let soon = family.worlds[retry].now + SignedDuration::from_secs(10);
+    assert_eq!(family.look(retry).plan().wake, Some(soon));
+    family.worlds[0].pods.remove(&pod);
+    family.run(retry, 0);
+    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+}
+
+#[test]
+fn where_nothing_may_run_twice_a_retry_waits_for_what_may_still_be_created() {
+    let mut first = World::new(2, json!({"execution": "AtMostOnce"}));
+    first.owner = ObjectKey::of(BROADCAST_JOB, "ops", "fix", first.uid());
+    // The slice is written and the pod of n0000 created; the creation of n0001 is under way.
+    first.crash_after(2);
+    first.run_all();
+    first.end("n0000", 1);
+    first.settle();
+    assert!(first.is(types::FAILED));
+    let skipped = (NodeState::Skipped, results::NOT_STARTED.to_owned());
+    assert_eq!(first.attempts("n0001"), [skipped]);
+    let mut family = Relatives {
+        worlds: vec![first],
+    };
+    let retry = family.retry(&["n0001"], 0);
+    family.worlds[retry].spec["execution"] = json!("AtMostOnce");
+    family.settle(retry);
+    assert!(family.worlds[retry].created.is_empty());
+    family.worlds[retry].pass(60);
+    family.settle(retry);
+    assert_eq!(family.worlds[retry].created.len(), 1);
 }
