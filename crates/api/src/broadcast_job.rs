@@ -118,7 +118,7 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     )
     .optional_old_self(true),
     validation = Rule::new(
-        "!has(self.spec.retryOf) || self.spec.retryOf.name != self.metadata.name"
+        "!has(self.spec) || !has(self.spec.retryOf) || self.spec.retryOf.name != self.metadata.name"
     )
     .message(
         "must name another job: write name and uid of the BroadcastJob whose nodes are to be tried \
