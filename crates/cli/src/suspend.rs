@@ -50,6 +50,10 @@ pub(crate) async fn run(api: &Api, args: &Suspend, screen: &mut Screen) -> Resul
 /// Lets a CronJob go on, and says what that brings.
 pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Result<u8> {
     let stored = read::cron(object);
+    // Which runs are in the way is only known to those who may list jobs. Asked before: the operator may
+    // start the run that is made up for before it can be told of.
+    let now = Timestamp::now();
+    let children = api.children(&stored).await;
     if !write(api, &stored, false, screen).await? {
         return Ok(DONE);
     }
@@ -57,25 +61,21 @@ pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Re
         Err(Unusable::Schedule(error) | Unusable::TimeZone(error)) => {
             screen.aside(&format!("It will not run, though. {error}"));
         }
-        Ok(schedule) => {
-            let now = Timestamp::now();
-            // Which runs are in the way is only known to those who may list jobs.
-            match api.children(&stored).await {
-                Ok(children) => {
-                    let resumed = resumed(&stored, &children, now);
-                    let zone = schedule.zone();
-                    let shown = |at: Timestamp| {
-                        at.to_zoned(zone.clone())
-                            .strftime("%Y-%m-%d %H:%M:%S %:z")
-                            .to_string()
-                    };
-                    for line in sentences(&resumed, &stored, shown, now) {
-                        screen.line(&line)?;
-                    }
+        Ok(schedule) => match children {
+            Ok(children) => {
+                let resumed = resumed(&stored, &children, now);
+                let zone = schedule.zone();
+                let shown = |at: Timestamp| {
+                    at.to_zoned(zone.clone())
+                        .strftime("%Y-%m-%d %H:%M:%S %:z")
+                        .to_string()
+                };
+                for line in sentences(&resumed, &stored, shown, now) {
+                    screen.line(&line)?;
                 }
-                Err(error) => screen.aside(&format!("{error:#}: what is made up for is not known")),
             }
-        }
+            Err(error) => screen.aside(&format!("{error:#}: what is made up for is not known")),
+        },
     }
     Ok(DONE)
 }
