@@ -44,6 +44,10 @@ pub const RETRY_BASE: SignedDuration = SignedDuration::from_secs(10);
 /// The longest wait before a further attempt.
 pub const RETRY_MAX: SignedDuration = SignedDuration::from_secs(600);
 
+/// How long a pod is known to be other than as it was read; then it is asked about again, if it still
+/// matters.
+pub const DISPUTED: SignedDuration = SignedDuration::from_secs(10);
+
 /// Everything a plan is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {

@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::Snapshot;
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
+use super::{DISPUTED, Snapshot};
 use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
 use crate::record::Record;
 use crate::uid::Uid;
-
-/// How soon a pod is asked about again that was not as it was read.
-const DISPUTED: SignedDuration = SignedDuration::from_secs(10);
 
 /// Identity of a node: a machine replaced under the same name is another one.
 pub(super) type NodeId<'a> = (&'a str, Uid);

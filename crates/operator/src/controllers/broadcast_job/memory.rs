@@ -7,14 +7,12 @@ use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
 use carillon_plan::pod::{PodRow, Pods, is_kill};
-use carillon_plan::{Uid, condition};
+use carillon_plan::{Uid, broadcast_job, condition};
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use crate::store::{Ledger, Tables};
 
-/// How long a pod is known to be other than as it was read; then it is asked about again, if it still
-/// matters.
-const DISPUTED: Duration = Duration::from_secs(10);
+const DISPUTED: Duration = broadcast_job::DISPUTED.unsigned_abs();
 /// Entries of each kind that a record of inputs holds.
 const ENTRIES: usize = 64;
 /// Answers of each kind that are remembered. A job that has needed more asks again.
