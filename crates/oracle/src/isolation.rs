@@ -24,8 +24,8 @@ use crate::object::{
 ///   controller has the right group, kind, name and uid;
 /// - what we delete there an object of it controls, or did, unless it is a job whose own time to live is over;
 /// - of a pod that is there we write finalizers and owners only, of a Job, CronJob or BroadcastJob the status
-///   and finalizers. None is taken off that is not ours, and ours only where it can be meant: by the group and
-///   kind of what controls it, or did.
+///   and finalizers. None is taken off that is not ours. Off a pod ours is taken only where it can be meant: by
+///   the group and kind of what controls it, or did.
 ///
 /// What we ask for is judged by [`requests::asked_within_bounds`]. All other invariants judge the history
 /// without the tenant's namespace: what happens elsewhere is what they say, whatever the tenant does. Where the
@@ -104,20 +104,23 @@ fn meddles(known: &Identities<'_>, step: &Step) -> Option<String> {
             "the finalizer {name} is taken off, which is not ours"
         ));
     }
-    let lets_go = removed.iter().find(|name| !may_let_go(known, old, name));
+    let lets_go = removed
+        .iter()
+        .find(|name| !may_let_go(known, resource, old, name));
     lets_go.map(|name| format!("{name} is taken off, and nothing that we serve ever controlled it"))
 }
 
-/// Whether a finalizer of ours is on an object of which it can be meant: one that a job or CronJob controls,
-/// or did, whether that exists or not. What nothing controls may be let go, too, but for results.
-fn may_let_go(known: &Identities<'_>, object: &Value, finalizer: &str) -> bool {
-    let kinds: &[(&str, &str)] = match finalizer {
-        FINALIZER => &[(GROUP, "BroadcastJob")],
-        TRACKING => &[("batch", "Job")],
-        _ => &[(GROUP, "CronJob"), ("batch", "CronJob")],
-    };
-    let free = controller(object).is_none() && finalizer != FINALIZER;
-    free || known.was_controlled_by(object, kinds)
+/// Whether a finalizer of ours is on an object of which it can be meant: a pod that a job controls, or did,
+/// whether that exists or not. A pod that nothing controls is tracked for nobody. A run is held for a CronJob:
+/// no other controller would let it go, so it is let go whatever controls it by now.
+fn may_let_go(known: &Identities<'_>, resource: &str, object: &Value, finalizer: &str) -> bool {
+    match finalizer {
+        FINALIZER => known.was_controlled_by(object, &[(GROUP, "BroadcastJob")]),
+        TRACKING => {
+            controller(object).is_none() || known.was_controlled_by(object, &[("batch", "Job")])
+        }
+        _ => [JOBS, JOBS_OF_BATCH].contains(&resource),
+    }
 }
 
 /// Whether a job may be deleted because its time to live is over.
@@ -281,6 +284,25 @@ mod tests {
             job["spec"]["parallelism"] = json!(9);
         });
         breaks(S18, &spec, &tenant(), "more than is ours");
+    }
+
+    #[test]
+    fn a_run_that_another_controller_has_is_let_go() {
+        let held = |owner: Value| {
+            let mut run = Scene::new().job(json!({})).object(JOBS, "fix");
+            run["metadata"]["name"] = json!("run");
+            run["metadata"]["uid"] = json!("run");
+            run["metadata"]["finalizers"] = json!([HOLD, "example.com/keep"]);
+            run["metadata"]["ownerReferences"] = json!([owner]);
+            let made = Scene::new().step("tenant", "create", (JOBS, "run"), Some(run), None);
+            made.edit("carillon", (JOBS, "run"), |run| {
+                run["metadata"]["finalizers"] = json!(["example.com/keep"]);
+            })
+        };
+        for group in ["carillon.dev/v1alpha1", "batch/v1", "example.com/v1"] {
+            let owner = json!({"apiVersion": group, "kind": "CronJob", "name": "night", "uid": "cron", "controller": true});
+            holds(S18, &held(owner), &tenant());
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! same requests. So it is a witness and no proof that a mistake stays away: each has a scenario, a small world
 //! or a test of its own besides.
 
+use crate::case::Case;
 use crate::swarm::Swarm;
 
 /// A seed, and what went wrong.
@@ -13,6 +14,8 @@ pub struct Regression {
     pub swarm: Swarm,
     /// The seed.
     pub seed: u64,
+    /// Whether the tenant of [`Swarm::case_with_tenant`] is part of it. The first seeds were found without.
+    pub with_tenant: bool,
     /// What it has found.
     pub found: &'static str,
 }
@@ -43,6 +46,11 @@ pub const ALL: &[Regression] = &[
         Swarm::CronJobs,
         704_447,
         "a pod was created in the moment in which its job went",
+    ),
+    beside_a_tenant(
+        Swarm::CronJobs,
+        308_459_169,
+        "a run that looks like ours has another controller: S18 asked that it stays held for ever",
     ),
     found(
         Swarm::Jobs,
@@ -83,12 +91,30 @@ pub const ALL: &[Regression] = &[
     ),
 ];
 
-/// The seeds of a swarm.
-pub fn of(swarm: Swarm) -> impl Iterator<Item = u64> {
+/// The cases of a swarm.
+pub fn of(swarm: Swarm) -> impl Iterator<Item = Case> {
     let of = ALL.iter().filter(move |known| known.swarm == swarm);
-    of.map(|known| known.seed)
+    of.map(|known| {
+        if known.with_tenant {
+            known.swarm.case_with_tenant(known.seed)
+        } else {
+            known.swarm.case(known.seed)
+        }
+    })
 }
 
 const fn found(swarm: Swarm, seed: u64, found: &'static str) -> Regression {
-    Regression { swarm, seed, found }
+    Regression {
+        swarm,
+        seed,
+        with_tenant: false,
+        found,
+    }
+}
+
+const fn beside_a_tenant(swarm: Swarm, seed: u64, found: &'static str) -> Regression {
+    Regression {
+        with_tenant: true,
+        ..self::found(swarm, seed, found)
+    }
 }
