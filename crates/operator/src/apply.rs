@@ -8,6 +8,7 @@ pub mod template;
 use std::future::Future;
 use std::time::Duration;
 
+use bytes::Bytes;
 use carillon_plan::{Act, Note, ObjectKey, OnError, Plan};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
@@ -294,8 +295,12 @@ pub async fn write(
     request: Call,
     not_after: Option<BootTime>,
 ) -> Result<Written, SendError> {
-    let reply = writes.send(request, not_after).await?;
-    decode::<Envelope<_>>(&reply).map(|envelope| envelope.metadata)
+    written(writes.send(request, not_after).await)
+}
+
+/// What became of the object, by the reply to a write.
+pub fn written(reply: Result<Bytes, SendError>) -> Result<Written, SendError> {
+    decode::<Envelope<_>>(&reply?).map(|envelope| envelope.metadata)
 }
 
 /// Whether an earlier try of the same creation may have gone through, so that the name is taken by
@@ -310,7 +315,12 @@ pub fn may_be_there(error: &SendError) -> bool {
 
 /// The object's metadata, or `None` when there is no such object.
 pub async fn found(writes: &Writes, request: Call) -> Result<Option<SlimMeta>, SendError> {
-    match writes.read(request).await {
+    is_found(writes.read(request).await)
+}
+
+/// The same, by the reply to a read.
+pub fn is_found(reply: Result<Bytes, SendError>) -> Result<Option<SlimMeta>, SendError> {
+    match reply {
         Ok(reply) => decode::<Envelope<_>>(&reply).map(|envelope| Some(envelope.metadata)),
         Err(error) if error.refused().is_some_and(|status| status.code == 404) => Ok(None),
         Err(error) => Err(error),

@@ -127,7 +127,8 @@ struct Args {
     #[arg(long, env = "CARILLON_WORKERS", value_name = "N", default_value = "16")]
     workers: NonZeroU32,
 
-    /// Writes and single reads a second; 0 means no limit.
+    /// Writes and single reads a second, at least 2; 0 means no limit. With a limit, no more are in flight
+    /// and half as many keys under way for each controller.
     #[arg(
         long,
         env = "CARILLON_KUBE_API_QPS",
@@ -367,6 +368,7 @@ mod tests {
                 burst: 40
             })
         );
+        assert_eq!((config.workers, config.max_in_flight_writes), (10, 20));
         assert_eq!(config.cache_audit_period, None);
         assert_eq!(config.pod_placement, PodPlacement::NodeName);
         assert_eq!(config.log_format, LogFormat::Text);
@@ -410,6 +412,7 @@ mod tests {
             (&["--workers=-1"], &["--workers"]),
             (&["--kube-api-qps=-1"], &["--kube-api-qps", "-1"]),
             (&["--kube-api-qps=NaN"], &["--kube-api-qps", "NaN"]),
+            (&["--kube-api-qps=1.5"], &["--kube-api-qps", "at least 2", "1.5"]),
             (&["--kube-api-burst=5"], &["--kube-api-burst", "--kube-api-qps"]),
             (&["--max-in-flight-writes=0"], &["--max-in-flight-writes"]),
             (&["--max-pod-changes-per-sync=0"], &["--max-pod-changes-per-sync"]),

@@ -5,32 +5,32 @@
 
 mod bucket;
 mod room;
+mod turn;
 
 use std::{
-    error::Error as StdError,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{Request, StatusCode, header};
 use kube::core::Status;
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::bucket::Bucket;
 use self::room::Room;
+pub use self::turn::Turn;
 use crate::{
     args::ApiRate,
     clock::Clock,
-    fence::{Fence, NotSent, RequestBody},
+    fence::NotSent,
     lease::{BootTime, Leadership},
     protobuf::{self, METADATA},
     request::Call,
-    transport::{Transport, causes, status_of},
+    transport::Transport,
 };
 
 /// How long a single read or write may take.
@@ -112,25 +112,28 @@ impl Writes {
         }))
     }
 
-    /// Sends a write, if this process leads when the bytes are about to leave and `not_after`, the
-    /// end of the plan it belongs to, has not passed.
+    /// Waits for a place among the requests that are in flight.
     ///
-    /// It is sent again, at most three times, only when it certainly was not applied: 429, or no
-    /// connection. Returns the body of the reply.
+    /// # Errors
+    /// [`NotSent::ShuttingDown`]
+    pub async fn turn(&self) -> Result<Turn<'_>, SendError> {
+        Turn::wait(&self.0).await
+    }
+
+    /// [`Turn::send`] when it is its turn.
     ///
     /// # Errors
     /// [`SendError`]
     pub async fn send(&self, call: Call, not_after: Option<BootTime>) -> Result<Bytes, SendError> {
-        let fence = || Some(Arc::new(Fence::new(self.0.leadership.clone(), not_after)));
-        self.0.attempts(call, fence).await
+        self.turn().await?.send(call, not_after).await
     }
 
-    /// Reads one object; leadership is not needed.
+    /// [`Turn::read`] when it is its turn.
     ///
     /// # Errors
     /// [`SendError`]
     pub async fn read(&self, call: Call) -> Result<Bytes, SendError> {
-        self.0.attempts(call, || None).await
+        self.turn().await?.read(call).await
     }
 
     /// Waits until a template of so many bytes may be unpacked.
@@ -172,138 +175,4 @@ impl Writes {
 pub fn decode<T: DeserializeOwned>(reply: &[u8]) -> Result<T, SendError> {
     protobuf::read_reply(reply, &METADATA)
         .map_err(|e| SendError::Unknown(format!("undecodable reply: {e}")))
-}
-
-/// How one attempt ended.
-enum Attempt {
-    Done(Bytes),
-    /// Certainly not applied; worth another try after the pause, if the server named one.
-    Again(SendError, Option<Duration>),
-    Failed(SendError),
-}
-
-impl WritesShared {
-    async fn attempts(
-        &self,
-        call: Call,
-        fence: impl Fn() -> Option<Arc<Fence>>,
-    ) -> Result<Bytes, SendError> {
-        let (parts, body) = call
-            .into_request()
-            .map_err(|message| not_found(&message))?
-            .into_parts();
-        let body = Bytes::from(body);
-        // Held over the pauses too: while the server says 429 we send less.
-        let _permit = self
-            .in_flight
-            .acquire()
-            .await
-            .map_err(|_| NotSent::ShuttingDown)?;
-        let mut attempt = 0;
-        loop {
-            if let Some(rate) = &self.rate {
-                let pause = rate
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .take(tokio::time::Instant::now());
-                tokio::time::sleep(pause).await;
-            }
-            if self.closed.load(Ordering::Acquire) {
-                return Err(NotSent::ShuttingDown.into());
-            }
-            let fence = fence();
-            if let Some(fence) = &fence {
-                fence.check()?;
-            }
-            let fenced = RequestBody::fenced(body.clone(), fence.clone());
-            let request = Request::from_parts(parts.clone(), fenced);
-            let (error, pause) = match self.once(request, fence.as_deref()).await {
-                Attempt::Done(reply) => return Ok(reply),
-                Attempt::Failed(error) => return Err(error),
-                Attempt::Again(error, pause) => (error, pause),
-            };
-            attempt += 1;
-            let backoff = Duration::from_millis(100 << attempt).mul_f64(0.5 + fastrand::f64());
-            let pause = pause.unwrap_or_default().max(backoff);
-            if attempt > RETRIES || pause > LONGEST_RETRY_PAUSE {
-                return Err(error);
-            }
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    async fn once(&self, request: Request<RequestBody>, fence: Option<&Fence>) -> Attempt {
-        let exchange = self.transport.exchange(request);
-        // Without a fence (reads) nothing can have been applied.
-        let sent = || fence.is_none_or(Fence::sent);
-        let (parts, reply) = match tokio::time::timeout(REQUEST_TIMEOUT, exchange).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                if let Some(refused) = find::<NotSent>(&*error) {
-                    return Attempt::Failed(refused.clone().into());
-                }
-                let connected = find::<hyper_util::client::legacy::Error>(&*error)
-                    .is_none_or(|error| !error.is_connect());
-                let error = causes(&*error);
-                return if connected && sent() {
-                    Attempt::Failed(SendError::Unknown(error))
-                } else {
-                    Attempt::Again(NotSent::Unreachable(error).into(), None)
-                };
-            }
-            Err(_) => {
-                let error = format!("no reply within {REQUEST_TIMEOUT:?}");
-                return Attempt::Failed(if sent() {
-                    SendError::Unknown(error)
-                } else {
-                    NotSent::Unreachable(error).into()
-                });
-            }
-        };
-        if parts.status.is_success() {
-            return Attempt::Done(reply);
-        }
-        let status = status_of(parts.status, &reply);
-        if parts.status == StatusCode::TOO_MANY_REQUESTS {
-            let pause = retry_after(&parts.headers, &status);
-            return Attempt::Again(SendError::Refused(Box::new(status)), pause);
-        }
-        Attempt::Failed(if parts.status.is_client_error() {
-            SendError::Refused(Box::new(status))
-        } else {
-            SendError::Unknown(format!("{} ({})", status.message, status.code))
-        })
-    }
-}
-
-/// What the API server would say of an object that cannot be.
-fn not_found(message: &str) -> SendError {
-    let mut status = Status::failure(message, "NotFound");
-    status.code = StatusCode::NOT_FOUND.as_u16();
-    SendError::Refused(Box::new(status))
-}
-
-fn retry_after(headers: &http::HeaderMap, status: &Status) -> Option<Duration> {
-    let header = headers
-        .get(header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.trim().parse().ok());
-    let details = status
-        .details
-        .as_ref()
-        .map(|details| u64::from(details.retry_after_seconds))
-        .filter(|seconds| *seconds > 0);
-    header.or(details).map(Duration::from_secs)
-}
-
-/// The first cause of type `E`.
-fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
 }

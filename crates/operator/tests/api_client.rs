@@ -290,6 +290,68 @@ async fn the_rate_limit_spreads_requests() {
     assert_eq!(begin.elapsed().as_secs_f64().round() as u64, 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_before_a_write_is_not_old_when_its_turn_has_come() {
+    let service = tower::service_fn(|_: Request<RequestBody>| async {
+        Ok::<_, tower::BoxError>(Response::new(Full::new(Bytes::new())))
+    });
+    let rate = ApiRate { qps: 1.0, burst: 1 };
+    let transport = Transport::new(service, Metrics::new().unwrap());
+    let leadership = Leadership::always(Clock::system());
+    let writes = Writes::new(transport, leadership, 2, Some(rate));
+    let begin = tokio::time::Instant::now();
+    let asks_and_writes = async |writes: Writes| {
+        let mut turn = writes.turn().await.unwrap();
+        turn.pay(2).await;
+        turn.read(request::get(Kind::Pod, "a", "b")).await.unwrap();
+        let asked = tokio::time::Instant::now();
+        turn.send(create(), None).await.unwrap();
+        (asked.elapsed(), begin.elapsed().as_secs())
+    };
+    let other = async {
+        for _ in 0..4 {
+            writes.send(create(), None).await.unwrap();
+        }
+    };
+    let (one, two, ()) = tokio::join!(
+        asks_and_writes(writes.clone()),
+        asks_and_writes(writes.clone()),
+        other
+    );
+    assert_eq!((one.0, two.0), (Duration::ZERO, Duration::ZERO));
+    assert!(one.1 >= 1 && two.1 >= 3, "{one:?} {two:?}");
+    assert!(begin.elapsed().as_secs() >= 7, "no request is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_is_given_back_only_when_nothing_that_was_sent_may_still_be_applied() {
+    use Answer::{Hang, NoConnection, Reply, Reset};
+    for (name, answer, free) in [
+        ("done", Reply(201, ""), true),
+        ("refused", Reply(409, ""), true),
+        ("never sent", NoConnection, true),
+        ("a server error", Reply(504, ""), false),
+        ("a broken connection", Reset, false),
+        ("no reply", Hang, false),
+    ] {
+        let leadership = Leadership::always(Clock::system());
+        let answers = [answer.clone(), answer.clone(), answer.clone(), answer];
+        let (writes, _) = writes(leadership.clone(), &answers);
+        let _ = writes.send(create(), None).await;
+        assert_eq!(leadership.may_be_given_back(), free, "{name}");
+    }
+    let leadership = Leadership::always(Clock::system());
+    let (writes, server) = writes(leadership.clone(), &[Hang]);
+    let task = tokio::spawn(async move { writes.send(create(), None).await });
+    while server.sent.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(leadership.may_be_given_back(), "it waits for its reply");
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    assert!(!leadership.may_be_given_back(), "nobody waits any longer");
+}
+
 #[tokio::test]
 async fn requests_are_counted() {
     let (writes, server) = writes(

@@ -24,6 +24,7 @@ use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::{Backoff, WorkQueue};
+use carillon_operator::request;
 use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
 use carillon_operator::store::{Queues, Row, Store, StoreSink};
 use carillon_operator::transport::Transport;
@@ -88,6 +89,11 @@ impl Scene {
     }
 
     fn answered(rules: Rules, answer: Answer) -> Self {
+        Self::busy(rules, answer, 8, Duration::ZERO)
+    }
+
+    /// The API server answers so many requests at a time, and each after so long.
+    fn busy(rules: Rules, answer: Answer, in_flight: usize, latency: Duration) -> Self {
         let metrics = Metrics::new().unwrap();
         let requests = Requests::default();
         let sent = requests.clone();
@@ -98,6 +104,7 @@ impl Scene {
                 let body = body.collect().await?.to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or_default();
                 let path = head.uri.path().to_owned();
+                tokio::time::sleep(latency).await;
                 let (code, reply) = answer(&head.method, &path);
                 sent.lock().unwrap().push((head.method, path, body));
                 let reply = Full::new(Bytes::from(reply.to_string()));
@@ -108,7 +115,7 @@ impl Scene {
         });
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::system());
-        let writes = Writes::new(transport, leadership.clone(), 8, None);
+        let writes = Writes::new(transport, leadership.clone(), in_flight, None);
         let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
         let backoff = Backoff {
             base: Duration::from_millis(10),
@@ -381,6 +388,40 @@ fn stop_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
         again: true,
         ..Plan::default()
     }
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_pod_is_created_however_many_requests_of_others_wait() {
+    let answer: Answer = |method, path| match method {
+        &Method::GET if path.ends_with("/fix") => (200, job(13, &Value::Null).1),
+        _ => done(method, path),
+    };
+    let mut scene = Scene::busy(Rules::default(), answer, 1, Duration::from_millis(50));
+    let mut objects = objects();
+    objects.retain(|(kind, _)| *kind == Kind::Node);
+    objects.push(job(13, &json!({
+        "observedGeneration": 1, "phase": "running", "startTime": "2026-01-01T00:00:00Z", "done": "0/1",
+        "desired": 1, "active": 0, "succeeded": 0, "failed": 0, "disrupted": 0,
+        "conditions": [{"type": "Reconciling", "status": "True", "observedGeneration": 1, "reason": "Running",
+            "message": "0 of 1 nodes succeeded, 0 failed", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    })));
+    scene.see_all(&objects);
+    // Each request waits for two seconds: longer than what a creation relies on is young.
+    let others: Vec<_> = (0..40)
+        .map(|_| {
+            let writes = scene.controller.core.writes.clone();
+            tokio::task::spawn_local(async move {
+                loop {
+                    let other = request::get(Kind::Pod, "other", "other");
+                    let _ = writes.read(other).await;
+                }
+            })
+        })
+        .collect();
+    // The first only asks what the API server thinks of the template.
+    let created = |scene: &Scene| scene.sent(&Method::POST, "/namespaces/ops/pods").len() > 1;
+    scene.work_until(created).await;
+    others.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]

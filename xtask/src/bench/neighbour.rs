@@ -201,7 +201,7 @@ fn small_job(cluster: &Cluster, number: usize) -> Result<()> {
     // The last event is written after the status.
     let told = || {
         Ok(reasons(cluster, &namespace)?
-            .contains("Completed")
+            .contains("JobComplete")
             .then_some(()))
     };
     wait::until("its end is told", LIMIT, EVERY, told, hint)

@@ -15,14 +15,14 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use super::template;
 use super::{
-    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_quota, is_terminating,
-    may_be_there, settled, unchanged, write,
+    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_found, is_quota,
+    is_terminating, may_be_there, settled, unchanged, write, written,
 };
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
-use crate::writes::{SendError, Writes};
+use crate::writes::{SendError, Turn, Writes};
 
 /// An answer.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Perform for Performer<'_> {
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmSlice { index, rv } => {
-                self.confirm_slice(*index, *rv).await?;
+                unchanged(found(self.writes, self.slice(*index)).await?, *rv)?;
                 let now = self.writes.clock().boot();
                 self.relies_on.lock().await.add(*index, *rv, now);
                 Ok(Effect::Nothing.done())
@@ -215,8 +215,9 @@ impl Performer<'_> {
         let owner = &self.job.owner;
         let error = loop {
             let (request, _room) = self.creation(pod, node, false).await?;
-            let not_after = self.confirmed().await?;
-            match write(self.writes, request, Some(not_after)).await {
+            let mut turn = self.writes.turn().await?;
+            let not_after = self.confirmed(&mut turn).await?;
+            match written(turn.send(request, Some(not_after)).await) {
                 Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
                 // It has waited for long: what it relies on may have changed.
                 Err(SendError::NotSent(NotSent::Expired)) if not_after < self.not_after => {}
@@ -236,16 +237,21 @@ impl Performer<'_> {
         }
     }
 
-    /// Until when a creation may be sent: what it relies on is asked for again if that was long ago.
-    async fn confirmed(&self) -> Result<BootTime, SendError> {
+    /// Until when a creation may be sent whose turn it is: what it relies on is asked for again if that was
+    /// long ago, and both are paid for before. However long the others wait, this one is sent.
+    async fn confirmed(&self, turn: &mut Turn<'_>) -> Result<BootTime, SendError> {
         let mut relies_on = self.relies_on.lock().await;
+        turn.pay(1).await;
         let now = self.writes.clock().boot();
         let fresh = relies_on.at.filter(|at| now < at.after(CONFIRMED_FOR));
         let at = if let Some(at) = fresh {
             at
         } else {
+            let slices = u32::try_from(relies_on.slices.len()).unwrap_or(u32::MAX);
+            turn.pay(slices).await;
             for (index, rv) in &relies_on.slices {
-                self.confirm_slice(*index, *rv).await?;
+                let reply = turn.read(self.slice(*index)).await;
+                unchanged(is_found(reply)?, *rv)?;
             }
             self.writes.clock().boot()
         };
@@ -253,11 +259,11 @@ impl Performer<'_> {
         Ok(at.after(CONFIRMED_FOR).min(self.not_after))
     }
 
-    async fn confirm_slice(&self, index: u32, rv: u64) -> Result<(), SendError> {
+    /// Asks for a slice.
+    fn slice(&self, index: u32) -> Call {
         let owner = &self.job.owner;
         let slice = name::slice(&owner.name, owner.uid, index);
-        let slice = request::get(Kind::Slice, &owner.namespace, &slice);
-        unchanged(found(self.writes, slice).await?, rv)
+        request::get(Kind::Slice, &owner.namespace, &slice)
     }
 
     async fn creation(

@@ -10,7 +10,7 @@ use crate::transport::CallError;
 /// How an election ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It was stopped; the lease was given back if it was held.
+    /// It was stopped; the lease was given back if it was held and nothing that was sent may still be applied.
     Stopped,
     /// The lease was lost, and why.
     Lost(String),
@@ -82,7 +82,13 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             if stop.is_cancelled() {
                 self.leadership.end();
                 if renewed.is_some() {
-                    self.give_back(seen).await;
+                    if self.leadership.may_be_given_back() {
+                        self.give_back(seen).await;
+                    } else {
+                        tracing::warn!(
+                            "lease not given back, as a request may still be applied; others wait until it runs out"
+                        );
+                    }
                 }
                 return Ended::Stopped;
             }
@@ -326,6 +332,21 @@ mod tests {
         assert_eq!(leases.holder(), "b");
         let transitions = leases.0.lock().unwrap().0.clone().unwrap().spec.unwrap();
         assert_eq!(transitions.lease_transitions, Some(1));
+    }
+
+    #[tokio::test]
+    async fn a_lease_runs_out_when_something_that_was_sent_may_still_be_applied() {
+        let leases = Memory::default();
+        let (a, stop, task) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        a.unanswered();
+        stop.cancel();
+        assert_eq!(task.await.unwrap(), Ended::Stopped);
+        assert!(!a.is_leader());
+        assert_eq!(leases.holder(), "a", "it is not given back");
+        let (b, _stop, _task) = candidate(&leases, "b");
+        assert!(b.wait_leader().await, "it has run out");
+        assert_eq!(leases.holder(), "b");
     }
 
     #[tokio::test]

@@ -76,8 +76,8 @@ impl Elector {
         self.leadership.clone()
     }
 
-    /// Gives the lease back if it is held, so that another process leads at once. No write may be
-    /// in flight any more. Returns when done, at the latest after one call timeout.
+    /// Gives the lease back if it is held, so that another process leads at once, unless a write has no answer
+    /// and may still be applied. None may be sent any more. Returns when done, at the latest after one call timeout.
     pub async fn release(self) {
         self.stop.cancel();
         // The join blocks for at most one API call.

@@ -6,11 +6,16 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::sync::watch;
 
 use crate::clock::{BootTime, Clock};
+
+/// How long a request may still be applied that nobody waits for: the API server's `--request-timeout`, if
+/// nobody has changed it.
+const APPLIED_WITHIN: Duration = Duration::from_mins(1);
 
 /// Whether this process leads, and until when it may send writes. Clones share the answer.
 #[derive(Clone)]
@@ -19,6 +24,8 @@ pub struct Leadership(Arc<Shared>);
 struct Shared {
     /// Nanoseconds of [`BootTime`]; 0 while not leading, `u64::MAX` without election.
     valid_until: AtomicU64,
+    /// Nanoseconds of [`BootTime`] when a write was last given up without an answer; 0: never.
+    unanswered_at: AtomicU64,
     phase: watch::Sender<Phase>,
     clock: Clock,
 }
@@ -40,6 +47,7 @@ impl Leadership {
         Self(Arc::new(Shared {
             clock,
             valid_until: AtomicU64::new(0),
+            unanswered_at: AtomicU64::new(0),
             phase: watch::Sender::new(Phase::Standby),
         }))
     }
@@ -97,6 +105,21 @@ impl Leadership {
         let mut phase = self.0.phase.subscribe();
         // The sender lives as long as `self`: an error cannot happen, and would mean over.
         let _ = phase.wait_for(|phase| *phase == Phase::Over).await;
+    }
+
+    /// A write has been sent, and nobody waits for its answer any longer.
+    pub fn unanswered(&self) {
+        let now = self.0.clock.boot().nanos();
+        self.0.unanswered_at.fetch_max(now, Ordering::AcqRel);
+    }
+
+    /// Whether another process may lead at once. Not while something may still be applied that was sent: a new
+    /// leader takes what it lists first for all that was done before.
+    pub fn may_be_given_back(&self) -> bool {
+        match self.0.unanswered_at.load(Ordering::Acquire) {
+            0 => true,
+            at => self.0.clock.boot().since(BootTime::from_nanos(at)) >= APPLIED_WITHIN,
+        }
     }
 
     pub(super) fn extend(&self, until: BootTime) {
