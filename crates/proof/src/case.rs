@@ -19,6 +19,8 @@ use crate::tenant::Tenant;
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
 
+/// A run with more goes round in circles.
+const MOST_REVISIONS: u64 = 10_000;
 /// How long a job may take once everything is mended. It has a deadline of its own, and a back-off
 /// may have grown to ten minutes.
 const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
@@ -105,7 +107,7 @@ impl Case {
             rules: Rules::default(),
             wire: Wire::default(),
             horizon: HORIZON,
-            most_revisions: u64::MAX,
+            most_revisions: MOST_REVISIONS,
         })
     }
 

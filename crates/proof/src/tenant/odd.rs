@@ -22,6 +22,10 @@ pub(super) fn spec(object: &mut Value, rng: &mut Rng) {
         };
         object["spec"][field] = value;
     }
+    // As many completions as there can be never come, and thousands of pods show no more than some.
+    if object["kind"] == "Job" && object["spec"]["completions"] == i32::MAX {
+        object["spec"]["activeDeadlineSeconds"] = json!(30);
+    }
 }
 
 fn of_broadcast_job(rng: &mut Rng) -> (&'static str, Value) {

@@ -4,7 +4,7 @@
 //! That of Kubernetes decides so, too, who is without an owner; a foreground deletion, though, waits there
 //! for dependents that name the owner's uid from anywhere. Here it does not.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,20 +36,14 @@ pub async fn run(server: Server, delay: Duration) {
 /// Does once what is due; says whether it did anything.
 pub fn collect(actor: &Actor) -> bool {
     let objects = objects(actor);
+    let known = Known::of(&objects);
     let before = actor.server().revision();
-    let alive: BTreeSet<(&str, &str)> = objects.iter().map(|(_, object)| place(object)).collect();
     for (kind, object) in &objects {
-        let meta = &object["metadata"];
-        if meta["ownerReferences"].is_null() && meta["deletionTimestamp"].is_null() {
-            continue;
-        }
         let owners = owners(object);
-        let (solid, dangling): (Vec<_>, Vec<_>) = owners.iter().partition(|owner| {
-            let owner_uid = text(&owner["uid"]);
-            let mut places = [namespace(object), ""].into_iter();
-            places.any(|namespace| alive.contains(&(namespace, owner_uid)))
-        });
-        let ends_first = |owner: &Value| is_foreground(&objects, object, text(&owner["uid"]));
+        let (solid, dangling): (Vec<_>, Vec<_>) = owners
+            .iter()
+            .partition(|owner| known.exists(namespace(object), text(&owner["uid"])));
+        let ends_first = |owner: &Value| known.is_foreground(object, text(&owner["uid"]));
         let waiting = solid
             .iter()
             .any(|owner| owner["blockOwnerDeletion"] == true && ends_first(owner));
@@ -58,7 +52,7 @@ pub fn collect(actor: &Actor) -> bool {
         } else if solid.is_empty() {
             delete(actor, kind, object, None);
         } else if all_waiting && waiting {
-            let deeper = dependents(&objects, object).next().is_some();
+            let deeper = known.dependents(object).next().is_some();
             delete(
                 actor,
                 kind,
@@ -66,30 +60,29 @@ pub fn collect(actor: &Actor) -> bool {
                 deeper.then_some(Propagation::Foreground),
             );
         } else if !dangling.is_empty() {
-            let rest: Vec<Value> = solid.into_iter().cloned().collect();
-            set_meta(actor, kind, object, "ownerReferences", &json!(rest));
+            set_meta(actor, kind, object, "ownerReferences", &json!(solid));
         }
-        finalize(actor, &objects, kind, object);
+        finalize(actor, &known, kind, object);
     }
     actor.server().revision() > before
 }
 
 /// Lets go of an owner whose dependents are gone or set free.
-fn finalize(actor: &Actor, objects: &[Item], kind: &Kind, object: &Arc<Value>) {
+fn finalize(actor: &Actor, known: &Known<'_>, kind: &Kind, object: &Arc<Value>) {
     if object["metadata"]["deletionTimestamp"].is_null() {
         return;
     }
     if has_finalizer(object, "orphan") {
-        for (kind, dependent) in dependents(objects, object) {
-            let others: Vec<Value> = owners(dependent)
-                .into_iter()
+        for (kind, dependent) in known.dependents(object) {
+            let others: Vec<&Value> = owners(dependent)
+                .iter()
                 .filter(|owner| owner["uid"] != object["metadata"]["uid"])
                 .collect();
             set_meta(actor, kind, dependent, "ownerReferences", &json!(others));
         }
         remove_finalizer(actor, kind, object, "orphan");
     } else if has_finalizer(object, "foregroundDeletion") {
-        let blocked = dependents(objects, object).any(|(_, dependent)| {
+        let blocked = known.dependents(object).any(|(_, dependent)| {
             owners(dependent).iter().any(|owner| {
                 owner["uid"] == object["metadata"]["uid"] && owner["blockOwnerDeletion"] == true
             })
@@ -112,37 +105,65 @@ fn objects(actor: &Actor) -> Vec<Item> {
         .collect()
 }
 
-fn dependents<'a>(objects: &'a [Item], owner: &'a Value) -> impl Iterator<Item = &'a Item> {
-    objects.iter().filter(move |(_, object)| {
-        let owner_uid = uid(owner);
-        reaches(owner, object)
-            && owners(object)
-                .iter()
-                .any(|reference| reference["uid"] == owner_uid)
-    })
+/// What there is, by uid, and by the uids that it names as its owners.
+struct Known<'a> {
+    by_uid: HashMap<&'a str, Vec<&'a Value>>,
+    by_owner: HashMap<&'a str, Vec<&'a Item>>,
+}
+
+impl<'a> Known<'a> {
+    fn of(objects: &'a [Item]) -> Self {
+        let mut known = Self {
+            by_uid: HashMap::new(),
+            by_owner: HashMap::new(),
+        };
+        for item in objects {
+            let (_, object) = item;
+            known.by_uid.entry(uid(object)).or_default().push(object);
+            for owner in owners(object) {
+                let of = known.by_owner.entry(text(&owner["uid"])).or_default();
+                // Who names one twice is one dependent.
+                if of.last().is_none_or(|last| !std::ptr::eq(*last, item)) {
+                    of.push(item);
+                }
+            }
+        }
+        known
+    }
+
+    /// The objects of a uid that may own something in a namespace.
+    fn owners(&self, namespace: &str, uid: &str) -> impl Iterator<Item = &'a Value> {
+        let of = self.by_uid.get(uid).into_iter().flatten().copied();
+        of.filter(move |owner| reaches(owner, namespace))
+    }
+
+    fn exists(&self, namespace: &str, uid: &str) -> bool {
+        self.owners(namespace, uid).next().is_some()
+    }
+
+    fn dependents(&self, owner: &Value) -> impl Iterator<Item = &'a Item> {
+        let of = self.by_owner.get(uid(owner)).into_iter().flatten().copied();
+        of.filter(move |(_, object)| reaches(owner, namespace(object)))
+    }
+
+    /// Whether an owner waits for what it owns to go first.
+    fn is_foreground(&self, dependent: &Value, uid_of_owner: &str) -> bool {
+        let mut owners = self.owners(namespace(dependent), uid_of_owner);
+        owners.any(|object| {
+            !object["metadata"]["deletionTimestamp"].is_null()
+                && has_finalizer(object, "foregroundDeletion")
+        })
+    }
 }
 
 /// Whether an object may own another one, by where they are.
-fn reaches(owner: &Value, object: &Value) -> bool {
-    let (owner, own) = (namespace(owner), namespace(object));
-    owner.is_empty() || owner == own
+fn reaches(owner: &Value, of: &str) -> bool {
+    let own = namespace(owner);
+    own.is_empty() || own == of
 }
 
 fn namespace(object: &Value) -> &str {
     text(&object["metadata"]["namespace"])
-}
-
-fn place(object: &Value) -> (&str, &str) {
-    (namespace(object), uid(object))
-}
-
-fn is_foreground(objects: &[Item], dependent: &Value, uid_of_owner: &str) -> bool {
-    objects.iter().any(|(_, object)| {
-        uid(object) == uid_of_owner
-            && reaches(object, dependent)
-            && !object["metadata"]["deletionTimestamp"].is_null()
-            && has_finalizer(object, "foregroundDeletion")
-    })
 }
 
 fn delete(actor: &Actor, kind: &Kind, object: &Value, propagation: Option<Propagation>) {
@@ -186,11 +207,9 @@ fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     all.into_iter().flatten().any(|name| name == finalizer)
 }
 
-fn owners(object: &Value) -> Vec<Value> {
-    object["metadata"]["ownerReferences"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default()
+fn owners(object: &Value) -> &[Value] {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.map_or(&[], Vec::as_slice)
 }
 
 fn text(value: &Value) -> &str {

@@ -1,6 +1,6 @@
 //! The kubelets of all nodes: run what a script says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -110,8 +110,8 @@ impl Component for Kubelets {
     fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
         let mut wake = Vec::new();
         let pods = all(&self.actor, "pods");
-        self.pods
-            .retain(|known, _| pods.iter().any(|pod| uid(pod) == known));
+        let there: HashSet<&str> = pods.iter().map(|pod| uid(pod)).collect();
+        self.pods.retain(|known, _| there.contains(known.as_str()));
         for object in &pods {
             let node = text(object, "/spec/nodeName");
             let alive = self

@@ -1,6 +1,6 @@
 //! What was noticed and is to be acted upon later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,8 +15,8 @@ pub(super) struct Timers(BTreeMap<String, Timestamp>);
 impl Timers {
     /// Forgets what is not about one of these objects.
     pub(super) fn keep(&mut self, objects: &[Arc<Value>]) {
-        self.0
-            .retain(|known, _| objects.iter().any(|object| uid(object) == known));
+        let there: HashSet<&str> = objects.iter().map(|object| uid(object)).collect();
+        self.0.retain(|known, _| there.contains(known.as_str()));
     }
 
     /// It is no longer to be done.
