@@ -296,8 +296,9 @@ fn over(old: &Value, mut new: Value) -> Value {
     new
 }
 
-/// Creates a slice, or writes one that is still at the version it was planned from.
-pub fn write_slice(owner: &ObjectKey, slice: &SliceWrite) -> Call {
+/// Creates a slice, or writes one that is still at the version it was planned from. That of a retry belongs
+/// to the `first` job of its family, too.
+pub fn write_slice(owner: &ObjectKey, first: Option<&ObjectKey>, slice: &SliceWrite) -> Call {
     let name = name::slice(&owner.name, owner.uid, slice.index);
     let content = [
         ("sealed", json!(slice.sealed)),
@@ -316,13 +317,15 @@ pub fn write_slice(owner: &ObjectKey, slice: &SliceWrite) -> Call {
         .into_iter()
         .map(|(key, value)| (key.to_owned(), json!(value)))
         .collect();
+    let mut owners = vec![owner.reference()];
+    owners.extend(first.map(ObjectKey::plain_reference));
     body["apiVersion"] = json!(API_VERSION);
     body["kind"] = json!("NodeResultSlice");
     body["metadata"] = json!({
         "name": name,
         "namespace": owner.namespace,
         "labels": labels,
-        "ownerReferences": [owner.reference()],
+        "ownerReferences": owners,
     });
     build(
         Method::POST,
@@ -462,7 +465,7 @@ mod tests {
             sealed: true,
             results: vec![],
         };
-        let created = write_slice(&owner(), &slice);
+        let created = write_slice(&owner(), None, &slice);
         assert_eq!(request(&created).method(), Method::POST);
         assert_eq!(
             body(&created)["metadata"]["ownerReferences"][0]["name"],
@@ -472,8 +475,17 @@ mod tests {
             body(&created)["metadata"]["labels"]["carillon.dev/slice-index"],
             "2"
         );
+        let first = ObjectKey::of(BROADCAST_JOB, "ops", "first", owner().uid);
+        let of_retry = body(&write_slice(&owner(), Some(&first), &slice));
+        let owners = &of_retry["metadata"]["ownerReferences"];
+        assert_eq!(
+            (&owners[0]["controller"], &owners[1]["name"]),
+            (&json!(true), &json!("first"))
+        );
+        assert!(owners[1].get("controller").is_none());
         let patched = write_slice(
             &owner(),
+            None,
             &SliceWrite {
                 rv: Some(9),
                 ..slice

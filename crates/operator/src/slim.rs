@@ -240,12 +240,20 @@ impl<L> SlimMeta<L> {
     }
 
     /// The controller, if it is of this group and kind: other groups may have a kind of that name.
-    pub fn controller(&self, (api_version, kind): ApiKind) -> Option<&OwnerReference> {
-        let mut owners = self.owner_references.iter().flatten();
-        owners.find(|owner| {
-            owner.controller == Some(true)
-                && owner.kind == kind
-                && group(&owner.api_version) == group(api_version)
+    pub fn controller(&self, kind: ApiKind) -> Option<&OwnerReference> {
+        let mut owners = self.owners(kind);
+        owners.find(|owner| owner.controller == Some(true))
+    }
+
+    /// Whether anything of this group and kind owns the object.
+    pub fn has_owner(&self, kind: ApiKind) -> bool {
+        self.owners(kind).next().is_some()
+    }
+
+    fn owners(&self, (api_version, kind): ApiKind) -> impl Iterator<Item = &OwnerReference> {
+        let owners = self.owner_references.iter().flatten();
+        owners.filter(move |owner| {
+            owner.kind == kind && group(&owner.api_version) == group(api_version)
         })
     }
 }

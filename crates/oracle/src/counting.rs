@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::alive::Alive;
 use crate::desired::Desired;
+use crate::family;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{L4, S4};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -42,14 +43,17 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
         match (&*step.key.resource, object) {
             (PODS, _) => pods.remember(step),
             (SLICES, Some(slice)) => {
-                let uid = object::job_of(slice).unwrap_or_default();
+                let uid = object::log_of(slice).unwrap_or_default();
                 if assumptions.others(step) {
                     // Garbage collection takes the slices of a job that is gone.
                     if world.jobs.get(uid).is_some_and(Job::is_alive) {
                         edited.insert(uid);
                     }
                 } else if !edited.contains(uid)
-                    && let Some(job) = world.jobs.get(uid).filter(|job| job.gone.is_none())
+                    && let Some(job) = world
+                        .jobs
+                        .get(uid)
+                        .filter(|job| job.gone.is_none() || family::is_retry(job.last))
                 {
                     records_stay(&mut checked, job, &mut pods, step)?;
                 }

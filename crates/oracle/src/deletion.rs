@@ -1,5 +1,6 @@
 //! L3: a deletion ends.
 
+use crate::family;
 use crate::history::History;
 use crate::invariant::Invariant::L3;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -9,7 +10,8 @@ use crate::world::World;
 /// L3, for a run that is `over`. Of every job that somebody deleted:
 /// - the job is gone;
 /// - no pod of it keeps our finalizer;
-/// - with `garbage_collection` its pods and slices are gone.
+/// - with `garbage_collection` its pods and slices are gone; slices of a retry stay as long as the first
+///   job of its family.
 pub fn deletion_ends(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     if !assumptions.over {
@@ -34,7 +36,8 @@ pub fn deletion_ends(history: &History, assumptions: &Assumptions) -> Verdict {
                 job.key
             ))
         })?;
-        let left = job.pods.keys().chain(job.slices.keys()).next();
+        let slices = job.slices.keys().filter(|_| !family::outlives(&world, job));
+        let left = job.pods.keys().chain(slices).next();
         checked.require(left.is_none() || !assumptions.garbage_collection, || {
             bad(format!(
                 "{} is gone and {} is not",

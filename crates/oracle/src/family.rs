@@ -44,9 +44,20 @@ pub(crate) fn unknown_before<'w>(
     before.skip(usize::try_from(known).unwrap_or(0))
 }
 
+/// Whether a job is one of another's retries.
+pub(crate) fn is_retry(job: &Value) -> bool {
+    !text(job, &["spec", "retryOf", "uid"]).is_empty()
+}
+
+/// Whether what a job has done is kept when it is gone: it is a retry, and the first job is there.
+pub(crate) fn outlives(world: &World<'_>, job: &Job<'_>) -> bool {
+    let first = world.jobs.get(first_of(job.last));
+    is_retry(job.last) && first.is_some_and(Job::is_alive)
+}
+
 /// Whether nothing is left to do for a retry on a node, as others of its family have done it.
 pub(crate) fn is_settled(world: &World<'_>, job: &Value, node: &Value) -> bool {
-    if text(job, &["spec", "retryOf", "uid"]).is_empty() {
+    if !is_retry(job) {
         return false;
     }
     let here = |record: &Record<'_>| record.node_uid() == object::uid(node);
@@ -67,7 +78,7 @@ pub(crate) fn is_settled(world: &World<'_>, job: &Value, node: &Value) -> bool {
 
 /// Why a retry may not start a pod now, if so: it is not its turn.
 pub(crate) fn has_no_turn(world: &World<'_>, job: &Value) -> Option<String> {
-    if text(job, &["spec", "retryOf", "uid"]).is_empty() {
+    if !is_retry(job) {
         return None;
     }
     let own = object::uid(job);
@@ -89,20 +100,15 @@ pub(crate) fn has_no_turn(world: &World<'_>, job: &Value) -> Option<String> {
 
 /// Whether a retry has a reason to be open: another one of its family is.
 pub(crate) fn waits(world: &World<'_>, job: &Value) -> bool {
-    let is_retry = !text(job, &["spec", "retryOf", "uid"]).is_empty();
     let open = |other: &Job<'_>| other.is_alive() && !object::is_terminal(other.last);
-    is_retry && others(world, job).any(|(_, other)| open(other))
+    is_retry(job) && others(world, job).any(|(_, other)| open(other))
 }
 
-/// Whether a retry may stall: the first job of its family, or one that has had its turn, is gone.
+/// Whether a retry may stall: the first job of its family is gone.
 pub(crate) fn is_broken(world: &World<'_>, job: &Value) -> bool {
-    if text(job, &["spec", "retryOf", "uid"]).is_empty() {
+    if !is_retry(job) {
         return false;
     }
-    let alive = |uid: &str| world.jobs.get(uid).is_some_and(Job::is_alive);
-    let first = first_of(job);
-    let Some(stored) = world.jobs.get(first) else {
-        return true;
-    };
-    !alive(first) || !listed(stored.last).all(alive)
+    let first = world.jobs.get(first_of(job));
+    !first.is_some_and(Job::is_alive)
 }

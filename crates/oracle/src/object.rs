@@ -77,6 +77,23 @@ pub(crate) fn job_of(object: &Value) -> Option<&str> {
         .then(|| text(owner, &["uid"]))
 }
 
+/// Uid of the BroadcastJob whose results a slice has: that controls it, or that of a retry which is gone,
+/// by its label. Such a slice is owned by the first job of the family.
+pub(crate) fn log_of(slice: &Value) -> Option<&str> {
+    let left = || {
+        let mut owners = list(slice, &["metadata", "ownerReferences"]).iter();
+        let is_left = owners.any(|owner| owner["kind"] == "BroadcastJob");
+        is_left.then(|| text(slice, &["metadata", "labels", UID_LABEL]))
+    };
+    match controller(slice) {
+        Some(_) => job_of(slice),
+        None => left().filter(|uid| !uid.is_empty()),
+    }
+}
+
+/// The label of a slice that names its job.
+const UID_LABEL: &str = "carillon.dev/broadcastjob-uid";
+
 /// Whether a pod carries our finalizer.
 pub(crate) fn is_tracked(pod: &Value) -> bool {
     list(pod, &["metadata", "finalizers"])

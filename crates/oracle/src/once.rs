@@ -223,7 +223,7 @@ impl<'h> Past<'h> {
                     .extend(entries);
             }
             object::SLICES => {
-                let Some(job) = step.new.as_deref().and_then(object::job_of) else {
+                let Some(job) = step.new.as_deref().and_then(object::log_of) else {
                     return;
                 };
                 if !world.jobs.contains_key(job) {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::family;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -63,7 +64,11 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
         return None;
     }
     let object = step.old.as_deref().or(step.new.as_deref())?;
-    let Some(uid) = object::job_of(object) else {
+    let job_of = match resource {
+        SLICES => object::log_of,
+        _ => object::job_of,
+    };
+    let Some(uid) = job_of(object) else {
         return Some("no BroadcastJob controls it".to_owned());
     };
     let Some(job) = world.jobs.get(uid) else {
@@ -71,6 +76,10 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
     };
     if job.key.namespace != step.key.namespace {
         return Some(format!("its job is {}", job.key));
+    }
+    // The next of a family closes the log of one that is gone.
+    if resource == SLICES && family::outlives(world, job) {
+        return None;
     }
     let begun = world.assumptions.is_created_after(step, job.gone);
     begun.then(|| format!("its job {} is gone", job.key))

@@ -73,7 +73,7 @@ fn essence(state: &State) -> BTreeMap<Vec<String>, Value> {
         essence.insert(vec!["job".to_owned(), name], lasting(&content));
     }
     let owner = |object: &Value| {
-        let uid = object::job_of(object).unwrap_or_default();
+        let uid = object::log_of(object).unwrap_or_default();
         jobs.get(uid).map_or("?", String::as_str).to_owned()
     };
     for slice in state

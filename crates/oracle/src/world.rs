@@ -174,7 +174,7 @@ impl<'h> World<'h> {
                 jobs.map(|(uid, _)| *uid).collect()
             }
             JOBS => object().map(object::uid).into_iter().collect(),
-            SLICES => object().and_then(object::job_of).into_iter().collect(),
+            SLICES => object().and_then(object::log_of).into_iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -300,7 +300,7 @@ impl<'h> World<'h> {
         let Some(slice) = step.new.as_deref().or(step.old.as_deref()) else {
             return;
         };
-        let Some(job) = object::job_of(slice).and_then(|uid| self.jobs.get_mut(uid)) else {
+        let Some(job) = object::log_of(slice).and_then(|uid| self.jobs.get_mut(uid)) else {
             return;
         };
         if step.new.is_some() {

@@ -210,6 +210,7 @@ impl<'a> Check<'a> {
             Action::DeletePod { pod, uid, rv } => self.delete(pod, *uid, *rv),
             Action::ReleasePod { pod, uid } => self.release(pod, *uid),
             Action::WriteStatus(status) => self.status(status),
+            Action::CloseLog { name, uid, write } => self.close(name, *uid, write, step),
             Action::JoinFamily {
                 first,
                 uid,

@@ -82,13 +82,19 @@ impl ObjectKey {
 
     /// The controller reference its children carry.
     pub fn reference(&self) -> Value {
+        let mut reference = self.plain_reference();
+        reference["controller"] = true.into();
+        reference["blockOwnerDeletion"] = true.into();
+        reference
+    }
+
+    /// The reference that what it owns carries beside that of its controller.
+    pub fn plain_reference(&self) -> Value {
         object([
             ("apiVersion", self.api_version.into()),
             ("kind", self.kind.into()),
             ("name", self.name.as_str().into()),
             ("uid", self.uid.to_string().into()),
-            ("controller", true.into()),
-            ("blockOwnerDeletion", true.into()),
         ])
     }
 }

@@ -89,6 +89,8 @@ fn what_failed_again_is_tried_again_by_who_knew_and_nobody_else() {
     let fails = json!({"exit-code": 3});
     bench.apply(&retry(&bench, ("vv-once", &first), &[failed], &fails));
     bench.wait("vv-once", "Failed");
+    // What it has done stays when it is gone.
+    bench.kubectl(&["delete", "bcj", "vv-once"]);
     bench.apply(&retry(&bench, ("vv-twice", &first), &[failed], &fails));
     let twice = bench.wait("vv-twice", "Complete");
     assert_eq!(reason(&twice, "Complete"), "AlreadyTried");

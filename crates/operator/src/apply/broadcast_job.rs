@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carillon_api::condition::reasons;
-use carillon_plan::Uid;
-use carillon_plan::broadcast_job::action::Action;
+use carillon_plan::broadcast_job::action::{Action, SliceWrite};
 use carillon_plan::broadcast_job::{Job, Refused, Template, settle};
 use carillon_plan::name;
+use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
+use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
@@ -118,8 +119,7 @@ impl Perform for Performer<'_> {
                 Ok(Effect::Nothing.done())
             }
             Action::WriteSlice(slice) => {
-                let request = request::write_slice(&self.job.owner, slice);
-                let rv = write(self.writes, request, None).await?.rv();
+                let rv = self.write_slice(&self.job.owner, slice).await?;
                 let now = self.writes.clock().boot();
                 self.relies_on.lock().await.add(slice.index, rv, now);
                 Ok(Effect::Wrote(Kind::Slice, rv).done())
@@ -158,6 +158,11 @@ impl Perform for Performer<'_> {
                     write(self.writes, request, None).await?.rv(),
                 )
                 .done())
+            }
+            Action::CloseLog { name, uid, write } => {
+                let owner = ObjectKey::of(BROADCAST_JOB, namespace, &**name, *uid);
+                let rv = self.write_slice(&owner, write).await?;
+                Ok(Effect::Wrote(Kind::Slice, rv).done())
             }
             Action::JoinFamily {
                 first,
@@ -211,6 +216,16 @@ pub fn place(job: &Job) -> template::Place<'_> {
 }
 
 impl Performer<'_> {
+    /// Writes a slice of the job, or of one of its family. That of a retry belongs to the first job, too.
+    async fn write_slice(&self, owner: &ObjectKey, slice: &SliceWrite) -> Result<u64, SendError> {
+        let first = self.job.retry_of.as_ref().map(|first| {
+            let (namespace, name) = (&*owner.namespace, &*first.name);
+            ObjectKey::of(BROADCAST_JOB, namespace, name, first.uid)
+        });
+        let request = request::write_slice(owner, first.as_deref(), slice);
+        Ok(write(self.writes, request, None).await?.rv())
+    }
+
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
         let error = loop {

@@ -1,15 +1,16 @@
 //! Result slices: the ledger of each job.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use carillon_plan::Uid;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::record::Slice;
+use carillon_plan::{ObjectKey, Uid};
 
 use super::owned::Rows;
 use super::{Key, Row, Tables, Wake, held_at};
 use crate::gate::Kind;
-use crate::slim::SlimSlice;
+use crate::slim::{SlimMeta, SlimSlice};
 use crate::watch::{Held, Listed};
 
 /// The result slices of one job.
@@ -88,6 +89,16 @@ impl Rows for Ledger {
     }
 }
 
+/// The retry of which a slice has stayed: garbage collection takes its reference off when it is gone, and
+/// leaves that of the first job. The labels still name it.
+fn left_by(meta: &SlimMeta) -> Option<Arc<ObjectKey>> {
+    let is_left = !meta.has_controller() && meta.has_owner(BROADCAST_JOB);
+    let labels = meta.labels.as_ref().filter(|_| is_left)?;
+    let uid = labels.job_uid.parse().ok()?;
+    let (namespace, name) = (&*meta.namespace, &*labels.job_name);
+    (!name.is_empty()).then(|| ObjectKey::of(BROADCAST_JOB, namespace, name, uid))
+}
+
 impl Row for SlimSlice {
     const KIND: Kind = Kind::Slice;
 
@@ -96,6 +107,7 @@ impl Row for SlimSlice {
             return;
         };
         let owner = tables.slices.owner(&self.metadata, BROADCAST_JOB);
+        let owner = owner.or_else(|| left_by(&self.metadata));
         let before = tables.slices.owner_of(uid);
         if before.is_some() && before != owner.as_ref() {
             tables.forget_slice(uid, wakes);
@@ -150,7 +162,7 @@ impl Row for SlimSlice {
         let Some(uid) = object.uid() else {
             return Held::LeftOut;
         };
-        let owner = object.owner(BROADCAST_JOB);
+        let owner = object.owner(BROADCAST_JOB).or_else(|| left_by(object));
         let ledger = owner.as_ref().and_then(|owner| tables.slices.of(owner));
         match (owner, tables.slices.owner_of(uid)) {
             (None, None) => Held::LeftOut,
@@ -180,5 +192,49 @@ impl Tables {
     fn forget_slice(&mut self, uid: Uid, wakes: &mut Vec<Wake>) {
         let owner = self.slices.leave(uid, |ledger| ledger.remove(uid));
         wakes.extend(owner.map(|owner| Wake::Soon(Key::BroadcastJob(owner))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
+    const FIRST: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000002";
+
+    #[test]
+    fn what_a_retry_has_done_is_known_as_its_own_when_it_is_gone() {
+        let mut tables = Tables::default();
+        let reference = |uid: &str, controller: Value| {
+            json!({"apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob", "name": "fix",
+                "uid": uid, "controller": controller})
+        };
+        let owned = [reference(JOB, json!(true)), reference(FIRST, Value::Null)];
+        let meta = |rv: u64, owners: &[Value]| {
+            json!({"name": "fix-retry-1-results-0", "namespace": "ops", "resourceVersion": rv.to_string(),
+                "uid": "4e0c5d6a-0b1c-4d2e-8f3a-000000000003", "ownerReferences": owners,
+                "labels": {"carillon.dev/broadcastjob-name": "fix", "carillon.dev/broadcastjob-uid": JOB,
+                    "carillon.dev/slice-index": "0"}})
+        };
+        let key = |uid: &str| ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid.parse().unwrap());
+        let cases: [(&[Value], bool); 4] = [
+            (&owned, true),
+            (&owned[1..], true),
+            (&[], false),
+            (&owned[1..], true),
+        ];
+        for (rv, (owners, held)) in (5..).zip(cases) {
+            let meta = meta(rv, owners);
+            let object = json!({"metadata": meta, "sealed": true, "results": []});
+            let slice: SlimSlice = serde_json::from_value(object).unwrap();
+            slice.enter(&mut tables, &mut Vec::new());
+            let listed: Listed = serde_json::from_value(meta).unwrap();
+            let expected = if held { Held::At(rv) } else { Held::LeftOut };
+            assert_eq!(SlimSlice::held(&tables, &listed), expected);
+            assert_eq!(tables.ledger(&key(JOB)).is_some(), held, "{owners:?}");
+            assert!(tables.ledger(&key(FIRST)).is_none());
+        }
     }
 }

@@ -76,6 +76,16 @@ pub enum Action {
     },
     /// Write the job's status, if the job is still the one that was judged.
     WriteStatus(Box<BroadcastJobStatus>),
+    /// Write a slice of another retry of the family that is gone: its log is closed, so that this one can
+    /// have its turn.
+    CloseLog {
+        /// Name of that retry.
+        name: Box<str>,
+        /// Its uid.
+        uid: Uid,
+        /// The slice.
+        write: SliceWrite,
+    },
     /// Enter the job, a retry, into the list that the first job of its family has in its status, if that one
     /// is still as it was read.
     JoinFamily {
@@ -105,6 +115,7 @@ impl Act for Action {
             Self::DeletePod { .. } => "delete_pod",
             Self::ReleasePod { .. } => "release_pod",
             Self::WriteStatus(_) => "write_status",
+            Self::CloseLog { .. } => "close_log",
             Self::JoinFamily { .. } => "join_family",
             Self::DeleteJob => "delete_job",
         }
@@ -120,14 +131,8 @@ impl Act for Action {
             | Self::DeletePod { pod, .. }
             | Self::ReleasePod { pod, .. } => pod.to_string(),
             Self::ConfirmSlice { index, .. } => format!("slice {index}"),
-            Self::WriteSlice(slice) => {
-                let seal = if slice.sealed { ", sealed" } else { "" };
-                format!(
-                    "slice {}: {} results{seal}",
-                    slice.index,
-                    slice.results.len()
-                )
-            }
+            Self::WriteSlice(slice) => slice.summary(),
+            Self::CloseLog { name, write, .. } => format!("{name}: {}", write.summary()),
             Self::WriteStatus(status) => {
                 let on = status.conditions.iter().filter(|c| c.status == "True");
                 let on: Vec<_> = on.map(|c| format!("{}={}", c.type_, c.reason)).collect();
@@ -157,10 +162,12 @@ impl Act for Action {
             Self::DeletePod { pod, uid, rv } => line(out, &(word, pod, uid.to_string(), rv)),
             Self::WriteSlice(slice) => {
                 line(out, &(word, slice.index, slice.rv, slice.sealed))?;
-                slice
-                    .results
-                    .iter()
-                    .try_for_each(|result| line(out, result))
+                slice.write_results(out)
+            }
+            Self::CloseLog { name, uid, write } => {
+                let (index, rv) = (write.index, write.rv);
+                line(out, &(word, name, uid.to_string(), index, rv, write.sealed))?;
+                write.write_results(out)
             }
             Self::WriteStatus(status) => line(out, &(word, status)),
             Self::JoinFamily {
@@ -185,4 +192,16 @@ pub struct SliceWrite {
     pub sealed: bool,
     /// All of its results.
     pub results: Vec<NodeResult>,
+}
+
+impl SliceWrite {
+    fn summary(&self) -> String {
+        let seal = if self.sealed { ", sealed" } else { "" };
+        format!("slice {}: {} results{seal}", self.index, self.results.len())
+    }
+
+    fn write_results(&self, out: &mut dyn Write) -> serde_json::Result<()> {
+        let mut results = self.results.iter();
+        results.try_for_each(|result| line(out, result))
+    }
 }

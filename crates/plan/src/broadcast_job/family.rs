@@ -3,6 +3,11 @@
 //! The status of the first job lists those that have had their turn. A retry enters itself when all
 //! before it have ended with a sealed log; no such log changes any more, so an old view of it can only
 //! delay. Therefore one of the family starts pods at a time, however many leaders there are.
+//!
+//! The log of a retry belongs to the first job, too, and so outlives the retry. One that was deleted at
+//! work has left its log open: whoever is next closes it.
+
+mod close;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,6 +18,7 @@ use carillon_api::{BroadcastJobStatus, NodeState, condition::results};
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub(super) use self::close::{Closing, close};
 use super::action::Action;
 use super::progress::NodeId;
 use super::start::WITHDRAWN_AFTER;
@@ -138,6 +144,8 @@ pub(super) enum Elsewhere<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Kin<'a> {
     pub(super) turn: Turn,
+    /// A retry that is gone and has left its log open. Nobody has had a turn since.
+    left_open: Option<&'a Member<'a>>,
     /// Nodes on which a pod of another one succeeded.
     succeeded: BTreeSet<NodeId<'a>>,
     /// Nodes that a retry has tried which whoever made this one did not know.
@@ -160,6 +168,10 @@ impl<'a> Kin<'a> {
         };
         // What they have done is long, and matters to who may begin.
         if !kin.may_begin() {
+            let is_open = |last: &&Member<'_>| matches!(is_over(last), Err(NotOver::LeftOpen));
+            if matches!(kin.turn, Turn::After { .. }) {
+                kin.left_open = family.retries.last().filter(is_open);
+            }
             return kin;
         }
         let others = family.first.iter().chain(&family.retries);
@@ -294,10 +306,19 @@ fn turn(job: &Job, retry_of: &First, family: &Family<'_>) -> Turn {
             Ok(()) => {}
             Err(NotOver::Gone) => {
                 let what = format!(
-                    "BroadcastJob {}, a retry of {name}, is gone, and with it what it has done; delete this job and create one without spec.retryOf",
+                    "BroadcastJob {}, a retry of {name}, is gone, and so are its NodeResultSlices: what it has done is not known; delete this job and create one without spec.retryOf",
                     member.name
                 );
                 return Turn::Never(reasons::RETRIED_JOB_GONE, what);
+            }
+            Err(NotOver::LeftOpen) => {
+                return Turn::After {
+                    whom: format!(
+                        "BroadcastJob {} was deleted at work, its pods have not ended",
+                        member.name
+                    ),
+                    soon: true,
+                };
             }
             Err(NotOver::Runs) => {
                 return Turn::After {
@@ -327,8 +348,10 @@ fn turn(job: &Job, retry_of: &First, family: &Family<'_>) -> Turn {
 
 /// Why a job may still start pods, or is not known not to.
 enum NotOver {
-    /// It is not there.
+    /// It is not there, and neither is what it has done.
     Gone,
+    /// It is not there, and has left a log to which more might be added.
+    LeftOpen,
     /// It has not ended.
     Runs,
     /// It has ended, and not all that it did is known.
@@ -337,9 +360,11 @@ enum NotOver {
 
 /// Whether a job has ended and all that it did is known.
 fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
-    let job = member.job.ok_or(NotOver::Gone)?;
-    let ended = |type_| condition::is_true(&job.status.conditions, type_);
-    if !ended(types::COMPLETE) && !ended(types::FAILED) {
+    let has_ended = |job: &Job| {
+        let ended = |type_| condition::is_true(&job.status.conditions, type_);
+        ended(types::COMPLETE) || ended(types::FAILED)
+    };
+    if member.job.is_some_and(|job| !has_ended(job)) {
         return Err(NotOver::Runs);
     }
     if let Some(problem) = &member.problem {
@@ -351,10 +376,13 @@ fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
         slice.index as usize == at && full && slice.records.iter().all(Record::is_final)
     });
     let sealed = member.slices.last().is_some_and(|slice| slice.sealed);
-    if is_whole && sealed && !lacks_results(&job.status, member.slices) {
-        Ok(())
-    } else {
-        Err(NotOver::Incomplete(String::new()))
+    match member.job {
+        // One that has had its turn has begun its log before.
+        None if member.slices.is_empty() => Err(NotOver::Gone),
+        None if is_whole && sealed => Ok(()),
+        None => Err(NotOver::LeftOpen),
+        Some(job) if is_whole && sealed && !lacks_results(&job.status, member.slices) => Ok(()),
+        Some(_) => Err(NotOver::Incomplete(String::new())),
     }
 }
 

@@ -69,6 +69,11 @@ pub(super) fn write(
     steps
 }
 
+/// Begins a log that is empty.
+pub(super) fn begin() -> Action {
+    slice(0, None, false, &[])
+}
+
 fn slice(index: u32, rv: Option<u64>, sealed: bool, records: &[Record]) -> Action {
     let results = records.iter().map(Record::write).collect();
     Action::WriteSlice(SliceWrite {

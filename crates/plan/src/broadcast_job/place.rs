@@ -179,7 +179,8 @@ fn steps(
         ));
     }
     let seal = fails || end.is_some();
-    let log = ledger::write(snapshot.slices, &progress.updates, start.reservations, seal);
+    let mut log = ledger::write(snapshot.slices, &progress.updates, start.reservations, seal);
+    log.extend(start.begin.map(|begin| Step::needed(vec![begin])));
     // A new slice alone does not tell whether the job is still there.
     if log
         .first()
@@ -211,6 +212,7 @@ fn steps(
     let mut again = decided_now
         || start.more
         || start.join.is_some()
+        || !start.close.is_empty()
         || to_stop.len() > most
         || progress.to_release.len() > most
         || progress.more_to_confirm;
@@ -225,6 +227,7 @@ fn steps(
     if !start.creations.is_empty() {
         steps.push(Step::slowly(start.creations));
     }
+    steps.extend(start.close);
     if let Some(join) = start.join {
         steps.push(Step::needed(vec![join]));
     }

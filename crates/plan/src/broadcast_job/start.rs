@@ -8,12 +8,12 @@ use carillon_api::condition::results;
 use jiff::{SignedDuration, Timestamp};
 
 use super::decide::recheck;
-use super::family::{self, Elsewhere, Kin, Turn};
+use super::family::{self, Closing, Elsewhere, Kin, Turn};
 use super::judge::node_of;
 use super::progress::{Place, Progress};
 use super::survey::Survey;
-use super::{Snapshot, Template};
-use crate::broadcast_job::action::Action;
+use super::{Snapshot, Template, ledger};
+use crate::broadcast_job::action::{Action, Step};
 use crate::eligibility;
 use crate::name;
 use crate::record::Record;
@@ -37,6 +37,10 @@ pub(super) struct Start {
     pub(super) relies_on: BTreeMap<u32, u64>,
     /// A retry has its turn only when the list of its family says so.
     pub(super) join: Option<Action>,
+    /// Who has a turn has a log, which outlives the job: it is begun before.
+    pub(super) begin: Option<Action>,
+    /// Steps that close the log of another one of the family.
+    pub(super) close: Vec<Step>,
     /// There is room for more than one plan may create.
     pub(super) more: bool,
     /// Node and pod, where a promise has to wait until another pod is no longer on its node.
@@ -52,7 +56,12 @@ impl Start {
         now: Timestamp,
     ) -> Self {
         if !kin.may_begin() {
-            return Self::default();
+            let Closing { ask, steps: close } = family::close(snapshot, kin, now);
+            return Self {
+                ask,
+                close,
+                ..Self::default()
+            };
         }
         let job = snapshot.job;
         // A pod that is missing in the cache may exist all the same.
@@ -76,6 +85,7 @@ impl Start {
         if kin.turn == Turn::Free {
             return Self {
                 join: family::join(snapshot),
+                begin: snapshot.slices.is_empty().then(ledger::begin),
                 ..Self::default()
             };
         }

@@ -3,21 +3,22 @@
 use std::collections::{HashMap, HashSet};
 
 use carillon_api::condition::types;
+use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use carillon_api::{NodeState, Retry};
 
 use super::log::starts_nothing;
 use super::{Check, Trip, is, rules, trip};
+use crate::broadcast_job::action::{OnError, SliceWrite, Step};
 use crate::broadcast_job::{Job, Member, Snapshot};
+use crate::pod::PodPhase;
 use crate::record::Record;
 use crate::uid::Uid;
 
 /// Why a job may still start pods, if so.
 fn may_start_pods(member: &Member<'_>) -> Option<&'static str> {
-    let Some(job) = member.job else {
-        return Some("is not there");
-    };
     let mut records = member.slices.iter().flat_map(|slice| &slice.records);
-    if !is(job, types::COMPLETE) && !is(job, types::FAILED) {
+    let ended = |job| is(job, types::COMPLETE) || is(job, types::FAILED);
+    if member.job.is_some_and(|job| !ended(job)) {
         Some("has not ended")
     } else if member.problem.is_some() {
         Some("has a log that cannot be relied upon")
@@ -107,7 +108,105 @@ impl<'a> Others<'a> {
     }
 }
 
+/// What becomes of a record of a job that is gone: it is over, and its pod is.
+fn gives_up(
+    check: &Check<'_>,
+    gone: &Member<'_>,
+    old: &Record,
+    new: &Record,
+) -> Result<(), String> {
+    let same = Record {
+        state: old.state,
+        pod_uid: old.pod_uid,
+        reason: old.reason.clone(),
+        finished: old.finished,
+        message: old.message.clone(),
+        ..new.clone()
+    };
+    if *old == *new && old.is_final() {
+        return Ok(());
+    }
+    if old.is_final() || same != *old {
+        return Err("changes; expected as it was read, it is over".to_owned());
+    }
+    let row = gone.pods.get(&old.pod);
+    let succeeded = row.is_some_and(|row| row.phase == PodPhase::Succeeded);
+    let known = match (row, &old.pod_uid) {
+        (Some(row), _) => row.phase.has_ended(),
+        (None, Some(uid)) => check.snapshot.gone.contains(uid),
+        (None, None) => check.log.is_absent(&old.pod),
+    };
+    let outcome = new.state == NodeState::Unknown || new.state == NodeState::Succeeded && succeeded;
+    if outcome && known {
+        return Ok(());
+    }
+    let state = new.state;
+    Err(format!(
+        "becomes {state:?}; expected Unknown, of a pod that is known to have ended"
+    ))
+}
+
 impl Check<'_> {
+    /// The log of another one that is gone is closed.
+    pub(super) fn close(
+        &self,
+        name: &str,
+        uid: Uid,
+        write: &SliceWrite,
+        step: &Step,
+    ) -> Result<(), Trip> {
+        let bad = |what: String| {
+            let index = write.index;
+            trip(
+                rules::FAMILY,
+                format!("slice {index} of job {name}: {what}"),
+            )
+        };
+        if let Some(why) = starts_nothing(self.snapshot) {
+            return bad(format!("written; expected nothing, {why}"));
+        }
+        if step.on_error != OnError::Stop {
+            return bad("the plan goes on when this fails; expected that it stops".to_owned());
+        }
+        let last = self
+            .snapshot
+            .family
+            .and_then(|family| family.retries.last());
+        let is_gone =
+            |last: &&Member<'_>| (last.name, last.uid) == (name, uid) && last.job.is_none();
+        let Some(gone) = last.filter(is_gone).filter(|gone| gone.problem.is_none()) else {
+            return bad(
+                "written; expected the last retry of the family, and that it is gone".to_owned(),
+            );
+        };
+        let at = write.index as usize;
+        let is_last = at + 1 >= gone.slices.len() && write.results.len() < MAX_RESULTS_PER_SLICE;
+        if is_last && !write.sealed {
+            return bad("written; expected that it is sealed".to_owned());
+        }
+        let Some(stored) = gone.slices.get(at) else {
+            let empty = write.results.is_empty() && write.rv.is_none();
+            let next = at == gone.slices.len() && at > 0;
+            return if empty && next {
+                Ok(())
+            } else {
+                bad("added; expected an empty one, after the last".to_owned())
+            };
+        };
+        if write.rv != Some(stored.rv) || write.results.len() != stored.records.len() {
+            return bad("written; expected the version and results that were read".to_owned());
+        }
+        for (old, new) in stored.records.iter().zip(&write.results) {
+            let Some(new) = Record::read(new) else {
+                return bad("has a result that cannot be read back".to_owned());
+            };
+            if let Err(what) = gives_up(self, gone, old, &new) {
+                return bad(format!("pod {}: {what}", old.pod));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the family lets the job serve these nodes.
     pub(super) fn family_lets(&self) -> Result<(), Trip> {
         let (snapshot, job) = (self.snapshot, self.snapshot.job);

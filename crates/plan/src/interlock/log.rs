@@ -153,6 +153,11 @@ impl<'a> Log<'a> {
         }
     }
 
+    /// Whether an earlier step has asked about a pod that is not in the snapshot, and it is not there.
+    pub(super) fn is_absent(&self, pod: &str) -> bool {
+        self.pods_present.contains(pod)
+    }
+
     /// Whether what the plan says about a slice is so at present, and not only in the snapshot.
     pub(super) fn is_present(&self, index: u32) -> bool {
         self.present.contains(&index)

@@ -185,6 +185,7 @@ impl Model {
             Action::ConfirmGone { .. }
             | Action::CheckTemplate { .. }
             | Action::ConfirmJob
+            | Action::CloseLog { .. }
             | Action::JoinFamily { .. }
             | Action::DeleteJob => return None,
         })

@@ -11,6 +11,7 @@ use super::{Mutant, calm};
 
 const THREE_TIMES: &str = "a retry is made three times";
 const AGAIN: &str = "a retry fails and is made again by who knows and who does not";
+const AT_WORK: &str = "the retry that has its turn is deleted";
 const OURS: &str = "carillon, before spec.retryOf";
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -43,6 +44,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
             vec![calm(AGAIN)],
         )
         .plans(knows_all),
+        Mutant::new(
+            "what a retry has done is gone with it",
+            "carillon, an idea that was not followed: whoever is gone has done nothing",
+            &["S1", "S2"],
+            vec![calm(AT_WORK)],
+        )
+        .plans(forgets_who_is_gone),
     ]
 }
 
@@ -117,4 +125,18 @@ fn knows_all(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             first.known_retries = usize::MAX;
         }
     })
+}
+
+/// As if a retry that is gone had never been.
+fn forgets_who_is_gone(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let Some(family) = snapshot.family else {
+        return plan(snapshot, now);
+    };
+    let mut family = family.clone();
+    family.retries.retain(|member| member.job.is_some());
+    let forgetful = Snapshot {
+        family: Some(&family),
+        ..*snapshot
+    };
+    plan(&forgetful, now)
 }

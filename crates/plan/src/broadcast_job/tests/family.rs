@@ -1,18 +1,22 @@
 //! A job and its retries: one of them has the turn, and no node is run again that has succeeded.
 
+use std::collections::BTreeSet;
+
 use carillon_api::NodeState;
 use carillon_api::condition::{reasons, results, types};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{Other, Others, World};
-use crate::broadcast_job::action::Action;
+use crate::broadcast_job::action::{Action, SliceWrite};
 use crate::object_key::{BROADCAST_JOB, ObjectKey};
 
 /// The first job and its retries, of which each sees the others as they are.
 struct Relatives {
     /// The first job is the first.
     worlds: Vec<World>,
+    /// Those that were deleted: their slices have stayed.
+    gone: BTreeSet<usize>,
 }
 
 impl Relatives {
@@ -32,6 +36,7 @@ impl Relatives {
         assert!(first.is(types::COMPLETE));
         Self {
             worlds: vec![first],
+            gone: BTreeSet::new(),
         }
     }
 
@@ -60,7 +65,7 @@ impl Relatives {
         Other {
             name: world.owner.name.clone(),
             uid: world.owner.uid,
-            job: Some(world.job()),
+            job: (!self.gone.contains(&at)).then(|| world.job()),
             slices: world.slices.clone(),
             pods: world.pods.clone(),
             problem: None,
@@ -97,8 +102,13 @@ impl Relatives {
         &mut self.worlds[at]
     }
 
-    /// The list of the family is written, if it is still the one that was meant.
+    /// The list of the family is written, if it is still the one that was meant; and logs of others.
     fn store(&mut self, at: usize) -> bool {
+        for (uid, write) in std::mem::take(&mut self.worlds[at].closed) {
+            let mut worlds = self.worlds.iter_mut();
+            let other = worlds.find(|world| world.owner.uid == uid).unwrap();
+            other.write_slice(&write);
+        }
         let Some((rv, retries)) = self.worlds[at].joined.take() else {
             return false;
         };
@@ -270,20 +280,20 @@ fn a_pod_of_another_job_that_lingers_or_is_not_seen_holds_its_node() {
 }
 
 #[test]
-fn a_job_that_is_gone_leaves_its_retries_stalled() {
+fn a_job_that_is_gone_with_its_results_leaves_its_retries_stalled() {
     let mut family = Relatives::of(&["n0001"], json!({}));
     let (gone, later) = (family.retry(&["n0001"], 0), family.retry(&["n0001"], 1));
     family.run(gone, 1);
-    family.look(later).others.as_mut().unwrap().retries[0].job = None;
-    family.worlds[later].settle();
+    family.gone.insert(gone);
+    family.worlds[gone].slices.clear();
+    family.settle(later);
     let world = &family.worlds[later];
     let stalled = Some(yes(reasons::RETRIED_JOB_GONE));
     assert_eq!(world.condition(types::STALLED), stalled);
-    assert!(
-        world
-            .message(types::STALLED)
-            .contains("fix-retry-1, a retry of fix, is gone")
-    );
+    let told = world.message(types::STALLED);
+    let expected =
+        "BroadcastJob fix-retry-1, a retry of fix, is gone, and so are its NodeResultSlices";
+    assert!(told.contains(expected), "{told}");
     let other = family.retry(&["n0001"], 0);
     family.worlds[other].others = Some(Others::default());
     family.worlds[other].settle();
@@ -489,6 +499,7 @@ fn where_nothing_may_run_twice_a_retry_waits_for_what_may_still_be_created() {
     assert_eq!(first.attempts("n0001"), [skipped]);
     let mut family = Relatives {
         worlds: vec![first],
+        gone: BTreeSet::new(),
     };
     let retry = family.retry(&["n0001"], 0);
     family.worlds[retry].spec["execution"] = json!("AtMostOnce");
@@ -497,4 +508,138 @@ fn where_nothing_may_run_twice_a_retry_waits_for_what_may_still_be_created() {
     family.worlds[retry].pass(60);
     family.settle(retry);
     assert_eq!(family.worlds[retry].created.len(), 1);
+}
+
+#[test]
+fn a_retry_that_has_ended_and_is_deleted_is_still_known_by_what_it_has_left() {
+    let mut family = Relatives::of(&["n0000", "n0001"], json!({}));
+    let nodes = ["n0000", "n0001"];
+    let gone = family.retry(&nodes, 0);
+    family.settle(gone);
+    family.worlds[gone].run_all();
+    family.worlds[gone].end("n0000", 0);
+    family.worlds[gone].end("n0001", 1);
+    family.settle(gone);
+    let [twice, knows] = [0, 1].map(|known| family.retry(&nodes, known));
+    family.gone.insert(gone);
+    family.worlds[gone].pods.clear();
+    family.run(twice, 0);
+    assert_eq!(family.ended(twice), (Some(yes(reasons::ALREADY_TRIED)), 0));
+    family.run(knows, 0);
+    assert_eq!(family.ended(knows), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(&*family.worlds[knows].created[0].1, "n0001");
+}
+
+#[test]
+fn who_has_a_turn_has_begun_its_log_before() {
+    let mut family = Relatives::of(&["n0001"], json!({}));
+    let retry = family.retry(&["n0001"], 0);
+    let words = family.look(retry).words();
+    let at = |word: &str| words.iter().position(|found| *found == word);
+    assert!(
+        at("confirm_job") < at("write_slice") && at("write_slice") < at("join_family"),
+        "{words:?}"
+    );
+}
+
+#[test]
+fn the_log_of_a_retry_that_was_deleted_at_work_is_closed_by_the_next() {
+    let mut family = Relatives::of(&["n0000", "n0001", "n0002"], json!({}));
+    let nodes = ["n0000", "n0001", "n0002"];
+    let gone = family.retry(&nodes, 0);
+    family.settle(gone);
+    family.worlds[gone].run_all();
+    family.settle(gone);
+    family.worlds[gone].end("n0000", 0);
+    let next = family.retry(&nodes, 1);
+    family.gone.insert(gone);
+    // Two pods still run.
+    family.settle(next);
+    let world = &family.worlds[next];
+    let waits = Some(yes(reasons::WAITING_FOR_JOB));
+    assert_eq!(world.condition(types::RECONCILING), waits);
+    assert!(world.created.is_empty());
+    assert!(world.plan().wake.is_some());
+    // One ends, and the other one is nowhere to be seen: it is asked for.
+    family.worlds[gone].end("n0001", 1);
+    let pod = family.worlds[gone].pod_on("n0002");
+    family.worlds[gone].pods.remove(&pod);
+    let words = family.look(next).words();
+    assert!(
+        words.contains(&"confirm_gone") && !words.contains(&"close_log"),
+        "{words:?}"
+    );
+    family.run(next, 0);
+    assert!(family.worlds[gone].slices.last().unwrap().sealed);
+    let vanished = (NodeState::Unknown, results::POD_VANISHED.to_owned());
+    assert_eq!(
+        family.worlds[gone].attempts("n0000")[0].0,
+        NodeState::Succeeded
+    );
+    assert_eq!(family.worlds[gone].attempts("n0002"), [vanished]);
+    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 2));
+    let twice = family.retry(&nodes, 0);
+    family.run(twice, 0);
+    assert_eq!(family.ended(twice).1, 0, "all have succeeded");
+}
+
+/// A change of a write, and what the interlock says of it.
+type MadeUp<'a> = (&'a dyn Fn(&mut SliceWrite), &'a str);
+
+/// Closing the log of another one, as it must not be done.
+#[test]
+fn the_interlock_lets_only_the_log_of_who_is_gone_be_closed_and_nothing_be_made_up() {
+    let mut family = Relatives::of(&["n0000", "n0001"], json!({}));
+    let nodes = ["n0000", "n0001"];
+    let gone = family.retry(&nodes, 0);
+    family.settle(gone);
+    family.worlds[gone].run_all();
+    family.settle(gone);
+    let next = family.retry(&nodes, 1);
+    family.gone.insert(gone);
+    for node in nodes {
+        family.worlds[gone].end(node, 1);
+    }
+    let plan = family.look(next).plan();
+    let refused = |family: &mut Relatives, change: &dyn Fn(&mut SliceWrite)| {
+        let mut plan = plan.clone();
+        for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
+            if let Action::CloseLog { write, .. } = action {
+                change(write);
+            }
+        }
+        family.look(next).verify(&plan).err().map(|trip| trip.what)
+    };
+    assert_eq!(refused(&mut family, &|_| {}), None);
+    let made_up: [MadeUp<'_>; 5] = [
+        (&|write| write.sealed = false, "expected that it is sealed"),
+        (
+            &|write| write.results[0].state = NodeState::Succeeded,
+            "becomes Succeeded; expected Unknown",
+        ),
+        (
+            &|write| write.results[0].node = "n0002".to_owned(),
+            "changes; expected as it was read",
+        ),
+        (
+            &|write| write.results.truncate(1),
+            "the version and results that were read",
+        ),
+        (&|write| write.rv = Some(1), "the version and results"),
+    ];
+    for (change, expected) in made_up {
+        let found = refused(&mut family, change).unwrap_or_default();
+        assert!(found.contains(expected), "{found}");
+    }
+    let pod = family.worlds[gone].pod_on("n0000");
+    let row = family.worlds[gone].pods.get_mut(&pod).unwrap();
+    row.phase = crate::pod::PodPhase::Running;
+    let found = refused(&mut family, &|_| {}).unwrap_or_default();
+    assert!(found.contains("known to have ended"), "{found}");
+    family.gone.clear();
+    let found = refused(&mut family, &|_| {}).unwrap_or_default();
+    assert!(
+        found.contains("expected the last retry of the family, and that it is gone"),
+        "{found}"
+    );
 }

@@ -8,7 +8,7 @@ use carillon_api::{NodeState, Retry};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::broadcast_job::action::{Act, Action, OnError, Plan};
+use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite};
 use crate::broadcast_job::{
     Family, Job, JobMeta, Member, Refused, Snapshot, Template, plan, settle,
 };
@@ -58,6 +58,8 @@ pub(super) struct World {
     pub(super) others: Option<Others>,
     /// The list that it has entered itself into, and the version that was meant.
     pub(super) joined: Option<(u64, Vec<Retry>)>,
+    /// Slices of others that it has written, and whose.
+    pub(super) closed: Vec<(Uid, SliceWrite)>,
     pub(super) now: Timestamp,
     pub(super) spec: Value,
     pub(super) status: Value,
@@ -101,6 +103,7 @@ impl World {
             rv: 1,
             others: None,
             joined: None,
+            closed: Vec::new(),
             now: Timestamp::from_second(1_800_000_000).unwrap(),
             spec: spec(more),
             status: Value::Null,
@@ -255,31 +258,7 @@ impl World {
                 let row = self.pods.get(&pod).map(|row| (row.uid, row.rv));
                 assert_eq!(row, seen, "asked about another version");
             }
-            Action::WriteSlice(write) => {
-                self.serial += 1;
-                let rv = self.serial;
-                let records = write
-                    .results
-                    .iter()
-                    .map(|r| Record::read(r).unwrap())
-                    .collect();
-                let at = write.index as usize;
-                let known = self.slices.get(at).map(|slice| slice.rv);
-                assert_eq!(known, write.rv, "written from another version");
-                let slice = Slice {
-                    index: write.index,
-                    rv,
-                    sealed: write.sealed,
-                    records,
-                    ..Slice::default()
-                };
-                if known.is_some() {
-                    self.slices[at] = slice;
-                } else {
-                    assert_eq!(at, self.slices.len());
-                    self.slices.push(slice);
-                }
-            }
+            Action::WriteSlice(write) => self.write_slice(&write),
             Action::CreatePod { pod, node } => return self.create(pod, node),
             Action::DeletePod { pod, uid, .. } => self.delete_if(&pod, uid),
             Action::ReleasePod { pod, uid } => {
@@ -294,10 +273,32 @@ impl World {
                 settle(&mut status, self.created.len() - created_before);
                 self.status = serde_json::to_value(&*status).unwrap();
             }
+            Action::CloseLog { uid, write, .. } => self.closed.push((uid, write)),
             Action::JoinFamily { rv, retries, .. } => self.joined = Some((rv, retries)),
             Action::DeleteJob => self.job_deleted = true,
         }
         true
+    }
+
+    pub(super) fn write_slice(&mut self, write: &SliceWrite) {
+        self.serial += 1;
+        let records = write.results.iter().map(|r| Record::read(r).unwrap());
+        let at = write.index as usize;
+        let known = self.slices.get(at).map(|slice| slice.rv);
+        assert_eq!(known, write.rv, "written from another version");
+        let slice = Slice {
+            index: write.index,
+            rv: self.serial,
+            sealed: write.sealed,
+            records: records.collect(),
+            ..Slice::default()
+        };
+        if known.is_some() {
+            self.slices[at] = slice;
+        } else {
+            assert_eq!(at, self.slices.len());
+            self.slices.push(slice);
+        }
     }
 
     fn create(&mut self, pod: Box<str>, node: Arc<str>) -> bool {

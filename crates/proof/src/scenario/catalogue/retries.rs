@@ -71,6 +71,23 @@ pub(super) fn all() -> Vec<Scenario> {
             ..family("the retry that has its turn is deleted")
         },
         Scenario {
+            fates: |node, nth| fails_before(node, nth, 2),
+            script: vec![
+                step(ended, |view| {
+                    retry(view, "job-retry-1", 0, &json!(["node-1"]));
+                }),
+                step(
+                    |view| has_ended(view, "job-retry-1"),
+                    |view| {
+                        delete(view, "job-retry-1");
+                        retry(view, "job-retry-2", 0, &json!(["node-1"]));
+                        retry(view, "job-retry-3", 1, &Value::Null);
+                    },
+                ),
+            ],
+            ..family("a retry that has ended is deleted, and others are made")
+        },
+        Scenario {
             script: vec![
                 step(ended, |view| {
                     retry(view, "job-retry-1", 0, &json!(["node-1"]));
