@@ -3,7 +3,8 @@
 use anyhow::Result;
 use carillon_plan::view::family::{Relative, retries};
 use carillon_plan::view::read;
-use serde_json::Value;
+use carillon_plan::view::read::StoredJob;
+use serde_json::{Value, json};
 
 use crate::client::Api;
 
@@ -13,6 +14,20 @@ pub(crate) struct Family {
     pub(crate) first: Value,
     /// It and its retries, in the order in which they had or will have their turn.
     pub(crate) members: Vec<Relative>,
+}
+
+/// A retry that was deleted: it starts nothing any more, and its results have stayed.
+fn gone_retry(first: &Value, listed: &Value) -> StoredJob {
+    let namespace = &first["metadata"]["namespace"];
+    read::job(&json!({
+        "metadata": {
+            "name": listed["name"], "uid": listed["uid"], "namespace": namespace,
+            "deletionTimestamp": "1970-01-01T00:00:00Z",
+        },
+        "spec": {
+            "retryOf": {"name": first["metadata"]["name"], "uid": first["metadata"]["uid"]},
+        },
+    }))
 }
 
 /// The family of a job. One whose first job is gone is alone.
@@ -25,7 +40,13 @@ pub(crate) async fn family(api: &Api, object: &Value) -> Result<Family> {
     };
     let first = others.iter().find(is_first).unwrap_or(object).clone();
     let first_job = read::job(&first);
-    let all = others.iter().map(read::job).collect();
+    let listed = first["status"]["retries"].as_array();
+    let gone = listed.into_iter().flatten().filter(|listed| {
+        let mut others = others.iter();
+        !others.any(|other| other["metadata"]["uid"] == listed["uid"])
+    });
+    let gone = gone.map(|listed| gone_retry(&first, listed));
+    let all = others.iter().map(read::job).chain(gone).collect();
     let jobs = retries(&first_job.job, all);
     let mut members = Vec::new();
     for stored in std::iter::once(first_job).chain(jobs) {

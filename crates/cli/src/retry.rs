@@ -97,6 +97,12 @@ async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> 
         let created = create(api, (object, &first), &chosen.nodes, args.dry_run).await?;
         report(&created, "created for", &chosen.nodes, args, screen)?;
     }
+    for stalled in &chosen.stalled {
+        screen.aside(&format!(
+            "For some of these nodes there is a retry that starts nothing until somebody acts; delete it \
+             if it is not wanted: {stalled}"
+        ));
+    }
     let mut by_job: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (node, by) in &chosen.tried {
         by_job.entry(by).or_default().push(node.clone());

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use carillon_api::NodeState;
 
 use super::ledger::Ledger;
-use super::progress::standing;
+use super::progress::{Standing, standing};
 use super::read::StoredJob;
-use crate::broadcast_job::Job;
+use crate::broadcast_job::{Job, NodeStanding, standing_after};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
@@ -25,15 +25,23 @@ impl Relative {
         &self.stored.job
     }
 
-    /// Whether it has not ended, and is to try this node.
-    fn tries(&self, node: &str) -> bool {
+    /// Whether it has not ended, and has not given up this node. One that failed there may try again.
+    fn is_for(&self, node: &str) -> bool {
         let job = self.job();
         let only = job.placement.only.as_ref();
         let listed = only.is_none_or(|only| only.contains(node));
         let ledger = Ledger::read(&self.slices);
-        let latest = ledger.attempts_on_last(node).last();
-        let failed = latest.is_some_and(|record| record.state == NodeState::Failed);
-        listed && !failed && !job.deleting && !standing(job).0.has_ended()
+        let stands = standing_after(job, ledger.attempts_on_last(node), true);
+        let given_up = stands == Some(NodeStanding::Failed);
+        listed && !given_up && !job.deleting && !standing(job).0.has_ended()
+    }
+
+    /// Why it starts nothing until a person acts, if so.
+    fn stalled(&self) -> Option<String> {
+        match standing(self.job()) {
+            (Standing::Stalled, Some(why)) => Some(format!("{}: {}", why.reason, why.message)),
+            _ => None,
+        }
     }
 }
 
@@ -76,8 +84,18 @@ pub fn latest(family: &[Relative]) -> Vec<(&str, &Record)> {
     nodes.into_values().collect()
 }
 
-/// A job of the family that has not ended and tries this node.
+/// A job of the family that has not ended and tries this node, now or later.
 pub fn tried_by<'a>(family: &'a [Relative], node: &str) -> Option<&'a str> {
-    let found = family.iter().find(|relative| relative.tries(node))?;
+    let mut all = family.iter();
+    let found = all.find(|relative| relative.is_for(node) && relative.stalled().is_none())?;
     Some(&found.job().owner.name)
+}
+
+/// The jobs of the family that are made for this node, and that start nothing until a person acts; and why.
+pub fn stalled_for<'a>(family: &'a [Relative], node: &'a str) -> impl Iterator<Item = String> + 'a {
+    let made = family.iter().filter(|relative| relative.is_for(node));
+    made.filter_map(|relative| {
+        let name = &relative.job().owner.name;
+        Some(format!("{name} ({})", relative.stalled()?))
+    })
 }

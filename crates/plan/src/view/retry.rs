@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_api::NodeState;
+use carillon_api::broadcast_job::MAX_RETRIES;
 use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
 use serde_json::{Value, json};
 
-use super::family::{Relative, latest, tried_by};
+use super::family::{Relative, latest, stalled_for, tried_by};
 use super::ledger::Ledger;
 use super::progress::{Standing, standing};
+use super::read::StoredJob;
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
 
 /// What a job that has not ended is asked: its annotation `carillon.dev/retry` gets this value.
@@ -27,6 +29,8 @@ pub struct Again {
     pub nodes: Vec<String>,
     /// Those that are being tried again already, and by which job.
     pub tried: Vec<(String, String)>,
+    /// Retries that are made for some of the nodes and start nothing until a person acts; and why.
+    pub stalled: BTreeSet<String>,
 }
 
 /// Chooses what a family is to try again: the nodes named, or all that have failed. The error says for each
@@ -36,6 +40,9 @@ pub fn choose_again(
     job: &str,
     named: Option<&[String]>,
 ) -> Result<Again, Vec<String>> {
+    if let Some(problem) = family.first().and_then(|first| no_retry_of(&first.stored)) {
+        return Err(vec![problem]);
+    }
     let outcomes = latest(family);
     let once = family.iter().any(|f| f.stored.job.policies.at_most_once);
     let has_failed = |state| match state {
@@ -52,6 +59,7 @@ pub fn choose_again(
     let mut again = Again::default();
     let mut problems = Vec::new();
     for node in wanted {
+        again.stalled.extend(stalled_for(family, node));
         let mut here = outcomes.clone().filter(|record| *record.node == *node);
         if let Some(by) = tried_by(family, node) {
             again.tried.push((node.to_owned(), by.to_owned()));
@@ -69,6 +77,26 @@ pub fn choose_again(
     } else {
         Err(problems)
     }
+}
+
+/// Why there can be no retry of what should be the first job of a family, if so.
+fn no_retry_of(first: &StoredJob) -> Option<String> {
+    let (job, retries) = (&first.job, first.job.status.retries.len());
+    let name = &job.owner.name;
+    if let Some(gone) = &job.retry_of {
+        return Some(format!(
+            "BroadcastJob {name}: spec.retryOf names {} with uid {}, which is gone, and with it what has \
+             succeeded there. Create a job without spec.retryOf, with the nodes to run in spec.nodeNames",
+            gone.name, gone.uid
+        ));
+    }
+    (retries >= MAX_RETRIES).then(|| {
+        format!(
+            "BroadcastJob {name}: status.retries has {retries} entries, and {MAX_RETRIES} are the most. \
+             Create a job without spec.retryOf, with the nodes to run in spec.nodeNames (kubectl \
+             carillon results {name} --failed -o name)"
+        )
+    })
 }
 
 /// Chooses what a job that has not ended is to try again: the nodes named, or all that have failed. The
@@ -319,6 +347,53 @@ mod tests {
         assert_eq!(chosen.nodes, names(&["n3"]));
         let problems = choose_again(&family, "fix", Some(&names(&["n1"]))).unwrap_err();
         assert!(problems[0].contains("n1 succeeded"), "{problems:?}");
+    }
+
+    #[test]
+    fn nothing_is_made_that_would_stall_where_the_first_job_is_gone_or_has_had_all_its_retries() {
+        let mut family = relatives(vec![vec![record("n1", 1, NodeState::Failed)]]);
+        let retry_of =
+            json!({"retryOf": {"name": "fix", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-00000000000f"}});
+        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        family[0].stored = job(&retry_of, &ended);
+        let problems = choose_again(&family, "fix-retry-1", None).unwrap_err();
+        assert!(
+            problems[0].contains("spec.retryOf names fix with uid 4e0c5d6a"),
+            "{problems:?}"
+        );
+        let retry = json!({"name": "fix-retry-1", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-00000000000e"});
+        for (retries, refused) in [(99, false), (100, true)] {
+            let mut status = ended.clone();
+            status["retries"] = json!(vec![retry.clone(); retries]);
+            family[0].stored = job(&json!({}), &status);
+            let chosen = choose_again(&family, "fix", None);
+            assert_eq!(chosen.is_err(), refused);
+            let problems = chosen.err().unwrap_or_default();
+            let told = |problem: &String| problem.contains("status.retries has 100 entries");
+            assert!(problems.iter().all(told), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_retry_that_waits_for_its_next_attempt_tries_a_node_and_one_that_is_stalled_does_not() {
+        let first = vec![record("n1", 1, NodeState::Failed)];
+        let again = vec![record("n1", 1, NodeState::Failed)];
+        let mut family = relatives(vec![first, again]);
+        let limit = |limit: u32| json!({"nodeNames": ["n1"], "backoffLimitPerNode": limit});
+        let tried = |family: &[Relative]| {
+            let chosen = choose_again(family, "fix", None).unwrap();
+            (chosen.tried.len(), chosen.nodes.len())
+        };
+        family[1].stored = job(&limit(1), &json!({}));
+        assert_eq!(tried(&family), (1, 0), "it is in back-off");
+        family[1].stored = job(&limit(0), &json!({}));
+        assert_eq!(tried(&family), (0, 1), "it has failed for good");
+        let stalled = condition("Stalled", "TooManyRetries", "found 100");
+        family[1].stored = job(&limit(1), &json!({"conditions": [stalled]}));
+        assert_eq!(tried(&family), (0, 1));
+        let chosen = choose_again(&family, "fix", None).unwrap();
+        let stalled = BTreeSet::from(["fix (TooManyRetries: found 100)".to_owned()]);
+        assert_eq!(chosen.stalled, stalled);
     }
 
     #[test]
