@@ -12,6 +12,8 @@ pub mod types {
     pub const PAUSED: &str = "Paused";
     /// CronJob: runs are started when the schedule says so. False: none are, the reason says why.
     pub const SCHEDULED: &str = "Scheduled";
+    /// The time to live of the job is over, and it stays since another job needs its results.
+    pub const EXPIRY_WAITS: &str = "ExpiryWaits";
     /// An annotation that asks for something cannot be read: it asks for nothing.
     pub const REQUEST_IGNORED: &str = "RequestIgnored";
     /// kstatus: work remains.
@@ -22,6 +24,12 @@ pub mod types {
 
 /// Reasons of conditions.
 pub mod reasons {
+    /// ExpiryWaits: a retry of the job has not ended.
+    pub const RETRY_HAS_NOT_ENDED: &str = "RetryHasNotEnded";
+    /// ExpiryWaits: the job is a retry, and the job that it retries is there.
+    pub const RETRIED_JOB_THERE: &str = "RetriedJobThere";
+    /// ExpiryWaits is false: the job was given more time.
+    pub const NOT_EXPIRED: &str = "NotExpired";
     /// Complete: every eligible node has an outcome.
     pub const ALL_NODES_DONE: &str = "AllNodesDone";
     /// Failed, FailureTarget: more nodes failed than `failurePolicy.maxFailed` allows, and the failure

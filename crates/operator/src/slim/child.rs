@@ -53,6 +53,7 @@ pub(super) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<Child> {
         rv: meta.rv(),
         held: meta.is_held_run(),
         deleting: meta.deletion_timestamp.is_some(),
+        retried: false,
         by_hand: annotations.is_some_and(|annotations| annotations.instantiate.is_some()),
         scheduled: annotations
             .and_then(|annotations| annotations.scheduled.as_ref())

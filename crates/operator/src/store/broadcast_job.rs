@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::condition;
-use carillon_plan::cron_job::ChildKind;
+use carillon_plan::cron_job::{Child, ChildKind};
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::{ObjectKey, Uid};
 
@@ -21,7 +21,12 @@ impl Row for SlimBroadcastJob {
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let kind = ChildKind::BroadcastJob;
-        child::enter(tables, kind, &self.metadata, self.child(), wakes);
+        let child = self.child().map(|(family, child)| {
+            let key = self.metadata.key(BROADCAST_JOB);
+            let retried = key.is_some_and(|key| tables.has_open_retry(&key));
+            (family, Child { retried, ..child })
+        });
+        child::enter(tables, kind, &self.metadata, child, wakes);
         let Some(new) = self.job().map(Arc::new) else {
             return;
         };

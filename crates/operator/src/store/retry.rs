@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::broadcast_job::{Family, Job, Member};
+use carillon_plan::cron_job::ChildKind;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::Pods;
 
@@ -67,6 +68,7 @@ impl Tables {
             return;
         }
         let first = first.as_ref().unwrap_or(&job.owner);
+        self.tell_cron_job(first, wakes);
         let retries = self.retries.of(first).filter_map(|key| self.jobs.get(key));
         // Those that have ended wait with their time to live until the first job is gone.
         let first_is_gone = new.is_none() && *first == job.owner;
@@ -74,6 +76,34 @@ impl Tables {
         let concerned = retries.chain(self.jobs.get(first));
         for other in concerned.filter(|other| other.owner != job.owner) {
             wakes.push(Wake::Soon(Key::BroadcastJob(other.owner.clone())));
+        }
+    }
+
+    /// Whether a retry of the job has not ended.
+    pub(super) fn has_open_retry(&self, first: &ObjectKey) -> bool {
+        let mut retries = self.retries.of(first).filter_map(|key| self.jobs.get(key));
+        retries.any(|retry| is_open(retry))
+    }
+
+    /// Whether a retry of a run is open matters to the CronJob, which deletes the run one day.
+    fn tell_cron_job(&mut self, first: &ObjectKey, wakes: &mut Vec<Wake>) {
+        let retried = self.has_open_retry(first);
+        let cron = self.families.owner_of(first.uid);
+        let Some(cron) = cron.filter(|cron| cron.namespace == first.namespace) else {
+            return;
+        };
+        let (cron, run) = (
+            cron.clone(),
+            (ChildKind::BroadcastJob, first.name.as_str().into()),
+        );
+        let children = self.families.of_mut(&cron);
+        let child = children.and_then(|children| children.get_mut(&run));
+        if let Some(child) = child
+            && child.uid == first.uid
+            && child.retried != retried
+        {
+            child.retried = retried;
+            wakes.push(Wake::Soon(Key::CronJob(cron)));
         }
     }
 
@@ -138,5 +168,78 @@ impl Tables {
             pods: self.pods(key).unwrap_or(none),
             problem: ledger.and_then(Ledger::problem),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_plan::cron_job::Child;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::slim::SlimBroadcastJob;
+    use crate::store::Row;
+
+    fn uid(n: u32) -> String {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}")
+    }
+
+    fn job(namespace: &str, (name, n): (&str, u32), more: &Value, ended: bool) -> SlimBroadcastJob {
+        let condition = json!({"type": "Complete", "status": if ended { "True" } else { "False" },
+            "reason": "AllNodesDone", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let mut object = json!({
+            "metadata": {"name": name, "namespace": namespace, "uid": uid(n), "resourceVersion": "5"},
+            "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}},
+            "status": {"conditions": [condition]},
+        });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            object[field]
+                .as_object_mut()
+                .unwrap()
+                .extend(value.as_object().unwrap().clone());
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_run_of_a_cron_job_is_retried_while_a_retry_in_its_namespace_is_open() {
+        let mut tables = Tables::default();
+        let cron = json!({"metadata": {"ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1",
+            "kind": "CronJob", "name": "nightly", "uid": uid(9), "controller": true}]}});
+        let of_run = json!({"spec": {"retryOf": {"name": "run", "uid": uid(1)}}});
+        let child = |tables: &Tables| -> Child {
+            let mut all = tables
+                .families
+                .values()
+                .flat_map(|children| children.values());
+            all.next().cloned().unwrap()
+        };
+        let mut enter = |job: SlimBroadcastJob| {
+            let mut wakes = Vec::new();
+            job.enter(&mut tables, &mut wakes);
+            let woken = wakes
+                .iter()
+                .any(|wake| matches!(wake, Wake::Soon(Key::CronJob(_))));
+            (child(&tables).retried, woken)
+        };
+        assert_eq!(enter(job("ops", ("run", 1), &cron, true)), (false, true));
+        // Somebody else writes the same name and uid into a job of theirs.
+        assert_eq!(
+            enter(job("evil", ("retry", 3), &of_run, false)),
+            (false, false)
+        );
+        assert_eq!(
+            enter(job("ops", ("retry", 2), &of_run, false)),
+            (true, true)
+        );
+        assert_eq!(enter(job("ops", ("run", 1), &cron, true)), (true, false));
+        assert_eq!(
+            enter(job("ops", ("retry", 2), &of_run, true)),
+            (false, true)
+        );
+        assert!(enter(job("ops", ("retry", 2), &of_run, false)).0);
+        let mut wakes = Vec::new();
+        job("ops", ("retry", 2), &of_run, false).leave(&mut tables, &mut wakes);
+        assert!(!child(&tables).retried);
     }
 }

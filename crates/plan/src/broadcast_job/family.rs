@@ -260,13 +260,21 @@ pub(super) fn join(snapshot: &Snapshot<'_>) -> Option<Action> {
     })
 }
 
-/// Whether the results of an ended job are needed by others: its time to live has to wait.
-pub(super) fn is_needed(snapshot: &Snapshot<'_>) -> bool {
-    let Some(family) = snapshot.family else {
-        return false;
-    };
-    let is_retry = snapshot.job.retry_of.is_some();
-    family.open.is_some() || is_retry && family.first.is_some()
+/// Who needs the results of an ended job, so that its time to live has to wait: reason and message.
+pub(super) fn needed_by(snapshot: &Snapshot<'_>) -> Option<(&'static str, String)> {
+    let (job, family) = (snapshot.job, snapshot.family?);
+    if let Some(open) = family.open {
+        let what = format!(
+            "BroadcastJob {open}, a retry of this job, has not ended; let it end, resume it if it is paused, or delete it"
+        );
+        return Some((reasons::RETRY_HAS_NOT_ENDED, what));
+    }
+    let first = family.first.as_ref().filter(|_| job.retry_of.is_some())?;
+    let what = format!(
+        "BroadcastJob {}, of which this job is a retry, is there; this job goes when that is gone, or when somebody deletes it",
+        first.name
+    );
+    Some((reasons::RETRIED_JOB_THERE, what))
 }
 
 /// The place of a job in the list of its family.
@@ -338,7 +346,8 @@ fn turn(job: &Job, retry_of: &First, family: &Family<'_>) -> Turn {
         Turn::Mine
     } else if stored.status.retries.len() >= MAX_RETRIES {
         let what = format!(
-            "BroadcastJob {name} has {MAX_RETRIES} retries, no more are possible; create a job without spec.retryOf"
+            "BroadcastJob {name}: status.retries has {} entries, and {MAX_RETRIES} are the most; delete this job and create one without spec.retryOf, with the nodes to run in spec.nodeNames",
+            stored.status.retries.len()
         );
         Turn::Never(reasons::TOO_MANY_RETRIES, what)
     } else {

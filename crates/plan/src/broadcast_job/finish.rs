@@ -1,10 +1,11 @@
 //! What is left to do once a job has ended or is being deleted.
 
+use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Progress;
-use super::{Snapshot, family, release, stop};
+use super::{Job, Snapshot, family, release, stop};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition;
 
@@ -47,49 +48,67 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         }
     }
     plan.steps.extend(stop(late, snapshot.max_pod_changes));
+    let due = due(job);
+    let needed = due
+        .filter(|due| *due <= now)
+        .and_then(|_| family::needed_by(snapshot));
+    let told = status(job, needed.as_ref(), now);
+    if told != job.status {
+        plan.steps
+            .push(Step::wanted(vec![Action::WriteStatus(Box::new(told))]));
+    }
+    plan.steps.extend(release(to_release));
+    match due {
+        Some(due) if due > now => plan.wake = Some(due),
+        // Whoever needs its results wakes it when that is over.
+        Some(_) if needed.is_none() => plan.steps.push(Step::needed(vec![Action::DeleteJob])),
+        _ => {}
+    }
+    plan
+}
+
+/// When the time to live of an ended job is over.
+fn due(job: &Job) -> Option<Timestamp> {
+    let (ttl, ended) = (job.ttl_seconds?, job.status.completion_time.as_ref()?);
+    // A time to live beyond the end of time is no time limit.
+    ended.0.checked_add(SignedDuration::from_secs(ttl)).ok()
+}
+
+/// The status of an ended job. `needed`: who needs its results though its time to live is over.
+fn status(
+    job: &Job,
+    needed: Option<&(&'static str, String)>,
+    now: Timestamp,
+) -> BroadcastJobStatus {
+    let mut status = job.status.clone();
+    let conditions = &mut status.conditions;
+    let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
+        condition::set(conditions, type_, on, reason, message, job.generation, now);
+    };
+    let was = |type_| condition::is_true(&job.status.conditions, type_);
     // A job ends unstalled: only the interlock can have said otherwise since, of another plan.
-    let stalled = condition::is_true(&job.status.conditions, types::STALLED);
-    if stalled || job.status.observed_generation != Some(job.generation) {
-        let mut status = job.status.clone();
-        if stalled {
-            condition::set(
-                &mut status.conditions,
-                types::STALLED,
-                false,
-                reasons::FINISHED,
-                "",
-                job.generation,
-                now,
-            );
+    if was(types::STALLED) {
+        set(types::STALLED, false, reasons::FINISHED, "");
+    }
+    let ttl = job.ttl_seconds.unwrap_or_default();
+    match needed {
+        Some((reason, what)) => {
+            let field = "spec.completionPolicy.ttlSecondsAfterFinished";
+            let message = format!("{field}: {ttl} s have passed, and {what}");
+            set(types::EXPIRY_WAITS, true, reason, &message);
         }
+        None if was(types::EXPIRY_WAITS) => {
+            set(types::EXPIRY_WAITS, false, reasons::NOT_EXPIRED, "");
+        }
+        None => {}
+    }
+    if status.observed_generation != Some(job.generation) {
         status.observed_generation = Some(job.generation);
         for condition in &mut status.conditions {
             condition.observed_generation = Some(job.generation);
         }
-        plan.steps
-            .push(Step::wanted(vec![Action::WriteStatus(Box::new(status))]));
     }
-    plan.steps.extend(release(to_release));
-    let Some(ttl) = job.ttl_seconds else {
-        return plan;
-    };
-    let Some(ended) = &job.status.completion_time else {
-        return plan;
-    };
-    // A time to live beyond the end of time is no time limit.
-    let Ok(due) = ended.0.checked_add(SignedDuration::from_secs(ttl)) else {
-        return plan;
-    };
-    // Whoever needs its results wakes it when that is over.
-    if family::is_needed(snapshot) {
-        return plan;
-    }
-    if due <= now {
-        plan.steps.push(Step::needed(vec![Action::DeleteJob]));
-    } else {
-        plan.wake = Some(due);
-    }
-    plan
+    status
 }
 
 /// Tracked pods of the job that no record names.

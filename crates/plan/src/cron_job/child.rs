@@ -39,6 +39,7 @@ impl ChildKind {
 
 /// A child.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct Child {
     /// Uid.
     pub uid: Uid,
@@ -50,6 +51,8 @@ pub struct Child {
     pub deleting: bool,
     /// Made by hand, with `kubectl create job --from`.
     pub by_hand: bool,
+    /// A retry of it has not ended, and needs its results.
+    pub retried: bool,
     /// The time it was scheduled for, as its annotation says.
     pub scheduled: Option<Timestamp>,
     /// The value of the annotation that asked for it.

@@ -1,4 +1,5 @@
-//! Children that have ended and are no longer kept.
+//! Children that have ended and are no longer kept. One that is retried stays until its retries have ended,
+//! beyond the limit.
 
 use super::action::{Action, Why};
 use super::child::{Child, Children};
@@ -20,7 +21,7 @@ pub(super) fn beyond_limits(account: &Account<'_>, children: &Children) -> Vec<A
         ended.sort_by_key(|((_, name), child)| (child.started.is_none(), child.started, name));
         let excess = ended.len().saturating_sub(keep);
         let too_old = ended.into_iter().take(excess);
-        let standing = too_old.filter(|(_, child)| !child.deleting);
+        let standing = too_old.filter(|(_, child)| !child.deleting && !child.retried);
         deletions
             .extend(standing.map(|((kind, name), child)| delete(*kind, name, child, Why::History)));
     }

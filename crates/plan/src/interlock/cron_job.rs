@@ -245,6 +245,10 @@ impl<'a> Check<'a> {
         if self.status.active.iter().any(|run| has_uid(run, child.uid)) {
             return trip(rules::DELETE, format!("{name} is still active"));
         }
+        if child.retried {
+            let what = format!("{name} goes; expected that it stays while a retry of it is open");
+            return trip(rules::DELETE, what);
+        }
         let cron = self.snapshot.cron;
         let keep = if ended.complete {
             cron.keep_complete

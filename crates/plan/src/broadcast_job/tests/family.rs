@@ -343,6 +343,10 @@ fn a_list_that_is_full_or_cannot_be_read_is_not_written() {
     family.worlds[retry].settle();
     let stalled = family.worlds[retry].condition(types::STALLED);
     assert_eq!(stalled, Some(yes(reasons::TOO_MANY_RETRIES)));
+    assert_eq!(
+        family.worlds[retry].message(types::STALLED),
+        "BroadcastJob fix: status.retries has 100 entries, and 100 are the most; delete this job and create one without spec.retryOf, with the nodes to run in spec.nodeNames"
+    );
     family.worlds[0].status["retries"] = json!([{"name": "fix-retry-9"}]);
     family.worlds[retry].others = others(&family.other(0));
     family.worlds[retry].settle();
@@ -363,14 +367,14 @@ fn no_time_to_live_ends_while_the_results_are_needed() {
         })
     };
     family.worlds[0].others = open(Some("fix-retry-1"));
-    assert!(family.worlds[0].words().is_empty());
+    assert!(!family.worlds[0].words().contains(&"delete_job"));
     family.worlds[0].others = open(None);
     assert_eq!(family.worlds[0].words(), ["delete_job"]);
     let retry = family.retry(&["n0001"], 0);
     family.worlds[retry].spec["completionPolicy"] = ttl["completionPolicy"].clone();
     family.run(retry, 0);
     family.worlds[retry].pass(11);
-    assert!(family.look(retry).words().is_empty());
+    assert!(!family.look(retry).words().contains(&"delete_job"));
     family.worlds[retry].others = Some(Others::default());
     assert_eq!(family.worlds[retry].words(), ["delete_job"]);
 }
@@ -642,4 +646,39 @@ fn the_interlock_lets_only_the_log_of_who_is_gone_be_closed_and_nothing_be_made_
         found.contains("expected the last retry of the family, and that it is gone"),
         "{found}"
     );
+}
+
+#[test]
+fn a_time_to_live_that_waits_says_for_whom() {
+    let ttl = json!({"completionPolicy": {"ttlSecondsAfterFinished": 10}});
+    let mut family = Relatives::of(&["n0001"], ttl.clone());
+    family.worlds[0].others = Some(Others {
+        open: Some("fix-retry-1".to_owned()),
+        ..Others::default()
+    });
+    family.worlds[0].settle();
+    assert_eq!(family.worlds[0].condition(types::EXPIRY_WAITS), None);
+    let due = family.worlds[0].plan().wake.expect("the time to live ends");
+    family.worlds[0].now = due;
+    family.worlds[0].settle();
+    let first = &family.worlds[0];
+    let waits = Some(yes(reasons::RETRY_HAS_NOT_ENDED));
+    assert_eq!(first.condition(types::EXPIRY_WAITS), waits);
+    let told = first.message(types::EXPIRY_WAITS);
+    assert_eq!(
+        told,
+        "spec.completionPolicy.ttlSecondsAfterFinished: 10 s have passed, and BroadcastJob fix-retry-1, a retry of this job, has not ended; let it end, resume it if it is paused, or delete it"
+    );
+    // With more time it waits for nobody.
+    family.worlds[0].spec["completionPolicy"] = json!({"ttlSecondsAfterFinished": 1000});
+    family.worlds[0].settle();
+    let no = Some((false, reasons::NOT_EXPIRED.to_owned()));
+    assert_eq!(family.worlds[0].condition(types::EXPIRY_WAITS), no);
+    let retry = family.retry(&["n0001"], 0);
+    family.worlds[retry].spec["completionPolicy"] = ttl["completionPolicy"].clone();
+    family.run(retry, 0);
+    family.worlds[retry].pass(11);
+    family.settle(retry);
+    let waits = Some(yes(reasons::RETRIED_JOB_THERE));
+    assert_eq!(family.worlds[retry].condition(types::EXPIRY_WAITS), waits);
 }

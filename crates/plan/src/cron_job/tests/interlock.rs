@@ -294,6 +294,10 @@ fn children_are_deleted_by_version_and_for_a_reason_only() {
     let mut running = limited();
     running.child(NAME).ended = None;
     refused(running, Why::History, OnError::GoOn);
+    // A retry of it is open.
+    let mut retried = limited();
+    retried.child(NAME).retried = true;
+    refused(retried, Why::History, OnError::GoOn);
     // Nothing replaces it, or what does would not wait.
     refused(ended(), Why::Replaced, OnError::Stop);
     let replace = ended().with("concurrencyPolicy", json!("Replace"));

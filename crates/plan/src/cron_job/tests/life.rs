@@ -125,3 +125,30 @@ fn forbid_waits_and_replace_stops_first() {
         assert_eq!(cron.names(), expected, "{policy}");
     }
 }
+
+#[test]
+fn a_run_that_is_retried_outlives_the_limit_until_its_retries_have_ended() {
+    let mut cron = hourly(Api::Carillon).with("successfulJobsHistoryLimit", json!(1));
+    for now in [
+        "2026-01-01T11:00:01Z",
+        "2026-01-01T12:00:01Z",
+        "2026-01-01T13:00:01Z",
+    ] {
+        cron.settle(now);
+        let last = cron.names().pop().unwrap().to_owned();
+        cron.end(&last, true, now);
+        if let [first] = cron.names()[..] {
+            let first = first.to_owned();
+            cron.child(&first).retried = true;
+        }
+    }
+    let now = "2026-01-01T13:01:00Z";
+    cron.settle(now);
+    let [retried, kept] = cron.names()[..] else {
+        panic!("{:?}", cron.names());
+    };
+    let (retried, kept) = (retried.to_owned(), kept.to_owned());
+    cron.child(&retried).retried = false;
+    cron.settle(now);
+    assert_eq!(cron.names(), [&*kept]);
+}

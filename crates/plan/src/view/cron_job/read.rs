@@ -138,6 +138,7 @@ pub fn child(object: &Value) -> Child {
         rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
         held: finalizers.any(|finalizer| finalizer == FINALIZER_RUN_TRACKING),
         deleting: meta["deletionTimestamp"].is_string(),
+        retried: false,
         by_hand: annotation(ANNOTATION_INSTANTIATE).is_some(),
         scheduled: annotation(ANNOTATION_SCHEDULED_TIMESTAMP).and_then(|time| time.parse().ok()),
         request: annotation(ANNOTATION_RUN_NOW).map(Box::from),
