@@ -30,6 +30,9 @@ pub const ANNOTATION_RETRY: &str = "carillon.dev/retry";
 /// On a BroadcastJob made to try nodes of an earlier one again: the name of that one.
 pub const ANNOTATION_RETRY_OF: &str = "carillon.dev/retry-of";
 
+/// On the CRDs, by the chart: namespace and name of the operator's lease, with a slash between.
+pub const ANNOTATION_LEASE: &str = "carillon.dev/lease";
+
 /// On the children of a CronJob of carillon.dev: its name.
 pub const LABEL_CRON_JOB_NAME: &str = "carillon.dev/cronjob-name";
 /// On the children of a CronJob of carillon.dev: its uid.

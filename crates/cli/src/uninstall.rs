@@ -48,7 +48,8 @@ pub(crate) struct Uninstall {
     /// Also while an operator leads, which may put finalizers on again
     #[arg(long, requires = "release")]
     force: bool,
-    /// The operator's lease; any whose name has "carillon" in it when absent
+    /// The operator's lease. When absent, the one that the chart has noted in the CRDs; without that, any
+    /// whose name has "carillon" in it
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = operator::lease)]
     lease: Option<Lease>,
 }
@@ -60,15 +61,21 @@ pub(crate) async fn run(
     screen: &mut Screen,
 ) -> Result<u8> {
     let namespace = global.namespace.as_deref();
-    let living = if args.force {
-        Living::Unknown
-    } else {
-        operator::living(api, args.lease.as_ref(), screen).await?
+    let (mut lease, mut living) = (args.lease.clone(), Living::Unknown);
+    if !args.force {
+        if lease.is_none() {
+            lease = operator::of_installation(api).await?;
+        }
+        living = operator::living(api, lease.as_ref(), screen).await?;
+    }
+    let doubt = match lease {
+        Some(_) => "",
+        None => ". If that is somebody else's lease, name the operator's with --lease",
     };
     if let (true, Living::Led { lease, holder }) = (args.release, &living) {
         bail!(
             "{holder} leads with the lease {lease}: it lets go by itself of what is deleted, and puts \
-             finalizers on what it starts. Uninstall it first, or add --force"
+             finalizers on what it starts. Uninstall it first, or add --force{doubt}"
         );
     }
     let found = api.leftovers(namespace).await?;

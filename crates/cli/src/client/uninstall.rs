@@ -16,6 +16,11 @@ const LEASES: Resource = Resource {
     version: "v1",
     plural: "leases",
 };
+const CRDS: Resource = Resource {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    plural: "customresourcedefinitions",
+};
 /// There is one for each node, and none of ours.
 const NO_NODES: &str = "metadata.namespace!=kube-node-lease";
 
@@ -131,6 +136,18 @@ impl Api {
         self.send("DELETE", path, JSON, Some(&job.delete_options()))
             .await
             .map(drop)
+    }
+
+    /// The metadata of the CRD of BroadcastJobs; `None` if it is not there, or may not be read.
+    pub(crate) async fn crd_of_jobs(&self) -> Result<Option<Value>> {
+        let name = format!("{}.{}", JOBS.plural, JOBS.group);
+        match self.ask(CRDS.everywhere().object(&name), METADATA).await {
+            Ok(crd) => Ok(Some(crd)),
+            Err(error) if matches!(code(&error), Some(403 | 404)) => Ok(None),
+            Err(error) => Err(self
+                .explain(error, "looking for the operator's lease")
+                .await),
+        }
     }
 
     /// Leases of a namespace, or all but those of nodes.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use carillon_api::names::ANNOTATION_LEASE;
 use serde_json::Value;
 
 use crate::client::Api;
 use crate::render::Screen;
 
-/// Part of the name of the operator's lease, unless it is named.
+/// Part of the name of the operator's lease, where nothing says which one it is.
 const NAME: &str = "carillon";
 /// Between two looks at a lease.
 const EVERY: Duration = Duration::from_millis(500);
@@ -40,6 +41,17 @@ pub(super) fn lease(text: &str) -> Result<Lease, String> {
         }
         _ => Err("write NAMESPACE/NAME".to_owned()),
     }
+}
+
+/// The lease that an installation by our chart has written into its CRDs. These are of the whole cluster:
+/// nobody writes them who has no more than a namespace.
+pub(super) async fn of_installation(api: &Api) -> Result<Option<Lease>> {
+    Ok(api.crd_of_jobs().await?.as_ref().and_then(named_by))
+}
+
+fn named_by(crd: &Value) -> Option<Lease> {
+    let annotation = crd["metadata"]["annotations"][ANNOTATION_LEASE].as_str();
+    lease(annotation?).ok()
 }
 
 /// Whether an operator leads.
@@ -159,6 +171,27 @@ mod tests {
         for wrong in ["carillon", "/x", "x/", "a/b/c", ""] {
             assert!(lease(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_lease_of_an_installation_is_that_of_its_crds_and_of_no_tenant() {
+        let crd =
+            |value: Value| json!({"metadata": {"annotations": {"carillon.dev/lease": value}}});
+        let wanted = named_by(&crd(json!("carillon-system/carillon"))).unwrap();
+        for wrong in [json!("carillon"), json!(""), Value::Null, json!(3)] {
+            assert_eq!(named_by(&crd(wrong)), None);
+        }
+        assert_eq!(
+            named_by(&json!({"metadata": {"name": "of somebody's own making"}})),
+            None
+        );
+        let of = |namespace: &str, name: &str| {
+            let lease = json!({"metadata": {"namespace": namespace, "name": name},
+                "spec": {"holderIdentity": "pod-a", "renewTime": "t"}});
+            held(&lease, Some(&wanted)).is_some()
+        };
+        assert!(of("carillon-system", "carillon"));
+        assert!(!of("tenant", "carillon") && !of("tenant", "my-carillon"));
     }
 
     #[test]
