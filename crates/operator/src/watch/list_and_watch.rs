@@ -92,6 +92,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         let mut lists = Backoff::default();
         loop {
             let asked = *self.asked.borrow_and_update();
+            self.tell_whether_synced();
             self.give_up("the kind is listed anew");
             if !first {
                 self.counters.relists.inc();
@@ -108,9 +109,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             self.audit.later();
             first = false;
             self.handle.listed(self.number, asked);
-            if self.handle.is_synced() {
-                self.counters.synced.set(1);
-            }
+            self.tell_whether_synced();
             let began = Instant::now();
             let why = self.watch(rv).await;
             tracing::info!(
@@ -126,6 +125,11 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 sleep(lists.next()).await;
             }
         }
+    }
+
+    /// A new leader decides nothing before lists that it begins, however full the cache is.
+    fn tell_whether_synced(&self) {
+        self.counters.synced.set(i64::from(self.handle.is_synced()));
     }
 
     /// Watches from `rv`, reconnecting, until only a new list helps; returns why.

@@ -640,14 +640,24 @@ async fn a_kind_that_needs_a_new_list_is_not_synced_before_one_that_began_later_
 #[tokio::test(start_paused = true)]
 async fn a_list_that_was_under_way_does_not_count_as_new() {
     let slow = |rv| Answer::Later(5, Box::new(list(rv, "", &[])));
-    let mut server = start(vec![slow(10), slow(15)]);
+    let open = Answer::Open(Vec::new());
+    let mut server = start(vec![slow(10), slow(15), open, slow(20)]);
     assert!(server.asked().await.contains("limit="), "it is under way");
     server.handle.need_new_list();
+    let told = server.metrics.watch_synced.with_label_values(&["Thing"]);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(told.get(), 0, "the first list is in, and is not the one");
     server.handle.synced().await;
+    assert_eq!(told.get(), 1);
     // Nothing is waited for: both have been delivered.
     for line in ["begin", "done 10", "begin", "done 15"] {
         assert_eq!(server.log.try_recv().as_deref(), Ok(line));
     }
+    server.handle.need_new_list();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(told.get(), 0, "what is in the cache is too old");
+    server.handle.synced().await;
+    assert_eq!(told.get(), 1);
 }
 
 #[tokio::test(start_paused = true)]
