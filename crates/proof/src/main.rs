@@ -172,8 +172,6 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
         .collect();
     let clean = undisturbed(&scenarios, &mut tally)?;
     crashes(args, &scenarios, &clean, &mut tally)?;
-    stale_restarts(args, &scenarios, &clean, &mut tally)?;
-    take_overs(args, &scenarios, &clean, &mut tally)?;
     pressure(args, first_seed, &scenarios, &mut tally)?;
     beside_tenants(args, first_seed, &scenarios, &clean, &mut tally)?;
     seeds(args, first_seed, &mut tally)?;
@@ -211,77 +209,50 @@ fn undisturbed(
     Ok(clean)
 }
 
+/// Runs cases of each scenario, every N-th; they end as the undisturbed run does.
+fn of_each(
+    scenarios: &[Scenario],
+    clean: &BTreeMap<&'static str, Outcome>,
+    tally: &mut Tally,
+    what: &str,
+    cases: impl Fn(&Scenario, &Outcome) -> anyhow::Result<(usize, Vec<Case>)>,
+) -> anyhow::Result<()> {
+    for scenario in scenarios {
+        let begin = Instant::now();
+        let Some(undisturbed) = clean.get(scenario.name) else {
+            continue;
+        };
+        let (every, cases) = cases(scenario, undisturbed)?;
+        let jobs = campaign::every_nth(every, &cases, scenario, &undisturbed.end);
+        let found = campaign::run(&jobs, MOST_FAILURES)?;
+        tally.add(&format!("{what}: {}", scenario.name), &found, begin);
+    }
+    Ok(())
+}
+
 fn crashes(
     args: &Args,
     scenarios: &[Scenario],
     clean: &BTreeMap<&'static str, Outcome>,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
-    for scenario in scenarios {
-        let begin = Instant::now();
-        let Some(undisturbed) = clean.get(scenario.name) else {
-            continue;
-        };
+    let what = "a crash or a stopped leader at each write";
+    of_each(scenarios, clean, tally, what, |scenario, undisturbed| {
         let cases = crash_anywhere::cases(scenario, undisturbed.writes);
-        let jobs = campaign::every_nth(args.every, &cases, scenario, &undisturbed.end);
-        let found = campaign::run(&jobs, MOST_FAILURES)?;
-        let what = format!(
-            "a crash or a stopped leader at each of {} writes: {}",
-            undisturbed.writes, scenario.name
-        );
-        tally.add(&what, &found, begin);
-    }
-    Ok(())
-}
-
-fn stale_restarts(
-    args: &Args,
-    scenarios: &[Scenario],
-    clean: &BTreeMap<&'static str, Outcome>,
-    tally: &mut Tally,
-) -> anyhow::Result<()> {
-    for scenario in scenarios {
-        let begin = Instant::now();
-        let Some(undisturbed) = clean.get(scenario.name) else {
-            continue;
-        };
+        Ok((args.every, cases))
+    })?;
+    let what = "a crash at each write, and a restart that sees each earlier revision first";
+    of_each(scenarios, clean, tally, what, |scenario, _| {
         let alone = crash_anywhere::clean_without_lease(scenario).run(scenario)?;
-        let cases = crash_anywhere::stale_cases(scenario, &alone);
         let all = SEEN_EARLIER.contains(&scenario.name);
         let every = args.every * if all { 1 } else { FEWER };
-        let jobs = campaign::every_nth(every, &cases, scenario, &undisturbed.end);
-        let found = campaign::run(&jobs, MOST_FAILURES)?;
-        let what = format!(
-            "a crash at each write, and a restart that sees each earlier revision first: {}",
-            scenario.name
-        );
-        tally.add(&what, &found, begin);
-    }
-    Ok(())
-}
-
-fn take_overs(
-    args: &Args,
-    scenarios: &[Scenario],
-    clean: &BTreeMap<&'static str, Outcome>,
-    tally: &mut Tally,
-) -> anyhow::Result<()> {
-    for scenario in scenarios {
-        let begin = Instant::now();
-        let Some(undisturbed) = clean.get(scenario.name) else {
-            continue;
-        };
+        Ok((every, crash_anywhere::stale_cases(scenario, &alone)))
+    })?;
+    let what = "a crash at each write, and a standby that was not told takes over";
+    of_each(scenarios, clean, tally, what, |scenario, _| {
         let two = crash_anywhere::clean_with_standby(scenario).run(scenario)?;
-        let cases = crash_anywhere::blind_cases(scenario, &two);
-        let jobs = campaign::every_nth(args.every, &cases, scenario, &undisturbed.end);
-        let found = campaign::run(&jobs, MOST_FAILURES)?;
-        let what = format!(
-            "a crash at each write, and a standby that was not told takes over: {}",
-            scenario.name
-        );
-        tally.add(&what, &found, begin);
-    }
-    Ok(())
+        Ok((args.every, crash_anywhere::blind_cases(scenario, &two)))
+    })
 }
 
 fn pressure(
