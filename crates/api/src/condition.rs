@@ -65,6 +65,9 @@ pub mod reasons {
     pub const WAITING_FOR_LOST_NODES: &str = "WaitingForLostNodes";
     /// Only nodes are left on which a pod of the job is that belongs to none of their attempts.
     pub const WAITING_FOR_OTHER_PODS: &str = "WaitingForOtherPods";
+    /// Reconciling: only pods are left that somebody has taken from the job: they have lost its label, or the
+    /// owner reference to it, and their end is awaited.
+    pub const WAITING_FOR_TAKEN_PODS: &str = "WaitingForTakenPods";
     /// Reconciling: a retry waits until the job that it retries, or another retry of that job, has ended.
     pub const WAITING_FOR_JOB: &str = "WaitingForJob";
     /// Reconciling: only nodes are left on which a pod of another job of the family may still run.

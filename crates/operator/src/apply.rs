@@ -12,6 +12,7 @@ use bytes::Bytes;
 use carillon_plan::{Act, Note, ObjectKey, OnError, Plan};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::fence::NotSent;
 use crate::gate::Kind;
@@ -320,8 +321,16 @@ pub async fn found(writes: &Writes, request: Call) -> Result<Option<SlimMeta>, S
 
 /// The same, by the reply to a read.
 pub fn is_found(reply: Result<Bytes, SendError>) -> Result<Option<SlimMeta>, SendError> {
+    let found = is_found_whole::<Envelope<_>>(reply)?;
+    Ok(found.map(|envelope| envelope.metadata))
+}
+
+/// The object that a reply to a read holds, or `None` when there is none.
+pub fn is_found_whole<T: DeserializeOwned>(
+    reply: Result<Bytes, SendError>,
+) -> Result<Option<T>, SendError> {
     match reply {
-        Ok(reply) => decode::<Envelope<_>>(&reply).map(|envelope| Some(envelope.metadata)),
+        Ok(reply) => decode::<T>(&reply).map(Some),
         Err(error) if error.refused().is_some_and(|status| status.code == 404) => Ok(None),
         Err(error) => Err(error),
     }

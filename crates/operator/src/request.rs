@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use carillon_api::Retry;
-use carillon_api::names::{API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING};
+use carillon_api::names::{
+    API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING, LABEL_BROADCAST_JOB_NAME,
+    LABEL_BROADCAST_JOB_UID,
+};
 use carillon_api::path::{NoSegment, Path, Resource};
 use carillon_plan::ObjectKey;
 use carillon_plan::Uid;
@@ -153,6 +156,15 @@ pub fn release_broadcast_job(namespace: &str, job: &SlimMeta) -> Call {
 /// Removes our finalizer from a pod and leaves those of others.
 pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Call {
     without(Kind::Pod, namespace, name, uid, FINALIZER_RESULT_TRACKING)
+}
+
+/// Puts the labels of a pod of a BroadcastJob back, by which it is found.
+pub fn label_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
+    let metadata = json!({"uid": uid.to_string(), "labels": {
+        LABEL_BROADCAST_JOB_NAME: owner.name,
+        LABEL_BROADCAST_JOB_UID: owner.uid.to_string(),
+    }});
+    patch_metadata(Kind::Pod, &owner.namespace, name, &metadata)
 }
 
 /// Removes the mark of a pod of a Job that may not be counted yet, and leaves those of others.

@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use carillon_api::names::FINALIZER_RUN_TRACKING;
+use carillon_api::names::{FINALIZER_RUN_TRACKING, LABEL_BROADCAST_JOB_UID};
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
-use carillon_plan::object_key::{ApiKind, CRON_JOB, NATIVE_CRON_JOB};
-use carillon_plan::pod::Failure;
+use carillon_plan::object_key::{ApiKind, BROADCAST_JOB, CRON_JOB, NATIVE_CRON_JOB};
+use carillon_plan::pod::{Failure, printable};
 use carillon_plan::quantity::Milli;
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
@@ -205,6 +205,12 @@ impl<L> SlimMeta<L> {
             })
     }
 
+    /// The controller of the object, whatever it is.
+    fn any_controller(&self) -> Option<&OwnerReference> {
+        let mut owners = self.owner_references.iter().flatten();
+        owners.find(|owner| owner.controller == Some(true))
+    }
+
     /// The CronJob of either API that controls the object.
     pub fn cron_job(&self) -> Option<Arc<ObjectKey>> {
         let of = |kind| self.owner(kind);
@@ -235,8 +241,7 @@ impl<L> SlimMeta<L> {
 
     /// Whether anything controls the object.
     pub fn has_controller(&self) -> bool {
-        let mut owners = self.owner_references.iter().flatten();
-        owners.any(|owner| owner.controller == Some(true))
+        self.any_controller().is_some()
     }
 
     /// The controller, if it is of this group and kind: other groups may have a kind of that name.
@@ -254,6 +259,43 @@ impl<L> SlimMeta<L> {
         let owners = self.owner_references.iter().flatten();
         owners.filter(move |owner| {
             owner.kind == kind && group(&owner.api_version) == group(api_version)
+        })
+    }
+}
+
+impl SlimMeta {
+    /// Whether a pod is labelled as one of a job. The label is how pods are found, the reference is whose they
+    /// are. Where the two differ somebody else has written one of them.
+    pub fn is_labelled(&self, job: &ObjectKey) -> bool {
+        let labels = self.labels.as_ref();
+        labels.is_some_and(|labels| labels.job_uid.parse() == Ok(job.uid))
+    }
+
+    /// What of a pod that a BroadcastJob has made is not as it was, if somebody has taken it from the job.
+    pub fn taken_from(&self, job: &ObjectKey) -> Option<String> {
+        if !self.is_controlled_by(job) {
+            return Some(match self.any_controller() {
+                Some(other) => printable(&format!(
+                    "it is controlled by {} {}",
+                    other.kind, other.name
+                )),
+                None => "nothing controls it".to_owned(),
+            });
+        }
+        let lost = || format!("its label {LABEL_BROADCAST_JOB_UID} is not that of the job");
+        (!self.is_labelled(job)).then(lost)
+    }
+
+    /// The BroadcastJob that the labels of a pod name.
+    pub fn labelled_job(&self) -> Option<ObjectKey> {
+        let labels = self.labels.as_ref()?;
+        let (api_version, kind) = BROADCAST_JOB;
+        Some(ObjectKey {
+            api_version,
+            kind,
+            namespace: self.namespace.clone(),
+            name: labels.job_name.clone(),
+            uid: labels.job_uid.parse().ok()?,
         })
     }
 }

@@ -16,12 +16,13 @@ mod retry;
 mod sink;
 mod size;
 mod slice;
+mod taken;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::{Job, TakenPods};
 use carillon_plan::cron_job::{Children, CronJob};
 use carillon_plan::job::{Job as NativeJob, JobPods, is_ours};
 use carillon_plan::node::Nodes;
@@ -52,6 +53,7 @@ pub struct Tables {
     retries: Retries,
     nodes: Nodes,
     pods: Owned<Pods>,
+    taken_pods: Owned<TakenPods>,
     slices: Owned<Ledger>,
     cron_jobs: HashMap<Arc<ObjectKey>, CronJobRow>,
     families: Owned<Children>,
@@ -420,7 +422,12 @@ mod tests {
         let mut foreign = meta(3, 5);
         foreign["ownerReferences"] = json!([]);
         let left_out = [Held::LeftOut; 2];
-        assert_eq!(audit::<SlimPod>(tables, &foreign, &json!({})), left_out);
+        let mut unmarked = foreign.clone();
+        unmarked["labels"] = json!({});
+        assert_eq!(audit::<SlimPod>(tables, &unmarked, &json!({})), left_out);
+        // What has the label alone may have been taken from its job.
+        let taken = audit::<SlimPod>(tables, &foreign, &json!({}));
+        assert_eq!(taken, [Held::Nothing, Held::At(5)]);
         assert_eq!(audit::<SlimSlice>(tables, &foreign, &json!({})), left_out);
         // Unreadable, and yet not to be taken for lost.
         let unreadable = json!({"results": [{"state": "Later"}]});

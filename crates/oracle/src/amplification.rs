@@ -11,7 +11,7 @@ use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, JOBS, NODES, PODS, SLICES, at, number, text};
+use crate::object::{self, JOB_LABELS, JOBS, NODES, PODS, SLICES, at, number, text};
 use crate::world::{World, record_changes};
 
 /// S12. For every job:
@@ -32,6 +32,8 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut world = World::new(assumptions);
     let mut costs: HashMap<&str, Cost<'_>> = HashMap::new();
     let mut writes: HashMap<&str, u64> = HashMap::new();
+    // How often others have changed the labels of a pod by which it is found.
+    let mut mislabelled: HashMap<&str, u64> = HashMap::new();
     for step in &history.steps {
         let created = world.created_pod(step);
         if let Some((job, pod)) = created
@@ -64,6 +66,15 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
                 _ => {}
             }
         }
+        if let (PODS, Some(old), Some(new)) = (&*step.key.resource, &step.old, &step.new)
+            && !assumptions.ours(step)
+            && JOB_LABELS.iter().any(|label| {
+                let of = |pod: &Value| text(pod, &["metadata", "labels", label]).to_owned();
+                of(old) != of(new)
+            })
+        {
+            *mislabelled.entry(object::uid(new)).or_default() += 1;
+        }
         let written = step.new.as_deref().or(step.old.as_deref());
         // What a CronJob does with a job it started is not the job's cost, but a change by others.
         let ours = assumptions.ours(step) && !is_of_a_run(step);
@@ -78,7 +89,8 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
         if &*step.key.resource == PODS {
             let writes = writes.entry(object::uid(object)).or_default();
             *writes += 1;
-            checked.require(*writes <= assumptions.writes_per_pod, || {
+            let again = mislabelled.get(object::uid(object)).copied().unwrap_or(0);
+            checked.require(*writes <= assumptions.writes_per_pod + again, || {
                 let what = format!("{} was written {writes} times", step.key);
                 Violation::at(S12, step, what)
             })?;

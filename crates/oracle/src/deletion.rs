@@ -1,5 +1,7 @@
 //! L3: a deletion ends.
 
+use serde_json::Value;
+
 use crate::family;
 use crate::history::History;
 use crate::invariant::Invariant::L3;
@@ -11,7 +13,7 @@ use crate::world::World;
 /// - the job is gone;
 /// - no pod of it keeps our finalizer;
 /// - with `garbage_collection` its pods and slices are gone; slices of a retry stay as long as the first
-///   job of its family.
+///   job of its family, and those stay that have lost their owner.
 pub fn deletion_ends(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     if !assumptions.over {
@@ -36,8 +38,11 @@ pub fn deletion_ends(history: &History, assumptions: &Assumptions) -> Verdict {
                 job.key
             ))
         })?;
-        let slices = job.slices.keys().filter(|_| !family::outlives(&world, job));
-        let left = job.pods.keys().chain(slices).next();
+        // What was left behind, or taken from it, nobody collects.
+        let slices = job.slices.iter().filter(|_| !family::outlives(&world, job));
+        let all = job.pods.iter().chain(slices);
+        let owned = |(_, object): &(_, &&Value)| object::log_of(object).is_some();
+        let left = all.filter(owned).map(|(name, _)| name).next();
         checked.require(left.is_none() || !assumptions.garbage_collection, || {
             bad(format!(
                 "{} is gone and {} is not",

@@ -21,7 +21,7 @@ pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict 
             && object::loses_finalizer(step)
             && !assumptions.others(step)
         {
-            let job = object::job_of(pod).and_then(|uid| world.jobs.get(uid));
+            let job = world.job_of(pod).and_then(|uid| world.jobs.get(uid));
             let job = job.filter(|job| job.is_alive());
             let record = job.and_then(|job| job.records.get(object::name(pod)));
             let stored = match (job, record) {

@@ -5,7 +5,7 @@ pub mod requests;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::identities::Identities;
 use crate::cron_job::object::{CRONS, HOLD, JOBS_OF_BATCH};
@@ -14,7 +14,8 @@ use crate::invariant::Invariant::S18;
 use crate::job::object::TRACKING;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{
-    EVENTS, FINALIZER, GROUP, JOBS, LEASES, PODS, SLICES, at, controller, is_deleting, list,
+    EVENTS, FINALIZER, GROUP, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, controller, is_deleting,
+    list,
 };
 
 /// S18. In a run with a `tenant`, who may do in one namespace what the role `edit` and `pods/status` allow:
@@ -23,9 +24,9 @@ use crate::object::{
 /// - in the tenant's namespace we create only what an object of it controls that exists or existed there: its
 ///   controller has the right group, kind, name and uid;
 /// - what we delete there an object of it controls, or did, unless it is a job whose own time to live is over;
-/// - of a pod that is there we write finalizers and owners only, of a Job, CronJob or BroadcastJob the status
+/// - of a pod that is there we write finalizers, owners and the labels of its job only, of a Job, CronJob or BroadcastJob the status
 ///   and finalizers. None is taken off that is not ours. Off a pod ours is taken only where it can be meant: by
-///   the group and kind of what controls it, or did.
+///   the group and kind of what controls it, or did, or by the label of a pod.
 ///
 /// What we ask for is judged by [`requests::asked_within_bounds`]. All other invariants judge the history
 /// without the tenant's namespace: what happens elsewhere is what they say, whatever the tenant does. Where the
@@ -111,11 +112,15 @@ fn meddles(known: &Identities<'_>, step: &Step) -> Option<String> {
 }
 
 /// Whether a finalizer of ours is on an object of which it can be meant: a pod that a job controls, or did,
-/// whether that exists or not. A pod that nothing controls is tracked for nobody. A run is held for a CronJob:
+/// whether that exists or not, or that has the label of one. A pod that nothing controls is tracked for nobody. A run is held for a CronJob:
 /// no other controller would let it go, so it is let go whatever controls it by now.
 fn may_let_go(known: &Identities<'_>, resource: &str, object: &Value, finalizer: &str) -> bool {
     match finalizer {
-        FINALIZER => known.was_controlled_by(object, &[(GROUP, "BroadcastJob")]),
+        FINALIZER => {
+            let label = ["metadata", "labels", "carillon.dev/broadcastjob-uid"];
+            let labelled = at(object, &label).is_some_and(Value::is_string);
+            labelled || known.was_controlled_by(object, &[(GROUP, "BroadcastJob")])
+        }
         TRACKING => {
             controller(object).is_none() || known.was_controlled_by(object, &[("batch", "Job")])
         }
@@ -140,6 +145,19 @@ fn kept(resource: &str, object: &Value) -> Value {
         let bookkeeping = ["managedFields", "resourceVersion", "generation"];
         for field in bookkeeping.iter().chain(&["finalizers", "ownerReferences"]) {
             metadata.remove(*field);
+        }
+        let labels = metadata.get_mut("labels").and_then(Value::as_object_mut);
+        if let Some(labels) = labels.filter(|_| resource == PODS) {
+            for label in JOB_LABELS {
+                labels.remove(label);
+            }
+        }
+        if metadata
+            .get("labels")
+            .and_then(Value::as_object)
+            .is_some_and(Map::is_empty)
+        {
+            metadata.remove("labels");
         }
     }
     let served = [JOBS, JOBS_OF_BATCH].contains(&resource) || CRONS.contains(&resource);
@@ -258,9 +276,10 @@ mod tests {
             &tenant(),
         );
         let other = run().create("n1", 1).object(PODS, &pod_name("n1", 1));
-        let other_group = |group: &str| {
+        let other_group = |group: &str, labels: Value| {
             let mut pod = other.clone();
             pod["metadata"]["uid"] = json!("other");
+            pod["metadata"]["labels"] = labels;
             pod["metadata"]["ownerReferences"][0]["apiVersion"] = json!(group);
             let name = pod_name("n1", 1);
             let made = run().step("tenant", "create", (PODS, &name), Some(pod), None);
@@ -268,8 +287,12 @@ mod tests {
                 pod["metadata"]["finalizers"] = json!([]);
             })
         };
-        holds(S18, &other_group("carillon.dev/v9"), &tenant());
-        let wrong = other_group("example.com/v1");
+        let none = || json!({});
+        holds(S18, &other_group("carillon.dev/v9", none()), &tenant());
+        // What has our label and our finalizer is let go, whatever controls it by now.
+        let labelled = json!({"carillon.dev/broadcastjob-uid": "job-uid"});
+        holds(S18, &other_group("example.com/v1", labelled), &tenant());
+        let wrong = other_group("example.com/v1", none());
         breaks(S18, &wrong, &tenant(), "nothing that we serve");
         let kept = run()
             .create("n1", 1)

@@ -7,6 +7,11 @@ use serde_json::Value;
 pub(crate) const GROUP: &str = "carillon.dev";
 /// The finalizer that keeps a pod until its outcome is stored.
 pub(crate) const FINALIZER: &str = "carillon.dev/result-tracking";
+/// The labels that say whose a pod is.
+pub(crate) const JOB_LABELS: [&str; 2] = [
+    "carillon.dev/broadcastjob-name",
+    "carillon.dev/broadcastjob-uid",
+];
 /// Resource of BroadcastJobs.
 pub(crate) const JOBS: &str = "broadcastjobs.carillon.dev";
 /// Resource of the results.

@@ -10,16 +10,17 @@ use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
 use crate::standing::is_decided;
-use crate::world::World;
+use crate::world::{MadeFor, World};
 
 /// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
-/// one pod that a job of it controls, that is for that node (`spec.nodeName`, or else the required node affinity on
+/// one pod that a job of it controls, or did when it was made, that is for that node (`spec.nodeName`, or else the required node affinity on
 /// `metadata.name`), and whose phase is not Succeeded or Failed. A pod that is being deleted still
 /// counts. Pods that are known to be made by somebody else, or by a late request, do not.
 pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut there: HashMap<(&str, &str), BTreeSet<&str>> = HashMap::new();
     let mut foreign: HashSet<&str> = HashSet::new();
+    let mut made_for = MadeFor::default();
     let mut first: HashMap<&str, &str> = HashMap::new();
     for step in &history.steps {
         if let (object::JOBS, Some(job)) = (&*step.key.resource, &step.new) {
@@ -30,7 +31,8 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
         }
         for (pod, exists) in [(&step.old, false), (&step.new, true)] {
             let Some(pod) = pod.as_deref() else { continue };
-            let Some(job) = object::job_of(pod) else {
+            made_for.follow(pod);
+            let Some(job) = made_for.job_of(pod) else {
                 continue;
             };
             let others = assumptions.others(step) || (assumptions.late)(step);
@@ -319,6 +321,23 @@ mod tests {
             .delete_pod("kubectl", "n1", 1)
             .create("n1", 2);
         breaks(S1, &scene, &strict(), "2 pods on node \"n1\"");
+    }
+
+    #[test]
+    fn a_pod_that_was_taken_from_its_job_still_is_one_on_its_node() {
+        let taken = |to: Value| {
+            let scene = start().reserve("n1", 1).create("n1", 1);
+            scene.edit("tenant", (PODS, &pod_name("n1", 1)), move |pod| {
+                pod["metadata"]["ownerReferences"] = to;
+            })
+        };
+        let other = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "x", "controller": true}]);
+        for to in [json!([]), other] {
+            let second = taken(to.clone()).create("n1", 2);
+            breaks(S1, &second, &strict(), "2 pods on node \"n1\"");
+            let ended = taken(to).phase("n1", 1, "Failed").create("n1", 2);
+            holds(S1, &ended, &strict());
+        }
     }
 
     #[test]

@@ -6,16 +6,18 @@ use crate::family;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, EVENTS, FINALIZER, JOBS, LEASES, PODS, SLICES, at, list, text};
+use crate::object::{
+    self, EVENTS, FINALIZER, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, list, text,
+};
 use crate::world::World;
 use crate::{cron_job, job};
 
 /// S11. For every step that a request of ours made:
 /// - it is a pod, a NodeResultSlice, a BroadcastJob, a lease or an event, and no `deletecollection`;
-/// - a pod or slice is controlled by a BroadcastJob of the same namespace that exists in the state
+/// - a pod or slice is, or was when it was made, controlled by a BroadcastJob of the same namespace that exists in the state
 ///   before; for anything but a creation it may be gone, and for a creation it may have gone within the life
 ///   of a plan, which asks once;
-/// - of a pod only our finalizer is taken off, once it is created;
+/// - of a pod only our finalizer is taken off, once it is created, and the labels of its job are put back;
 /// - of a BroadcastJob only the status changes, and neither `spec` nor metadata;
 /// - the path names the namespace of the object;
 /// - with `bodies`: a delete has preconditions on uid and resourceVersion; a patch of a slice or of a
@@ -51,7 +53,7 @@ fn is_versioned(step: &Step) -> bool {
     [JOBS, PODS, SLICES].contains(&&*step.key.resource)
 }
 
-fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
+fn foreign<'h>(world: &World<'h>, step: &'h Step, by: &Request) -> Option<String> {
     let resource = &*step.key.resource;
     let known = is_versioned(step) || resource == LEASES || EVENTS.contains(&resource);
     if !known {
@@ -64,11 +66,11 @@ fn foreign(world: &World<'_>, step: &Step, by: &Request) -> Option<String> {
         return None;
     }
     let object = step.old.as_deref().or(step.new.as_deref())?;
-    let job_of = match resource {
-        SLICES => object::log_of,
-        _ => object::job_of,
+    let job = match resource {
+        SLICES => object::log_of(object),
+        _ => world.job_of(object),
     };
-    let Some(uid) = job_of(object) else {
+    let Some(uid) = job else {
         return Some("no BroadcastJob controls it".to_owned());
     };
     let Some(job) = world.jobs.get(uid) else {
@@ -119,12 +121,12 @@ fn changed_too_much(step: &Step) -> Option<String> {
     if object::is_deleting(new) && !object::is_deleting(old) {
         return None;
     }
-    let without = |object| without(object, FINALIZER);
+    let without = |object: &Value| without(object, FINALIZER);
     match &*step.key.resource {
         PODS if object::is_tracked(new) && !object::is_tracked(old) => {
             Some("the finalizer was put on a pod that had none".to_owned())
         }
-        PODS if without(old) != without(new) => {
+        PODS if without(&labelled_as(old, new)) != without(new) => {
             Some("more than the finalizer of the pod changed".to_owned())
         }
         JOBS if old["spec"] != new["spec"] => Some("the spec of the job changed".to_owned()),
@@ -139,6 +141,18 @@ fn changed_too_much(step: &Step) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A pod before a change of ours, with the labels of its job, if it has them after it.
+fn labelled_as(old: &Value, new: &Value) -> Value {
+    let mut object = old.clone();
+    for label in JOB_LABELS {
+        let after = &new["metadata"]["labels"][label];
+        if after.is_string() {
+            object["metadata"]["labels"][label] = after.clone();
+        }
+    }
+    object
 }
 
 fn unconditional(step: &Step, by: &Request) -> Option<String> {
@@ -177,6 +191,32 @@ mod tests {
         holds(S11, &Scene::good().event("JobComplete"), &strict());
         let stopped = created().cordon("n1", true).delete_pod("carillon", "n1", 1);
         holds(S11, &stopped, &strict());
+    }
+
+    #[test]
+    fn a_pod_that_was_taken_from_its_job_is_ours_to_let_go_and_to_label() {
+        let place = (PODS, &*pod_name("n1", 1));
+        let taken = || {
+            created().edit("tenant", place, |pod| {
+                pod["metadata"]["ownerReferences"] = json!([]);
+                pod["metadata"]["labels"] = json!({"app": "web"});
+            })
+        };
+        let label = |pod: &mut Value, value: &str| {
+            pod["metadata"]["labels"]["carillon.dev/broadcastjob-uid"] = json!(value);
+        };
+        holds(S11, &taken().release("n1", 1), &strict());
+        let labelled = taken().edit("carillon", place, |pod| label(pod, "job-uid"));
+        let lax = Assumptions {
+            bodies: false,
+            ..strict()
+        };
+        holds(S11, &labelled, &lax);
+        let more = taken().edit("carillon", place, |pod| {
+            label(pod, "job-uid");
+            pod["metadata"]["labels"]["app"] = json!("x");
+        });
+        breaks(S11, &more, &lax, "more than the finalizer");
     }
 
     #[test]

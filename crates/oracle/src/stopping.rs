@@ -52,16 +52,16 @@ pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Ver
     Ok(checked)
 }
 
-fn why_not(
-    world: &World<'_>,
+fn why_not<'h>(
+    world: &World<'h>,
     assumptions: &Assumptions,
     step: &Step,
-    pod: &Value,
+    pod: &'h Value,
 ) -> Option<String> {
     if object::has_ended(pod) {
         return Some("it had ended, its result may be all that is left of it".to_owned());
     }
-    let uid = object::job_of(pod)?;
+    let uid = world.job_of(pod)?;
     let job = world.jobs.get(uid)?;
     let failing = ["FailureTarget", "Failed"];
     if failing.iter().any(|type_| object::is_true(job.last, type_)) {

@@ -41,6 +41,8 @@ pub(crate) struct World<'h> {
     pub(crate) jobs: BTreeMap<&'h str, Job<'h>>,
     /// Nodes by name, oldest version first.
     pub(crate) nodes: BTreeMap<&'h str, Vec<NodeVersion<'h>>>,
+    /// Whose pods and slices are.
+    made_for: MadeFor<'h>,
     /// Pods that carry a job's reference and were made by somebody else, by uid.
     foreign: HashSet<&'h str>,
     /// Pods that a late request made, by uid.
@@ -134,6 +136,24 @@ pub(crate) fn record_changes(step: &Step) -> Vec<RecordChange<'_>> {
         .collect()
 }
 
+/// Whose objects are, by their uid: the job that was the first to control each. Somebody may take its owner from
+/// an object, or give it another one; it is still what was made for that job.
+#[derive(Debug, Default)]
+pub(crate) struct MadeFor<'h>(HashMap<&'h str, &'h str>);
+
+impl<'h> MadeFor<'h> {
+    pub(crate) fn follow(&mut self, object: &'h Value) {
+        if let Some(job) = object::job_of(object) {
+            self.0.entry(object::uid(object)).or_insert(job);
+        }
+    }
+
+    pub(crate) fn job_of(&self, object: &'h Value) -> Option<&'h str> {
+        let known = self.0.get(object::uid(object)).copied();
+        known.or_else(|| object::job_of(object))
+    }
+}
+
 impl<'h> World<'h> {
     /// Before the first revision.
     pub(crate) fn new(assumptions: &'h Assumptions) -> Self {
@@ -141,9 +161,15 @@ impl<'h> World<'h> {
             assumptions,
             jobs: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            made_for: MadeFor::default(),
             foreign: HashSet::new(),
             late: HashSet::new(),
         }
+    }
+
+    /// Uid of the job that an object was made for, whoever controls it by now.
+    pub(crate) fn job_of(&self, object: &'h Value) -> Option<&'h str> {
+        self.made_for.job_of(object)
     }
 
     /// Whether the step creates a pod of a job, and is not known to be somebody else's or late; with
@@ -276,7 +302,8 @@ impl<'h> World<'h> {
         let Some(pod) = step.new.as_deref().or(step.old.as_deref()) else {
             return;
         };
-        let (Some(uid), pod_uid) = (object::job_of(pod), object::uid(pod)) else {
+        self.made_for.follow(pod);
+        let (Some(uid), pod_uid) = (self.made_for.job_of(pod), object::uid(pod)) else {
             return;
         };
         if step.old.is_none() && self.assumptions.others(step) {
@@ -300,7 +327,9 @@ impl<'h> World<'h> {
         let Some(slice) = step.new.as_deref().or(step.old.as_deref()) else {
             return;
         };
-        let Some(job) = object::log_of(slice).and_then(|uid| self.jobs.get_mut(uid)) else {
+        self.made_for.follow(slice);
+        let job = object::log_of(slice).or_else(|| self.made_for.job_of(slice));
+        let Some(job) = job.and_then(|uid| self.jobs.get_mut(uid)) else {
             return;
         };
         if step.new.is_some() {

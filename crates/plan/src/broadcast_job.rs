@@ -16,6 +16,7 @@ mod standing;
 mod start;
 mod status;
 mod survey;
+pub mod taken;
 
 use std::collections::BTreeSet;
 
@@ -27,6 +28,7 @@ pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
 pub use self::standing::{Standing as NodeStanding, standing_after};
 pub use self::status::settle;
+pub use self::taken::{Taken, TakenPod, TakenPods};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition::{self, Refusal};
 use crate::node::Nodes;
@@ -57,6 +59,8 @@ pub struct Snapshot<'a> {
     pub nodes: &'a Nodes,
     /// The pods the job controls.
     pub pods: &'a Pods,
+    /// Those of its pods that somebody has taken from it.
+    pub taken: Taken<'a>,
     /// The job's result slices, by index.
     pub slices: &'a [Slice],
     /// What the API server said of the template.

@@ -208,6 +208,7 @@ impl<'a> Check<'a> {
             }
             Action::CreatePod { pod, node } => self.create(pod, node),
             Action::DeletePod { pod, uid, rv } => self.delete(pod, *uid, *rv),
+            Action::LabelPod { pod, uid } => self.label(pod, *uid),
             Action::ReleasePod { pod, uid } => self.release(pod, *uid),
             Action::WriteStatus(status) => self.status(status),
             Action::CloseLog { name, uid, write } => self.close(name, *uid, write, step),

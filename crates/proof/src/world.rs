@@ -5,6 +5,7 @@ mod end;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_operator::controllers::Rules;
@@ -16,7 +17,7 @@ use carillon_sim::actors::{
 };
 use carillon_sim::{Actor, Server, Status};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
@@ -263,9 +264,20 @@ fn is_over(admin: &Actor, scenario: &Scenario, begin: Timestamp) -> bool {
     match scenario.ends {
         Ends::Finished => view.is("Complete") || view.is("Failed"),
         Ends::Served(nodes) => view.count("succeeded") >= nodes,
-        Ends::Gone => view.job().is_none() && view.pods().is_empty() && view.slices().is_empty(),
+        Ends::Gone => view.job().is_none() && left(&view).is_none(),
         Ends::After(time) => admin.server().now().duration_since(begin) >= time,
     }
+}
+
+/// What a job that is gone has left that it controls or that has our finalizer.
+fn left(view: &View<'_>) -> Option<Arc<Value>> {
+    let of_job = |object: &Arc<Value>| {
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        let owned = owners.is_some_and(|owners| !owners.is_empty());
+        owned || object["metadata"]["finalizers"].is_array()
+    };
+    let all = view.pods().into_iter().chain(view.slices());
+    all.into_iter().find(of_job)
 }
 
 /// What of ours was refused as invalid. A patch of an object that was replaced under its name is, too:

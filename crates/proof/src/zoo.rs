@@ -12,6 +12,7 @@ mod run_sight;
 mod runs;
 mod sight;
 mod stops;
+mod taken;
 mod tenants;
 mod wires;
 
@@ -125,6 +126,7 @@ pub fn all() -> Vec<Mutant> {
         order::mutants(),
         outcomes::mutants(),
         stops::mutants(),
+        taken::mutants(),
         ends::mutants(),
         family::mutants(),
         expectations::mutants(),

@@ -6,7 +6,8 @@ use carillon_proof::{campaign, crash_anywhere, regressions, scenario};
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
     let mut broken = 0;
-    for scenario in scenario::all() {
+    let undisturbed = scenario::undisturbed();
+    for scenario in scenario::all().into_iter().chain(undisturbed) {
         let begin = std::time::Instant::now();
         let case = crash_anywhere::clean(&scenario);
         let outcome = case.run(&scenario).unwrap();

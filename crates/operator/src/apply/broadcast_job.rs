@@ -1,11 +1,11 @@
 //! What a plan for a BroadcastJob does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::action::{Action, SliceWrite};
-use carillon_plan::broadcast_job::{Job, Refused, Template, settle};
+use carillon_plan::broadcast_job::{Job, Refused, TakenPod, Template, settle};
 use carillon_plan::name;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::printable;
@@ -16,13 +16,14 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use super::template;
 use super::{
-    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_found, is_quota,
-    is_terminating, may_be_there, settled, unchanged, write, written,
+    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_found, is_found_whole,
+    is_quota, is_terminating, may_be_there, settled, unchanged, write, written,
 };
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
+use crate::slim::{Interner, SlimPod};
 use crate::writes::{SendError, Turn, Writes};
 
 /// An answer.
@@ -32,6 +33,10 @@ pub enum Answer {
     Template(Template),
     /// This pod is gone.
     Gone(Uid),
+    /// This pod is there, and somebody has taken it from the job.
+    Taken(Box<TakenPod>),
+    /// This pod was to be told to stop, or to be let go, and is other than before.
+    Written(Uid),
     /// A pod of this name belongs to somebody else.
     NameConflict(Box<str>),
     /// This pod is other than as it was read.
@@ -59,6 +64,8 @@ pub struct Performer<'a> {
     pub not_after: BootTime,
     /// When the plan was made.
     pub now: Timestamp,
+    /// Pods that were taken from the job and of which no event tells.
+    pub unwatched: BTreeSet<Uid>,
     /// The slices that its creations rely on.
     pub relies_on: Mutex<Confirmed>,
 }
@@ -88,14 +95,7 @@ impl Perform for Performer<'_> {
         let namespace = &*self.job.owner.namespace;
         match action {
             Action::CheckTemplate { node, pod } => self.check_template(node, pod).await,
-            Action::ConfirmGone { pod, uid } => {
-                let found = found(self.writes, request::get(Kind::Pod, namespace, pod)).await?;
-                Ok(match found {
-                    // Its event is on its way; or somebody has taken it from the job, and none comes.
-                    Some(meta) if meta.uid() == Some(*uid) => Effect::InVain.done(),
-                    _ => Effect::Nothing.and(Answer::Gone(*uid)),
-                })
-            }
+            Action::ConfirmGone { pod, uid } => self.confirm_gone(pod, *uid).await,
             Action::ConfirmJob => {
                 let (owner, rv) = (&self.job.owner, self.job.rv);
                 let job = request::get(Kind::BroadcastJob, namespace, &owner.name);
@@ -129,14 +129,20 @@ impl Perform for Performer<'_> {
                 let request = request::delete_pod(namespace, pod, *uid, *rv);
                 // If the pod has changed or is gone, the event of that brings the next plan.
                 let reply = settled(write(self.writes, request, None).await)?;
-                let effect = |rv| Effect::Deleted(Kind::Pod, rv);
-                Ok(Effect::of(reply.as_ref(), effect).done())
+                let effect = |rv| Effect::Deleted(Kind::Pod, self.awaited(*uid, rv));
+                Ok(Effect::of(reply.as_ref(), effect).and(Answer::Written(*uid)))
             }
             Action::ReleasePod { pod, uid } => {
                 let request = request::release_pod(namespace, pod, *uid);
                 let reply = settled(write(self.writes, request, None).await)?;
-                let effect = |rv| Effect::Released(Kind::Pod, rv);
-                Ok(Effect::of(reply.as_ref(), effect).done())
+                let effect = |rv| Effect::Released(Kind::Pod, self.awaited(*uid, rv));
+                Ok(Effect::of(reply.as_ref(), effect).and(Answer::Written(*uid)))
+            }
+            Action::LabelPod { pod, uid } => {
+                let request = request::label_pod(&self.job.owner, pod, *uid);
+                let reply = settled(write(self.writes, request, None).await)?;
+                let effect = |rv| Effect::Wrote(Kind::Pod, rv);
+                Ok(Effect::of(reply.as_ref(), effect).and(Answer::Written(*uid)))
             }
             Action::WriteStatus(status) => {
                 let mut status = status.clone();
@@ -224,6 +230,38 @@ impl Performer<'_> {
         });
         let request = request::write_slice(owner, first.as_deref(), slice);
         Ok(write(self.writes, request, None).await?.rv())
+    }
+
+    /// The version of a pod that the cache has to come to before the next plan.
+    fn awaited(&self, pod: Uid, rv: u64) -> u64 {
+        if self.unwatched.contains(&pod) { 0 } else { rv }
+    }
+
+    /// A pod that is there and the job's has its event on its way. If somebody has taken it from the job, it
+    /// may be that none ever comes, and what it is like is the answer.
+    async fn confirm_gone(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
+        let request = request::get_whole(Kind::Pod, &self.job.owner.namespace, name);
+        let pod = is_found_whole::<SlimPod>(self.writes.read(request).await)?;
+        let Some(pod) = pod.filter(|pod| pod.metadata.uid() == Some(uid)) else {
+            return Ok(Effect::Nothing.and(Answer::Gone(uid)));
+        };
+        // What is asked for of another job of the family is that one's.
+        let labelled = pod.metadata.labelled_job();
+        let of_family =
+            |job: &ObjectKey| job.uid != self.job.owner.uid && pod.metadata.is_controlled_by(job);
+        if labelled.as_ref().is_some_and(of_family) {
+            return Ok(Effect::InVain.done());
+        }
+        let why = pod.metadata.taken_from(&self.job.owner);
+        let row = pod.row(&mut Interner::default());
+        Ok(match why.zip(row) {
+            Some((why, (_, pod))) => Effect::Nothing.and(Answer::Taken(Box::new(TakenPod {
+                pod,
+                why: why.into(),
+                asked: Some(self.now),
+            }))),
+            None => Effect::InVain.done(),
+        })
     }
 
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {

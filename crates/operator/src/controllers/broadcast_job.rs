@@ -5,7 +5,7 @@ mod memory;
 mod observe;
 mod replay;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -130,6 +130,10 @@ impl BroadcastJobs {
     /// Whether the results in the cache are fewer than the status counts. After a fail-over the
     /// caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
     fn waits_for_results(&self, tables: &Tables, job: &Job) -> bool {
+        // Its results may be collected before its pods, which wait for us.
+        if job.deleting {
+            return false;
+        }
         let mut memory = lock(&self.memory);
         if !is_behind(job, tables.ledger(&job.owner)) {
             if let Some(memory) = memory.get_mut(&job.owner) {
@@ -178,6 +182,13 @@ impl BroadcastJobs {
             placement: self.placement,
             not_after: apply::end_of_life(&core.writes),
             now,
+            unwatched: {
+                let memory = lock(&self.memory);
+                memory
+                    .get(&job.owner)
+                    .map(Memory::unwatched)
+                    .unwrap_or_default()
+            },
             relies_on: tokio::sync::Mutex::default(),
         };
         let owner = &job.owner;
@@ -205,6 +216,8 @@ impl BroadcastJobs {
                     memory.template = template;
                     answered = true;
                 }
+                Answer::Taken(taken) => answered |= memory.learn_taken(*taken),
+                Answer::Written(pod) => memory.learn_written(pod),
                 Answer::Gone(pod) => answered |= memory.learn_gone(pod),
                 Answer::NameConflict(pod) => answered |= memory.learn_conflict(pod),
                 Answer::Disputed(pod) => {
@@ -223,20 +236,37 @@ impl BroadcastJobs {
     /// The job is not in the cache. When it is really gone its pods are let go.
     async fn after_deletion(&self, key: &ObjectKey) -> Next {
         let core = &self.core;
-        let tracked: Vec<(Box<str>, Uid)> = {
-            let tables = core.store.read();
-            let pods = tables.pods(key).into_iter().flatten();
-            let tracked = pods.filter(|(_, pod)| pod.tracked);
-            tracked.map(|(name, pod)| (name.clone(), pod.uid)).collect()
-        };
-        let kind = Some(Kind::BroadcastJob);
-        core.after_deletion(kind, key, tracked, async |(pod, uid)| {
+        let held = held(&core.store.read(), key);
+        // A pod that has lost the name of its job, too, can be nobody's any more.
+        let kind = (!key.name.is_empty()).then_some(Kind::BroadcastJob);
+        core.after_deletion(kind, key, held, async |(pod, uid, watched)| {
             let request = request::release_pod(&key.namespace, &pod, uid);
             let reply = apply::settled(core.writes.send(request, None).await)?;
-            Ok(reply.is_some())
+            // Of one that is not watched nothing is told any more.
+            Ok(reply.is_some() || !watched)
         })
         .await
     }
+}
+
+/// The pods that a job which is gone may have left with our finalizer: name, uid, and whether they are watched.
+/// Those that are not have lost its label, and are known by its records, which are about to go, too.
+fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
+    let pods = tables.pods(job).into_iter().flatten();
+    let taken = tables.taken_pods(job).into_iter().flatten();
+    let watched = pods.chain(taken.map(|(name, taken)| (name, &taken.pod)));
+    let watched: Vec<_> = watched.map(|(name, pod)| (name.clone(), pod)).collect();
+    let known: HashSet<Uid> = watched.iter().map(|(_, pod)| pod.uid).collect();
+    let slices = tables.ledger(job).map_or(&[][..], |ledger| &ledger.slices);
+    let open = slices
+        .iter()
+        .flat_map(|slice| &slice.records)
+        .filter(|record| !record.is_final());
+    let unseen = open.filter_map(|record| Some((record.pod.clone(), record.pod_uid?, false)));
+    let unseen = unseen.filter(|(_, uid, _)| !known.contains(uid));
+    let tracked = watched.iter().filter(|(_, pod)| pod.tracked);
+    let tracked = tracked.map(|(name, pod)| (name.clone(), pod.uid, true));
+    tracked.chain(unseen).collect()
 }
 
 /// What people are told of a plan that was carried out.

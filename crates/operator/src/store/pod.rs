@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use carillon_plan::broadcast_job::TakenPods;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::{PodRow, Pods};
 use carillon_plan::{ObjectKey, Uid};
@@ -24,7 +25,7 @@ impl Row for SlimPod {
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let owner = tables.pods.owner(&self.metadata, BROADCAST_JOB);
-        let owner = owner.filter(|owner| is_labelled(&self.metadata, owner));
+        let owner = owner.filter(|owner| self.metadata.is_labelled(owner));
         let before = self
             .metadata
             .uid()
@@ -32,7 +33,18 @@ impl Row for SlimPod {
         if before.is_some() && before != owner.as_ref() {
             tables.forget_pod(&self.metadata, wakes);
         }
-        let (Some(owner), Some((name, mut row))) = (owner, self.row(&mut tables.strings)) else {
+        let Some(owner) = owner else {
+            let was = tables.taken_from(&self.metadata);
+            let known = self.metadata.uid();
+            let known = known.and_then(|uid| tables.taken_pods.owner_of(uid));
+            if known != was.as_ref() {
+                tables.forget_taken_pod(&self.metadata, wakes);
+            }
+            tables.enter_taken_pod(&self, wakes);
+            return;
+        };
+        tables.forget_taken_pod(&self.metadata, wakes);
+        let Some((name, mut row)) = self.row(&mut tables.strings) else {
             return;
         };
         let uid = row.uid;
@@ -60,6 +72,7 @@ impl Row for SlimPod {
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         tables.forget_pod(&self.metadata, wakes);
+        tables.forget_taken_pod(&self.metadata, wakes);
     }
 
     fn sweep(
@@ -81,6 +94,18 @@ impl Row for SlimPod {
         tables
             .pods
             .sweep(namespace, retain, |owner| owners.push(owner.clone()));
+        let retain = |pods: &mut TakenPods, gone: &mut dyn FnMut(Uid)| {
+            pods.retain(|_, taken| {
+                let stays = listed.contains(&taken.pod.uid);
+                if !stays {
+                    gone(taken.pod.uid);
+                }
+                stays
+            });
+        };
+        tables
+            .taken_pods
+            .sweep(namespace, retain, |owner| owners.push(owner.clone()));
         for owner in owners {
             tables.wake_whose_turn_it_is(&owner, wakes);
             wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
@@ -89,10 +114,21 @@ impl Row for SlimPod {
 
     fn held(tables: &Tables, object: &Listed) -> Held {
         let owner = object.owner(BROADCAST_JOB);
-        let owner = owner.filter(|owner| is_labelled(object, owner));
+        let owner = owner.filter(|owner| object.is_labelled(owner));
         let held = object.uid().and_then(|uid| tables.pods.owner_of(uid));
         match (owner, held) {
-            (None, None) => Held::LeftOut,
+            (None, None) => {
+                let held = object.uid().and_then(|uid| tables.taken_pods.owner_of(uid));
+                match (tables.taken_from(object), held) {
+                    (None, None) => Held::LeftOut,
+                    (Some(job), Some(held)) if job == *held => {
+                        let pods = tables.taken_pods.of(held);
+                        let taken = pods.and_then(|pods| pods.get(&*object.name));
+                        held_at(taken.map(|taken| taken.pod.rv))
+                    }
+                    _ => Held::Nothing,
+                }
+            }
             (Some(owner), Some(held)) if owner == *held => {
                 let pods = tables.pods.of(held);
                 let row = pods.and_then(|pods| pods.get(&*object.name));
@@ -106,6 +142,9 @@ impl Row for SlimPod {
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
         for (name, row) in tables.pods.in_scope(namespace).flatten() {
             each(name, row.uid, row.rv);
+        }
+        for (name, taken) in tables.taken_pods.in_scope(namespace).flatten() {
+            each(name, taken.pod.uid, taken.pod.rv);
         }
     }
 }
@@ -124,11 +163,13 @@ impl Tables {
 
     /// Puts back what rows of `job` remembered of earlier states of their pods.
     pub fn recall(&mut self, job: &ObjectKey, remembered: &[Remembered]) {
-        let Some(pods) = self.pods.of_mut(job) else {
-            return;
-        };
         for entry in remembered {
-            let Some(row) = pods.get_mut(&*entry.pod) else {
+            let name = &*entry.pod;
+            let controlled = self.pods.of_mut(job);
+            let controlled = controlled.and_then(|pods| pods.get_mut(name));
+            let taken = self.taken_pods.of_mut(job);
+            let taken = taken.and_then(|pods| pods.get_mut(name));
+            let Some(row) = controlled.or_else(|| taken.map(|taken| &mut taken.pod)) else {
                 continue;
             };
             row.interrupted |= entry.interrupted;
@@ -141,18 +182,12 @@ impl Tables {
     }
 }
 
-/// Whether a pod is labelled as one of the job that controls it. The label is how pods are found, the
-/// reference is whose they are. Where the two differ somebody else wrote the label.
-fn is_labelled(pod: &Listed, owner: &ObjectKey) -> bool {
-    let labels = pod.labels.as_ref();
-    labels.is_some_and(|labels| labels.job_uid.parse() == Ok(owner.uid))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::slim::SlimBroadcastJob;
     use serde_json::json;
 
     fn text(n: u8) -> String {
@@ -172,7 +207,9 @@ mod tests {
     fn pod(n: u8, namespace: &str, of: u8) -> SlimPod {
         let pod = json!({"metadata": {
             "name": "patch-x", "namespace": namespace, "uid": text(n), "resourceVersion": "5",
-            "labels": {"carillon.dev/broadcastjob-uid": text(of)},
+            "labels": {
+                "carillon.dev/broadcastjob-uid": text(of), "carillon.dev/broadcastjob-name": "patch",
+            },
             "ownerReferences": [job(namespace, of).reference()],
         }});
         serde_json::from_value(pod).unwrap()
@@ -212,22 +249,87 @@ mod tests {
         assert!(tables.pods.is_empty());
     }
 
-    #[test]
-    fn a_pod_that_loses_owner_or_label_leaves_no_row_behind() {
-        let take: [fn(&mut SlimPod); 2] = [
-            |pod| pod.metadata.owner_references = None,
-            |pod| pod.metadata.labels = None,
-        ];
+    type Take = fn(&mut SlimPod);
+    const NO_OWNER: Take = |pod| pod.metadata.owner_references = None;
+    const NO_LABEL: Take = |pod| pod.metadata.labels = None;
+
+    /// Pod 9 of job 1, changed.
+    fn changed(rv: u64, take: &[Take]) -> SlimPod {
+        let mut pod = pod(9, "ops", 1);
+        pod.metadata.resource_version = rv.to_string();
         for take in take {
-            let tables = &mut Tables::default();
-            woken(tables, pod(9, "ops", 1));
-            let mut taken = pod(9, "ops", 1);
-            take(&mut taken);
-            // The audit sees what is held of an object that is no longer whose it was.
-            assert_eq!(SlimPod::held(tables, &taken.metadata), Held::Nothing);
-            assert_eq!(woken(tables, taken), [soon("ops", 1)]);
-            assert!(tables.pods.is_empty());
+            take(&mut pod);
         }
+        pod
+    }
+
+    fn taken(tables: &Tables) -> Vec<(&str, &str)> {
+        let pods = tables.taken_pods(&job("ops", 1)).into_iter().flatten();
+        pods.map(|(name, taken)| (&**name, &*taken.why)).collect()
+    }
+
+    #[test]
+    fn a_pod_that_loses_its_label_leaves_no_row_behind() {
+        let tables = &mut Tables::default();
+        woken(tables, pod(9, "ops", 1));
+        let pod = changed(6, &[NO_LABEL]);
+        // The audit sees what is held of an object that is no longer whose it was.
+        assert_eq!(SlimPod::held(tables, &pod.metadata), Held::Nothing);
+        assert_eq!(woken(tables, pod), [soon("ops", 1)]);
+        assert!(tables.pods.is_empty() && tables.taken_pods.is_empty());
+    }
+
+    #[test]
+    fn a_pod_that_loses_its_owner_is_one_that_was_taken_until_it_gets_it_back_or_is_gone() {
+        let tables = &mut Tables::default();
+        woken(tables, pod(9, "ops", 1));
+        let without = || changed(6, &[NO_OWNER]);
+        assert_eq!(SlimPod::held(tables, &without().metadata), Held::Nothing);
+        let both = [soon("ops", 1), soon("ops", 1)];
+        assert_eq!(woken(tables, without()), both);
+        assert!(tables.pods.is_empty());
+        assert_eq!(taken(tables), [("patch-x", "nothing controls it")]);
+        assert_eq!(SlimPod::held(tables, &without().metadata), held_at(Some(6)));
+        assert_eq!(woken(tables, changed(7, &[])), both);
+        assert!(tables.taken_pods.is_empty() && !tables.pods.is_empty());
+        // In the list that follows there is none.
+        woken(tables, changed(8, &[NO_OWNER]));
+        let mut wakes = Vec::new();
+        SlimPod::sweep(tables, None, &HashSet::new(), &mut wakes);
+        assert_eq!(wakes, [soon("ops", 1)]);
+        assert!(tables.pods.is_empty() && tables.taken_pods.is_empty());
+        woken(tables, changed(8, &[NO_OWNER]));
+        woken(tables, changed(9, &[NO_OWNER, NO_LABEL]));
+        assert!(tables.pods.is_empty() && tables.taken_pods.is_empty());
+    }
+
+    #[test]
+    fn a_pod_with_a_label_alone_is_of_the_job_of_that_uid_in_its_namespace() {
+        let tables = &mut Tables::default();
+        let served = json!({"metadata": {
+            "name": "patch", "namespace": "ops", "uid": text(1), "resourceVersion": "3",
+        }, "spec": {"template": {}}});
+        let served: SlimBroadcastJob = serde_json::from_value(served).unwrap();
+        served.enter(tables, &mut Vec::new());
+        let misnamed: Take = |pod| pod.metadata.labels.as_mut().unwrap().job_name = "x".to_owned();
+        woken(tables, changed(6, &[NO_OWNER, misnamed]));
+        assert_eq!(taken(tables).len(), 1);
+        let elsewhere: Take = |pod| pod.metadata.namespace = "evil".to_owned();
+        woken(tables, changed(7, &[NO_OWNER, misnamed, elsewhere]));
+        assert!(taken(tables).is_empty());
+    }
+
+    #[test]
+    fn a_pod_that_is_given_to_another_controller_says_to_which() {
+        let tables = &mut Tables::default();
+        let given: Take = |pod| {
+            let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+                "uid": "w", "controller": true}]);
+            pod.metadata.owner_references = Some(serde_json::from_value(owner).unwrap());
+        };
+        woken(tables, changed(6, &[given]));
+        let said = [("patch-x", "it is controlled by ReplicaSet web")];
+        assert_eq!(taken(tables), said);
     }
 
     #[test]

@@ -27,7 +27,9 @@ impl Tables {
             waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
         };
         let pods = self.pods.values().flatten();
+        let taken = self.taken_pods.values().flatten();
         let pods = pods.map(|(name, pod)| (&**name, pod));
+        let pods = pods.chain(taken.map(|(name, taken)| (&**name, &taken.pod)));
         let pod_bytes = |(name, pod): (&str, &PodRow)| {
             entry(size_of::<Box<str>>() + size_of_val(pod)) + text(name) + end(pod) + rest(pod)
         };

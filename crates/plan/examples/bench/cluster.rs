@@ -1,11 +1,13 @@
 //! Nodes, pods and records as the operator's caches hold them, and what the API server would make
 //! of a plan.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use carillon_plan::broadcast_job::action::{Action, Plan};
-use carillon_plan::broadcast_job::{Job, JobMeta, Snapshot, Template, settle};
+use carillon_plan::broadcast_job::{
+    Job, JobMeta, Snapshot, Taken, TakenPod, TakenPods, Template, settle,
+};
 use carillon_plan::condition;
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
 use carillon_plan::object_key::{BROADCAST_JOB, ObjectKey};
@@ -30,6 +32,8 @@ pub(crate) struct Cluster {
     gone: BTreeSet<Uid>,
     conflicts: BTreeSet<Box<str>>,
     disputed: BTreeSet<Box<str>>,
+    taken: TakenPods,
+    asked: BTreeMap<Uid, TakenPod>,
     serial: u64,
     /// Names and nodes of pods that do not run yet.
     waiting: Vec<(Box<str>, Arc<str>)>,
@@ -50,6 +54,8 @@ impl Cluster {
             gone: BTreeSet::new(),
             conflicts: BTreeSet::new(),
             disputed: BTreeSet::new(),
+            taken: TakenPods::new(),
+            asked: BTreeMap::new(),
             serial: 0,
             waiting: Vec::new(),
             running: VecDeque::new(),
@@ -115,6 +121,10 @@ impl Cluster {
             job: &self.job,
             nodes: &self.nodes,
             pods: &self.pods,
+            taken: Taken {
+                watched: &self.taken,
+                asked: &self.asked,
+            },
             slices: &self.slices,
             template: &self.template,
             gone: &self.gone,

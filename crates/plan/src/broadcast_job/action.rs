@@ -67,6 +67,13 @@ pub enum Action {
         /// Precondition.
         rv: u64,
     },
+    /// Put the label back on a pod that has lost it, so that it is found until it is let go.
+    LabelPod {
+        /// Name of the pod.
+        pod: Box<str>,
+        /// Precondition.
+        uid: Uid,
+    },
     /// Remove our finalizer: the result is stored.
     ReleasePod {
         /// Name of the pod.
@@ -113,6 +120,7 @@ impl Act for Action {
             Self::WriteSlice(_) => "write_slice",
             Self::CreatePod { .. } => "create_pod",
             Self::DeletePod { .. } => "delete_pod",
+            Self::LabelPod { .. } => "label_pod",
             Self::ReleasePod { .. } => "release_pod",
             Self::WriteStatus(_) => "write_status",
             Self::CloseLog { .. } => "close_log",
@@ -129,6 +137,7 @@ impl Act for Action {
             Self::ConfirmGone { pod, .. }
             | Self::ConfirmPod { pod, .. }
             | Self::DeletePod { pod, .. }
+            | Self::LabelPod { pod, .. }
             | Self::ReleasePod { pod, .. } => pod.to_string(),
             Self::ConfirmSlice { index, .. } => format!("slice {index}"),
             Self::WriteSlice(slice) => slice.summary(),
@@ -151,9 +160,9 @@ impl Act for Action {
             Self::CheckTemplate { node, pod } | Self::CreatePod { node, pod } => {
                 line(out, &(word, &**node, pod))
             }
-            Self::ConfirmGone { pod, uid } | Self::ReleasePod { pod, uid } => {
-                line(out, &(word, pod, uid.to_string()))
-            }
+            Self::ConfirmGone { pod, uid }
+            | Self::LabelPod { pod, uid }
+            | Self::ReleasePod { pod, uid } => line(out, &(word, pod, uid.to_string())),
             Self::ConfirmSlice { index, rv } => line(out, &(word, index, rv)),
             Self::ConfirmPod { pod, seen } => {
                 let seen = seen.map(|(uid, rv)| (uid.to_string(), rv));

@@ -22,6 +22,7 @@ pub(super) use self::close::{Closing, close};
 use super::action::Action;
 use super::progress::NodeId;
 use super::start::WITHDRAWN_AFTER;
+use super::taken::TakenPod;
 use super::{Job, Snapshot};
 use crate::condition;
 use crate::pod::Pods;
@@ -213,7 +214,13 @@ impl<'a> Kin<'a> {
             let unknown = pod.filter(|(pod, uid)| {
                 !snapshot.gone.contains(uid) && !member.pods.contains_key(*pod)
             });
-            if let Some(unknown) = unknown {
+            let taken = unknown.and_then(|(pod, uid)| snapshot.taken.get(pod, uid));
+            let ended = |taken: &TakenPod| taken.pod.phase.has_ended();
+            if let Some(unknown) = unknown.filter(|_| !taken.is_some_and(ended)) {
+                // One that was taken is asked for until it has ended.
+                if taken.and_then(TakenPod::ask_at).is_some_and(|at| at > now) {
+                    self.occupied.insert(node, member.name);
+                }
                 self.missing.insert(node, unknown);
             } else if !record.is_final() || may_still_come(snapshot.job, record, now) {
                 self.occupied.insert(node, member.name);

@@ -1,5 +1,7 @@
 //! What is left to do once a job has ended or is being deleted.
 
+use std::collections::BTreeSet;
+
 use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
@@ -8,18 +10,45 @@ use super::progress::Progress;
 use super::{Job, Snapshot, family, release, stop};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition;
+use crate::uid::Uid;
 
-/// A deleted job keeps no pod back: garbage collection removes them.
+/// A deleted job keeps no pod back: garbage collection removes them. One that has neither label nor owner any
+/// more is known by its record alone, which is gone soon.
 pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
-    let mut tracked: Vec<_> = snapshot
-        .pods
-        .iter()
-        .filter(|(_, pod)| pod.tracked)
-        .map(|(name, pod)| (&**name, pod.uid))
-        .collect();
+    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+    let seen = records.filter_map(|record| Some((record, record.pod_uid?)));
+    let mut unknown = Vec::new();
+    let mut tracked: Vec<(&str, Uid)> = Vec::new();
+    for (record, uid) in seen {
+        if snapshot
+            .pods
+            .get(&record.pod)
+            .is_some_and(|pod| pod.uid == uid)
+            || snapshot.gone.contains(&uid)
+        {
+            continue;
+        }
+        match snapshot.taken.get(&record.pod, uid) {
+            Some(taken) if taken.pod.tracked => tracked.push((&record.pod, uid)),
+            Some(_) => {}
+            None if record.is_final() => {}
+            None => unknown.push(Action::ConfirmGone {
+                pod: record.pod.clone(),
+                uid,
+            }),
+        }
+    }
+    let watched = snapshot.taken.watched.iter();
+    let watched = watched.map(|(name, taken)| (name, &taken.pod));
+    let pods = snapshot.pods.iter().chain(watched);
+    let pods = pods.filter(|(_, pod)| pod.tracked);
+    tracked.extend(pods.map(|(name, pod)| (&**name, pod.uid)));
     tracked.sort_unstable();
+    tracked.dedup();
+    unknown.truncate(snapshot.max_pod_changes);
+    let ask = (!unknown.is_empty()).then(|| Step::wanted(unknown));
     Plan {
-        steps: release(tracked).into_iter().collect(),
+        steps: ask.into_iter().chain(release(tracked)).collect(),
         ..Plan::default()
     }
 }
@@ -46,6 +75,7 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             }
             to_release.push((name, pod.uid));
         }
+        to_release.extend(stray_and_taken(snapshot));
     }
     plan.steps.extend(stop(late, snapshot.max_pod_changes));
     let due = due(job);
@@ -113,14 +143,28 @@ fn status(
 
 /// Tracked pods of the job that no record names.
 fn strays<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
-    let recorded: std::collections::BTreeSet<&str> = snapshot
-        .slices
-        .iter()
-        .flat_map(|slice| slice.records.iter().map(|record| &*record.pod))
-        .collect();
+    let recorded = recorded(snapshot);
     snapshot
         .pods
         .iter()
         .map(|(name, pod)| (&**name, pod))
         .filter(move |(name, pod)| pod.tracked && !recorded.contains(name))
+}
+
+/// The same of those that the job does not control, in the order of their names: they are not stopped.
+fn stray_and_taken<'a>(snapshot: &Snapshot<'a>) -> Vec<(&'a str, Uid)> {
+    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+    let recorded: BTreeSet<Uid> = records.filter_map(|record| record.pod_uid).collect();
+    let watched = snapshot.taken.watched.iter();
+    let pods = watched.map(|(name, taken)| (&**name, &taken.pod));
+    let strays = pods.filter(|(_, pod)| pod.tracked && !recorded.contains(&pod.uid));
+    let mut strays: Vec<_> = strays.map(|(name, pod)| (name, pod.uid)).collect();
+    strays.sort_unstable();
+    strays
+}
+
+/// Names of pods that have records.
+fn recorded<'a>(snapshot: &Snapshot<'a>) -> BTreeSet<&'a str> {
+    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+    records.map(|record| &*record.pod).collect()
 }

@@ -161,6 +161,7 @@ fn steps(
         .missing
         .iter()
         .chain(missing)
+        .chain(&progress.ask_again)
         .map(ask)
         .chain(start.ask)
         .take(most)
@@ -177,6 +178,13 @@ fn steps(
         steps.push(Step::needed(
             progress.relies_on.iter().map(confirm).collect(),
         ));
+    }
+    let label = |&(pod, uid): &(&str, Uid)| Action::LabelPod {
+        pod: pod.into(),
+        uid,
+    };
+    if !progress.to_label.is_empty() {
+        steps.push(Step::wanted(progress.to_label.iter().map(label).collect()));
     }
     let seal = fails || end.is_some();
     let mut log = ledger::write(snapshot.slices, &progress.updates, start.reservations, seal);

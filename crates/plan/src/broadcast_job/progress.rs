@@ -8,6 +8,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
+use super::taken::ASK_SOONEST;
 use super::{DISPUTED, Snapshot};
 use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
@@ -61,6 +62,13 @@ pub(super) struct Progress<'a> {
     pub(super) to_release: Vec<(&'a str, Uid)>,
     /// Attempts whose pod was seen and is not in the cache: asked for before anything is concluded.
     pub(super) missing: Vec<(&'a str, Uid)>,
+    /// Pods that were taken from the job and have not ended: node, pod, and what was found.
+    pub(super) taken: Vec<(&'a str, &'a str, &'a str)>,
+    /// Of these, those that are asked for again.
+    pub(super) ask_again: Vec<(&'a str, Uid)>,
+    /// Pods that have lost their label and whose outcome is stored now. They get it back before: if it was
+    /// not this plan that lets them go, nothing would name them any more.
+    pub(super) to_label: Vec<(&'a str, Uid)>,
     /// Pods whose attempts are over by what they have not done, and how they were read: the present
     /// is asked about before that is stored.
     pub(super) relies_on: Vec<(&'a str, Option<(Uid, u64)>)>,
@@ -282,9 +290,43 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// The pod of a record, if it was taken from the job. It is asked for again from time to time, where no
+    /// event would tell how it goes on.
+    fn taken(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        record: &'a Record,
+        uid: Uid,
+        now: Timestamp,
+    ) -> Option<&'a PodRow> {
+        let taken = snapshot.taken.get(&record.pod, uid)?;
+        if !taken.pod.phase.has_ended() {
+            self.taken.push((&record.node, &record.pod, &taken.why));
+        }
+        if let Some(at) = taken.ask_at() {
+            if at <= now {
+                self.ask_again.push((&record.pod, uid));
+            }
+            let next = if at > now {
+                Some(at)
+            } else {
+                now.checked_add(ASK_SOONEST).ok()
+            };
+            self.due(next, now);
+        }
+        Some(&taken.pod)
+    }
+
     /// An attempt that is over: its pod may be left to release or to stop.
     fn over(&mut self, snapshot: &Snapshot<'a>, record: &'a Record, now: Timestamp) {
-        let Some(pod) = snapshot.pods.get(&record.pod) else {
+        // It may be ours, taken before it was seen: its node gets no other one beside it.
+        let unseen = snapshot.taken.watched.get(&record.pod);
+        let alive = unseen.is_some_and(|taken| !taken.pod.phase.has_ended());
+        if record.pod_uid.is_none() && alive {
+            self.occupied.push((&record.node, &record.pod));
+        }
+        let taken = || self.taken(snapshot, record, record.pod_uid?, now);
+        let Some(pod) = snapshot.pods.get(&record.pod).or_else(taken) else {
             return;
         };
         // A pod that appeared after its attempt was over, or under another uid, was created by a
@@ -325,9 +367,12 @@ impl<'a> Progress<'a> {
             }
             // Also where another pod has its name: that may be an older one.
             (_, Some(uid)) => {
-                self.occupied.push((&record.node, &record.pod));
-                self.missing.push((&record.pod, uid));
-                return None;
+                let Some(pod) = self.taken(snapshot, record, uid, now) else {
+                    self.occupied.push((&record.node, &record.pod));
+                    self.missing.push((&record.pod, uid));
+                    return None;
+                };
+                pod
             }
             (None, None) if snapshot.conflicts.contains(&record.pod) => {
                 return Some(end(NodeState::Failed, results::NAME_CONFLICT));
@@ -344,6 +389,11 @@ impl<'a> Progress<'a> {
         if let Some(judged) = judged {
             if pod.tracked {
                 self.to_release.push((&record.pod, pod.uid));
+                let taken = snapshot.taken.get(&record.pod, pod.uid);
+                let controlled = snapshot.pods.contains_key(&record.pod);
+                if !controlled && taken.is_some_and(|taken| taken.asked.is_some()) {
+                    self.to_label.push((&record.pod, pod.uid));
+                }
             }
             if !pod.phase.has_ended() {
                 self.linger(snapshot, record, &judged, pod, now);

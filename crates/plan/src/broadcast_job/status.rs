@@ -1,5 +1,7 @@
 //! The status of an open job, computed from the same facts as its plan.
 
+use std::collections::BTreeSet;
+
 use carillon_api::condition::{reasons, results, types};
 use carillon_api::{BroadcastJobStatus, FailurePolicyType, Phase};
 use jiff::Timestamp;
@@ -321,6 +323,12 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
     let (progress, survey) = (facts.progress, facts.survey);
     let alive = progress.running.len() > progress.lost.len();
     let other_pod = facts.other_pod.filter(|_| !alive);
+    let taken: BTreeSet<&str> = progress.taken.iter().map(|(_, pod, _)| *pod).collect();
+    let running = progress.running.iter();
+    let taken_and_running = running
+        .filter(|(record, _)| taken.contains(&*record.pod))
+        .count();
+    let others_run = progress.running.len() > progress.lost.len() + taken_and_running;
     let idle = !alive && progress.reserved.is_empty() && survey.candidates.is_empty();
     let all = || counts.to_owned();
     if facts.end.is_some() {
@@ -342,6 +350,9 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
             "node {node} is served when pod {pod}, which belongs to none of its attempts, has ended or is gone; {counts}"
         );
         return (true, reasons::WAITING_FOR_OTHER_PODS, message);
+    } else if let Some(pod) = progress.taken.first().filter(|_| !others_run) {
+        let message = format!("{}; {counts}", taken_message(pod, progress.taken.len()));
+        return (true, reasons::WAITING_FOR_TAKEN_PODS, message);
     } else if !idle {
         return (true, reasons::RUNNING, all());
     }
@@ -372,6 +383,18 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         return (false, reasons::WAITING_FOR_NODES, all());
     }
     (true, reasons::RUNNING, all())
+}
+
+/// Which pod was taken from the job, and what follows.
+fn taken_message((node, pod, why): &(&str, &str, &str), count: usize) -> String {
+    let more = match count {
+        1 => String::new(),
+        count => format!(" and {} more pods", count - 1),
+    };
+    format!(
+        "pod {pod} on node {node} was taken from the job: {why}; its result{more} is awaited, delete it to \
+         give it up"
+    )
 }
 
 fn lost_message(facts: &Facts<'_>) -> String {

@@ -209,6 +209,8 @@ fn missing_on<'a>(
 ) -> Option<(&'a str, Uid)> {
     let record = progress.last_of_name(snapshot, name)?;
     let uid = record.pod_uid?;
-    let known = snapshot.gone.contains(&uid) || snapshot.pods.contains_key(&record.pod);
+    let known = snapshot.gone.contains(&uid)
+        || snapshot.pods.contains_key(&record.pod)
+        || snapshot.taken.get(&record.pod, uid).is_some();
     (!known).then_some((&*record.pod, uid))
 }

@@ -10,4 +10,5 @@ mod interlock;
 mod interruptions;
 mod nodes;
 mod others_pods;
+mod taken;
 mod world;

@@ -94,7 +94,11 @@ impl<'a> Others<'a> {
             }
         }
         for (node, record) in last {
-            let asked = |uid: &Uid| snapshot.gone.contains(uid);
+            let taken = |uid: &Uid| snapshot.taken.get(&record.pod, *uid);
+            let asked = |uid: &Uid| {
+                let ended = taken(uid).is_some_and(|taken| taken.pod.phase.has_ended());
+                ended || snapshot.gone.contains(uid)
+            };
             let seen = member.pods.contains_key(&record.pod);
             if !seen && !record.pod_uid.as_ref().is_none_or(asked) {
                 self.held.insert(node, (&record.pod, whose));

@@ -147,7 +147,10 @@ impl<'a> Log<'a> {
         pod: &'a str,
         seen: Option<(Uid, u64)>,
     ) {
-        let read = snapshot.pods.get(pod).map(|row| (row.uid, row.rv));
+        let controlled = snapshot.pods.get(pod);
+        let taken = seen.and_then(|(uid, _)| snapshot.taken.get(pod, uid));
+        let read = controlled.or_else(|| taken.map(|taken| &taken.pod));
+        let read = read.map(|row| (row.uid, row.rv));
         if read == seen {
             self.pods_present.insert(pod);
         }
@@ -313,7 +316,8 @@ impl<'a> Log<'a> {
                 Ok(())
             };
         };
-        let row = row.filter(|row| row.uid == uid);
+        let taken = || snapshot.taken.get(pod, uid).map(|taken| &taken.pod);
+        let row = row.filter(|row| row.uid == uid).or_else(taken);
         let bound = row.and_then(|row| row.node.as_deref());
         if new.state == NodeState::Succeeded && bound != Some(&*old.node) {
             return Err(format!("expected a pod on that node, found {bound:?}"));
@@ -565,7 +569,12 @@ fn keeps(snapshot: &Snapshot<'_>, old: &Record, result: &NodeResult) -> Result<(
         ));
     }
     let pod = snapshot.pods.get(&new.pod);
-    let same = |uid| pod.filter(|pod| pod.uid == uid);
+    let taken = |uid| snapshot.taken.get(&new.pod, uid).map(|taken| &taken.pod);
+    let known = old.pod_uid;
+    let same = |uid| {
+        let taken = || taken(uid).filter(|_| known == Some(uid));
+        pod.filter(|pod| pod.uid == uid).or_else(taken)
+    };
     if old.pod_uid.is_none() && new.pod_uid.is_some_and(|uid| same(uid).is_none()) {
         return Err(format!(
             "pod uid {:?} is recorded; expected that of a pod that exists",

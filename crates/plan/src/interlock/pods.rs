@@ -79,7 +79,13 @@ impl<'a> Check<'a> {
 
     /// A pod of the snapshot, by name and uid.
     fn pod(&self, pod: &str, uid: Uid) -> Result<&'a PodRow, String> {
-        match self.snapshot.pods.get(pod) {
+        let taken = self.snapshot.taken.get(pod, uid).map(|taken| &taken.pod);
+        let controlled = self.snapshot.pods.get(pod);
+        match controlled
+            .filter(|row| row.uid == uid)
+            .or(taken)
+            .or(controlled)
+        {
             Some(row) if row.uid == uid => Ok(row),
             Some(row) => Err(format!(
                 "pod {pod}: named by uid {uid}; expected {}",
@@ -93,6 +99,20 @@ impl<'a> Check<'a> {
         let row = self
             .pod(pod, uid)
             .or_else(|what| trip(rules::DELETE, what))?;
+        let controlled = self
+            .snapshot
+            .pods
+            .get(pod)
+            .is_some_and(|row| row.uid == uid);
+        let recorded = self.log.attempts.get(pod).and_then(|entry| entry.pod_uid);
+        if !controlled && recorded != Some(uid) {
+            return trip(
+                rules::DELETE,
+                format!(
+                    "pod {pod} ({uid}): deleted though the job does not control it; expected that a record has its uid, found {recorded:?}"
+                ),
+            );
+        }
         if row.rv != rv {
             return trip(
                 rules::DELETE,
@@ -122,6 +142,25 @@ impl<'a> Check<'a> {
             rules::DELETE,
             format!(
                 "pod {pod}: deleted while it runs; expected a failing job, too many restarts, a start deadline that has passed or an attempt that is over"
+            ),
+        )
+    }
+
+    /// A label goes back on a pod that a record names and that the job does not see.
+    pub(super) fn label(&self, pod: &str, uid: Uid) -> Result<(), Trip> {
+        let recorded = self.log.attempts.get(pod).and_then(|entry| entry.pod_uid);
+        let seen = self
+            .snapshot
+            .pods
+            .get(pod)
+            .is_some_and(|row| row.uid == uid);
+        if recorded == Some(uid) && !seen && self.snapshot.taken.get(pod, uid).is_some() {
+            return Ok(());
+        }
+        trip(
+            rules::RELEASE,
+            format!(
+                "pod {pod} ({uid}): labelled; expected one that was taken from the job and that a record names, found {recorded:?}"
             ),
         )
     }
@@ -223,10 +262,21 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// The pod of an attempt, if it was taken from the job.
+    fn taken(&self, entry: &Entry<'_>) -> Option<&'a PodRow> {
+        let taken = self.snapshot.taken.get(entry.pod, entry.pod_uid?);
+        taken.map(|taken| &taken.pod)
+    }
+
     /// Attempts under way take a place, and so do pods that have not ended though their attempt is
     /// over; those of lost nodes do not, they must not hold up others.
     fn takes_a_place(&self, entry: &Entry<'_>) -> bool {
-        let Some(pod) = self.snapshot.pods.get(entry.pod) else {
+        let Some(pod) = self
+            .snapshot
+            .pods
+            .get(entry.pod)
+            .or_else(|| self.taken(entry))
+        else {
             return entry.is_open();
         };
         let counts = entry.is_open() || !pod.phase.has_ended();
@@ -291,6 +341,13 @@ impl<'a> Check<'a> {
             if !row.phase.has_ended() {
                 occupied.extend(nodes.map(|node| (node, &**pod)));
             }
+        }
+        for entry in self.log.attempts.values() {
+            let Some(row) = self.taken(entry).filter(|row| !row.phase.has_ended()) else {
+                continue;
+            };
+            let nodes = row.node.as_deref().into_iter().chain([entry.node]);
+            occupied.extend(nodes.map(|node| (node, entry.pod)));
         }
         for (pod, node) in &self.created {
             occupied.insert((node, pod));

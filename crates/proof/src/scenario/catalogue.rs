@@ -4,6 +4,7 @@ mod crons;
 mod jobs;
 mod policies;
 mod retries;
+mod taken;
 
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
 use carillon_sim::{Delete, Propagation};
@@ -24,10 +25,16 @@ pub fn all() -> Vec<Scenario> {
         ends(),
         policies::all(),
         retries::all(),
+        taken::all(),
         crons::all(),
         jobs::all(),
     ]
     .concat()
+}
+
+/// Scenarios that are only what they say while the operator runs.
+pub fn undisturbed() -> Vec<Scenario> {
+    taken::undisturbed()
 }
 
 fn plain(name: &'static str) -> Scenario {

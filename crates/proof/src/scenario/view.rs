@@ -158,6 +158,14 @@ impl<'a> View<'a> {
         drop(self.0.bind(NAMESPACE, name, node));
     }
 
+    /// Changes the pod that runs on a node.
+    pub fn patch_running(&self, node: &str, patch: &Value) {
+        if let Some(pod) = self.pod_on(node, "Running") {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            drop(self.0.patch_merge("pods", NAMESPACE, name, patch));
+        }
+    }
+
     /// Changes the status of a pod.
     pub fn patch_pod_status(&self, pod: &Value, status: &Value) {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a leader plans from what it sees: the real planner, asked once for each view.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use carillon_api::BroadcastJobStatus;
@@ -8,7 +8,7 @@ use carillon_api::NodeState;
 use carillon_api::condition::{reasons, results, types};
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::Plan;
-use carillon_plan::broadcast_job::{Job, Snapshot, Template};
+use carillon_plan::broadcast_job::{Job, Snapshot, Taken, TakenPods, Template};
 use carillon_plan::condition::{self, whole_seconds};
 use carillon_plan::node::{self, NodeRow};
 use carillon_plan::pod::{self, Deletion, PodRow, Pods};
@@ -85,6 +85,10 @@ impl Model {
             job: &job,
             nodes: &nodes,
             pods: &pods,
+            taken: Taken {
+                watched: &TakenPods::new(),
+                asked: &BTreeMap::new(),
+            },
             slices: &slices,
             template: &Template::Accepted,
             gone: &gone,

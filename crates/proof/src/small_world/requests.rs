@@ -180,9 +180,10 @@ impl Model {
                 succeeded: status.succeeded as u16,
                 failed: status.failed as u16,
             },
-            // What the answer may be is decided when a plan is made. The template is accepted, and
-            // the job has no time to live, no family, and stays.
+            // What the answer may be is decided when a plan is made. The template is accepted, no pod loses
+            // its label, and the job has no time to live, no family, and stays.
             Action::ConfirmGone { .. }
+            | Action::LabelPod { .. }
             | Action::CheckTemplate { .. }
             | Action::ConfirmJob
             | Action::CloseLog { .. }

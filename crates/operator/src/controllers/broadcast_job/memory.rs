@@ -1,11 +1,11 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
-use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Template};
+use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template};
 use carillon_plan::pod::{PodRow, Pods, is_kill};
 use carillon_plan::{Uid, broadcast_job, condition};
 
@@ -25,6 +25,8 @@ const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more re
 pub struct Memory {
     pub(super) template: Template,
     pub(super) gone: BTreeSet<Uid>,
+    /// Pods that were asked for and were taken from the job.
+    taken: BTreeMap<Uid, TakenPod>,
     pub(super) conflicts: BTreeSet<Box<str>>,
     disputed: BTreeSet<Box<str>>,
     /// When the first of them was learnt.
@@ -51,6 +53,7 @@ pub(super) fn snapshot<T>(
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
     let none = Pods::default();
+    let no_taken = TakenPods::default();
     let ledger = tables.ledger(&job.owner);
     let damaged;
     let mut job = job;
@@ -66,6 +69,10 @@ pub(super) fn snapshot<T>(
         job,
         nodes: tables.nodes(),
         pods: tables.pods(&job.owner).unwrap_or(&none),
+        taken: Taken {
+            watched: tables.taken_pods(&job.owner).unwrap_or(&no_taken),
+            asked: &memory.taken,
+        },
         slices: ledger.map_or(&[], |ledger| &ledger.slices),
         template: &memory.template,
         gone: &memory.gone,
@@ -85,6 +92,26 @@ impl Memory {
             self.gone.clear();
         }
         self.gone.insert(pod)
+    }
+
+    /// Learns that a pod is there and was taken from the job. True when it was not known like this.
+    pub(super) fn learn_taken(&mut self, taken: TakenPod) -> bool {
+        if self.taken.len() >= ANSWERS {
+            self.taken.clear();
+        }
+        let (uid, rv) = (taken.pod.uid, taken.pod.rv);
+        let old = self.taken.insert(uid, taken);
+        old.is_none_or(|old| old.pod.rv != rv)
+    }
+
+    /// Pods that were taken from the job and are not watched.
+    pub(super) fn unwatched(&self) -> BTreeSet<Uid> {
+        self.taken.keys().copied().collect()
+    }
+
+    /// Learns that a pod was written: what was read of it before is of no use.
+    pub(super) fn learn_written(&mut self, pod: Uid) {
+        self.taken.remove(&pod);
     }
 
     /// Learns that a name is somebody else's. True when that is new.
@@ -130,6 +157,12 @@ impl Memory {
             if count > ENTRIES {
                 incomplete = Some(format!("{count} {what}, of which {ENTRIES} are recorded"));
             }
+        }
+        if !self.taken.is_empty() {
+            let count = self.taken.len();
+            incomplete = Some(format!(
+                "{count} pods that were taken from the job, asked for"
+            ));
         }
         remembered.truncate(ENTRIES);
         Inputs {
@@ -178,6 +211,7 @@ impl Memory {
             conflicts: inputs.conflicts.iter().map(|n| n.as_str().into()).collect(),
             disputed: inputs.disputed.iter().map(|n| n.as_str().into()).collect(),
             disputed_since: None,
+            taken: BTreeMap::new(),
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
             refusal: inputs.refusal.clone().map(condition::Refusal),
             behind_since: None,
@@ -203,9 +237,12 @@ fn refused(refusal: &Refusal) -> Result<Refused, String> {
 
 /// What rows say that a pod read anew may not say, of pods that are still to be judged.
 fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
+    let watched = snapshot.taken.watched.iter();
+    let watched = watched.map(|(name, taken)| (name, &taken.pod));
     let mut found: Vec<Remembered> = snapshot
         .pods
         .iter()
+        .chain(watched)
         .filter_map(|(name, row)| {
             let interrupted = row.interrupted && (row.phase.has_ended() || row.deletion.is_none());
             let end = earlier_end(row);

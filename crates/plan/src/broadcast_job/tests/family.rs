@@ -280,6 +280,28 @@ fn a_pod_of_another_job_that_lingers_or_is_not_seen_holds_its_node() {
 }
 
 #[test]
+fn a_pod_that_was_taken_from_another_job_holds_its_node_until_it_has_ended() {
+    let mut family = Relatives::of(&["n0001"], json!({}));
+    let pod = family.worlds[0].pod_on("n0001");
+    let mut row = family.worlds[0].pods.remove(&pod).unwrap();
+    row.phase = crate::pod::PodPhase::Running;
+    let retry = family.retry(&["n0001"], 0);
+    family.worlds[retry].unseen.insert(pod.clone(), row.clone());
+    for _ in 0..20 {
+        family.settle(retry);
+        family.worlds[retry].pass(61);
+    }
+    let world = &mut family.worlds[retry];
+    let waits = Some(yes(reasons::RUNS_ELSEWHERE));
+    assert_eq!(world.condition(types::RECONCILING), waits);
+    assert_eq!(world.created.len(), 0);
+    row.phase = crate::pod::PodPhase::Failed;
+    world.unseen.insert(pod, row);
+    family.run(retry, 0);
+    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+}
+
+#[test]
 fn a_job_that_is_gone_with_its_results_leaves_its_retries_stalled() {
     let mut family = Relatives::of(&["n0001"], json!({}));
     let (gone, later) = (family.retry(&["n0001"], 0), family.retry(&["n0001"], 1));

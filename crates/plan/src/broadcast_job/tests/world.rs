@@ -1,7 +1,7 @@
 //! A world small enough to see through: nodes, pods, records and status as the API server would
 //! hold them, and a kubelet that does what it is told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use carillon_api::{NodeState, Retry};
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite};
 use crate::broadcast_job::{
-    Family, Job, JobMeta, Member, Refused, Snapshot, Template, plan, settle,
+    Family, Job, JobMeta, Member, Refused, Snapshot, Taken, TakenPod, TakenPods, Template, plan,
+    settle,
 };
 use crate::condition::Refusal;
 use crate::interlock::{self, Trip};
@@ -69,6 +70,11 @@ pub(super) struct World {
     pub(super) deleting: bool,
     pub(super) nodes: Nodes,
     pub(super) pods: Pods,
+    /// Pods that have lost their owner, and those that have lost their label, too.
+    pub(super) unowned: TakenPods,
+    pub(super) unseen: Pods,
+    /// What was learnt of these.
+    pub(super) asked: BTreeMap<Uid, TakenPod>,
     pub(super) slices: Vec<Slice>,
     pub(super) template: Template,
     pub(super) gone: BTreeSet<Uid>,
@@ -113,6 +119,9 @@ impl World {
             deleting: false,
             nodes: Nodes::new(),
             pods: Pods::new(),
+            unowned: TakenPods::new(),
+            unseen: Pods::new(),
+            asked: BTreeMap::new(),
             slices: Vec::new(),
             template: Template::Accepted,
             gone: BTreeSet::new(),
@@ -192,6 +201,10 @@ impl World {
             job: &job,
             nodes: &self.nodes,
             pods: &self.pods,
+            taken: Taken {
+                watched: &self.unowned,
+                asked: &self.asked,
+            },
             slices: &self.slices,
             template: &self.template,
             gone: &self.gone,
@@ -243,7 +256,14 @@ impl World {
         match action {
             Action::CheckTemplate { .. } => self.template = Template::Accepted,
             Action::ConfirmGone { pod, uid } => {
-                if self.pods.get(&pod).is_none_or(|row| row.uid != uid) {
+                if let Some(row) = self.unseen.get(&pod).filter(|row| row.uid == uid) {
+                    let taken = TakenPod {
+                        pod: row.clone(),
+                        why: "its label is gone".into(),
+                        asked: Some(self.now),
+                    };
+                    self.asked.insert(uid, taken);
+                } else if self.pods.get(&pod).is_none_or(|row| row.uid != uid) {
                     self.gone.insert(uid);
                 }
             }
@@ -260,12 +280,22 @@ impl World {
             }
             Action::WriteSlice(write) => self.write_slice(&write),
             Action::CreatePod { pod, node } => return self.create(pod, node),
-            Action::DeletePod { pod, uid, .. } => self.delete_if(&pod, uid),
+            Action::DeletePod { pod, uid, .. } => {
+                self.asked.remove(&uid);
+                self.delete_if(&pod, uid);
+            }
+            Action::LabelPod { pod, uid } => {
+                self.asked.remove(&uid);
+                if let Some(row) = self.unseen.remove(&pod) {
+                    self.pods.insert(pod, row);
+                }
+            }
             Action::ReleasePod { pod, uid } => {
-                if let Some(row) = self.pods.get_mut(&pod).filter(|row| row.uid == uid) {
+                self.asked.remove(&uid);
+                if let Some(row) = self.row(&pod).filter(|row| row.uid == uid) {
                     row.tracked = false;
                     if row.deletion.is_some() && (row.phase.has_ended() || row.node.is_none()) {
-                        self.pods.remove(&pod);
+                        self.vanish(&pod);
                     }
                 }
             }
@@ -322,27 +352,52 @@ impl World {
 
     fn delete_if(&mut self, pod: &str, uid: Uid) {
         let now = self.now;
-        if let Some(row) = self.pods.get_mut(pod).filter(|row| row.uid == uid) {
+        if let Some(row) = self.row(pod).filter(|row| row.uid == uid) {
             row.interrupted |= !row.phase.has_ended();
             row.deletion.get_or_insert(Deletion {
                 due: now + SignedDuration::from_secs(30),
                 grace_seconds: 30,
             });
             if !row.tracked && (row.phase.has_ended() || row.node.is_none()) {
-                self.pods.remove(pod);
+                self.vanish(pod);
             }
         }
     }
 
+    /// A pod, whosever it is by now.
+    pub(super) fn row(&mut self, pod: &str) -> Option<&mut PodRow> {
+        let unowned = self.unowned.get_mut(pod).map(|taken| &mut taken.pod);
+        let unseen = self.unseen.get_mut(pod);
+        self.pods.get_mut(pod).or(unowned).or(unseen)
+    }
+
+    /// Somebody takes the owner from a pod.
+    pub(super) fn take_owner(&mut self, pod: &str) {
+        let taken = TakenPod {
+            pod: self.pods.remove(pod).unwrap(),
+            why: "nothing controls it".into(),
+            asked: None,
+        };
+        self.unowned.insert(pod.into(), taken);
+    }
+
+    /// Somebody takes the label from a pod.
+    pub(super) fn take_label(&mut self, pod: &str) {
+        let row = self.pods.remove(pod).unwrap();
+        self.unseen.insert(pod.into(), row);
+    }
+
     /// Somebody deletes a pod.
     pub(super) fn delete(&mut self, pod: &str) {
-        let uid = self.pods[pod].uid;
+        let uid = self.row(pod).unwrap().uid;
         self.delete_if(pod, uid);
     }
 
     /// A pod disappears at once, as when its finalizer is stripped and it is deleted by force.
     pub(super) fn vanish(&mut self, pod: &str) {
         self.pods.remove(pod);
+        self.unowned.remove(pod);
+        self.unseen.remove(pod);
     }
 
     /// Name of the last pod created for `node`.
@@ -386,7 +441,8 @@ impl World {
     /// Ends the pod of `node` with `exit_code`.
     pub(super) fn end(&mut self, node: &str, exit_code: i32) {
         let (pod, now) = (self.pod_on(node), self.now);
-        let row = self.pods.get_mut(&pod).unwrap();
+        let row = self.row(&pod).unwrap();
+        row.rv += 1;
         row.phase = if exit_code == 0 {
             PodPhase::Succeeded
         } else {

@@ -1,0 +1,237 @@
+//! Pods that somebody takes from the job: they lose their owner, which the watch tells, or their label, and then
+//! nothing tells of them any more.
+
+use carillon_api::NodeState::{Disrupted, Failed, Started, Succeeded};
+use carillon_api::condition::{reasons, results, types};
+use serde_json::json;
+
+use super::world::World;
+use crate::broadcast_job::action::{Action, Plan, Step};
+use crate::interlock::rules;
+
+type Take = fn(&mut World, &str);
+
+const WAYS: [Take; 2] = [World::take_owner, World::take_label];
+
+/// One node, whose pod runs and is taken in this way.
+fn taken(take: Take, more: serde_json::Value) -> (World, Box<str>) {
+    let mut world = World::new(1, more);
+    world.start();
+    let pod = world.pod_on("n0000");
+    take(&mut world, &pod);
+    world.settle();
+    (world, pod)
+}
+
+#[test]
+fn a_pod_that_was_taken_is_named_and_its_end_is_that_of_its_attempt() {
+    for take in WAYS {
+        let (mut world, pod) = taken(take, json!({}));
+        let waits = Some((true, reasons::WAITING_FOR_TAKEN_PODS.to_owned()));
+        assert_eq!(world.condition(types::RECONCILING), waits);
+        let message = world.message(types::RECONCILING);
+        assert!(
+            message.contains(&*pod) && message.contains("n0000"),
+            "{message}"
+        );
+        assert_eq!(world.status["active"], 1);
+        world.end("n0000", 0);
+        world.pass(60);
+        world.settle();
+        world.settle();
+        assert_eq!(world.attempts("n0000"), [(Succeeded, String::new())]);
+        assert!(world.is(types::COMPLETE), "{}", world.status);
+        assert!(!world.row(&pod).unwrap().tracked);
+    }
+}
+
+#[test]
+fn a_pod_that_was_taken_holds_its_node_until_it_has_ended() {
+    for take in WAYS {
+        let (mut world, pod) = taken(take, json!({"backoffLimitPerNode": 1}));
+        for _ in 0..30 {
+            world.pass(120);
+            world.settle();
+        }
+        assert_eq!(world.attempts("n0000"), [(Started, String::new())]);
+        assert_eq!(world.created.len(), 1);
+        world.end("n0000", 3);
+        world.pass(60);
+        world.settle();
+        assert_eq!(world.attempts("n0000")[0].0, Failed);
+        world.pass(60);
+        world.run_to_the_end();
+        assert_eq!(world.created.len(), 2);
+        assert!(world.is(types::COMPLETE), "{}", world.status);
+        assert!(!world.row(&pod).unwrap().tracked);
+    }
+}
+
+#[test]
+fn a_pod_without_label_is_asked_for_seldom_and_one_that_is_watched_never() {
+    for (take, most) in [(WAYS[0], 0), (WAYS[1], 8 * 60 + 20)] {
+        let (mut world, _) = taken(take, json!({}));
+        let mut asked = 0;
+        for _ in 0..8 * 3600 {
+            world.pass(1);
+            let asks = world
+                .words()
+                .iter()
+                .filter(|word| **word == "confirm_gone")
+                .count();
+            asked += asks;
+            if asks > 0 {
+                world.crash_after(usize::MAX);
+            }
+        }
+        assert!(asked <= most + 1, "{asked}");
+        let wake = world.plan().wake;
+        assert_eq!(wake.is_some(), most > 0);
+    }
+}
+
+#[test]
+fn a_job_that_fails_stops_a_pod_that_was_taken() {
+    for take in WAYS {
+        let (mut world, pod) = taken(
+            take,
+            json!({"completionPolicy": {"activeDeadlineSeconds": 600}}),
+        );
+        world.pass(700);
+        world.settle();
+        let told = world.row(&pod).unwrap().deletion.is_some();
+        assert!(told, "{} {:?}", world.status, world.plan());
+        assert!(!world.is(types::FAILED));
+        world.end("n0000", 137);
+        world.pass(60);
+        world.settle();
+        world.settle();
+        assert!(world.is(types::FAILED), "{}", world.status);
+        assert!(world.row(&pod).is_none());
+    }
+}
+
+#[test]
+fn who_deletes_a_pod_that_was_taken_gives_it_up() {
+    for take in WAYS {
+        let (mut world, pod) = taken(take, json!({"execution": "AtMostOnce"}));
+        world.delete(&pod);
+        world.end("n0000", 137);
+        world.pass(60);
+        world.settle();
+        let deleted = (Disrupted, results::POD_DELETED.to_owned());
+        assert_eq!(world.attempts("n0000"), [deleted]);
+        assert!(world.row(&pod).is_none());
+        assert_eq!(world.created.len(), 1);
+    }
+}
+
+#[test]
+fn a_job_that_is_deleted_lets_go_of_pods_that_were_taken() {
+    for take in WAYS {
+        for asked_before in [true, false] {
+            let (mut world, pod) = taken(take, json!({}));
+            if !asked_before {
+                world.asked.clear();
+            }
+            world.deleting = true;
+            world.settle();
+            assert!(!world.row(&pod).unwrap().tracked);
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_gets_its_label_back_is_read_where_it_is_watched() {
+    let (mut world, pod) = taken(WAYS[1], json!({}));
+    let mut row = world.unseen.remove(&pod).unwrap();
+    row.rv += 1;
+    world.pods.insert(pod, row);
+    world.settle();
+    let runs = Some((true, reasons::RUNNING.to_owned()));
+    assert_eq!(world.condition(types::RECONCILING), runs);
+    world.end("n0000", 0);
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}
+
+#[test]
+fn a_pod_of_the_same_name_and_another_uid_is_not_the_one_that_was_taken() {
+    let (mut world, pod) = taken(WAYS[0], json!({"execution": "AtMostOnce"}));
+    let uid = world.uid();
+    world.row(&pod).unwrap().uid = uid;
+    world.settle();
+    let vanished = (
+        carillon_api::NodeState::Unknown,
+        results::POD_VANISHED.to_owned(),
+    );
+    assert_eq!(world.attempts("n0000"), [vanished]);
+    // It is nobody's, and is let go when all is over.
+    world.run_to_the_end();
+    assert_eq!(world.created.len(), 1);
+}
+
+#[test]
+fn a_pod_without_label_gets_it_back_before_its_outcome_is_stored() {
+    let (mut world, pod) = taken(WAYS[1], json!({}));
+    world.end("n0000", 0);
+    world.pass(60);
+    // It is asked for, and seen to have ended.
+    world.crash_after(1);
+    assert_eq!(world.words()[..2], ["label_pod", "write_slice"]);
+    // The process ends before it has let the pod go.
+    world.crash_after(2);
+    assert_eq!(world.attempts("n0000"), [(Succeeded, String::new())]);
+    assert!(world.row(&pod).unwrap().tracked);
+    world.asked.clear();
+    world.settle();
+    assert!(!world.row(&pod).unwrap().tracked);
+    // One that is watched needs none.
+    let (mut world, _) = taken(WAYS[0], json!({}));
+    world.end("n0000", 0);
+    assert!(!world.words().contains(&"label_pod"));
+}
+
+#[test]
+fn what_is_taken_from_the_job_is_stopped_and_labelled_only_if_a_record_names_it() {
+    let (mut world, pod) = taken(WAYS[0], json!({"restartPolicy": "Never"}));
+    let stranger = crate::broadcast_job::TakenPod {
+        pod: crate::pod::PodRow {
+            uid: world.uid(),
+            rv: 7,
+            tracked: true,
+            ..crate::pod::PodRow::default()
+        },
+        ..Default::default()
+    };
+    let (uid, rv) = (stranger.pod.uid, stranger.pod.rv);
+    let known = world.row(&pod).unwrap().uid;
+    world.unowned.insert("copy".into(), stranger);
+    let of = |action: Action| Plan {
+        steps: vec![Step::wanted(vec![action])],
+        ..Plan::default()
+    };
+    let label = |pod: &str, uid| Action::LabelPod {
+        pod: pod.into(),
+        uid,
+    };
+    assert!(world.verify(&of(label(&pod, known))).is_ok());
+    let trip = world.verify(&of(label("copy", uid))).unwrap_err();
+    assert_eq!(trip.rule, rules::RELEASE);
+    let delete = Action::DeletePod {
+        pod: "copy".into(),
+        uid,
+        rv,
+    };
+    assert_eq!(world.verify(&of(delete)).unwrap_err().rule, rules::DELETE);
+    let release = Action::ReleasePod {
+        pod: "copy".into(),
+        uid,
+    };
+    assert_eq!(world.verify(&of(release)).unwrap_err().rule, rules::RELEASE);
+    // It is not counted, and is let go when all is over.
+    world.end("n0000", 0);
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert!(!world.row("copy").unwrap().tracked && world.row("copy").unwrap().deletion.is_none());
+}
