@@ -167,6 +167,9 @@ pub mod results {
     pub const ALREADY_TRIED: &str = "AlreadyTried";
     /// Unknown: the pod disappeared before its outcome was seen.
     pub const POD_VANISHED: &str = "PodVanished";
+    /// A retry was deleted before the outcome was stored, and its pod is gone: it may have succeeded. No
+    /// other retry runs the node.
+    pub const JOB_DELETED: &str = "JobDeleted";
     /// Unknown: the pod could not be stopped because its node does not answer.
     pub const NODE_LOST: &str = "NodeLost";
     /// Skipped: the job ended before this node's pod was started.

@@ -73,7 +73,11 @@ pub(crate) fn is_settled(world: &World<'_>, job: &Value, node: &Value) -> bool {
             here(record) && ran && record.reason() != "Withdrawn"
         })
     };
-    succeeded || unknown_before(world, job).any(tried)
+    let lost = others(world, job).any(|(_, other)| {
+        let mut records = other.records.values().filter(|record| here(record));
+        records.any(|record| record.reason() == "JobDeleted")
+    });
+    succeeded || lost || unknown_before(world, job).any(tried)
 }
 
 /// Why a retry may not start a pod now, if so: it is not its turn.

@@ -149,7 +149,7 @@ pub(super) struct Kin<'a> {
     left_open: Option<&'a Member<'a>>,
     /// Nodes on which a pod of another one succeeded.
     succeeded: BTreeSet<NodeId<'a>>,
-    /// Nodes that a retry has tried which whoever made this one did not know.
+    /// Nodes that a retry has tried which whoever made this one did not know, or whose outcome nobody knows.
     tried: BTreeSet<NodeId<'a>>,
     /// Names of nodes where a pod of another one has not ended, and whose.
     occupied: HashMap<&'a str, &'a str>,
@@ -196,6 +196,8 @@ impl<'a> Kin<'a> {
         for record in member.slices.iter().flat_map(|slice| &slice.records) {
             if record.state == NodeState::Succeeded {
                 self.succeeded.insert((&record.node, record.node_uid));
+            } else if *record.reason == *results::JOB_DELETED {
+                self.tried.insert((&record.node, record.node_uid));
             }
             node_of.insert(&record.pod, &record.node);
             let last = last.entry(&record.node).or_insert(record);

@@ -67,9 +67,14 @@ pub(in crate::broadcast_job) fn close(
                         let (pod, seen) = (record.pod.clone(), None);
                         confirm.push(Action::ConfirmPod { pod, seen });
                     }
+                    let reason = match row {
+                        Some(_) => results::POD_VANISHED,
+                        // It may have succeeded: nobody runs the node again.
+                        None => results::JOB_DELETED,
+                    };
                     Record {
                         state: NodeState::Unknown,
-                        reason: results::POD_VANISHED.into(),
+                        reason: reason.into(),
                         message: LEFT_OPEN.into(),
                         ..over
                     }
