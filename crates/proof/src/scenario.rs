@@ -12,6 +12,7 @@ use carillon_sim::actors::Fate;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+pub(crate) use self::catalogue::retries;
 pub use self::catalogue::{all, undisturbed};
 pub use self::objects::{batch_job, cron_job, job, ready_node};
 pub use self::user::User;

@@ -2,6 +2,7 @@
 //! do not stop, and nothing may break; then everything is mended, and all has to come to its end.
 
 mod cron_jobs;
+mod families;
 mod jobs;
 
 use carillon_sim::actors::{Fate, Work};
@@ -21,7 +22,7 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 /// What a seed is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Swarm {
-    /// A BroadcastJob.
+    /// A BroadcastJob; in each fourth with its retries.
     BroadcastJobs,
     /// A CronJob of carillon.dev or of batch/v1.
     CronJobs,
@@ -104,6 +105,9 @@ impl Swarm {
 }
 
 fn broadcast_job(name: &'static str, seed: u64) -> Scenario {
+    if families::is_of(seed) {
+        return families::scenario(name, seed);
+    }
     let mut rng = Rng::with_seed(seed);
     let watched = Swarm::BroadcastJobs.case(seed).has_monkey();
     Scenario {

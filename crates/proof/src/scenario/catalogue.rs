@@ -3,7 +3,7 @@
 mod crons;
 mod jobs;
 mod policies;
-mod retries;
+pub(crate) mod retries;
 mod taken;
 
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};

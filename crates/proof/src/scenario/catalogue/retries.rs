@@ -142,7 +142,7 @@ fn runs(view: &View<'_>, name: &str) -> bool {
 }
 
 /// Somebody makes a retry of the job.
-fn retry(view: &View<'_>, name: &str, known: usize, nodes: &Value) {
+pub(crate) fn retry(view: &View<'_>, name: &str, known: usize, nodes: &Value) {
     let Some(first) = view.job() else { return };
     let mut spec = json!({
         "failurePolicy": {"type": "Continue"},
@@ -156,7 +156,8 @@ fn retry(view: &View<'_>, name: &str, known: usize, nodes: &Value) {
     drop(view.actor().create(JOBS, NAMESPACE, &retry));
 }
 
-fn delete(view: &View<'_>, name: &str) {
+/// Somebody deletes it.
+pub(crate) fn delete(view: &View<'_>, name: &str) {
     drop(
         view.actor()
             .delete(JOBS, NAMESPACE, name, &Delete::default()),
