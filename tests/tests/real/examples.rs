@@ -55,7 +55,14 @@ fn every_example_runs_to_its_end_as_it_is() {
         let open = job["spec"]["completionPolicy"]["type"] == "Never";
         let waits =
             || condition_of(job, "Reconciling").is_some_and(|c| c["reason"] == "WaitingForNodes");
-        if open { waits() } else { is(job, "Complete") }
+        // Its uid is still to be written.
+        let unknown =
+            || condition_of(job, "Stalled").is_some_and(|c| c["reason"] == "RetriedJobGone");
+        match job["metadata"]["name"].as_str() {
+            Some(RETRY) => unknown(),
+            _ if open => waits(),
+            _ => is(job, "Complete"),
+        }
     };
     let native_ended = || native_jobs().iter().all(|job| is(job, "Complete"));
     let ended = || Ok((jobs().iter().all(at_its_end) && native_ended()).then_some(()));
@@ -73,7 +80,10 @@ fn every_example_runs_to_its_end_as_it_is() {
         hint,
     )
     .unwrap();
-    for job in jobs() {
+    for job in jobs()
+        .into_iter()
+        .filter(|job| job["metadata"]["name"] != RETRY)
+    {
         let (name, status) = (&job["metadata"]["name"], &job["status"]);
         let expected = if name == "gpu-check" { 2 } else { 3 };
         assert!(
@@ -82,4 +92,28 @@ fn every_example_runs_to_its_end_as_it_is() {
         );
         assert_eq!(status["failed"], 0, "{name}");
     }
+    let all = jobs();
+    let mut of = all
+        .iter()
+        .filter(|job| job["metadata"]["name"] == "collect-facts");
+    let uid = of.next().unwrap()["metadata"]["uid"].as_str().unwrap();
+    let file = Path::new(folder).join("broadcastjob-retry.yaml");
+    let written = std::fs::read_to_string(file).unwrap();
+    let written = written.replace("00000000-0000-0000-0000-000000000000", uid);
+    cluster.kubectl_ok(["delete", "bcj", RETRY]).unwrap();
+    cluster
+        .kubectl_stdin(["apply", "-f", "-"], &written)
+        .unwrap();
+    let complete = || {
+        let all = jobs();
+        let retry = all.iter().find(|job| job["metadata"]["name"] == RETRY);
+        let reason = condition_of(retry?, "Complete")?["reason"].clone();
+        Some(reason)
+    };
+    let ended = || Ok(complete());
+    let reason = wait::until("the retry is at its end", lab::LIMIT, every, ended, hint).unwrap();
+    assert_eq!(reason, "AlreadySucceeded");
 }
+
+/// The example that names a job by its uid.
+const RETRY: &str = "collect-facts-retry";
