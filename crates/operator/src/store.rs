@@ -425,8 +425,12 @@ mod tests {
         let mut unmarked = foreign.clone();
         unmarked["labels"] = json!({});
         assert_eq!(audit::<SlimPod>(tables, &unmarked, &json!({})), left_out);
-        // What has the label alone may have been taken from its job.
-        let taken = audit::<SlimPod>(tables, &foreign, &json!({}));
+        assert_eq!(audit::<SlimPod>(tables, &foreign, &json!({})), left_out);
+        // What has the labels alone, and such a name, may have been taken from its job.
+        let mut taken = foreign.clone();
+        taken["name"] = json!("o1-bcdfghjklm");
+        taken["labels"]["carillon.dev/broadcastjob-name"] = json!("o1");
+        let taken = audit::<SlimPod>(tables, &taken, &json!({}));
         assert_eq!(taken, [Held::Nothing, Held::At(5)]);
         assert_eq!(audit::<SlimSlice>(tables, &foreign, &json!({})), left_out);
         // Unreadable, and yet not to be taken for lost.

@@ -390,6 +390,44 @@ fn stop_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
     }
 }
 
+#[tokio::test]
+async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
+    let mut scene = Scene::answered(Rules::default(), |method, path| {
+        if *method == Method::GET || path.contains("/pods/") {
+            refuses_deletions(404)
+        } else {
+            done(method, path)
+        }
+    });
+    let record = |n: usize| NodeResult {
+        node: format!("n{n}"),
+        node_uid: NODE.to_owned(),
+        attempt: 1,
+        pod: name::pod("fix", uid(JOB), &format!("n{n}"), 1),
+        pod_uid: format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e8f{n:02x}"),
+        ..NodeResult::default()
+    };
+    let records: Vec<_> = (0..20).map(record).collect();
+    let slice = json!({"metadata": owned("fix-results", SLICE, 11), "results": records});
+    scene.see_all(&[(Kind::Slice, slice)]);
+    for n in 0..5 {
+        // A pod that is not recorded comes into sight, and is let go.
+        let mut stray = pod(30 + n, None, &json!({"phase": "Succeeded"})).1;
+        stray["metadata"]["finalizers"] = json!([names::FINALIZER_RESULT_TRACKING]);
+        stray["metadata"]["name"] = json!(name::pod("fix", uid(JOB), "other", 1 + n as u32));
+        stray["metadata"]["uid"] = json!(format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e8e{n:02x}"));
+        let path = format!("/pods/{}", stray["metadata"]["name"].as_str().unwrap());
+        scene.see_all(&[(Kind::Pod, stray)]);
+        scene
+            .work_until(|scene| !scene.sent(&Method::PATCH, &path).is_empty())
+            .await;
+    }
+    for record in &records {
+        let path = format!("/pods/{}", record.pod);
+        assert_eq!(scene.sent(&Method::PATCH, &path).len(), 1, "{path}");
+    }
+}
+
 #[tokio::test(flavor = "local")]
 async fn a_pod_is_created_however_many_requests_of_others_wait() {
     let answer: Answer = |method, path| match method {

@@ -2,18 +2,24 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::history::Step;
 use crate::judge::Assumptions;
 use crate::object::{self, PODS};
+use crate::world::MadeFor;
 
 /// The pods of each job that had not ended, and until when.
 #[derive(Debug, Default)]
-pub(crate) struct Alive<'h>(HashMap<&'h str, HashMap<&'h str, Until>>);
+pub(crate) struct Alive<'h> {
+    pods: HashMap<&'h str, HashMap<&'h str, Until>>,
+    made_for: MadeFor<'h>,
+}
 
 /// `None`: until now.
 type Until = Option<(u64, Timestamp)>;
+/// A pod without the label by which it is watched is asked for once a minute.
+const ASKED_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 impl<'h> Alive<'h> {
     /// To be told of every step.
@@ -24,13 +30,21 @@ impl<'h> Alive<'h> {
         let Some(pod) = step.new.as_deref().or(step.old.as_deref()) else {
             return;
         };
-        let Some(job) = object::job_of(pod) else {
+        self.made_for.follow(pod);
+        let Some(job) = self.made_for.job_of(pod) else {
             return;
         };
-        let pods = self.0.entry(job).or_default();
+        let pods = self.pods.entry(job).or_default();
         if step.new.is_none() || object::has_ended(pod) {
             if let Some(until @ None) = pods.get_mut(object::uid(pod)) {
-                *until = Some((step.rev, step.at));
+                let label = ["metadata", "labels", "carillon.dev/broadcastjob-uid"];
+                let is_watched = object::at(pod, &label).is_some_and(|of| of == job);
+                let late = if is_watched {
+                    SignedDuration::ZERO
+                } else {
+                    ASKED_EVERY
+                };
+                *until = Some((step.rev, step.at.saturating_add(late).unwrap_or(step.at)));
             }
         } else {
             pods.insert(object::uid(pod), None);
@@ -39,7 +53,7 @@ impl<'h> Alive<'h> {
 
     /// How many an instance that acts at `now` may know of at most.
     pub(crate) fn most(&self, job: &str, assumptions: &Assumptions, now: &Step) -> usize {
-        let pods = self.0.get(job).into_iter().flat_map(HashMap::values);
+        let pods = self.pods.get(job).into_iter().flat_map(HashMap::values);
         let known = |until: &&Until| until.is_none_or(|until| assumptions.may_see(now, until));
         pods.filter(known).count()
     }

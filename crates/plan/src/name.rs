@@ -38,6 +38,12 @@ pub fn is_pod(name: &str) -> bool {
     })
 }
 
+/// Whether this could be the name of a pod of this BroadcastJob.
+pub fn is_pod_of(job: &str, name: &str) -> bool {
+    let of_job = |(found, _): (&str, &str)| found == pod_prefix(job);
+    is_pod(name) && name.rsplit_once('-').is_some_and(of_job)
+}
+
 /// What the names of a Job's pods begin with, as the API server would be asked to generate them; the
 /// index is to be read from it.
 pub fn job_pod_prefix(job: &str, index: Option<u32>) -> String {
@@ -90,9 +96,13 @@ pub fn request(cron_job: Uid, request: &str) -> String {
 }
 
 fn with_hash(prefix: &str, parts: &[&str]) -> String {
+    format!("{}-{}", pod_prefix(prefix), hash(parts))
+}
+
+fn pod_prefix(job: &str) -> &str {
     let room = MAX_LABEL - HASH_CHARS - 1;
-    let prefix: String = prefix.chars().take(room).collect();
-    format!("{}-{}", prefix.trim_end_matches(['-', '.']), hash(parts))
+    let end = job.char_indices().nth(room).map_or(job.len(), |(at, _)| at);
+    job[..end].trim_end_matches(['-', '.'])
 }
 
 /// The first 64 bits of a digest.

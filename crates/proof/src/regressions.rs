@@ -48,6 +48,11 @@ pub const ALL: &[Regression] = &[
         "a pod was created in the moment in which its job went",
     ),
     beside_a_tenant(
+        Swarm::BroadcastJobs,
+        356_880_783,
+        "whose a pod is that was taken from its job depended on what was seen first",
+    ),
+    beside_a_tenant(
         Swarm::CronJobs,
         308_459_169,
         "a run that looks like ours has another controller: S18 asked that it stays held for ever",

@@ -112,7 +112,13 @@ impl Controller for BroadcastJobs {
     }
 
     fn forget(&self, key: &ObjectKey) {
-        lock(&self.memory).remove(key);
+        // As long as there are records of the job, they are read at each event.
+        let has_records = self.core.store.read().ledger(key).is_some();
+        let mut memory = lock(&self.memory);
+        match memory.get_mut(key) {
+            Some(memory) if has_records => memory.forget_but_what_was_let_go(),
+            _ => drop(memory.remove(key)),
+        }
     }
 
     fn observe(&self, result: &'static str, seconds: f64) {
@@ -236,21 +242,31 @@ impl BroadcastJobs {
     /// The job is not in the cache. When it is really gone its pods are let go.
     async fn after_deletion(&self, key: &ObjectKey) -> Next {
         let core = &self.core;
-        let held = held(&core.store.read(), key);
-        // A pod that has lost the name of its job, too, can be nobody's any more.
-        let kind = (!key.name.is_empty()).then_some(Kind::BroadcastJob);
-        core.after_deletion(kind, key, held, async |(pod, uid, watched)| {
-            let request = request::release_pod(&key.namespace, &pod, uid);
-            let reply = apply::settled(core.writes.send(request, None).await)?;
-            // Of one that is not watched nothing is told any more.
-            Ok(reply.is_some() || !watched)
-        })
+        let mut held = held(&core.store.read(), key);
+        if let Some(memory) = lock(&self.memory).get(key) {
+            held.retain(|(_, uid, watched)| *watched || !memory.was_let_go(*uid));
+        }
+        core.after_deletion(
+            Some(Kind::BroadcastJob),
+            key,
+            held,
+            async |(pod, uid, watched)| {
+                let request = request::release_pod(&key.namespace, &pod, uid);
+                let reply = apply::settled(core.writes.send(request, None).await)?;
+                lock(&self.memory)
+                    .entry(Arc::new(key.clone()))
+                    .or_default()
+                    .learn_let_go(uid);
+                // Of one that is not watched nothing is told any more.
+                Ok(reply.is_some() || !watched)
+            },
+        )
         .await
     }
 }
 
 /// The pods that a job which is gone may have left with our finalizer: name, uid, and whether they are watched.
-/// Those that are not have lost its label, and are known by its records, which are about to go, too.
+/// Those that are not have lost its label, or are gone. They are known by its records, which are about to go, too.
 fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
     let pods = tables.pods(job).into_iter().flatten();
     let taken = tables.taken_pods(job).into_iter().flatten();

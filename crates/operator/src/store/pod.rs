@@ -8,6 +8,7 @@ use carillon_plan::pod::{PodRow, Pods};
 use carillon_plan::{ObjectKey, Uid};
 
 use super::owned::Rows;
+use super::taken::taken_from;
 use super::{Key, Row, Tables, Wake, held_at};
 use crate::controllers::broadcast_job::Remembered;
 use crate::gate::Kind;
@@ -34,7 +35,7 @@ impl Row for SlimPod {
             tables.forget_pod(&self.metadata, wakes);
         }
         let Some(owner) = owner else {
-            let was = tables.taken_from(&self.metadata);
+            let was = taken_from(&self.metadata);
             let known = self.metadata.uid();
             let known = known.and_then(|uid| tables.taken_pods.owner_of(uid));
             if known != was.as_ref() {
@@ -119,7 +120,7 @@ impl Row for SlimPod {
         match (owner, held) {
             (None, None) => {
                 let held = object.uid().and_then(|uid| tables.taken_pods.owner_of(uid));
-                match (tables.taken_from(object), held) {
+                match (taken_from(object), held) {
                     (None, None) => Held::LeftOut,
                     (Some(job), Some(held)) if job == *held => {
                         let pods = tables.taken_pods.of(held);
@@ -187,7 +188,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::slim::SlimBroadcastJob;
     use serde_json::json;
 
     fn text(n: u8) -> String {
@@ -206,7 +206,7 @@ mod tests {
     /// Pod `n` of the job `of`, labelled as one of it.
     fn pod(n: u8, namespace: &str, of: u8) -> SlimPod {
         let pod = json!({"metadata": {
-            "name": "patch-x", "namespace": namespace, "uid": text(n), "resourceVersion": "5",
+            "name": "patch-bcdfghjklm", "namespace": namespace, "uid": text(n), "resourceVersion": "5",
             "labels": {
                 "carillon.dev/broadcastjob-uid": text(of), "carillon.dev/broadcastjob-name": "patch",
             },
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(woken(tables, pod(9, "ops", 1)), [soon("ops", 1)]);
         assert_eq!(woken(tables, pod(8, "evil", 1)), [soon("evil", 1)]);
         let pods = tables.pods(&job("ops", 1)).unwrap();
-        assert_eq!((pods.len(), pods["patch-x"].uid), (1, uid(9)));
+        assert_eq!((pods.len(), pods["patch-bcdfghjklm"].uid), (1, uid(9)));
         let mut wakes = Vec::new();
         pod(8, "evil", 1).leave(tables, &mut wakes);
         assert_eq!(wakes, [soon("evil", 1)]);
@@ -288,7 +288,7 @@ mod tests {
         let both = [soon("ops", 1), soon("ops", 1)];
         assert_eq!(woken(tables, without()), both);
         assert!(tables.pods.is_empty());
-        assert_eq!(taken(tables), [("patch-x", "nothing controls it")]);
+        assert_eq!(taken(tables), [("patch-bcdfghjklm", "nothing controls it")]);
         assert_eq!(SlimPod::held(tables, &without().metadata), held_at(Some(6)));
         assert_eq!(woken(tables, changed(7, &[])), both);
         assert!(tables.taken_pods.is_empty() && !tables.pods.is_empty());
@@ -304,19 +304,26 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_with_a_label_alone_is_of_the_job_of_that_uid_in_its_namespace() {
+    fn a_pod_without_an_owner_is_of_the_job_that_its_labels_and_its_name_name() {
         let tables = &mut Tables::default();
-        let served = json!({"metadata": {
-            "name": "patch", "namespace": "ops", "uid": text(1), "resourceVersion": "3",
-        }, "spec": {"template": {}}});
-        let served: SlimBroadcastJob = serde_json::from_value(served).unwrap();
-        served.enter(tables, &mut Vec::new());
-        let misnamed: Take = |pod| pod.metadata.labels.as_mut().unwrap().job_name = "x".to_owned();
-        woken(tables, changed(6, &[NO_OWNER, misnamed]));
+        woken(tables, changed(6, &[NO_OWNER]));
         assert_eq!(taken(tables).len(), 1);
+        // Its job would be asked for by the wrong name, and found to be gone.
+        let misnamed: Take = |pod| pod.metadata.labels.as_mut().unwrap().job_name = "x".to_owned();
+        woken(tables, changed(7, &[NO_OWNER, misnamed]));
+        assert!(tables.taken_pods.is_empty());
         let elsewhere: Take = |pod| pod.metadata.namespace = "evil".to_owned();
-        woken(tables, changed(7, &[NO_OWNER, misnamed, elsewhere]));
+        woken(tables, changed(8, &[NO_OWNER, elsewhere]));
         assert!(taken(tables).is_empty());
+    }
+
+    #[test]
+    fn a_pod_whose_label_names_another_job_stays_with_the_one_that_controls_it() {
+        let tables = &mut Tables::default();
+        let relabelled: Take = |pod| pod.metadata.labels.as_mut().unwrap().job_uid = text(77);
+        let wakes = woken(tables, changed(6, &[relabelled]));
+        assert_eq!(wakes, [soon("ops", 1)]);
+        assert_eq!(taken(tables).len(), 1, "{:?}", tables.taken_pods);
     }
 
     #[test]
@@ -328,7 +335,7 @@ mod tests {
             pod.metadata.owner_references = Some(serde_json::from_value(owner).unwrap());
         };
         woken(tables, changed(6, &[given]));
-        let said = [("patch-x", "it is controlled by ReplicaSet web")];
+        let said = [("patch-bcdfghjklm", "it is controlled by ReplicaSet web")];
         assert_eq!(taken(tables), said);
     }
 
@@ -339,7 +346,10 @@ mod tests {
         woken(tables, pod(8, "ops", 1));
         // The deletion of the first comes late.
         pod(9, "ops", 1).leave(tables, &mut Vec::new());
-        assert_eq!(tables.pods(&job("ops", 1)).unwrap()["patch-x"].uid, uid(8));
+        assert_eq!(
+            tables.pods(&job("ops", 1)).unwrap()["patch-bcdfghjklm"].uid,
+            uid(8)
+        );
         SlimPod::sweep(tables, None, &HashSet::new(), &mut Vec::new());
         assert!(tables.pods.is_empty());
     }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use carillon_plan::ObjectKey;
 use carillon_plan::broadcast_job::{TakenPod, TakenPods};
+use carillon_plan::object_key::BROADCAST_JOB;
+use carillon_plan::{ObjectKey, name};
 
 use super::owned::Rows;
 use super::{Key, Tables, Wake};
@@ -17,27 +18,26 @@ impl Rows for TakenPods {
     }
 }
 
+/// Whose a pod may be that was taken from it: the job that controls it, if its label says something else; else
+/// the one that its labels name, if its own name does, too, which nobody can change. Nothing else decides it:
+/// whatever comes first, the pod or its job, it is the same.
+pub(super) fn taken_from(pod: &Listed) -> Option<Arc<ObjectKey>> {
+    pod.labels.as_ref()?;
+    if let Some(owner) = pod.owner(BROADCAST_JOB) {
+        return (!pod.is_labelled(&owner)).then_some(owner);
+    }
+    let job = pod.labelled_job()?;
+    name::is_pod_of(&job.name, &pod.name).then(|| Arc::new(job))
+}
+
 impl Tables {
     /// The pods with the label of a job that it does not control.
     pub fn taken_pods(&self, job: &ObjectKey) -> Option<&TakenPods> {
         self.taken_pods.of(job)
     }
 
-    /// Whose the label of a pod says it is, if that does not control it.
-    pub(super) fn taken_from(&self, pod: &Listed) -> Option<Arc<ObjectKey>> {
-        let job = pod.labelled_job()?;
-        pod.taken_from(&job)?;
-        // The name is a label, too; the job of this uid is known by its own.
-        let of_uid =
-            |known: &&Arc<ObjectKey>| known.uid == job.uid && known.namespace == job.namespace;
-        let known = self.jobs.contains_key(&job);
-        let known = (!known).then(|| self.jobs.keys().find(of_uid)).flatten();
-        let job = known.cloned().unwrap_or_else(|| Arc::new(job));
-        pod.taken_from(&job).map(|_| job)
-    }
-
     pub(super) fn enter_taken_pod(&mut self, pod: &SlimPod, wakes: &mut Vec<Wake>) {
-        let Some(job) = self.taken_from(&pod.metadata) else {
+        let Some(job) = taken_from(&pod.metadata) else {
             return;
         };
         let why = pod.metadata.taken_from(&job).unwrap_or_default();

@@ -1,8 +1,10 @@
 //! Bugs of retries: what a job does not know of the others of its family.
 
+use carillon_api::NodeState;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Family, Member, Snapshot, plan};
+use carillon_plan::pod::Pods;
 use carillon_plan::record::Slice;
 use jiff::Timestamp;
 
@@ -127,16 +129,34 @@ fn knows_all(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     })
 }
 
-/// As if a retry that is gone had never been.
+/// As if a retry that is gone had done nothing, and everybody knew.
 fn forgets_who_is_gone(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let Some(family) = snapshot.family else {
         return plan(snapshot, now);
     };
+    let nothing_done = |member: &Member<'_>| -> Vec<Slice> {
+        let mut slices = member.slices.to_vec();
+        for slice in slices.iter_mut().filter(|_| member.job.is_none()) {
+            slice.sealed = true;
+            for record in &mut slice.records {
+                record.state = NodeState::Failed;
+                record.finished = Some(now);
+            }
+        }
+        slices
+    };
+    let retries: Vec<Vec<Slice>> = family.retries.iter().map(nothing_done).collect();
+    let no_pods = Pods::default();
     let mut family = family.clone();
-    family.retries.retain(|member| member.job.is_some());
+    for (member, slices) in family.retries.iter_mut().zip(&retries) {
+        member.slices = slices;
+        if member.job.is_none() {
+            member.pods = &no_pods;
+        }
+    }
     let forgetful = Snapshot {
         family: Some(&family),
         ..*snapshot
     };
-    plan(&forgetful, now)
+    knows_all(&forgetful, now)
 }

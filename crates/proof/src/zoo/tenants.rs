@@ -88,20 +88,13 @@ fn owners() -> Vec<Mutant> {
     vec![
         told(
             "an owner of another API group is ours",
-            beside(EVERY_NODE, 1..12),
+            beside(FOUR, 1..60),
             |path, object| {
                 change_owner(path, object, |owner| {
-                    if owner["kind"] == "BroadcastJob" {
-                        owner["apiVersion"] = json!("carillon.dev/v1alpha1");
+                    if owner["kind"] == "Job" {
+                        owner["apiVersion"] = json!("batch/v1");
                     }
                 });
-            },
-        ),
-        told(
-            "an owner need not control",
-            beside(EVERY_NODE, 1..12),
-            |path, object| {
-                change_owner(path, object, |owner| owner["controller"] = json!(true));
             },
         ),
         Mutant {

@@ -27,6 +27,8 @@ pub struct Memory {
     pub(super) gone: BTreeSet<Uid>,
     /// Pods that were asked for and were taken from the job.
     taken: BTreeMap<Uid, TakenPod>,
+    /// Pods that were let go since the job is gone: not once more at each event, as long as records name them.
+    let_go: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
     disputed: BTreeSet<Box<str>>,
     /// When the first of them was learnt.
@@ -91,7 +93,27 @@ impl Memory {
         if self.gone.len() >= ANSWERS {
             self.gone.clear();
         }
+        self.taken.remove(&pod);
         self.gone.insert(pod)
+    }
+
+    /// Learns that a pod of a job that is gone was let go, or is gone, too.
+    pub(super) fn learn_let_go(&mut self, pod: Uid) {
+        self.let_go.insert(pod);
+    }
+
+    /// Whether that was learnt.
+    pub(super) fn was_let_go(&self, pod: Uid) -> bool {
+        self.let_go.contains(&pod)
+    }
+
+    /// Forgets all else.
+    pub(super) fn forget_but_what_was_let_go(&mut self) {
+        let let_go = std::mem::take(&mut self.let_go);
+        *self = Self {
+            let_go,
+            ..Self::default()
+        };
     }
 
     /// Learns that a pod is there and was taken from the job. True when it was not known like this.
@@ -212,6 +234,7 @@ impl Memory {
             disputed: inputs.disputed.iter().map(|n| n.as_str().into()).collect(),
             disputed_since: None,
             taken: BTreeMap::new(),
+            let_go: BTreeSet::new(),
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
             refusal: inputs.refusal.clone().map(condition::Refusal),
             behind_since: None,

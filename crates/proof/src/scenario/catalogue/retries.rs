@@ -5,7 +5,7 @@ use carillon_sim::actors::Fate;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{SECOND, plain, step};
+use super::{SECOND, Step, plain, step};
 use crate::scenario::{Ends, JOB, NAMESPACE, Same, Scenario, View, job};
 
 const JOBS: &str = "broadcastjobs.carillon.dev";
@@ -57,17 +57,24 @@ pub(super) fn all() -> Vec<Scenario> {
                     retry(view, "job-retry-1", 0, &json!(["node-1"]));
                     retry(view, "job-retry-2", 0, &json!(["node-1"]));
                 }),
-                step(
-                    |view| runs(view, "job-retry-1") || runs(view, "job-retry-2"),
-                    |view| {
+                Step {
+                    when: |view| runs(view, "job-retry-1") || runs(view, "job-retry-2"),
+                    // Its pod has started by then.
+                    after: SECOND,
+                    act: |view| {
                         for name in ["job-retry-1", "job-retry-2"] {
                             if runs(view, name) {
                                 delete(view, name);
                             }
                         }
                     },
-                ),
+                },
             ],
+            // Its pod ends by itself while it is told to stop.
+            fates: |node, nth| Fate {
+                obeys: None,
+                ..fails_before(node, nth, 1)
+            },
             ..family("the retry that has its turn is deleted")
         },
         Scenario {
