@@ -39,7 +39,7 @@ pub(super) fn tolerated(job: &Job, acknowledged: usize, desired: usize) -> usize
 
 /// Whether there is nothing to do and there never was.
 pub(super) fn nobody_to_serve(job: &Job, survey: &Survey<'_>, kin: &Kin<'_>) -> bool {
-    let nobody = survey.desired == 0 && survey.settled == 0 && survey.untouched;
+    let nobody = survey.desired == 0 && !survey.is_settled && survey.untouched;
     nobody && kin.may_begin() && !job.never_ends && job.problems.is_empty()
 }
 

@@ -51,7 +51,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     let complete_without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
         && nobody_to_serve(job, &survey, &kin)
-        || is_settled(&survey, &kin) && job.problems.is_empty();
+        || (survey.is_settled || sealed && survey.untouched) && job.problems.is_empty();
     let end = match &cause {
         Some(_) if fails && nothing_left(&progress) => Some(End::Failed),
         None if (all_done || complete_without_nodes)
@@ -89,6 +89,9 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             .map(|(node, pod)| (&**node, &**pod))
             .or(survey.other_pod)
             .filter(|_| start.creations.is_empty()),
+        is_about_to_begin: start.join.is_some()
+            || start.check.is_some()
+            || !survey.missing.is_empty(),
         now,
     });
     let status =
@@ -119,11 +122,6 @@ fn all_done(progress: &Progress<'_>, survey: &Survey<'_>) -> bool {
 /// Whether no attempt is under way.
 fn nothing_left(progress: &Progress<'_>) -> bool {
     progress.running.is_empty() && progress.reserved.is_empty() && progress.missing.is_empty()
-}
-
-/// Whether the others of a family have done all that a retry was made for.
-fn is_settled(survey: &Survey<'_>, kin: &Kin<'_>) -> bool {
-    survey.settled > 0 && survey.desired == 0 && survey.untouched && kin.may_begin()
 }
 
 /// What was decided, to be put into an order.

@@ -97,6 +97,8 @@ pub(super) struct Facts<'a> {
     pub(super) creation_problem: Option<&'a Refused>,
     /// Nothing is started, and this pod is on a node to serve and belongs to none of its attempts.
     pub(super) other_pod: Option<(&'a str, &'a str)>,
+    /// It enters itself into the list of its family now, or asks what it has to know before.
+    pub(super) is_about_to_begin: bool,
     pub(super) now: Timestamp,
 }
 
@@ -181,7 +183,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         None => {}
     }
     match (facts.end, facts.cause) {
-        (Some(End::Complete), _) if desired == 0 && survey.settled > 0 => {
+        (Some(End::Complete), _) if survey.is_settled => {
             let message = format!("nothing is left to be tried{}", left_out(survey));
             set(types::COMPLETE, true, nothing_left(survey), &message);
         }
@@ -208,9 +210,16 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     (status, notes(facts, &counts))
 }
 
-/// The job starts now. One that waits for others of its family has not started yet.
+/// The job starts now. One that waits for others of its family has not started yet, and one that enters
+/// itself may find that another one was earlier. One that may begin and has nothing to start has started:
+/// its time has to end it, too.
 fn started(facts: &Facts<'_>) -> Option<Time> {
-    let starts = facts.kin.turn == Turn::Mine || facts.end.is_some() || facts.cause.is_some();
+    let has_begun = match facts.kin.turn {
+        Turn::Mine => true,
+        Turn::Free => !facts.is_about_to_begin,
+        Turn::After { .. } | Turn::Never(..) => false,
+    };
+    let starts = has_begun || facts.end.is_some() || facts.cause.is_some();
     starts.then(|| whole_seconds(facts.now))
 }
 

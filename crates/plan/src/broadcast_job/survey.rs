@@ -13,6 +13,7 @@ use super::progress::{Latest, NodeId, Progress};
 use super::standing::{Standing, standing};
 use crate::eligibility::{self, Refusal};
 use crate::node::NodeCursor;
+use crate::record::Record;
 use crate::uid::Uid;
 
 /// Names of nodes that status shows for each reason.
@@ -34,8 +35,8 @@ pub(super) struct Survey<'a> {
     pub(super) elsewhere: usize,
     /// One of them, and whose pod it is.
     pub(super) elsewhere_sample: Option<(&'a str, &'a str)>,
-    /// Nodes of a retry on which nothing is left to do.
-    pub(super) settled: usize,
+    /// The others of its family have done all that this retry was made for.
+    pub(super) is_settled: bool,
     /// The last pods on nodes to be tried again, where they are not in the cache.
     pub(super) missing: Vec<(&'a str, Uid)>,
     /// Nodes whose pod succeeded.
@@ -68,6 +69,7 @@ impl<'a> Survey<'a> {
         now: Timestamp,
     ) -> Self {
         let mut survey = Self::default();
+        let mut settled = 0;
         let mut refused: BTreeMap<&'static str, Refused> = BTreeMap::new();
         let mut refuse = |reason, node: &str| leave_out(&mut refused, reason, node);
         survey.desired = progress.nodes.len();
@@ -108,7 +110,7 @@ impl<'a> Survey<'a> {
             if let Elsewhere::Settled(reason) = elsewhere
                 && !matches!(refusal, Some(Refusal::NotListed))
             {
-                survey.settled += 1;
+                settled += 1;
                 refuse(reason, name);
                 continue;
             }
@@ -141,7 +143,30 @@ impl<'a> Survey<'a> {
             }
         }
         survey.refused = refused.into_values().collect();
+        let nothing_to_do = settled > 0 && survey.desired == 0 && survey.untouched;
+        survey.is_settled =
+            nothing_to_do && (closed || !survey.leaves_out_what_was_meant(snapshot, kin));
         survey
+    }
+
+    /// Whether a retry that has nothing to start was made for a node that is left out for the moment: for
+    /// one that it names, or that another one of its family has begun with.
+    fn leaves_out_what_was_meant(&self, snapshot: &Snapshot<'_>, kin: &Kin<'_>) -> bool {
+        let settled = [results::ALREADY_SUCCEEDED, results::ALREADY_TRIED];
+        let mut refused = self.refused.iter();
+        if refused.all(|refused| settled.contains(&&*refused.reason)) {
+            return false;
+        }
+        let others = snapshot.family.into_iter();
+        let mut begun = others
+            .flat_map(|family| family.first.iter().chain(&family.retries))
+            .flat_map(|member| member.slices.iter().flat_map(|slice| &slice.records));
+        let left_out = |record: &Record| {
+            let (name, uid) = (&record.node, record.node_uid);
+            let is_there = snapshot.nodes.get(name).is_some_and(|node| node.uid == uid);
+            is_there && !matches!(kin.on((name, uid), false), Elsewhere::Settled(_))
+        };
+        snapshot.job.placement.only.is_some() || begun.any(left_out)
     }
 
     /// A node to serve that is eligible: it can be started now, or something has to end before.

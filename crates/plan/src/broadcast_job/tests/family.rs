@@ -1,5 +1,7 @@
 //! A job and its retries: one of them has the turn, and no node is run again that has succeeded.
 
+mod ends;
+
 use std::collections::BTreeSet;
 
 use carillon_api::NodeState;
