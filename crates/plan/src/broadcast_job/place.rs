@@ -155,11 +155,13 @@ fn steps(
         pod: pod.into(),
         uid,
     };
+    let again = progress.ask_again.iter().map(|&(_, pod, uid)| (pod, uid));
+    let again: Vec<_> = again.collect();
     let questions: Vec<_> = progress
         .missing
         .iter()
         .chain(missing)
-        .chain(&progress.ask_again)
+        .chain(&again)
         .map(ask)
         .chain(start.ask)
         .take(most)

@@ -64,8 +64,9 @@ pub(super) struct Progress<'a> {
     pub(super) missing: Vec<(&'a str, Uid)>,
     /// Pods that were taken from the job and have not ended: node, pod, and what was found.
     pub(super) taken: Vec<(&'a str, &'a str, &'a str)>,
-    /// Of these, those that are asked for again.
-    pub(super) ask_again: Vec<(&'a str, Uid)>,
+    /// Of these, those that are asked for again: when each was asked for last. Sorted: more may be due than
+    /// one plan asks for, and none must wait for ever.
+    pub(super) ask_again: Vec<(Option<Timestamp>, &'a str, Uid)>,
     /// Pods that have lost their label and whose outcome is stored now. They get it back before: if it was
     /// not this plan that lets them go, nothing would name them any more.
     pub(super) to_label: Vec<(&'a str, Uid)>,
@@ -134,6 +135,7 @@ impl<'a> Progress<'a> {
             same
         });
         progress.nodes = attempts;
+        progress.ask_again.sort_unstable();
         let alive = snapshot
             .pods
             .iter()
@@ -270,6 +272,12 @@ impl<'a> Progress<'a> {
         at.is_some_and(|at| at <= now)
     }
 
+    /// A pod that has not ended holds the node of its record, and where it is bound, if that is another one.
+    fn occupy(&mut self, record: &'a Record, pod: &'a PodRow) {
+        let nodes = pod.node.as_deref().into_iter().chain([&*record.node]);
+        self.occupied.extend(nodes.map(|node| (node, &*record.pod)));
+    }
+
     /// A pod that has not ended though its attempt is over.
     fn linger(
         &mut self,
@@ -279,7 +287,7 @@ impl<'a> Progress<'a> {
         pod: &'a PodRow,
         now: Timestamp,
     ) {
-        self.occupied.push((&key.node, &key.pod));
+        self.occupy(key, pod);
         let node = (node_of(snapshot, record), record.node_gone);
         let lost = self.is_lost(snapshot, node, pod, now);
         self.occupying += usize::from(!lost && *record.reason != *results::NODE_LOST);
@@ -305,7 +313,7 @@ impl<'a> Progress<'a> {
         }
         if let Some(at) = taken.ask_at() {
             if at <= now {
-                self.ask_again.push((&record.pod, uid));
+                self.ask_again.push((taken.asked, &record.pod, uid));
             }
             let next = if at > now {
                 Some(at)
@@ -321,9 +329,9 @@ impl<'a> Progress<'a> {
     fn over(&mut self, snapshot: &Snapshot<'a>, record: &'a Record, now: Timestamp) {
         // It may be ours, taken before it was seen: its node gets no other one beside it.
         let unseen = snapshot.taken.watched.get(&record.pod);
-        let alive = unseen.is_some_and(|taken| !taken.pod.phase.has_ended());
-        if record.pod_uid.is_none() && alive {
-            self.occupied.push((&record.node, &record.pod));
+        let alive = unseen.filter(|taken| !taken.pod.phase.has_ended());
+        if let Some(taken) = alive.filter(|_| record.pod_uid.is_none()) {
+            self.occupy(record, &taken.pod);
         }
         let taken = || self.taken(snapshot, record, record.pod_uid?, now);
         let Some(pod) = snapshot.pods.get(&record.pod).or_else(taken) else {
@@ -403,7 +411,7 @@ impl<'a> Progress<'a> {
             }
             return Some(judged);
         }
-        self.occupied.push((&record.node, &record.pod));
+        self.occupy(record, pod);
         self.running.push((record, pod));
         let (reason, message) = gives_up(snapshot, record, pod, stopping, now);
         let has_to_go = !reason.is_empty() || must_stop(snapshot, record, pod);

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::world::World;
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::interlock::rules;
+use crate::pod::PodPhase;
 
 type Take = fn(&mut World, &str);
 
@@ -234,4 +235,44 @@ fn what_is_taken_from_the_job_is_stopped_and_labelled_only_if_a_record_names_it(
     world.run_to_the_end();
     assert!(world.is(types::COMPLETE));
     assert!(!world.row("copy").unwrap().tracked && world.row("copy").unwrap().deletion.is_none());
+}
+
+#[test]
+fn a_pod_that_was_taken_holds_the_node_it_is_bound_to() {
+    let more = json!({"parallelism": 1, "failurePolicy": {"type": "Continue"}});
+    let mut world = World::new(2, more);
+    world.settle();
+    let (pod, now) = (world.pod_on("n0000"), world.now);
+    let row = world.row(&pod).unwrap();
+    (row.node, row.phase) = (Some("n0001".into()), PodPhase::Running);
+    row.started = Some(now);
+    world.take_owner(&pod);
+    for _ in 0..5 {
+        world.settle();
+        world.pass(3600);
+    }
+    assert_eq!(world.creations_on("n0001"), 0);
+    world.end("n0000", 0);
+    world.run_to_the_end();
+    assert_eq!(world.creations_on("n0001"), 1);
+}
+
+#[test]
+fn each_of_many_pods_without_label_is_asked_for_again() {
+    const NODES: usize = 8;
+    let mut world = World::new(NODES, json!({}));
+    world.start();
+    for (pod, _) in world.created.clone() {
+        world.take_label(&pod);
+    }
+    world.settle();
+    world.max_pod_changes = 1;
+    world.pass(3600);
+    world.end("n0007", 0);
+    for _ in 0..NODES {
+        let wake = world.plan().wake.unwrap();
+        world.crash_after(usize::MAX);
+        world.now = world.now.max(wake);
+    }
+    assert_eq!(world.attempts("n0007"), [(Succeeded, String::new())]);
 }
