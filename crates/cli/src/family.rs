@@ -51,7 +51,7 @@ pub(crate) async fn family(api: &Api, object: &Value) -> Result<Family> {
     let mut members = Vec::new();
     for stored in std::iter::once(first_job).chain(jobs) {
         let slices = api.slices(&stored).await?;
-        members.push(Relative { stored, slices });
+        members.push(Relative::new(stored, slices));
     }
     Ok(Family { first, members })
 }

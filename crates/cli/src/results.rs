@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use carillon_api::NodeState;
 use carillon_plan::record::Record;
-use carillon_plan::view::family::{Relative, latest};
+use carillon_plan::view::family::{Relative, has_failed, latest, may_have_succeeded};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::outcomes::{self, Attempt, Outcome, SAMPLE};
 use carillon_plan::view::read;
@@ -27,7 +27,7 @@ pub(crate) struct Results {
     /// Of this job alone, without the job it retries and without its retries
     #[arg(long)]
     this: bool,
-    /// Only nodes whose last attempt failed
+    /// Only nodes that have failed, or whose outcome was lost with a retry that was deleted
     #[arg(long, conflicts_with = "node")]
     failed: bool,
     /// Every attempt on this node
@@ -62,7 +62,7 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     let members = if args.this {
         let stored = read::job(&object);
         let slices = api.slices(&stored).await?;
-        vec![Relative { stored, slices }]
+        vec![Relative::new(stored, slices)]
     } else {
         family(api, &object).await?.members
     };
@@ -81,7 +81,9 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
         None => latest(&members)
             .into_iter()
             .map(|(_, record)| record)
-            .filter(|record| !args.failed || record.state == NodeState::Failed)
+            .filter(|record| {
+                !args.failed || has_failed(&members, record) || may_have_succeeded(record)
+            })
             .collect(),
     };
     let now = Timestamp::now();

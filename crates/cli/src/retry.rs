@@ -34,7 +34,7 @@ retries, is never run again: Carillon sees to that, whoever made them.")]
 pub(crate) struct Retry {
     #[command(flatten)]
     job: JobName,
-    /// All nodes whose last attempt failed
+    /// All nodes that have failed; see results --failed
     #[arg(long)]
     failed: bool,
     /// These nodes, separated by commas. Can be repeated
@@ -73,7 +73,7 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
             Ok(_) => {
                 report(name, "tries again", &nodes, args, screen)?;
                 if standing(&stored.job).0 == Standing::Paused {
-                    screen.aside(&format!("It is paused: kubectl carillon resume {name}"));
+                    tell_how_to_resume(name, screen);
                 }
                 return Ok(DONE);
             }
@@ -103,12 +103,18 @@ async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> 
              if it is not wanted: {stalled}"
         ));
     }
+    for lost in &chosen.lost {
+        screen.aside(lost);
+    }
     let mut by_job: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (node, by) in &chosen.tried {
         by_job.entry(by).or_default().push(node.clone());
     }
     for (by, nodes) in by_job {
         report(by, "tries already", &nodes, args, screen)?;
+        if chosen.paused.contains(by) {
+            tell_how_to_resume(by, screen);
+        }
     }
     Ok(DONE)
 }
@@ -142,6 +148,10 @@ async fn create(
 fn is_unknown(message: &str) -> bool {
     let fields = ["spec.nodeNames", "spec.retryOf"];
     message.contains("unknown field") && fields.iter().any(|field| message.contains(field))
+}
+
+fn tell_how_to_resume(name: &str, screen: &mut Screen) {
+    screen.aside(&format!("It is paused: kubectl carillon resume {name}"));
 }
 
 fn report(

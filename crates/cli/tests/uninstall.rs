@@ -3,12 +3,11 @@
 // The functions that tests share are tests too.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Command, Output};
-use std::sync::{Arc, Mutex};
-use std::thread;
+mod http;
 
+use std::sync::{Arc, Mutex};
+
+use http::run;
 use serde_json::{Value, json};
 
 const OURS: &str = "carillon.dev/run-tracking";
@@ -97,63 +96,13 @@ fn refusal(code: u16) -> Value {
     json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no"})
 }
 
-fn serve(mut stream: &TcpStream, cluster: &Mutex<Cluster>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut first, mut length) = (String::new(), 0);
-    reader.read_line(&mut first).unwrap();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).unwrap();
-        let header = header.trim().to_ascii_lowercase();
-        match header.strip_prefix("content-length:") {
-            Some(value) => length = value.trim().parse().unwrap(),
-            None if header.is_empty() => break,
-            None => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    let mut words = first.split(' ');
-    let (method, uri) = (words.next().unwrap(), words.next().unwrap());
-    let (code, answer) = cluster.lock().unwrap().answer(method, uri, &body);
-    let answer = answer.to_string();
-    write!(
-        stream,
-        "HTTP/1.1 {code} So\r\ncontent-type: application/json\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n{answer}",
-        answer.len()
-    )
-    .unwrap();
-}
-
 fn start(cluster: Cluster) -> (u16, Arc<Mutex<Cluster>>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
     let cluster = Arc::new(Mutex::new(cluster));
     let shared = Arc::clone(&cluster);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || serve(&stream, &shared));
-        }
-    });
-    (port, cluster)
-}
-
-fn run(port: u16, args: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = folder.path().join("kubeconfig");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
-         clusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
-         users: [{{name: u, user: {{}}}}]\n\
-         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
-    );
-    std::fs::write(&kubeconfig, text).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-carillon"));
-    command.env("KUBECONFIG", &kubeconfig).args(args);
-    command.output().unwrap()
+    let answer = move |method: &str, uri: &str, body: &Value| {
+        shared.lock().unwrap().answer(method, uri, body)
+    };
+    (http::serve(Arc::new(answer)), cluster)
 }
 
 #[test]

@@ -4,6 +4,8 @@
 // The functions that tests share are tests too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../http/mod.rs"]
+mod http;
 mod server;
 
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! An API server whose every text was written by somebody who wants to mislead the reader.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use serde_json::{Value, json};
+
+use crate::http::{list, serve};
 
 /// Found in everything that it tells; what stands around it must not reach a screen.
 pub(crate) const MARK: &str = "evil";
@@ -59,44 +59,9 @@ const CRON_UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000002";
 
 /// Serves until the process ends; the port.
 pub(crate) fn start() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || serve(&stream));
-        }
-    });
-    port
-}
-
-fn serve(mut stream: &TcpStream) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut first, mut length) = (String::new(), 0);
-    reader.read_line(&mut first).unwrap();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).unwrap();
-        let header = header.trim().to_ascii_lowercase();
-        match header.strip_prefix("content-length:") {
-            Some(value) => length = value.trim().parse().unwrap(),
-            None if header.is_empty() => break,
-            None => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let mut words = first.split(' ');
-    let (method, uri) = (words.next().unwrap(), words.next().unwrap_or_default());
-    let path = uri.split('?').next().unwrap();
-    let (code, answer) = answer(method, path);
-    let answer = answer.to_string();
-    write!(
-        stream,
-        "HTTP/1.1 {code} So\r\ncontent-type: application/json\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n{answer}",
-        answer.len()
-    )
-    .unwrap();
+    serve(Arc::new(|method, uri, _| {
+        answer(method, uri.split('?').next().unwrap())
+    }))
 }
 
 fn answer(method: &str, path: &str) -> (u16, Value) {
@@ -135,10 +100,6 @@ fn answer(method: &str, path: &str) -> (u16, Value) {
 fn refusal(code: u16, reason: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
         "message": foreign()})
-}
-
-fn list(items: &[Value]) -> Value {
-    json!({"metadata": {}, "items": items})
 }
 
 fn conditions(types: &[&str]) -> Value {

@@ -115,7 +115,7 @@ pub struct Attempt {
     pub started: Option<Timestamp>,
     /// End of the last container.
     pub finished: Option<Timestamp>,
-    /// From start to end, or until now.
+    /// From start to end; of one that runs, until now.
     pub seconds: Option<i64>,
     /// Pod name.
     pub pod: String,
@@ -126,7 +126,8 @@ pub struct Attempt {
 impl Attempt {
     /// The attempt of a record.
     pub fn of(record: &Record, now: Timestamp) -> Self {
-        let end = record.finished.unwrap_or(now);
+        let under_way = (record.state == NodeState::Started).then_some(now);
+        let end = record.finished.or(under_way);
         Self {
             node: record.node.to_string(),
             attempt: record.attempt,
@@ -137,7 +138,8 @@ impl Attempt {
             finished: record.finished,
             seconds: record
                 .started
-                .map(|started| end.duration_since(started).as_secs().max(0)),
+                .zip(end)
+                .map(|(started, end)| end.duration_since(started).as_secs().max(0)),
             pod: record.pod.to_string(),
             message: record.message.to_string(),
         }
@@ -238,5 +240,8 @@ mod tests {
         assert_eq!((running.seconds, running.finished), (Some(25), None));
         let ended = Attempt::of(&record("n1", 1, NodeState::Succeeded), at(25));
         assert_eq!(ended.seconds, Some(10));
+        let mut lost = record("n1", 1, NodeState::Unknown);
+        lost.finished = None;
+        assert_eq!(Attempt::of(&lost, at(25)).seconds, None);
     }
 }

@@ -7,11 +7,12 @@ use carillon_api::broadcast_job::MAX_RETRIES;
 use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
 use serde_json::{Value, json};
 
-use super::family::{Relative, latest, stalled_for, tried_by};
+use super::family::{Relative, has_failed, latest, may_have_succeeded, stalled_for, tried_by};
 use super::ledger::Ledger;
 use super::progress::{Standing, standing};
 use super::read::StoredJob;
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
+use crate::record::Record;
 
 /// What a job that has not ended is asked: its annotation `carillon.dev/retry` gets this value.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -31,6 +32,10 @@ pub struct Again {
     pub tried: Vec<(String, String)>,
     /// Retries that are made for some of the nodes and start nothing until a person acts; and why.
     pub stalled: BTreeSet<String>,
+    /// Those of `tried` that are paused: names of jobs.
+    pub paused: BTreeSet<String>,
+    /// Of nodes that no retry runs again since their outcome was lost: what to do.
+    pub lost: Vec<String>,
 }
 
 /// Chooses what a family is to try again: the nodes named, or all that have failed. The error says for each
@@ -44,30 +49,39 @@ pub fn choose_again(
         return Err(vec![problem]);
     }
     let outcomes = latest(family);
-    let once = family.iter().any(|f| f.stored.job.policies.at_most_once);
-    let has_failed = |state| match state {
-        NodeState::Failed => true,
-        NodeState::Disrupted | NodeState::Unknown => once,
-        NodeState::Started | NodeState::Succeeded | NodeState::Skipped => false,
-    };
-    let outcomes = outcomes.iter().map(|(_, record)| record);
-    let failed = outcomes.clone().filter(|record| has_failed(record.state));
+    let failed = |record: &Record| has_failed(family, record);
+    let all = outcomes
+        .iter()
+        .filter(|(_, record)| failed(record) || may_have_succeeded(record));
     let wanted: BTreeSet<&str> = match named {
-        None => failed.map(|record| &*record.node).collect(),
+        None => all.map(|(_, record)| &*record.node).collect(),
         Some(named) => named.iter().map(String::as_str).collect(),
     };
     let mut again = Again::default();
     let mut problems = Vec::new();
     for node in wanted {
+        let here = || outcomes.iter().filter(|(_, record)| *record.node == *node);
+        let mut deleted = here().filter(|(_, record)| may_have_succeeded(record));
+        // One that was made anew under the same name may be run.
+        let deleted = deleted
+            .next()
+            .filter(|_| !here().any(|(_, record)| failed(record)));
+        if let Some((whose, _)) = deleted {
+            again.lost.push(lost(node, whose));
+            continue;
+        }
         again.stalled.extend(stalled_for(family, node));
-        let mut here = outcomes.clone().filter(|record| *record.node == *node);
-        if let Some(by) = tried_by(family, node) {
+        if let Some((by, paused)) = tried_by(family, node) {
             again.tried.push((node.to_owned(), by.to_owned()));
-        } else if here.any(|record| record.state == NodeState::Succeeded) {
+            again.paused.extend(paused.then(|| by.to_owned()));
+        } else if here().any(|(_, record)| record.state == NodeState::Succeeded) {
             problems.push(succeeded(node));
         } else {
             again.nodes.push(node.to_owned());
         }
+    }
+    if named.is_some() || again.nodes.is_empty() && again.tried.is_empty() {
+        problems.append(&mut again.lost);
     }
     if again.nodes.is_empty() && again.tried.is_empty() && problems.is_empty() {
         problems.push(format!("{job} has no failed node"));
@@ -94,7 +108,7 @@ fn no_retry_of(first: &StoredJob) -> Option<String> {
         format!(
             "BroadcastJob {name}: status.retries has {retries} entries, and {MAX_RETRIES} are the most. \
              Create a job without spec.retryOf, with the nodes to run in spec.nodeNames (kubectl \
-             carillon results {name} --failed -o name)"
+             carillon results {name} --failed shows which)"
         )
     })
 }
@@ -158,6 +172,14 @@ fn failed_pod<'a>(job: &Job, ledger: &Ledger<'a>, node: &str) -> Option<&'a str>
 
 fn succeeded(node: &str) -> String {
     format!("node {node} succeeded, and is never run again; to run it anyway, create another job")
+}
+
+/// Why no retry runs a node whose outcome was lost with another retry.
+fn lost(node: &str, retry: &str) -> String {
+    format!(
+        "node {node} may have succeeded in {retry}, which was deleted at work: no retry runs it again; to \
+         run it anyway, create a job without spec.retryOf, with {node} in spec.nodeNames"
+    )
 }
 
 /// Why a node that was named and has not failed cannot be tried again.
@@ -229,7 +251,7 @@ pub fn again(object: &Value, first: &Value, name: &str, nodes: &[String]) -> Val
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Record, Slice};
+    use crate::record::Slice;
     use crate::view::read::StoredJob;
     use crate::view::samples::{condition, job, record, slice};
 
