@@ -132,8 +132,8 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
         match kind {
-            // Those that a CronJob started, and the pods of a Job.
-            Kind::NativeJob | Kind::BroadcastJob | Kind::JobPod
+            // Those that a CronJob started, and pods, whatever their labels say.
+            Kind::NativeJob | Kind::BroadcastJob | Kind::JobPod | Kind::Pod
                 if owners.into_iter().flatten().any(|o| is(&o["uid"])) =>
             {
                 true

@@ -199,7 +199,7 @@ impl BroadcastJobs {
         };
         let owner = &job.owner;
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        core.refusals.learn(owner, &applied, &["create_pod"]);
+        core.refusals.learn(owner, &applied, answered(&applied));
         core.tell(owner, REPORTER, told(notes, &applied));
         let learnt = self.remember(owner, &mut applied);
         next(&applied, wake, again, learnt)
@@ -285,6 +285,17 @@ fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
     tracked.chain(unseen).collect()
 }
 
+/// Actions of whose refusal the planner is told in a better way. A pod that is other than as it was read is
+/// no refusal.
+fn answered(applied: &Applied) -> &'static [&'static str] {
+    let other = |answer: &Answer| matches!(answer, Answer::NameConflict(_) | Answer::Disputed(_));
+    if applied.answers.iter().any(other) {
+        &["create_pod", "confirm_pod"]
+    } else {
+        &["create_pod"]
+    }
+}
+
 /// What people are told of a plan that was carried out.
 fn told(notes: Vec<Note>, applied: &Applied) -> Vec<Note> {
     // A change of status is worth its event only if it was stored.
@@ -323,5 +334,36 @@ fn pods(count: usize) -> String {
         "1 pod".to_owned()
     } else {
         format!("{count} pods")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_plan::object_key::BROADCAST_JOB;
+
+    use super::*;
+    use crate::controllers::refusals::Refusals;
+
+    #[test]
+    fn a_pod_that_is_in_the_way_however_long_is_not_told_as_a_write_that_is_refused() {
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        let told = |code, in_the_way: bool| {
+            let refusals = Refusals::default();
+            for _ in 0..5 {
+                let mut status = kube::core::Status::failure("no", apply::NAME_TAKEN);
+                status.code = code;
+                let answers = in_the_way.then(|| Answer::NameConflict("fix-1".into()));
+                let answers = answers.into_iter();
+                let applied = Applied {
+                    failed: Some(("confirm_pod", SendError::Refused(Box::new(status)))),
+                    answers: answers.collect(),
+                    ..Applied::default()
+                };
+                refusals.learn(&key, &applied, answered(&applied));
+            }
+            refusals.of(&key).is_some()
+        };
+        assert!(!told(409, true));
+        assert!(told(403, false));
     }
 }

@@ -116,7 +116,10 @@ pub(super) fn stalled(snapshot: &Snapshot<'_>, kin: &Kin<'_>) -> Option<(&'stati
     if let Some((reason, message)) = snapshot.refusal.map(Refusal::stalled) {
         return Some((reason, message.to_owned()));
     }
-    if let Turn::Never(reason, message) = &kin.turn {
+    if let Turn::Never {
+        reason, message, ..
+    } = &kin.turn
+    {
         return Some((reason, message.clone()));
     }
     match snapshot.template {

@@ -9,7 +9,7 @@
 
 mod close;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use carillon_api::broadcast_job::{MAX_RETRIES, Retry, RetryOf};
 use carillon_api::condition::{reasons, types};
@@ -18,11 +18,11 @@ use carillon_api::{BroadcastJobStatus, NodeState, condition::results};
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub(super) use self::close::{Closing, close};
+pub(super) use self::close::Closing;
+use self::close::LeftOpen;
 use super::action::Action;
 use super::progress::NodeId;
 use super::start::WITHDRAWN_AFTER;
-use super::taken::TakenPod;
 use super::{Job, Snapshot};
 use crate::condition;
 use crate::pod::Pods;
@@ -124,8 +124,12 @@ pub(super) enum Turn {
     Free,
     /// Another one has to end first; in words. `soon`: only its results are not all in the cache.
     After { whom: String, soon: bool },
-    /// It never may: reason and message.
-    Never(&'static str, String),
+    /// It never may: reason and message. `soon`: unless more is seen of what the others have done.
+    Never {
+        reason: &'static str,
+        message: String,
+        soon: bool,
+    },
 }
 
 /// What the others have done on a node.
@@ -135,8 +139,8 @@ pub(super) enum Elsewhere<'a> {
     Nothing,
     /// There is nothing left to do on the node, for this reason.
     Settled(&'static str),
-    /// A pod of this job is still there.
-    Runs(&'a str),
+    /// A pod of this job is still there. One that is not in the cache has to be asked for besides.
+    Runs(&'a str, Option<(&'a str, Uid)>),
     /// The last pod of another one is not in the cache: it has to be asked for.
     Missing(&'a str, Uid),
 }
@@ -145,8 +149,8 @@ pub(super) enum Elsewhere<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Kin<'a> {
     pub(super) turn: Turn,
-    /// A retry that is gone and has left its log open. Nobody has had a turn since.
-    left_open: Option<&'a Member<'a>>,
+    /// A retry that is gone and has left its log open. All that had a turn since are over.
+    left_open: Option<LeftOpen<'a>>,
     /// Nodes on which a pod of another one succeeded.
     succeeded: BTreeSet<NodeId<'a>>,
     /// Nodes that a retry has tried which whoever made this one did not know, or whose outcome nobody knows.
@@ -163,53 +167,63 @@ impl<'a> Kin<'a> {
         let (Some(retry_of), Some(family)) = (&job.retry_of, snapshot.family) else {
             return Self::default();
         };
-        let mut kin = Self {
-            turn: turn(job, retry_of, family),
-            ..Self::default()
-        };
+        let mut kin = Self::default();
+        match turn(job, retry_of, family) {
+            Ok(turn) => kin.turn = turn,
+            Err(gone) => {
+                let open = LeftOpen::read(snapshot, gone, now);
+                let (whom, soon) = (open.whom(), true);
+                kin.turn = Turn::After { whom, soon };
+                kin.left_open = Some(open);
+            }
+        }
         // What they have done is long, and matters to who may begin.
         if !kin.may_begin() {
-            let is_open = |last: &&Member<'_>| matches!(is_over(last), Err(NotOver::LeftOpen));
-            if matches!(kin.turn, Turn::After { .. }) {
-                kin.left_open = family.retries.last().filter(is_open);
-            }
             return kin;
         }
+        let own = Own::of(snapshot);
         let others = family.first.iter().chain(&family.retries);
         for member in others.filter(|member| member.uid != job.owner.uid) {
-            kin.add(snapshot, member, now);
+            kin.add(snapshot, member, &own, now);
         }
         let place = place(job, family).unwrap_or(family.retries.len());
         let unknown = family.retries[..place].iter().skip(retry_of.known_retries);
         for member in unknown.filter(|member| is_over(member).is_ok()) {
             let records = member.slices.iter().flat_map(|slice| &slice.records);
-            let tried = records.filter(|record| may_have_run(record));
+            let tried = records.filter(|record| own.has(&record.node) && may_have_run(record));
             kin.tried
                 .extend(tried.map(|record| (&*record.node, record.node_uid)));
         }
         kin
     }
 
-    fn add(&mut self, snapshot: &Snapshot<'a>, member: &'a Member<'a>, now: Timestamp) {
+    fn add(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        member: &'a Member<'a>,
+        own: &Own<'_>,
+        now: Timestamp,
+    ) {
         let mut last: HashMap<&str, &Record> = HashMap::new();
-        let mut node_of: HashMap<&str, &str> = HashMap::new();
-        for record in member.slices.iter().flat_map(|slice| &slice.records) {
+        let records = member.slices.iter().flat_map(|slice| &slice.records);
+        for record in records.filter(|record| own.has(&record.node)) {
             if record.state == NodeState::Succeeded {
                 self.succeeded.insert((&record.node, record.node_uid));
             } else if *record.reason == *results::JOB_DELETED {
                 self.tried.insert((&record.node, record.node_uid));
             }
-            node_of.insert(&record.pod, &record.node);
+            let pod = member.pods.get(&record.pod);
+            if pod.is_some_and(|pod| !pod.phase.has_ended()) {
+                self.occupied.insert(&record.node, member.name);
+            }
             let last = last.entry(&record.node).or_insert(record);
             if last.attempt <= record.attempt {
                 *last = record;
             }
         }
-        for (name, pod) in member.pods.iter().filter(|(_, pod)| !pod.phase.has_ended()) {
-            let recorded = node_of.get(&**name).copied();
-            for node in pod.node.as_deref().into_iter().chain(recorded) {
-                self.occupied.insert(node, member.name);
-            }
+        let alive = member.pods.values().filter(|pod| !pod.phase.has_ended());
+        for node in alive.filter_map(|pod| pod.node.as_deref()) {
+            self.occupied.insert(node, member.name);
         }
         for (node, record) in last {
             let pod = record.pod_uid.map(|uid| (&*record.pod, uid));
@@ -217,15 +231,25 @@ impl<'a> Kin<'a> {
                 !snapshot.gone.contains(uid) && !member.pods.contains_key(*pod)
             });
             let taken = unknown.and_then(|(pod, uid)| snapshot.taken.get(pod, uid));
-            let ended = |taken: &TakenPod| taken.pod.phase.has_ended();
-            if let Some(unknown) = unknown.filter(|_| !taken.is_some_and(ended)) {
-                // One that was taken is asked for until it has ended.
-                if taken.and_then(TakenPod::ask_at).is_some_and(|at| at > now) {
-                    self.occupied.insert(node, member.name);
+            match (unknown, taken) {
+                (Some(unknown), None) => {
+                    self.missing.insert(node, unknown);
                 }
-                self.missing.insert(node, unknown);
-            } else if !record.is_final() || may_still_come(snapshot.job, record, now) {
-                self.occupied.insert(node, member.name);
+                // It is asked for until it has ended.
+                (Some(unknown), Some(taken)) if !taken.pod.phase.has_ended() => {
+                    let bound = taken.pod.node.as_deref();
+                    for node in bound.into_iter().chain([node]) {
+                        self.occupied.insert(node, member.name);
+                    }
+                    if taken.ask_at().is_some_and(|at| at <= now) {
+                        self.missing.insert(node, unknown);
+                    }
+                }
+                _ => {
+                    if !record.is_final() || may_still_come(snapshot.job, record, now) {
+                        self.occupied.insert(node, member.name);
+                    }
+                }
             }
         }
     }
@@ -236,7 +260,7 @@ impl<'a> Kin<'a> {
         if !tried && self.succeeded.contains(id) {
             Elsewhere::Settled(results::ALREADY_SUCCEEDED)
         } else if let Some(whose) = self.occupied.get(name) {
-            Elsewhere::Runs(whose)
+            Elsewhere::Runs(whose, self.missing.get(name).copied())
         } else if !tried && self.tried.contains(id) {
             Elsewhere::Settled(results::ALREADY_TRIED)
         } else if let Some((pod, uid)) = self.missing.get(name) {
@@ -249,6 +273,41 @@ impl<'a> Kin<'a> {
     /// Whether nobody has to end before.
     pub(super) fn may_begin(&self) -> bool {
         matches!(self.turn, Turn::Mine | Turn::Free)
+    }
+
+    /// Whether it waits for something of which no event tells.
+    pub(super) fn looks_again_soon(&self) -> bool {
+        matches!(
+            self.turn,
+            Turn::After { soon: true, .. } | Turn::Never { soon: true, .. }
+        )
+    }
+
+    /// What it takes to close a log that was left open.
+    pub(super) fn closing(&self, most: usize) -> Closing {
+        let open = self.left_open.as_ref();
+        open.map(|open| open.close(most)).unwrap_or_default()
+    }
+}
+
+/// The nodes that matter to a job: those that it names, all if it names none, and those that it has tried.
+struct Own<'a> {
+    only: Option<&'a BTreeSet<Box<str>>>,
+    tried: HashSet<&'a str>,
+}
+
+impl<'a> Own<'a> {
+    fn of(snapshot: &Snapshot<'a>) -> Self {
+        let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+        Self {
+            only: snapshot.job.placement.only.as_ref(),
+            tried: records.map(|record| &*record.node).collect(),
+        }
+    }
+
+    fn has(&self, node: &str) -> bool {
+        let named = self.only.is_none_or(|only| only.contains(node));
+        named || self.tried.contains(node)
     }
 }
 
@@ -292,82 +351,87 @@ fn place(job: &Job, family: &Family<'_>) -> Option<usize> {
     retries.position(|member| member.uid == job.owner.uid)
 }
 
-fn turn(job: &Job, retry_of: &First, family: &Family<'_>) -> Turn {
+/// Whether the job may start pods. The error is a retry that is gone and has left its log open.
+fn turn<'a>(job: &Job, retry_of: &First, family: &'a Family<'a>) -> Result<Turn, &'a Member<'a>> {
     let First { name, uid, .. } = retry_of;
     let first = family.first.as_ref();
     let Some((first, stored)) = first.and_then(|first| Some((first, first.job?))) else {
         let what = format!(
             "there is no BroadcastJob {name} with uid {uid}: what it has done is not known; delete this job and create one without spec.retryOf"
         );
-        return Turn::Never(reasons::RETRIED_JOB_GONE, what);
+        return Ok(never(reasons::RETRIED_JOB_GONE, what));
     };
     if let Some(other) = &stored.retry_of {
         let what = format!(
             "spec.retryOf: {name} is a retry itself; create the job again with name {} and uid {}",
             other.name, other.uid
         );
-        return Turn::Never(reasons::INVALID_SPEC, what);
+        return Ok(never(reasons::INVALID_SPEC, what));
     }
     if let Some(problem) = stored.problems.first() {
         let what = format!("BroadcastJob {name}: {problem}");
-        return Turn::Never(reasons::INVALID_SPEC, what);
+        return Ok(never(reasons::INVALID_SPEC, what));
     }
     let place = place(job, family);
     if stored.deleting && place.is_none() {
         let what = format!("BroadcastJob {name} is being deleted; delete this job, too");
-        return Turn::Never(reasons::RETRIED_JOB_GONE, what);
+        return Ok(never(reasons::RETRIED_JOB_GONE, what));
     }
     let before = &family.retries[..place.unwrap_or(family.retries.len())];
     for member in before.iter().rev().chain([first]) {
         match is_over(member) {
             Ok(()) => {}
-            Err(NotOver::Gone) => {
-                let what = format!(
-                    "BroadcastJob {}, a retry of {name}, is gone, and so are its NodeResultSlices: what it has done is not known; delete this job and create one without spec.retryOf",
-                    member.name
-                );
-                return Turn::Never(reasons::RETRIED_JOB_GONE, what);
-            }
-            Err(NotOver::LeftOpen) => {
-                return Turn::After {
-                    whom: format!(
-                        "BroadcastJob {} was deleted at work, its pods have not ended",
+            Err(NotOver::Gone(what)) => {
+                return Ok(Turn::Never {
+                    reason: reasons::RETRIED_JOB_GONE,
+                    message: format!(
+                        "BroadcastJob {}, a retry of {name}, is gone, and {what}: what it has done is not known; delete this job and create one without spec.retryOf",
                         member.name
                     ),
                     soon: true,
-                };
+                });
             }
+            Err(NotOver::LeftOpen) => return Err(member),
             Err(NotOver::Runs) => {
-                return Turn::After {
+                return Ok(Turn::After {
                     whom: format!("BroadcastJob {} has not ended", member.name),
                     soon: false,
-                };
+                });
             }
             Err(NotOver::Incomplete(why)) => {
-                return Turn::After {
+                return Ok(Turn::After {
                     whom: format!("results of BroadcastJob {} are missing{why}", member.name),
                     soon: true,
-                };
+                });
             }
         }
     }
-    if place.is_some() {
+    Ok(if place.is_some() {
         Turn::Mine
     } else if stored.status.retries.len() >= MAX_RETRIES {
         let what = format!(
             "BroadcastJob {name}: status.retries has {} entries, and {MAX_RETRIES} are the most; delete this job and create one without spec.retryOf, with the nodes to run in spec.nodeNames",
             stored.status.retries.len()
         );
-        Turn::Never(reasons::TOO_MANY_RETRIES, what)
+        never(reasons::TOO_MANY_RETRIES, what)
     } else {
         Turn::Free
+    })
+}
+
+fn never(reason: &'static str, message: String) -> Turn {
+    let soon = false;
+    Turn::Never {
+        reason,
+        message,
+        soon,
     }
 }
 
 /// Why a job may still start pods, or is not known not to.
 enum NotOver {
-    /// It is not there, and neither is what it has done.
-    Gone,
+    /// It is not there, and neither is all that it has done; in words.
+    Gone(&'static str),
     /// It is not there, and has left a log to which more might be added.
     LeftOpen,
     /// It has not ended.
@@ -388,20 +452,31 @@ fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
     if let Some(problem) = &member.problem {
         return Err(NotOver::Incomplete(format!(": {problem}")));
     }
-    let last = member.slices.len().saturating_sub(1);
-    let is_whole = member.slices.iter().enumerate().all(|(at, slice)| {
-        let full = at == last || slice.records.len() >= MAX_RESULTS_PER_SLICE;
-        slice.index as usize == at && full && slice.records.iter().all(Record::is_final)
-    });
+    let mut full = member.slices.iter().map(is_full);
+    let last_is_full = full.next_back().unwrap_or_default();
+    let in_order = full.all(|full| full)
+        && (member.slices.iter().zip(0..)).all(|(slice, index)| slice.index == index);
+    let mut records = member.slices.iter().flat_map(|slice| &slice.records);
+    let is_whole = in_order && records.all(Record::is_final);
     let sealed = member.slices.last().is_some_and(|slice| slice.sealed);
     match member.job {
         // One that has had its turn has begun its log before.
-        None if member.slices.is_empty() => Err(NotOver::Gone),
+        None if member.slices.is_empty() => Err(NotOver::Gone("so are its NodeResultSlices")),
+        None if !in_order => Err(NotOver::Gone("so are some of its NodeResultSlices")),
+        // There may have been another one, which somebody has deleted.
+        None if last_is_full && !sealed => Err(NotOver::Gone(
+            "its last NodeResultSlice is full and not sealed, so that one may be missing",
+        )),
         None if is_whole && sealed => Ok(()),
         None => Err(NotOver::LeftOpen),
         Some(job) if is_whole && sealed && !lacks_results(&job.status, member.slices) => Ok(()),
         Some(_) => Err(NotOver::Incomplete(String::new())),
     }
+}
+
+/// Whether a slice has room for no further result: the next one goes into another slice.
+fn is_full(slice: &Slice) -> bool {
+    slice.records.len() >= MAX_RESULTS_PER_SLICE
 }
 
 /// Whether a pod that was given up before it was seen may still be created, by a request that is under way.

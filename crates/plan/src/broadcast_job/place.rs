@@ -7,7 +7,7 @@ use carillon_api::{NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
 use super::decide::{deadline, new_cause, nobody_to_serve, recheck, stalled};
-use super::family::{Kin, Turn};
+use super::family::Kin;
 use super::progress::Progress;
 use super::start::Start;
 use super::status::{self, End, Facts, Pause};
@@ -67,7 +67,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         progress.next_due,
         recheck(snapshot),
         survey.next_retry,
-        (survey.elsewhere > 0 || matches!(kin.turn, Turn::After { soon: true, .. }))
+        waits_for_family(&kin, &survey, &start)
             .then(|| now.checked_add(FAMILY_RETRY).ok())
             .flatten(),
     ];
@@ -110,6 +110,12 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         again,
         notes,
     }
+}
+
+/// Whether what others of the family do is waited for, of which no event tells.
+fn waits_for_family(kin: &Kin<'_>, survey: &Survey<'_>, start: &Start) -> bool {
+    let pods = survey.elsewhere > 0 || survey.asks_elsewhere || start.waits_elsewhere;
+    pods || kin.looks_again_soon()
 }
 
 fn all_done(progress: &Progress<'_>, survey: &Survey<'_>) -> bool {
@@ -234,6 +240,10 @@ fn steps(
     }
     if !start.creations.is_empty() {
         steps.push(Step::slowly(start.creations));
+    }
+    if !start.close.is_empty() {
+        // A pod that is there may keep the log of another one from being closed: that is told before.
+        steps.extend(status.take());
     }
     steps.extend(start.close);
     if let Some(join) = start.join {

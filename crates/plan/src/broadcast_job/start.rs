@@ -17,6 +17,7 @@ use crate::broadcast_job::action::{Action, Step};
 use crate::eligibility;
 use crate::name;
 use crate::record::Record;
+use crate::uid::Uid;
 
 /// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more.
 /// An API server gives a request a minute (`--request-timeout`), and so a creation that is under way.
@@ -43,6 +44,8 @@ pub(super) struct Start {
     pub(super) close: Vec<Step>,
     /// There is room for more than one plan may create.
     pub(super) more: bool,
+    /// A promise has to wait for a pod of another one of the family.
+    pub(super) waits_elsewhere: bool,
     /// Node and pod, where a promise has to wait until another pod is no longer on its node.
     pub(super) other_pod: Option<(Arc<str>, Box<str>)>,
 }
@@ -56,7 +59,7 @@ impl Start {
         now: Timestamp,
     ) -> Self {
         if !kin.may_begin() {
-            let Closing { ask, steps: close } = family::close(snapshot, kin, now);
+            let Closing { ask, steps: close } = kin.closing(snapshot.max_pod_changes);
             return Self {
                 ask,
                 close,
@@ -152,10 +155,12 @@ impl Start {
                 continue;
             }
             match kin.on((&record.node, record.node_uid), true) {
-                Elsewhere::Runs(_) => continue,
+                Elsewhere::Runs(_, ask) => {
+                    self.wait_elsewhere(ask);
+                    continue;
+                }
                 Elsewhere::Missing(pod, uid) => {
-                    let pod = pod.into();
-                    self.ask.push(Action::ConfirmGone { pod, uid });
+                    self.wait_elsewhere(Some((pod, uid)));
                     continue;
                 }
                 Elsewhere::Settled(_) | Elsewhere::Nothing => {}
@@ -169,6 +174,13 @@ impl Start {
         }
         // Those that could not be given up are there already.
         progress.reserved.extend(kept);
+    }
+
+    fn wait_elsewhere(&mut self, ask: Option<(&str, Uid)>) {
+        self.waits_elsewhere = true;
+        let ask = ask.map(|(pod, uid)| (pod.into(), uid));
+        let ask = ask.map(|(pod, uid)| Action::ConfirmGone { pod, uid });
+        self.ask.extend(ask);
     }
 }
 

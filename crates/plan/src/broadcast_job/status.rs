@@ -217,7 +217,7 @@ fn started(facts: &Facts<'_>) -> Option<Time> {
     let has_begun = match facts.kin.turn {
         Turn::Mine => true,
         Turn::Free => !facts.is_about_to_begin,
-        Turn::After { .. } | Turn::Never(..) => false,
+        Turn::After { .. } | Turn::Never { .. } => false,
     };
     let starts = has_begun || facts.end.is_some() || facts.cause.is_some();
     starts.then(|| whole_seconds(facts.now))

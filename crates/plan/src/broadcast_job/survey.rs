@@ -35,6 +35,8 @@ pub(super) struct Survey<'a> {
     pub(super) elsewhere: usize,
     /// One of them, and whose pod it is.
     pub(super) elsewhere_sample: Option<(&'a str, &'a str)>,
+    /// A pod of another job of the family has to be asked for.
+    pub(super) asks_elsewhere: bool,
     /// The others of its family have done all that this retry was made for.
     pub(super) is_settled: bool,
     /// The last pods on nodes to be tried again, where they are not in the cache.
@@ -183,12 +185,14 @@ impl<'a> Survey<'a> {
             if !progress.is_of(snapshot, name, pod) {
                 self.other_pod.get_or_insert((name, pod));
             }
-        } else if let Elsewhere::Runs(whose) = elsewhere {
+        } else if let Elsewhere::Runs(whose, ask) = elsewhere {
             self.held_up += 1;
             self.elsewhere += 1;
             self.elsewhere_sample.get_or_insert((name, whose));
+            self.missing.extend(ask);
         } else if let Elsewhere::Missing(pod, uid) = elsewhere {
             self.held_up += 1;
+            self.asks_elsewhere = true;
             self.missing.push((pod, uid));
         } else if let Some(pod) = missing_on(snapshot, progress, name) {
             self.held_up += 1;

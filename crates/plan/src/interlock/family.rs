@@ -11,7 +11,7 @@ use super::{Check, Trip, is, rules, trip};
 use crate::broadcast_job::action::{OnError, SliceWrite, Step};
 use crate::broadcast_job::{Job, Member, Snapshot};
 use crate::pod::PodPhase;
-use crate::record::Record;
+use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
 /// Why a job may still start pods, if so.
@@ -134,15 +134,22 @@ fn gives_up(
         return Err("changes; expected as it was read, it is over".to_owned());
     }
     let row = gone.pods.get(&old.pod);
-    let succeeded = row.is_some_and(|row| row.phase == PodPhase::Succeeded);
-    let known = match (row, &old.pod_uid) {
-        (Some(row), _) => row.phase.has_ended(),
+    if row.is_some_and(|row| !row.phase.has_ended()) {
+        return Err("is over; expected that its pod is known to have ended".to_owned());
+    }
+    let uid = old.pod_uid;
+    let row = row.filter(|row| uid.is_none_or(|uid| uid == row.uid));
+    let taken = || check.snapshot.taken.get(&old.pod, uid?);
+    let pod = row.or_else(|| Some(&taken()?.pod));
+    let succeeded = pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
+    let known = match (pod, &uid) {
+        (Some(pod), _) => pod.phase.has_ended(),
         (None, Some(uid)) => check.snapshot.gone.contains(uid),
         (None, None) => check.log.is_absent(&old.pod),
     };
     let outcome = new.state == NodeState::Unknown || new.state == NodeState::Succeeded && succeeded;
     // What nobody has seen may have succeeded.
-    let told = row.is_some() || *new.reason == *results::JOB_DELETED;
+    let told = pod.is_some() || *new.reason == *results::JOB_DELETED;
     if outcome && known && told {
         return Ok(());
     }
@@ -174,31 +181,48 @@ impl Check<'_> {
         if step.on_error != OnError::Stop {
             return bad("the plan goes on when this fails; expected that it stops".to_owned());
         }
-        let last = self
+        let listed = self
             .snapshot
             .family
-            .and_then(|family| family.retries.last());
+            .map_or(&[][..], |family| &family.retries);
+        let own = self.snapshot.job.owner.uid;
+        let place = listed.iter().position(|member| member.uid == own);
+        let before = &listed[..place.unwrap_or(listed.len())];
         let is_gone =
-            |last: &&Member<'_>| (last.name, last.uid) == (name, uid) && last.job.is_none();
-        let Some(gone) = last.filter(is_gone).filter(|gone| gone.problem.is_none()) else {
+            |member: &Member<'_>| (member.name, member.uid) == (name, uid) && member.job.is_none();
+        let Some(at) = before.iter().position(is_gone) else {
             return bad(
-                "written; expected the last retry of the family, and that it is gone".to_owned(),
+                "written; expected a retry of the family that had its turn before, and that it is gone"
+                    .to_owned(),
             );
         };
+        let (gone, since) = (&before[at], &before[at + 1..]);
+        if let Some(problem) = &gone.problem {
+            return bad(format!("written; expected a log that is whole: {problem}"));
+        }
+        for member in since {
+            if let Some(why) = may_start_pods(member) {
+                let other = member.name;
+                return bad(format!(
+                    "written while job {other} {why}; expected that all who had a turn since are over"
+                ));
+            }
+        }
+        let is_full = |slice: &Slice| slice.records.len() >= MAX_RESULTS_PER_SLICE;
+        if gone
+            .slices
+            .last()
+            .is_none_or(|last| is_full(last) && !last.sealed)
+        {
+            return bad("written; expected nothing, its last slice is full, not sealed".to_owned());
+        }
         let at = write.index as usize;
-        let is_last = at + 1 >= gone.slices.len() && write.results.len() < MAX_RESULTS_PER_SLICE;
-        if is_last && !write.sealed {
+        let Some(stored) = gone.slices.get(at) else {
+            return bad("added; expected that it was there".to_owned());
+        };
+        if at + 1 == gone.slices.len() && !write.sealed {
             return bad("written; expected that it is sealed".to_owned());
         }
-        let Some(stored) = gone.slices.get(at) else {
-            let empty = write.results.is_empty() && write.rv.is_none();
-            let next = at == gone.slices.len() && at > 0;
-            return if empty && next {
-                Ok(())
-            } else {
-                bad("added; expected an empty one, after the last".to_owned())
-            };
-        };
         if write.rv != Some(stored.rv) || write.results.len() != stored.records.len() {
             return bad("written; expected the version and results that were read".to_owned());
         }

@@ -233,10 +233,10 @@ impl World {
                 );
                 done += usize::from(!asks);
                 let ok = self.apply(action, created);
-                assert!(
-                    ok || step.on_error == OnError::GoOn,
-                    "a needed action failed"
-                );
+                if !ok && step.on_error == OnError::Stop {
+                    assert!(asks, "a needed action failed");
+                    return done;
+                }
             }
         }
         done
@@ -273,6 +273,10 @@ impl World {
                     self.slices[index as usize].rv, rv,
                     "asked about another version"
                 );
+            }
+            Action::ConfirmPod { pod, .. } if self.unseen.contains_key(&pod) => {
+                self.conflicts.insert(pod);
+                return false;
             }
             Action::ConfirmPod { pod, seen } => {
                 let row = self.pods.get(&pod).map(|row| (row.uid, row.rv));
