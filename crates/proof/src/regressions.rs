@@ -47,6 +47,11 @@ pub const ALL: &[Regression] = &[
         704_447,
         "a pod was created in the moment in which its job went",
     ),
+    found(
+        Swarm::BroadcastJobs,
+        201_731_461,
+        "a job that misses results kept all its counts but that of interruptions",
+    ),
     beside_a_tenant(
         Swarm::BroadcastJobs,
         356_880_783,

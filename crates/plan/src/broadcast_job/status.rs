@@ -123,6 +123,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     };
     let succeeded = kept(survey.succeeded, old.succeeded);
     let failed = kept(failed, old.failed);
+    let disrupted = kept(facts.progress.interrupted, old.disrupted);
     let lost = facts.progress.lost.len();
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {
@@ -135,7 +136,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         active: facts.progress.running.len() as i32,
         succeeded: succeeded as i32,
         failed: failed as i32,
-        disrupted: facts.progress.interrupted as i32,
+        disrupted: disrupted as i32,
         retrying: retrying as i32,
         lost: lost as i32,
         done: format!("{done}/{desired}"),
