@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{Other, Others, World};
-use crate::broadcast_job::action::{Action, SliceWrite};
+use crate::broadcast_job::action::{Action, Plan, SliceWrite, Step};
 use crate::object_key::{BROADCAST_JOB, ObjectKey};
 use crate::pod::PodPhase;
 
@@ -910,6 +910,23 @@ fn a_log_that_ends_with_a_full_slice_without_a_seal_may_lack_one_and_is_not_clos
     family.worlds[gone].pods.clear();
     let last = family.worlds[gone].slices.pop().unwrap();
     let next = family.retry(&["n0259"], 1);
+    let slice = SliceWrite {
+        index: 1,
+        rv: None,
+        sealed: true,
+        results: Vec::new(),
+    };
+    let close = Action::CloseLog {
+        name: "fix-retry-1".into(),
+        uid: family.worlds[gone].owner.uid,
+        write: slice,
+    };
+    let closing = Plan {
+        steps: vec![Step::needed(vec![close])],
+        ..Plan::default()
+    };
+    let found = family.look(next).verify(&closing).unwrap_err().what;
+    assert!(found.contains("is full, not sealed"), "{found}");
     family.run(next, 0);
     let world = &family.worlds[next];
     assert!(world.created.is_empty(), "n0259 succeeded and is run again");
@@ -959,4 +976,27 @@ fn a_log_that_was_left_open_is_closed_wherever_it_is_in_the_list() {
     family.run(next, 0);
     assert!(family.worlds[gone].slices[0].sealed);
     assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+}
+
+#[test]
+fn who_has_the_turn_closes_a_log_that_is_found_open_before_it_goes_on() {
+    let mut family = Relatives::of(&["n0000", "n0001"], json!({}));
+    let gone = family.retry(&["n0001"], 0);
+    family.run(gone, 1);
+    let at_work = family.retry(&["n0000", "n0001"], 1);
+    family.worlds[at_work].spec["parallelism"] = json!(1);
+    family.settle(at_work);
+    assert_eq!(family.worlds[at_work].created.len(), 1);
+    family.gone.insert(gone);
+    family.worlds[gone].slices[0].sealed = false;
+    family.worlds[at_work].run_all();
+    family.worlds[at_work].end("n0000", 0);
+    let words = family.look(at_work).words();
+    assert!(
+        words.contains(&"close_log") && !words.contains(&"create_pod"),
+        "{words:?}"
+    );
+    family.settle(at_work);
+    assert!(family.worlds[gone].slices[0].sealed);
+    assert_eq!(family.worlds[at_work].created.len(), 2);
 }
