@@ -604,3 +604,78 @@ async fn what_a_later_version_has_recorded_stays_when_this_one_writes_the_outcom
     assert_eq!(result["state"], json!(NodeState::Succeeded));
     assert_eq!(result["nodePool"], later);
 }
+
+const OTHER: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9fff";
+
+/// How the pod is when it has ended well.
+fn ended_well() -> Value {
+    let ended = json!({"exitCode": 0, "finishedAt": "2026-01-01T00:00:29Z"});
+    json!({"phase": "Succeeded",
+        "containerStatuses": [{"name": "c", "state": {"terminated": ended}}]})
+}
+
+/// The pod has ended well, and has label and owner of another job.
+fn given() -> Value {
+    let (_, mut pod) = pod(20, None, &ended_well());
+    pod["metadata"]["labels"][names::LABEL_BROADCAST_JOB_UID] = json!(OTHER);
+    pod["metadata"]["labels"][names::LABEL_BROADCAST_JOB_NAME] = json!("other");
+    let other = ObjectKey::of(BROADCAST_JOB, "ops", "other", uid(OTHER));
+    pod["metadata"]["ownerReferences"] = json!([other.reference()]);
+    pod
+}
+
+/// The first result that a slice was written with.
+fn stored(scene: &Scene) -> Option<Value> {
+    let requests = scene.requests.lock().unwrap();
+    let mut of_slices = requests
+        .iter()
+        .filter(|(_, path, _)| path.contains("/noderesultslices/"));
+    of_slices.find_map(|(_, _, body)| body["results"].get(0).cloned())
+}
+
+#[tokio::test]
+async fn a_pod_that_was_given_to_another_job_is_followed_by_the_one_whose_record_names_it() {
+    let mut scene = Scene::answered(Rules::default(), |method, path| {
+        if *method == Method::GET && path.contains("/pods/") {
+            (200, given())
+        } else if *method == Method::GET && path.ends_with("/broadcastjobs/fix") {
+            (200, job(13, &Value::Null).1)
+        } else if *method == Method::GET && path.ends_with("/broadcastjobs/other") {
+            let (_, mut job) = job(13, &Value::Null);
+            job["metadata"]["uid"] = json!(OTHER);
+            job["metadata"]["name"] = json!("other");
+            (200, job)
+        } else {
+            done(method, path)
+        }
+    });
+    scene.see_all(&objects());
+    scene.see_all(&[(Kind::Pod, given())]);
+    let told = |scene: &Scene| !scene.sent(&Method::PATCH, "/fix/status").is_empty();
+    scene.work_until(told).await;
+    let status = scene.sent(&Method::PATCH, "/fix/status")[0]["status"].clone();
+    scene.see_all(&[job(60, &status)]);
+    scene.work_until(|scene| stored(scene).is_some()).await;
+    assert_eq!(
+        stored(&scene).unwrap()["state"],
+        json!(NodeState::Succeeded)
+    );
+}
+
+#[tokio::test]
+async fn what_was_seen_of_a_pod_counts_after_it_was_taken() {
+    let mut scene = Scene::new(Rules::default());
+    let mut objects = objects();
+    objects[0].1["spec"] = json!({"unschedulable": true});
+    let due = Some("2026-01-01T00:01:00Z");
+    objects[2] = pod(20, due, &json!({"phase": "Running"}));
+    scene.see_all(&objects[..3]);
+    objects[2] = pod(21, due, &ended_well());
+    objects[2].1["metadata"]["ownerReferences"] = json!([]);
+    scene.see_all(&objects[2..]);
+    scene.work_until(|scene| stored(scene).is_some()).await;
+    assert_eq!(
+        stored(&scene).unwrap()["state"],
+        json!(NodeState::Disrupted)
+    );
+}

@@ -66,6 +66,8 @@ pub struct Performer<'a> {
     pub now: Timestamp,
     /// Pods that were taken from the job and of which no event tells.
     pub unwatched: BTreeSet<Uid>,
+    /// Pods that the plan asks for and that are those of others of its family.
+    pub of_relatives: BTreeSet<Uid>,
     /// The slices that its creations rely on.
     pub relies_on: Mutex<Confirmed>,
 }
@@ -245,8 +247,10 @@ impl Performer<'_> {
         let Some(pod) = pod.filter(|pod| pod.metadata.uid() == Some(uid)) else {
             return Ok(Effect::Nothing.and(Answer::Gone(uid)));
         };
-        // What is asked for of another job of the family is that one's.
+        // What is asked for of another job of the family is that one's, unless it was taken from it. One of
+        // our own that was given to another BroadcastJob is still ours.
         let labelled = pod.metadata.labelled_job();
+        let labelled = labelled.filter(|_| self.of_relatives.contains(&uid));
         let of_family =
             |job: &ObjectKey| job.uid != self.job.owner.uid && pod.metadata.is_controlled_by(job);
         if labelled.as_ref().is_some_and(of_family) {

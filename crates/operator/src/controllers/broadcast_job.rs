@@ -5,7 +5,7 @@ mod memory;
 mod observe;
 mod replay;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -157,10 +157,13 @@ impl BroadcastJobs {
     }
 
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
-        let mut memory = lock(&self.memory)
-            .get(&job.owner)
-            .cloned()
-            .unwrap_or_default();
+        let mut memory = match lock(&self.memory).get_mut(&job.owner) {
+            Some(memory) => {
+                memory.forget_watched(tables, &job.owner);
+                memory.clone()
+            }
+            None => Memory::default(),
+        };
         memory.forget_disputed(clock::instant());
         memory.refusal = self.core.refusals.of(&job.owner);
         snapshot(tables, job, &memory, self.max_pod_changes, |snapshot| {
@@ -195,6 +198,7 @@ impl BroadcastJobs {
                     .map(Memory::unwatched)
                     .unwrap_or_default()
             },
+            of_relatives: of_relatives(&core.store.read(), job, &plan),
             relies_on: tokio::sync::Mutex::default(),
         };
         let owner = &job.owner;
@@ -294,6 +298,24 @@ fn answered(applied: &Applied) -> &'static [&'static str] {
     } else {
         &["create_pod"]
     }
+}
+
+/// The pods that a plan asks for and that no record of the job names: those of others of its family.
+fn of_relatives(tables: &Tables, job: &Job, plan: &Plan) -> BTreeSet<Uid> {
+    let asked = |action: &Action| match action {
+        Action::ConfirmGone { uid, .. } => Some(*uid),
+        _ => None,
+    };
+    let actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let mut pods: BTreeSet<Uid> = actions.filter_map(asked).collect();
+    if !pods.is_empty() {
+        let slices = tables.ledger(&job.owner).map_or(&[][..], |l| &l.slices);
+        let records = slices.iter().flat_map(|slice| &slice.records);
+        for own in records.filter_map(|record| record.pod_uid) {
+            pods.remove(&own);
+        }
+    }
+    pods
 }
 
 /// What people are told of a plan that was carried out.

@@ -31,23 +31,30 @@ impl Row for SlimPod {
             .metadata
             .uid()
             .and_then(|uid| tables.pods.owner_of(uid));
+        // What was seen of it stays true whosever it is.
+        let mut earlier = None;
         if before.is_some() && before != owner.as_ref() {
-            tables.forget_pod(&self.metadata, wakes);
+            earlier = tables.forget_pod(&self.metadata, wakes);
         }
         let Some(owner) = owner else {
             let was = taken_from(&self.metadata);
             let known = self.metadata.uid();
             let known = known.and_then(|uid| tables.taken_pods.owner_of(uid));
             if known != was.as_ref() {
-                tables.forget_taken_pod(&self.metadata, wakes);
+                let taken = tables.forget_taken_pod(&self.metadata, wakes);
+                earlier = earlier.or(taken);
             }
-            tables.enter_taken_pod(&self, wakes);
+            tables.enter_taken_pod(&self, earlier.as_ref(), wakes);
             return;
         };
-        tables.forget_taken_pod(&self.metadata, wakes);
+        let taken = tables.forget_taken_pod(&self.metadata, wakes);
+        earlier = earlier.or(taken);
         let Some((name, mut row)) = self.row(&mut tables.strings) else {
             return;
         };
+        if let Some(earlier) = &earlier {
+            row.remember(earlier);
+        }
         let uid = row.uid;
         let pods = tables.pods.enter(&owner, uid);
         let old = pods.get(&name).filter(|old| old.uid == uid);
@@ -151,15 +158,17 @@ impl Row for SlimPod {
 }
 
 impl Tables {
-    fn forget_pod(&mut self, pod: &Listed, wakes: &mut Vec<Wake>) {
-        let Some(uid) = pod.uid() else { return };
-        let owner = self.pods.leave(uid, |pods| {
-            pods.remove(&*pod.name);
+    /// The row of the pod, if there was one.
+    fn forget_pod(&mut self, pod: &Listed, wakes: &mut Vec<Wake>) -> Option<PodRow> {
+        let mut row = None;
+        let owner = self.pods.leave(pod.uid()?, |pods| {
+            row = pods.remove(&*pod.name);
         });
         if let Some(owner) = owner {
             self.wake_whose_turn_it_is(&owner, wakes);
             wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
         }
+        row
     }
 
     /// Puts back what rows of `job` remembered of earlier states of their pods.
@@ -301,6 +310,32 @@ mod tests {
         woken(tables, changed(8, &[NO_OWNER]));
         woken(tables, changed(9, &[NO_OWNER, NO_LABEL]));
         assert!(tables.pods.is_empty() && tables.taken_pods.is_empty());
+    }
+
+    #[test]
+    fn what_was_seen_of_a_pod_stays_true_when_it_is_taken_and_when_it_is_given_back() {
+        // It is told to stop, and has ended by the time it is seen again.
+        let told = |phase: &str, owners: serde_json::Value| -> SlimPod {
+            let pod = json!({"metadata": {
+                "name": "patch-bcdfghjklm", "namespace": "ops", "uid": text(9), "resourceVersion": "5",
+                "deletionTimestamp": "2026-01-01T00:01:00Z",
+                "labels": {
+                    "carillon.dev/broadcastjob-uid": text(1), "carillon.dev/broadcastjob-name": "patch",
+                },
+                "ownerReferences": owners,
+            }, "status": {"phase": phase}});
+            serde_json::from_value(pod).unwrap()
+        };
+        let owner = || json!([job("ops", 1).reference()]);
+        let tables = &mut Tables::default();
+        woken(tables, told("Running", owner()));
+        woken(tables, told("Succeeded", json!([])));
+        let taken = &tables.taken_pods(&job("ops", 1)).unwrap()["patch-bcdfghjklm"];
+        assert!(taken.pod.interrupted);
+        let tables = &mut Tables::default();
+        woken(tables, told("Running", json!([])));
+        woken(tables, told("Succeeded", owner()));
+        assert!(tables.pods(&job("ops", 1)).unwrap()["patch-bcdfghjklm"].interrupted);
     }
 
     #[test]

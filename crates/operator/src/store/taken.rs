@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use carillon_plan::broadcast_job::{TakenPod, TakenPods};
 use carillon_plan::object_key::BROADCAST_JOB;
-use carillon_plan::{ObjectKey, name};
+use carillon_plan::pod::PodRow;
+use carillon_plan::{ObjectKey, Uid, name};
 
 use super::owned::Rows;
 use super::{Key, Tables, Wake};
@@ -36,7 +37,19 @@ impl Tables {
         self.taken_pods.of(job)
     }
 
-    pub(super) fn enter_taken_pod(&mut self, pod: &SlimPod, wakes: &mut Vec<Wake>) {
+    /// Whether a pod is watched as one of this job, or as one that was taken from it.
+    pub fn is_watched(&self, job: &ObjectKey, pod: Uid) -> bool {
+        let known = [self.pods.owner_of(pod), self.taken_pods.owner_of(pod)];
+        known.into_iter().flatten().any(|owner| **owner == *job)
+    }
+
+    /// `earlier`: what was known of the pod while it was another's.
+    pub(super) fn enter_taken_pod(
+        &mut self,
+        pod: &SlimPod,
+        earlier: Option<&PodRow>,
+        wakes: &mut Vec<Wake>,
+    ) {
         let Some(job) = taken_from(&pod.metadata) else {
             return;
         };
@@ -46,8 +59,9 @@ impl Tables {
         };
         let uid = row.uid;
         let pods = self.taken_pods.enter(&job, uid);
-        if let Some(old) = pods.get(&name).filter(|old| old.pod.uid == uid) {
-            row.remember(&old.pod);
+        let old = pods.get(&name).filter(|old| old.pod.uid == uid);
+        if let Some(old) = old.map(|old| &old.pod).or(earlier) {
+            row.remember(old);
         }
         let taken = TakenPod {
             pod: row,
@@ -61,12 +75,17 @@ impl Tables {
         wakes.push(Wake::Soon(Key::BroadcastJob(job)));
     }
 
-    /// The pod is gone, or is no longer one that was taken.
-    pub(super) fn forget_taken_pod(&mut self, pod: &Listed, wakes: &mut Vec<Wake>) {
-        let Some(uid) = pod.uid() else { return };
-        let job = self.taken_pods.leave(uid, |pods| {
-            pods.remove(&*pod.name);
+    /// The pod is gone, or is no longer one that was taken. Its row, if there was one.
+    pub(super) fn forget_taken_pod(
+        &mut self,
+        pod: &Listed,
+        wakes: &mut Vec<Wake>,
+    ) -> Option<PodRow> {
+        let mut taken = None;
+        let job = self.taken_pods.leave(pod.uid()?, |pods| {
+            taken = pods.remove(&*pod.name);
         });
         wakes.extend(job.map(|job| Wake::Soon(Key::BroadcastJob(job))));
+        taken.map(|taken| taken.pod)
     }
 }

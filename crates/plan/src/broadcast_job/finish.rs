@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::progress::Progress;
 use super::{Job, Snapshot, family, release, stop};
 use crate::broadcast_job::action::{Action, Plan, Step};
-use crate::condition;
 use crate::uid::Uid;
+use crate::{condition, name};
 
 /// A deleted job keeps no pod back: garbage collection removes them. One that has neither label nor owner any
 /// more is known by its record alone, which is gone soon.
@@ -149,6 +149,7 @@ fn strays<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a str, &'a cra
         .iter()
         .map(|(name, pod)| (&**name, pod))
         .filter(move |(name, pod)| pod.tracked && !recorded.contains(name))
+        .filter(|(name, _)| !was_given(snapshot.job, name))
 }
 
 /// The same of those that the job does not control, in the order of their names: they are not stopped.
@@ -158,9 +159,16 @@ fn stray_and_taken<'a>(snapshot: &Snapshot<'a>) -> Vec<(&'a str, Uid)> {
     let watched = snapshot.taken.watched.iter();
     let pods = watched.map(|(name, taken)| (&**name, &taken.pod));
     let strays = pods.filter(|(_, pod)| pod.tracked && !recorded.contains(&pod.uid));
+    let strays = strays.filter(|(name, _)| !was_given(snapshot.job, name));
     let mut strays: Vec<_> = strays.map(|(name, pod)| (name, pod.uid)).collect();
     strays.sort_unstable();
     strays
+}
+
+/// Whether a pod has the name of another BroadcastJob's: it was given to this one, and that one may still wait
+/// for its end.
+fn was_given(job: &Job, pod: &str) -> bool {
+    name::is_pod(pod) && !name::is_pod_of(&job.owner.name, pod)
 }
 
 /// Names of pods that have records.

@@ -7,7 +7,7 @@ use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template};
 use carillon_plan::pod::{PodRow, Pods, is_kill};
-use carillon_plan::{Uid, broadcast_job, condition};
+use carillon_plan::{ObjectKey, Uid, broadcast_job, condition};
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use crate::store::{Ledger, Tables};
@@ -117,13 +117,22 @@ impl Memory {
     }
 
     /// Learns that a pod is there and was taken from the job. True when it was not known like this.
-    pub(super) fn learn_taken(&mut self, taken: TakenPod) -> bool {
+    pub(super) fn learn_taken(&mut self, mut taken: TakenPod) -> bool {
+        let (uid, rv) = (taken.pod.uid, taken.pod.rv);
+        let old = self.taken.remove(&uid);
+        if let Some(old) = &old {
+            taken.pod.remember(&old.pod);
+        }
         if self.taken.len() >= ANSWERS {
             self.taken.clear();
         }
-        let (uid, rv) = (taken.pod.uid, taken.pod.rv);
-        let old = self.taken.insert(uid, taken);
+        self.taken.insert(uid, taken);
         old.is_none_or(|old| old.pod.rv != rv)
+    }
+
+    /// Forgets what was read of pods that are watched by now.
+    pub(super) fn forget_watched(&mut self, tables: &Tables, job: &ObjectKey) {
+        self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
     }
 
     /// Pods that were taken from the job and are not watched.
@@ -303,7 +312,13 @@ fn earlier_end(row: &PodRow) -> Option<LastWords> {
 
 #[cfg(test)]
 mod tests {
+    use carillon_api::names::LABEL_BROADCAST_JOB_UID;
+    use carillon_plan::object_key::BROADCAST_JOB;
+    use serde_json::json;
+
     use super::*;
+    use crate::slim::SlimPod;
+    use crate::store::Row;
 
     #[test]
     fn a_job_remembers_so_many_answers_and_no_more() {
@@ -328,5 +343,48 @@ mod tests {
         memory.forget_disputed(begin + DISPUTED);
         assert!(memory.disputed.is_empty());
         assert!(memory.learn_disputed("fix-1".into(), begin + DISPUTED));
+    }
+
+    const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000009";
+
+    fn taken(rv: u64, interrupted: bool) -> TakenPod {
+        TakenPod {
+            pod: PodRow {
+                uid: POD.parse().unwrap(),
+                rv,
+                interrupted,
+                ..PodRow::default()
+            },
+            ..TakenPod::default()
+        }
+    }
+
+    #[test]
+    fn what_was_read_of_a_pod_that_was_taken_counts_when_it_is_read_again() {
+        let mut memory = Memory::default();
+        assert!(memory.learn_taken(taken(1, true)));
+        assert!(memory.learn_taken(taken(2, false)));
+        assert!(!memory.learn_taken(taken(2, false)));
+        assert!(memory.taken.values().all(|taken| taken.pod.interrupted));
+    }
+
+    #[test]
+    fn a_pod_that_was_taken_is_remembered_until_it_is_watched_again() {
+        let job = ObjectKey::of(BROADCAST_JOB, "ops", "patch", Uid::MAX);
+        let other = ObjectKey::of(BROADCAST_JOB, "ops", "other", Uid::MIN);
+        let mut memory = Memory::default();
+        memory.learn_taken(taken(1, false));
+        for (of, stays) in [(&other, 1), (&job, 0)] {
+            let pod = json!({"metadata": {
+                "name": "patch-bcdfghjklm", "namespace": "ops", "uid": POD, "resourceVersion": "5",
+                "labels": {LABEL_BROADCAST_JOB_UID: of.uid.to_string()},
+                "ownerReferences": [of.reference()],
+            }});
+            let pod: SlimPod = serde_json::from_value(pod).unwrap();
+            let mut tables = Tables::default();
+            pod.enter(&mut tables, &mut Vec::new());
+            memory.forget_watched(&tables, &job);
+            assert_eq!(memory.unwatched().len(), stays);
+        }
     }
 }

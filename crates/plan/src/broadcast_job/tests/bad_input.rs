@@ -132,6 +132,7 @@ fn a_job_whose_results_were_deleted_keeps_its_counts_and_so_stays_stalled() {
     let mut world = World::new(2, json!({"completionPolicy": {"type": "Never"}}));
     world.run_to_the_end();
     world.slices.clear();
+    world.status["disrupted"] = json!(1);
     // What the controller adds as a problem when the status counts more results than there are.
     world.spec["parallelism"] = json!(-1);
     world.settle();
@@ -139,6 +140,7 @@ fn a_job_whose_results_were_deleted_keeps_its_counts_and_so_stays_stalled() {
         (&world.status["succeeded"], world.created.len()),
         (&json!(2), 2)
     );
+    assert_eq!(world.status["disrupted"], 1);
 }
 
 /// Values of every shape at every place of spec and status.

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::world::World;
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::interlock::rules;
-use crate::pod::PodPhase;
+use crate::pod::{PodPhase, PodRow};
 
 type Take = fn(&mut World, &str);
 
@@ -197,11 +197,11 @@ fn a_pod_without_label_gets_it_back_before_its_outcome_is_stored() {
 fn what_is_taken_from_the_job_is_stopped_and_labelled_only_if_a_record_names_it() {
     let (mut world, pod) = taken(WAYS[0], json!({"restartPolicy": "Never"}));
     let stranger = crate::broadcast_job::TakenPod {
-        pod: crate::pod::PodRow {
+        pod: PodRow {
             uid: world.uid(),
             rv: 7,
             tracked: true,
-            ..crate::pod::PodRow::default()
+            ..PodRow::default()
         },
         ..Default::default()
     };
@@ -275,4 +275,28 @@ fn each_of_many_pods_without_label_is_asked_for_again() {
         world.now = world.now.max(wake);
     }
     assert_eq!(world.attempts("n0007"), [(Succeeded, String::new())]);
+}
+
+#[test]
+fn a_pod_that_was_given_to_the_job_by_another_one_is_left_to_that() {
+    let mut world = World::new(1, json!({}));
+    world.run_to_the_end();
+    let own = world.pod_of("n0009", 1);
+    let others = crate::name::pod("other", world.uid(), "n0009", 1);
+    for name in [&own, &others] {
+        let row = PodRow {
+            uid: world.uid(),
+            phase: PodPhase::Running,
+            tracked: true,
+            ..PodRow::default()
+        };
+        world.pods.insert(name.as_str().into(), row);
+    }
+    world.settle();
+    let told = |pod: &PodRow| (pod.tracked, pod.deletion.is_some());
+    assert_eq!(world.row(&own).map(|pod| told(pod)), None);
+    assert_eq!(world.row(&others).map(|pod| told(pod)), Some((true, false)));
+    world.deleting = true;
+    world.settle();
+    assert!(!world.row(&others).unwrap().tracked);
 }
