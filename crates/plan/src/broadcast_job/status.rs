@@ -102,6 +102,16 @@ pub(super) struct Facts<'a> {
     pub(super) now: Timestamp,
 }
 
+/// A job that cannot be acted on keeps its counts: if its results were deleted, they are what says so.
+fn kept(facts: &Facts<'_>, counted: usize, stored: i32) -> usize {
+    let stored = usize::try_from(stored).unwrap_or(0);
+    if facts.job.problems.is_empty() {
+        counted
+    } else {
+        counted.max(stored)
+    }
+}
+
 /// The next status, and the events that its changes are worth.
 pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let old = &facts.job.status;
@@ -111,19 +121,9 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         Some(_) => (survey.failed + survey.retrying, 0),
         None => (survey.failed, survey.retrying),
     };
-    // A job that cannot be acted on keeps its counts: if its results were deleted, they are what
-    // says so.
-    let kept = |counted: usize, stored: i32| {
-        let stored = usize::try_from(stored).unwrap_or(0);
-        if facts.job.problems.is_empty() {
-            counted
-        } else {
-            counted.max(stored)
-        }
-    };
-    let succeeded = kept(survey.succeeded, old.succeeded);
-    let failed = kept(failed, old.failed);
-    let disrupted = kept(facts.progress.interrupted, old.disrupted);
+    let succeeded = kept(facts, survey.succeeded, old.succeeded);
+    let failed = kept(facts, failed, old.failed);
+    let disrupted = kept(facts, facts.progress.interrupted, old.disrupted);
     let lost = facts.progress.lost.len();
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {
