@@ -157,12 +157,11 @@ impl BroadcastJobs {
     }
 
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
-        let mut memory = match lock(&self.memory).get_mut(&job.owner) {
-            Some(memory) => {
-                memory.forget_watched(tables, &job.owner);
-                memory.clone()
-            }
-            None => Memory::default(),
+        let mut memory = {
+            let mut memory = lock(&self.memory);
+            let memory = memory.entry(job.owner.clone()).or_default();
+            memory.follow(tables, &job.owner, now);
+            memory.clone()
         };
         memory.forget_disputed(clock::instant());
         memory.refusal = self.core.refusals.of(&job.owner);

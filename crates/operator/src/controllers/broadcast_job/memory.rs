@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template};
-use carillon_plan::pod::{PodRow, Pods, is_kill};
+use carillon_plan::pod::{PodPhase, PodRow, Pods, is_kill};
 use carillon_plan::{ObjectKey, Uid, broadcast_job, condition};
+use jiff::Timestamp;
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use crate::store::{Ledger, Tables};
@@ -27,6 +28,8 @@ pub struct Memory {
     pub(super) gone: BTreeSet<Uid>,
     /// Pods that were asked for and were taken from the job.
     taken: BTreeMap<Uid, TakenPod>,
+    /// Pods that have ended and are still to be let go.
+    held: BTreeMap<Uid, PodPhase>,
     /// Pods that were let go since the job is gone: not once more at each event, as long as records name them.
     let_go: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
@@ -94,6 +97,7 @@ impl Memory {
             self.gone.clear();
         }
         self.taken.remove(&pod);
+        self.held.remove(&pod);
         self.gone.insert(pod)
     }
 
@@ -130,9 +134,43 @@ impl Memory {
         old.is_none_or(|old| old.pod.rv != rv)
     }
 
-    /// Forgets what was read of pods that are watched by now.
-    pub(super) fn forget_watched(&mut self, tables: &Tables, job: &ObjectKey) {
+    /// Forgets what was read of pods that are watched by now, and keeps which have to be let go: one that loses
+    /// its label after its outcome was stored is asked for by nobody.
+    pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
         self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
+        let taken = tables.taken_pods(job).into_iter().flatten();
+        let taken = taken.map(|(_, taken)| &taken.pod);
+        let pods = tables.pods(job).into_iter().flatten().map(|(_, row)| row);
+        let held = pods
+            .chain(taken)
+            .filter(|row| row.tracked && row.phase.has_ended());
+        let held = held.take(ANSWERS).map(|row| (row.uid, row.phase)).collect();
+        let mut left = std::mem::replace(&mut self.held, held);
+        left.retain(|pod, _| !tables.is_watched(job, *pod));
+        if left.is_empty() {
+            return;
+        }
+        let slices = tables.ledger(job).map_or(&[][..], |l| &l.slices);
+        for record in slices.iter().flat_map(|slice| &slice.records) {
+            let pod = record.pod_uid.filter(|_| record.is_final());
+            let Some((uid, phase)) = pod.and_then(|pod| left.remove_entry(&pod)) else {
+                continue;
+            };
+            let row = PodRow {
+                uid,
+                phase,
+                tracked: true,
+                ..PodRow::default()
+            };
+            self.taken.entry(uid).or_insert_with(|| TakenPod {
+                pod: row,
+                why: "it is not seen any more".into(),
+                asked: Some(now),
+            });
+        }
+        // The others are asked for, and are let go when their outcome is stored.
+        left.extend(std::mem::take(&mut self.held));
+        self.held = left.into_iter().take(ANSWERS).collect();
     }
 
     /// Pods that were taken from the job and are not watched.
@@ -143,6 +181,7 @@ impl Memory {
     /// Learns that a pod was written: what was read of it before is of no use.
     pub(super) fn learn_written(&mut self, pod: Uid) {
         self.taken.remove(&pod);
+        self.held.remove(&pod);
     }
 
     /// Learns that a name is somebody else's. True when that is new.
@@ -243,6 +282,7 @@ impl Memory {
             disputed: inputs.disputed.iter().map(|n| n.as_str().into()).collect(),
             disputed_since: None,
             taken: BTreeMap::new(),
+            held: BTreeMap::new(),
             let_go: BTreeSet::new(),
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
             refusal: inputs.refusal.clone().map(condition::Refusal),
@@ -312,12 +352,16 @@ fn earlier_end(row: &PodRow) -> Option<LastWords> {
 
 #[cfg(test)]
 mod tests {
-    use carillon_api::names::LABEL_BROADCAST_JOB_UID;
+    use carillon_api::names::{
+        FINALIZER_RESULT_TRACKING, LABEL_BROADCAST_JOB_UID, LABEL_SLICE_INDEX,
+    };
+    use carillon_api::{NodeResult, NodeState};
+    use carillon_plan::Act;
     use carillon_plan::object_key::BROADCAST_JOB;
     use serde_json::json;
 
     use super::*;
-    use crate::slim::SlimPod;
+    use crate::slim::{SlimBroadcastJob, SlimPod, SlimSlice};
     use crate::store::Row;
 
     #[test]
@@ -383,8 +427,65 @@ mod tests {
             let pod: SlimPod = serde_json::from_value(pod).unwrap();
             let mut tables = Tables::default();
             pod.enter(&mut tables, &mut Vec::new());
-            memory.forget_watched(&tables, &job);
+            memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
             assert_eq!(memory.unwatched().len(), stays);
         }
+    }
+
+    #[test]
+    fn a_pod_that_loses_its_label_after_its_outcome_was_stored_is_let_go() {
+        let job = ObjectKey::of(BROADCAST_JOB, "ops", "patch", Uid::MAX);
+        let meta = |name: &str, uid: &str| {
+            json!({
+                "name": name, "namespace": "ops", "uid": uid, "resourceVersion": "5",
+                "labels": {LABEL_BROADCAST_JOB_UID: job.uid.to_string(), LABEL_SLICE_INDEX: "0"},
+                "ownerReferences": [job.reference()], "finalizers": [FINALIZER_RESULT_TRACKING],
+            })
+        };
+        let pod = || -> SlimPod {
+            let pod = json!({
+                "metadata": meta("patch-bcdfghjklm", POD), "status": {"phase": "Succeeded"},
+            });
+            serde_json::from_value(pod).unwrap()
+        };
+        let slice = |state: NodeState| -> SlimSlice {
+            let result = NodeResult {
+                node: "n1".to_owned(),
+                node_uid: POD.to_owned(),
+                attempt: 1,
+                state,
+                pod: "patch-bcdfghjklm".to_owned(),
+                pod_uid: POD.to_owned(),
+                ..NodeResult::default()
+            };
+            let slice = json!({"metadata": meta("patch-results", POD), "results": [result]});
+            serde_json::from_value(slice).unwrap()
+        };
+        let served = json!({
+            "metadata": meta("patch", &job.uid.to_string()), "spec": {"template": {}},
+        });
+        let served: SlimBroadcastJob = serde_json::from_value(served).unwrap();
+        let (mut tables, wakes) = (Tables::default(), &mut Vec::new());
+        served.enter(&mut tables, wakes);
+        pod().enter(&mut tables, wakes);
+        slice(NodeState::Started).enter(&mut tables, wakes);
+        let mut memory = Memory::default();
+        memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+        slice(NodeState::Succeeded).enter(&mut tables, wakes);
+        // The plan that has stored it has not come to let it go, and it is not seen any more.
+        pod().leave(&mut tables, wakes);
+        let lets_go = |memory: &Memory| {
+            let job = tables.job(&job).unwrap();
+            let plan = snapshot(&tables, job, memory, 500, |snapshot| {
+                broadcast_job::plan(snapshot, Timestamp::UNIX_EPOCH)
+            });
+            let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+            actions.any(|action| action.word() == "release_pod")
+        };
+        memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+        assert!(lets_go(&memory));
+        memory.learn_written(POD.parse().unwrap());
+        memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+        assert!(!lets_go(&memory));
     }
 }
