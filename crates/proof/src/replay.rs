@@ -10,6 +10,8 @@ use carillon_oracle::determinism::Decision as Replayed;
 use carillon_oracle::{History, Key};
 use serde_json::Value;
 
+/// The label by which pods and slices are watched.
+const LABEL: &str = "carillon.dev/broadcastjob-uid";
 /// Longer histories are left alone: each decision looks at every object of one.
 const LONGEST: usize = 3000;
 
@@ -132,7 +134,9 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
         match kind {
-            // Those that a CronJob started, and pods, whatever their labels say.
+            // Without the label it is not watched, whatever controls it.
+            Kind::Pod if meta["labels"][LABEL].is_null() => false,
+            // Those that a CronJob started, and pods.
             Kind::NativeJob | Kind::BroadcastJob | Kind::JobPod | Kind::Pod
                 if owners.into_iter().flatten().any(|o| is(&o["uid"])) =>
             {
@@ -140,7 +144,7 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
             }
             // It may adopt those that nobody controls.
             Kind::JobPod if owners.is_none_or(Vec::is_empty) => true,
-            _ => is(&meta["labels"]["carillon.dev/broadcastjob-uid"]) || is(&meta["uid"]),
+            _ => is(&meta["labels"][LABEL]) || is(&meta["uid"]),
         }
     };
     at_revision(versions, kind, revision)
