@@ -286,17 +286,12 @@ impl SlimMeta {
         (!self.is_labelled(job)).then(lost)
     }
 
-    /// The BroadcastJob that the labels of a pod name.
-    pub fn labelled_job(&self) -> Option<ObjectKey> {
+    /// The BroadcastJob that the labels of a pod or a slice name.
+    pub fn labelled_job(&self) -> Option<Arc<ObjectKey>> {
         let labels = self.labels.as_ref()?;
-        let (api_version, kind) = BROADCAST_JOB;
-        Some(ObjectKey {
-            api_version,
-            kind,
-            namespace: self.namespace.clone(),
-            name: labels.job_name.clone(),
-            uid: labels.job_uid.parse().ok()?,
-        })
+        let uid = labels.job_uid.parse().ok()?;
+        let (namespace, name) = (&*self.namespace, &*labels.job_name);
+        Some(ObjectKey::of(BROADCAST_JOB, namespace, name, uid))
     }
 }
 

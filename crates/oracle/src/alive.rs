@@ -37,7 +37,7 @@ impl<'h> Alive<'h> {
         let pods = self.pods.entry(job).or_default();
         if step.new.is_none() || object::has_ended(pod) {
             if let Some(until @ None) = pods.get_mut(object::uid(pod)) {
-                let label = ["metadata", "labels", "carillon.dev/broadcastjob-uid"];
+                let label = ["metadata", "labels", object::UID_LABEL];
                 let is_watched = object::at(pod, &label).is_some_and(|of| of == job);
                 let late = if is_watched {
                     SignedDuration::ZERO

@@ -10,7 +10,6 @@ use crate::object::{self, FINALIZER, at, list};
 use crate::world::{Job, World};
 
 const JOB_NAME: &str = "carillon.dev/broadcastjob-name";
-const JOB_UID: &str = "carillon.dev/broadcastjob-uid";
 
 /// Fields of a pod's spec that the API server, or admission that is always on, fills in.
 const FILLED_IN: [&str; 17] = [
@@ -90,7 +89,7 @@ fn metadata(job: &Job<'_>, pod: &Value, strict: bool) -> Option<String> {
     let found = &pod["metadata"];
     let mut labels = object_or_empty(&template["labels"]);
     labels[JOB_NAME] = json!(&*job.key.name);
-    labels[JOB_UID] = json!(object::uid(job.last));
+    labels[object::UID_LABEL] = json!(object::uid(job.last));
     let mut finalizers = list(template, &["finalizers"]).to_vec();
     finalizers.push(json!(FINALIZER));
     let expected = [

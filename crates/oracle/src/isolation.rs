@@ -14,8 +14,8 @@ use crate::invariant::Invariant::S18;
 use crate::job::object::TRACKING;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{
-    EVENTS, FINALIZER, GROUP, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, controller, is_deleting,
-    list,
+    EVENTS, FINALIZER, GROUP, JOB_LABELS, JOBS, LEASES, PODS, SLICES, UID_LABEL, at, controller,
+    is_deleting, list,
 };
 
 /// S18. In a run with a `tenant`, who may do in one namespace what the role `edit` and `pods/status` allow:
@@ -24,9 +24,9 @@ use crate::object::{
 /// - in the tenant's namespace we create only what an object of it controls that exists or existed there: its
 ///   controller has the right group, kind, name and uid;
 /// - what we delete there an object of it controls, or did, unless it is a job whose own time to live is over;
-/// - of a pod that is there we write finalizers, owners and the labels of its job only, of a Job, CronJob or BroadcastJob the status
-///   and finalizers. None is taken off that is not ours. Off a pod ours is taken only where it can be meant: by
-///   the group and kind of what controls it, or did, or by the label of a pod.
+/// - of a pod that is there we write finalizers, owners and the labels of its job only, of a Job, CronJob or
+///   BroadcastJob the status and finalizers. None is taken off that is not ours. Off a pod ours is taken only
+///   where it can be meant: by the group and kind of what controls it, or did, or by the label of a pod.
 ///
 /// What we ask for is judged by [`requests::asked_within_bounds`]. All other invariants judge the history
 /// without the tenant's namespace: what happens elsewhere is what they say, whatever the tenant does. Where the
@@ -112,12 +112,12 @@ fn meddles(known: &Identities<'_>, step: &Step) -> Option<String> {
 }
 
 /// Whether a finalizer of ours is on an object of which it can be meant: a pod that a job controls, or did,
-/// whether that exists or not, or that has the label of one. A pod that nothing controls is tracked for nobody. A run is held for a CronJob:
-/// no other controller would let it go, so it is let go whatever controls it by now.
+/// whether that exists or not, or that has the label of one. A pod that nothing controls is tracked for nobody.
+/// A run is held for a CronJob: no other controller would let it go, so it is let go whatever controls it by now.
 fn may_let_go(known: &Identities<'_>, resource: &str, object: &Value, finalizer: &str) -> bool {
     match finalizer {
         FINALIZER => {
-            let label = ["metadata", "labels", "carillon.dev/broadcastjob-uid"];
+            let label = ["metadata", "labels", UID_LABEL];
             let labelled = at(object, &label).is_some_and(Value::is_string);
             labelled || known.was_controlled_by(object, &[(GROUP, "BroadcastJob")])
         }

@@ -8,10 +8,9 @@ pub(crate) const GROUP: &str = "carillon.dev";
 /// The finalizer that keeps a pod until its outcome is stored.
 pub(crate) const FINALIZER: &str = "carillon.dev/result-tracking";
 /// The labels that say whose a pod is.
-pub(crate) const JOB_LABELS: [&str; 2] = [
-    "carillon.dev/broadcastjob-name",
-    "carillon.dev/broadcastjob-uid",
-];
+pub(crate) const JOB_LABELS: [&str; 2] = ["carillon.dev/broadcastjob-name", UID_LABEL];
+/// The one of them by which pods and slices are watched.
+pub(crate) const UID_LABEL: &str = "carillon.dev/broadcastjob-uid";
 /// Resource of BroadcastJobs.
 pub(crate) const JOBS: &str = "broadcastjobs.carillon.dev";
 /// Resource of the results.
@@ -95,9 +94,6 @@ pub(crate) fn log_of(slice: &Value) -> Option<&str> {
         None => left().filter(|uid| !uid.is_empty()),
     }
 }
-
-/// The label of a slice that names its job.
-const UID_LABEL: &str = "carillon.dev/broadcastjob-uid";
 
 /// Whether a pod carries our finalizer.
 pub(crate) fn is_tracked(pod: &Value) -> bool {

@@ -13,9 +13,9 @@ use crate::standing::is_decided;
 use crate::world::{MadeFor, World};
 
 /// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
-/// one pod that a job of it controls, or did when it was made, that is for that node (`spec.nodeName`, or else the required node affinity on
-/// `metadata.name`), and whose phase is not Succeeded or Failed. A pod that is being deleted still
-/// counts. Pods that are known to be made by somebody else, or by a late request, do not.
+/// one pod that a job of it controls, or did when it was made, that is for that node (`spec.nodeName`, or else
+/// the required node affinity on `metadata.name`), and whose phase is not Succeeded or Failed. A pod that is
+/// being deleted still counts. Pods that are known to be made by somebody else, or by a late request, do not.
 pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut there: HashMap<(&str, &str), BTreeSet<&str>> = HashMap::new();

@@ -14,9 +14,9 @@ use crate::{cron_job, job};
 
 /// S11. For every step that a request of ours made:
 /// - it is a pod, a NodeResultSlice, a BroadcastJob, a lease or an event, and no `deletecollection`;
-/// - a pod or slice is, or was when it was made, controlled by a BroadcastJob of the same namespace that exists in the state
-///   before; for anything but a creation it may be gone, and for a creation it may have gone within the life
-///   of a plan, which asks once;
+/// - a pod or slice is, or was when it was made, controlled by a BroadcastJob of the same namespace that
+///   exists in the state before; for anything but a creation it may be gone, and for a creation it may have
+///   gone within the life of a plan, which asks once;
 /// - of a pod only our finalizer is taken off, once it is created, and the labels of its job are put back;
 /// - of a BroadcastJob only the status changes, and neither `spec` nor metadata;
 /// - the path names the namespace of the object;

@@ -22,15 +22,7 @@ struct Shell {
 impl Shell {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
-        let port = server::start();
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
-             clusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
-             users: [{{name: u, user: {{}}}}]\n\
-             contexts: [{{name: c, context: {{cluster: c, user: u, namespace: ops}}}}]\n"
-        );
-        std::fs::write(&kubeconfig, text).unwrap();
+        let kubeconfig = http::kubeconfig(folder.path(), server::start());
         Self { folder, kubeconfig }
     }
 

@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::thread;
@@ -62,10 +63,9 @@ pub(crate) fn list(items: &[Value]) -> Value {
     json!({"metadata": {}, "items": items})
 }
 
-/// Runs the plugin against the server of that port.
-pub(crate) fn run(port: u16, args: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = folder.path().join("kubeconfig");
+/// Writes a kubeconfig for the server of that port.
+pub(crate) fn kubeconfig(folder: &Path, port: u16) -> PathBuf {
+    let kubeconfig = folder.join("kubeconfig");
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
          clusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
@@ -73,7 +73,15 @@ pub(crate) fn run(port: u16, args: &[&str]) -> Output {
          contexts: [{{name: c, context: {{cluster: c, user: u, namespace: ops}}}}]\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
+    kubeconfig
+}
+
+/// Runs the plugin against the server of that port.
+pub(crate) fn run(port: u16, args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-carillon"));
-    command.env("KUBECONFIG", &kubeconfig).args(args);
+    command
+        .env("KUBECONFIG", kubeconfig(folder.path(), port))
+        .args(args);
     command.output().unwrap()
 }

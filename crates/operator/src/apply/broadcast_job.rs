@@ -253,7 +253,7 @@ impl Performer<'_> {
         let labelled = labelled.filter(|_| self.of_relatives.contains(&uid));
         let of_family =
             |job: &ObjectKey| job.uid != self.job.owner.uid && pod.metadata.is_controlled_by(job);
-        if labelled.as_ref().is_some_and(of_family) {
+        if labelled.as_deref().is_some_and(of_family) {
             return Ok(Effect::InVain.done());
         }
         let why = pod.metadata.taken_from(&self.job.owner);

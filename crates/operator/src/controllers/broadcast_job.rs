@@ -183,6 +183,7 @@ impl BroadcastJobs {
         let core = &self.core;
         let (wake, again) = (plan.wake, plan.again);
         let notes = std::mem::take(&mut plan.notes);
+        let unwatched = lock(&self.memory).get(&job.owner).map(Memory::unwatched);
         let performer = Performer {
             job,
             template: Template::new(&core.writes, &job.template, place(job)),
@@ -190,13 +191,7 @@ impl BroadcastJobs {
             placement: self.placement,
             not_after: apply::end_of_life(&core.writes),
             now,
-            unwatched: {
-                let memory = lock(&self.memory);
-                memory
-                    .get(&job.owner)
-                    .map(Memory::unwatched)
-                    .unwrap_or_default()
-            },
+            unwatched: unwatched.unwrap_or_default(),
             of_relatives: of_relatives(&core.store.read(), job, &plan),
             relies_on: tokio::sync::Mutex::default(),
         };
@@ -271,11 +266,7 @@ impl BroadcastJobs {
 /// The pods that a job which is gone may have left with our finalizer: name, uid, and whether they are watched.
 /// Those that are not have lost its label, or are gone. They are known by its records, which are about to go, too.
 fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
-    let pods = tables.pods(job).into_iter().flatten();
-    let taken = tables.taken_pods(job).into_iter().flatten();
-    let watched = pods.chain(taken.map(|(name, taken)| (name, &taken.pod)));
-    let watched: Vec<_> = watched.map(|(name, pod)| (name.clone(), pod)).collect();
-    let known: HashSet<Uid> = watched.iter().map(|(_, pod)| pod.uid).collect();
+    let known: HashSet<Uid> = tables.watched_pods(job).map(|(_, pod)| pod.uid).collect();
     let slices = tables.ledger(job).map_or(&[][..], |ledger| &ledger.slices);
     let open = slices
         .iter()
@@ -283,8 +274,8 @@ fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
         .filter(|record| !record.is_final());
     let unseen = open.filter_map(|record| Some((record.pod.clone(), record.pod_uid?, false)));
     let unseen = unseen.filter(|(_, uid, _)| !known.contains(uid));
-    let tracked = watched.iter().filter(|(_, pod)| pod.tracked);
-    let tracked = tracked.map(|(name, pod)| (name.clone(), pod.uid, true));
+    let tracked = tables.watched_pods(job).filter(|(_, pod)| pod.tracked);
+    let tracked = tracked.map(|(name, pod)| (name.into(), pod.uid, true));
     tracked.chain(unseen).collect()
 }
 

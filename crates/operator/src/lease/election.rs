@@ -82,13 +82,7 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             if stop.is_cancelled() {
                 self.leadership.end();
                 if renewed.is_some() {
-                    if self.leadership.may_be_given_back() {
-                        self.give_back(seen).await;
-                    } else {
-                        tracing::warn!(
-                            "lease not given back, as a request may still be applied; others wait until it runs out"
-                        );
-                    }
+                    self.give_back(seen).await;
                 }
                 return Ended::Stopped;
             }
@@ -173,9 +167,12 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
         Ok(None)
     }
 
-    /// Writes an empty holder, if the lease is still ours.
+    /// Writes an empty holder, if the lease is still ours and nobody has to wait for what we have sent.
     async fn give_back(&self, mut seen: Option<Seen>) {
         let refused = loop {
+            if !self.leadership.may_be_given_back() {
+                break "a write without an answer may still be applied".to_owned();
+            }
             let Some(ours) = seen.take().filter(|seen| seen.holder() == self.identity) else {
                 break "another process has it".to_owned();
             };

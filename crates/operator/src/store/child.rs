@@ -63,16 +63,10 @@ pub(super) fn sweep(
     listed: &HashSet<Uid>,
     wakes: &mut Vec<Wake>,
 ) {
-    let retain = |children: &mut Children, gone: &mut dyn FnMut(Uid)| {
-        children.retain(|(of, _), child| {
-            let stays = *of != kind || listed.contains(&child.uid);
-            if !stays {
-                gone(child.uid);
-            }
-            stays
-        });
+    let retain = |children: &mut Children, stays: &mut dyn FnMut(Uid) -> bool| {
+        children.retain(|(of, _), child| *of != kind || stays(child.uid));
     };
-    tables.families.sweep(namespace, retain, |family| {
+    tables.families.sweep(namespace, listed, retain, |family| {
         wakes.push(Wake::Soon(Key::CronJob(family.clone())));
     });
 }

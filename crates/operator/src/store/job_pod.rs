@@ -91,16 +91,10 @@ impl Row for SlimJobPod {
         if namespace.is_none() {
             tables.tallied.kept.retain(|uid| listed.contains(uid));
         }
-        let retain = |pods: &mut JobPods, gone: &mut dyn FnMut(Uid)| {
-            pods.retain(|_, pod| {
-                let stays = listed.contains(&pod.uid);
-                if !stays {
-                    gone(pod.uid);
-                }
-                stays
-            });
+        let retain = |pods: &mut JobPods, stays: &mut dyn FnMut(Uid) -> bool| {
+            pods.retain(|_, pod| stays(pod.uid));
         };
-        tables.job_pods.sweep(namespace, retain, |owner| {
+        tables.job_pods.sweep(namespace, listed, retain, |owner| {
             wakes.push(Wake::Soon(Key::Job(owner.clone())));
         });
     }

@@ -1,6 +1,6 @@
 //! Rows by the object that controls them, and whose each of them is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use carillon_plan::object_key::ApiKind;
@@ -104,12 +104,13 @@ impl<R: Rows> Owned<R> {
         Some(owner)
     }
 
-    /// Has rows in `namespace`, or anywhere, removed, and tells whose they were. `retain` keeps those
-    /// that it wants to, and names the objects of the others.
+    /// Has rows in `namespace`, or anywhere, removed whose objects are not listed, and tells whose they were.
+    /// `retain` asks of each object whether it stays.
     pub(super) fn sweep(
         &mut self,
         namespace: Option<&str>,
-        retain: impl Fn(&mut R, &mut dyn FnMut(Uid)),
+        listed: &HashSet<Uid>,
+        retain: impl Fn(&mut R, &mut dyn FnMut(Uid) -> bool),
         mut changed: impl FnMut(&Arc<ObjectKey>),
     ) {
         let owner_of = &mut self.owner_of;
@@ -119,8 +120,12 @@ impl<R: Rows> Owned<R> {
             }
             let mut any = false;
             retain(rows, &mut |uid| {
-                owner_of.remove(&uid);
-                any = true;
+                let stays = listed.contains(&uid);
+                if !stays {
+                    owner_of.remove(&uid);
+                    any = true;
+                }
+                stays
             });
             if any {
                 changed(owner);

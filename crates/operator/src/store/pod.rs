@@ -1,6 +1,7 @@
 //! Pods of BroadcastJobs, by the job that controls them.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use carillon_plan::broadcast_job::TakenPods;
 use carillon_plan::object_key::BROADCAST_JOB;
@@ -89,31 +90,17 @@ impl Row for SlimPod {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        let retain = |pods: &mut Pods, gone: &mut dyn FnMut(Uid)| {
-            pods.retain(|_, pod| {
-                let stays = listed.contains(&pod.uid);
-                if !stays {
-                    gone(pod.uid);
-                }
-                stays
-            });
-        };
         let mut owners = Vec::new();
-        tables
-            .pods
-            .sweep(namespace, retain, |owner| owners.push(owner.clone()));
-        let retain = |pods: &mut TakenPods, gone: &mut dyn FnMut(Uid)| {
-            pods.retain(|_, taken| {
-                let stays = listed.contains(&taken.pod.uid);
-                if !stays {
-                    gone(taken.pod.uid);
-                }
-                stays
-            });
+        let mut changed = |owner: &Arc<ObjectKey>| owners.push(owner.clone());
+        let retain = |pods: &mut Pods, stays: &mut dyn FnMut(Uid) -> bool| {
+            pods.retain(|_, pod| stays(pod.uid));
         };
-        tables
-            .taken_pods
-            .sweep(namespace, retain, |owner| owners.push(owner.clone()));
+        tables.pods.sweep(namespace, listed, retain, &mut changed);
+        let retain = |pods: &mut TakenPods, stays: &mut dyn FnMut(Uid) -> bool| {
+            pods.retain(|_, taken| stays(taken.pod.uid));
+        };
+        let taken = &mut tables.taken_pods;
+        taken.sweep(namespace, listed, retain, &mut changed);
         for owner in owners {
             tables.wake_whose_turn_it_is(&owner, wakes);
             wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
@@ -158,6 +145,14 @@ impl Row for SlimPod {
 }
 
 impl Tables {
+    /// The pods of a job that are watched: those that it controls, and those that were taken from it.
+    pub fn watched_pods(&self, job: &ObjectKey) -> impl Iterator<Item = (&str, &PodRow)> {
+        let pods = self.pods.of(job).into_iter().flatten();
+        let taken = self.taken_pods.of(job).into_iter().flatten();
+        let taken = taken.map(|(name, taken)| (&**name, &taken.pod));
+        pods.map(|(name, pod)| (&**name, pod)).chain(taken)
+    }
+
     /// The row of the pod, if there was one.
     fn forget_pod(&mut self, pod: &Listed, wakes: &mut Vec<Wake>) -> Option<PodRow> {
         let mut row = None;
@@ -194,8 +189,6 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use serde_json::json;
 

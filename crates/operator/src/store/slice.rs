@@ -93,10 +93,8 @@ impl Rows for Ledger {
 /// leaves that of the first job. The labels still name it.
 fn left_by(meta: &SlimMeta) -> Option<Arc<ObjectKey>> {
     let is_left = !meta.has_controller() && meta.has_owner(BROADCAST_JOB);
-    let labels = meta.labels.as_ref().filter(|_| is_left)?;
-    let uid = labels.job_uid.parse().ok()?;
-    let (namespace, name) = (&*meta.namespace, &*labels.job_name);
-    (!name.is_empty()).then(|| ObjectKey::of(BROADCAST_JOB, namespace, name, uid))
+    let retry = meta.labelled_job().filter(|_| is_left);
+    retry.filter(|retry| !retry.name.is_empty())
 }
 
 impl Row for SlimSlice {
@@ -142,18 +140,11 @@ impl Row for SlimSlice {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        let retain = |ledger: &mut Ledger, gone: &mut dyn FnMut(Uid)| {
-            let mut stays = |uid: Uid| {
-                let stays = listed.contains(&uid);
-                if !stays {
-                    gone(uid);
-                }
-                stays
-            };
+        let retain = |ledger: &mut Ledger, stays: &mut dyn FnMut(Uid) -> bool| {
             ledger.slices.retain(|slice| stays(slice.uid));
             ledger.unreadable.retain(|uid, _| stays(*uid));
         };
-        tables.slices.sweep(namespace, retain, |owner| {
+        tables.slices.sweep(namespace, listed, retain, |owner| {
             wakes.push(Wake::Soon(Key::BroadcastJob(owner.clone())));
         });
     }

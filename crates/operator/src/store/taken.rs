@@ -28,7 +28,7 @@ pub(super) fn taken_from(pod: &Listed) -> Option<Arc<ObjectKey>> {
         return (!pod.is_labelled(&owner)).then_some(owner);
     }
     let job = pod.labelled_job()?;
-    name::is_pod_of(&job.name, &pod.name).then(|| Arc::new(job))
+    name::is_pod_of(&job.name, &pod.name).then_some(job)
 }
 
 impl Tables {

@@ -38,11 +38,10 @@ pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
             }),
         }
     }
-    let watched = snapshot.taken.watched.iter();
-    let watched = watched.map(|(name, taken)| (name, &taken.pod));
-    let pods = snapshot.pods.iter().chain(watched);
+    let pods = snapshot.pods.iter().map(|(name, pod)| (&**name, pod));
+    let pods = pods.chain(snapshot.taken.watched_rows());
     let pods = pods.filter(|(_, pod)| pod.tracked);
-    tracked.extend(pods.map(|(name, pod)| (&**name, pod.uid)));
+    tracked.extend(pods.map(|(name, pod)| (name, pod.uid)));
     tracked.sort_unstable();
     tracked.dedup();
     unknown.truncate(snapshot.max_pod_changes);
@@ -143,7 +142,8 @@ fn status(
 
 /// Tracked pods of the job that no record names.
 fn strays<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
-    let recorded = recorded(snapshot);
+    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+    let recorded: BTreeSet<&str> = records.map(|record| &*record.pod).collect();
     snapshot
         .pods
         .iter()
@@ -156,8 +156,7 @@ fn strays<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a str, &'a cra
 fn stray_and_taken<'a>(snapshot: &Snapshot<'a>) -> Vec<(&'a str, Uid)> {
     let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
     let recorded: BTreeSet<Uid> = records.filter_map(|record| record.pod_uid).collect();
-    let watched = snapshot.taken.watched.iter();
-    let pods = watched.map(|(name, taken)| (&**name, &taken.pod));
+    let pods = snapshot.taken.watched_rows();
     let strays = pods.filter(|(_, pod)| pod.tracked && !recorded.contains(&pod.uid));
     let strays = strays.filter(|(name, _)| !was_given(snapshot.job, name));
     let mut strays: Vec<_> = strays.map(|(name, pod)| (name, pod.uid)).collect();
@@ -169,10 +168,4 @@ fn stray_and_taken<'a>(snapshot: &Snapshot<'a>) -> Vec<(&'a str, Uid)> {
 /// for its end.
 fn was_given(job: &Job, pod: &str) -> bool {
     name::is_pod(pod) && !name::is_pod_of(&job.owner.name, pod)
-}
-
-/// Names of pods that have records.
-fn recorded<'a>(snapshot: &Snapshot<'a>) -> BTreeSet<&'a str> {
-    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
-    records.map(|record| &*record.pod).collect()
 }

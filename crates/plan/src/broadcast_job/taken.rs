@@ -37,6 +37,12 @@ pub struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
+    /// Those that are watched, by name.
+    pub fn watched_rows(&self) -> impl Iterator<Item = (&'a str, &'a PodRow)> + use<'a> {
+        let watched = self.watched.iter();
+        watched.map(|(name, taken)| (&**name, &taken.pod))
+    }
+
     /// The pod of this name and uid, as it was last seen.
     pub fn get(&self, name: &str, uid: Uid) -> Option<&'a TakenPod> {
         let watched = self.watched.get(name).filter(|taken| taken.pod.uid == uid);

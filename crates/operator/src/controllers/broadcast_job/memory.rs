@@ -138,12 +138,8 @@ impl Memory {
     /// its label after its outcome was stored is asked for by nobody.
     pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
         self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
-        let taken = tables.taken_pods(job).into_iter().flatten();
-        let taken = taken.map(|(_, taken)| &taken.pod);
-        let pods = tables.pods(job).into_iter().flatten().map(|(_, row)| row);
-        let held = pods
-            .chain(taken)
-            .filter(|row| row.tracked && row.phase.has_ended());
+        let pods = tables.watched_pods(job).map(|(_, row)| row);
+        let held = pods.filter(|row| row.tracked && row.phase.has_ended());
         let held = held.take(ANSWERS).map(|row| (row.uid, row.phase)).collect();
         let mut left = std::mem::replace(&mut self.held, held);
         left.retain(|pod, _| !tables.is_watched(job, *pod));
@@ -309,12 +305,9 @@ fn refused(refusal: &Refusal) -> Result<Refused, String> {
 
 /// What rows say that a pod read anew may not say, of pods that are still to be judged.
 fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
-    let watched = snapshot.taken.watched.iter();
-    let watched = watched.map(|(name, taken)| (name, &taken.pod));
-    let mut found: Vec<Remembered> = snapshot
-        .pods
-        .iter()
-        .chain(watched)
+    let pods = snapshot.pods.iter().map(|(name, row)| (&**name, row));
+    let mut found: Vec<Remembered> = pods
+        .chain(snapshot.taken.watched_rows())
         .filter_map(|(name, row)| {
             let interrupted = row.interrupted && (row.phase.has_ended() || row.deletion.is_none());
             let end = earlier_end(row);
