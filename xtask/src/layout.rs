@@ -10,6 +10,8 @@ use crate::metadata;
 
 /// Lines of code a Rust file may have, blank lines, comments and unit tests at its end not counted.
 const MAX_LINES: usize = 700;
+/// Characters that a line of prose may have. Tables and what is typed or printed are as wide as they are.
+const MAX_COLUMNS: usize = 120;
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 5] = ["common", "handler", "helper", "manager", "util"];
 
@@ -96,6 +98,24 @@ fn no_rust_file_is_too_long_to_read() {
         long.is_empty(),
         "more than {MAX_LINES} lines of code: {long:#?}"
     );
+}
+
+#[test]
+fn lines_of_prose_fit_the_screen() {
+    for (path, text) in
+        texts().filter(|(path, _)| Path::new(path).extension().is_some_and(|end| end == "md"))
+    {
+        let mut fenced = false;
+        for (number, line) in text.lines().enumerate() {
+            fenced ^= line.trim_start().starts_with("```");
+            let prose = !fenced && !line.starts_with('|') && !line.starts_with("    ");
+            assert!(
+                !prose || line.chars().count() <= MAX_COLUMNS,
+                "{path}:{}: more than {MAX_COLUMNS} columns",
+                number + 1
+            );
+        }
+    }
 }
 
 #[test]
