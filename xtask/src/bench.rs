@@ -18,6 +18,7 @@ mod job;
 mod machine;
 mod neighbour;
 mod plan;
+mod quantile;
 mod report;
 mod server;
 

@@ -339,7 +339,12 @@ fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> 
                 }
                 case
             });
-            found.add(swarm.run(cases, MOST_FAILURES)?);
+            let chunk = swarm.run(cases, MOST_FAILURES)?;
+            // Known at once: the rest may take hours.
+            for failure in &chunk.failures {
+                eprintln!("{failure}");
+            }
+            found.add(chunk);
             eprintln!(
                 "  {kind}: {} runs, {} failures",
                 found.counts.runs,

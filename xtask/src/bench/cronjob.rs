@@ -154,7 +154,7 @@ impl Run<'_> {
         let sample = Sample {
             kind: self.kind.name(),
             round: self.round,
-            skew: skew::Skew::of(late),
+            skew: skew::Skew::of(&late),
             cpu_seconds,
             stranger_cpu_seconds: (after.1 - before.1) - cluster_spent - cpu_seconds,
             cluster_cpu_seconds: cluster_spent,

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use self::trouble::Trouble;
 use super::api_writes::{self, has_condition, seconds};
+use super::quantile::quantile;
 use super::{machine, reported};
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
@@ -113,10 +114,11 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
             }
             let sample = measure(args, &cluster, case, round, interrupt)
                 .with_context(|| format!("round {round}, {case}"))?;
+            let complete = |share| quantile(sample.latencies.iter().map(|one| one.complete), share);
             eprintln!(
                 "round {round}, {case}: complete after {:.2} s (p50), {:.2} s (p99)",
-                part(&sample.latencies, 0.5, |one| one.complete),
-                part(&sample.latencies, 0.99, |one| one.complete)
+                complete(0.5),
+                complete(0.99)
             );
             report.samples.push(sample);
         }
@@ -245,14 +247,6 @@ fn latency(events: &[AuditEvent], namespace: &str) -> Result<Latency> {
     })
 }
 
-/// The smallest that so much of all is not above. Of nothing: 0.
-fn part(latencies: &[Latency], part: f64, of: impl Fn(&Latency) -> f64) -> f64 {
-    let mut all: Vec<f64> = latencies.iter().map(of).collect();
-    all.sort_by(f64::total_cmp);
-    let rank = (part * all.len() as f64).ceil() as usize;
-    all.get(rank.max(1) - 1).copied().unwrap_or_default()
-}
-
 impl Report {
     fn of(&self, case: &str) -> Vec<Latency> {
         let samples = self.samples.iter().filter(|sample| sample.case == case);
@@ -271,15 +265,16 @@ impl Report {
             let all = self.of(case);
             let [first, complete]: [fn(&Latency) -> f64; 2] =
                 [|one| one.first_pod, |one| one.complete];
+            let at = |share, of: fn(&Latency) -> f64| quantile(all.iter().map(of), share);
             println!(
                 "| {case} | {} | {:.2} | {:.2} | {:.2} | {:.2} |",
                 all.len(),
-                part(&all, 0.5, first),
-                part(&all, 0.99, first),
-                part(&all, 0.5, complete),
-                part(&all, 0.99, complete)
+                at(0.5, first),
+                at(0.99, first),
+                at(0.5, complete),
+                at(0.99, complete)
             );
-            p99.push([part(&all, 0.99, first), part(&all, 0.99, complete)]);
+            p99.push([at(0.99, first), at(0.99, complete)]);
         }
         let ratio = |at: usize| p99[1][at] / p99[0][at];
         println!(
@@ -289,23 +284,5 @@ impl Report {
         );
         let loops: usize = self.samples.iter().map(|sample| sample.loops).sum();
         println!("the loop went round {loops} times; all small jobs have the same events");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn p99_of_a_hundred_leaves_one_out() {
-        let all: Vec<Latency> = (1..=100)
-            .map(|n| Latency {
-                first_pod: 0.0,
-                complete: f64::from(n),
-            })
-            .collect();
-        assert!((part(&all, 0.99, |one| one.complete) - 99.0).abs() < 1e-9);
-        assert!((part(&all, 0.5, |one| one.complete) - 50.0).abs() < 1e-9);
-        assert!(part(&[], 0.99, |one| one.complete).abs() < 1e-9);
     }
 }
