@@ -83,7 +83,8 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
         };
         let job = match &*step.key.resource {
             JOBS => Some(object::uid(object)),
-            PODS | SLICES => object::job_of(object),
+            PODS => object::job_of(object),
+            SLICES => object::log_of(object),
             _ => None,
         };
         if &*step.key.resource == PODS {

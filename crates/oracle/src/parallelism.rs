@@ -54,7 +54,7 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
         if &*step.key.resource != SLICES || assumptions.others(step) {
             continue;
         }
-        let Some(job) = step.new.as_deref().and_then(object::job_of) else {
+        let Some(job) = step.new.as_deref().and_then(object::log_of) else {
             continue;
         };
         let mut appended = false;
@@ -246,6 +246,15 @@ mod tests {
     fn a_pod_without_a_reservation_is_found() {
         let scene = start(&json!(1)).create("n1", 1);
         breaks(S3, &scene, &strict(), "without a reservation");
+    }
+
+    #[test]
+    fn a_reservation_in_a_slice_that_its_deleted_retry_has_left_behind_is_one() {
+        let left = start(&json!(1)).slice(|slice| {
+            slice["metadata"]["ownerReferences"] = json!([{"apiVersion": "carillon.dev/v1alpha1",
+                "kind": "BroadcastJob", "name": "first", "uid": "first"}]);
+        });
+        holds(S3, &left.reserve("n1", 1).create("n1", 1), &strict());
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn log_stays_sealed(
     checked.require(!unsealed, || {
         bad("sealed was true and is no longer".to_owned())
     })?;
-    let job = object::job_of(new).and_then(|uid| world.jobs.get(uid));
+    let job = object::log_of(new).and_then(|uid| world.jobs.get(uid));
     if !job.is_some_and(Job::is_sealed) {
         return Ok(());
     }

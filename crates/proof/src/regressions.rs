@@ -52,6 +52,16 @@ pub const ALL: &[Regression] = &[
         201_731_461,
         "a job that misses results kept all its counts but that of interruptions",
     ),
+    found(
+        Swarm::BroadcastJobs,
+        884_868_443,
+        "a retry was deleted in the moment in which its next pod was reserved: S3 did not know its slice any more",
+    ),
+    beside_a_tenant(
+        Swarm::BroadcastJobs,
+        884_872_134,
+        "a template that was asked about under a full quota was said to be invalid by one leader only",
+    ),
     beside_a_tenant(
         Swarm::BroadcastJobs,
         356_880_783,

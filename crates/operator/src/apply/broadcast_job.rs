@@ -376,6 +376,10 @@ fn refusal(error: &SendError) -> Option<Refused> {
         SendError::Refused(status) if is_quota(&status.message) => {
             (reasons::QUOTA_EXCEEDED, status.message.clone())
         }
+        // What the API server accepted when it was asked, it may refuse since.
+        SendError::Refused(status) if status.code == 422 => {
+            (reasons::INVALID_TEMPLATE, status.message.clone())
+        }
         SendError::Refused(status) => (reasons::POD_CREATION_FAILING, status.message.clone()),
         // As when an admission webhook does not answer.
         SendError::Unknown(_) => (reasons::POD_CREATION_FAILING, error.to_string()),
@@ -402,16 +406,18 @@ mod tests {
     }
 
     #[test]
-    fn a_full_quota_is_told_from_other_refusals_of_a_pod() {
-        for (message, reason) in [
+    fn refusals_of_a_pod_are_told_apart() {
+        for (code, message, reason) in [
             (
+                403,
                 "pods \"p\" is forbidden: exceeded quota: q",
                 reasons::QUOTA_EXCEEDED,
             ),
-            ("denied the request: no", reasons::POD_CREATION_FAILING),
+            (403, "denied the request: no", reasons::POD_CREATION_FAILING),
+            (422, "Pod \"p\" is invalid", reasons::INVALID_TEMPLATE),
         ] {
             let mut status = kube::core::Status::failure(message, "");
-            status.code = 403;
+            status.code = code;
             let refused = refusal(&SendError::Refused(Box::new(status))).unwrap();
             assert_eq!(refused.reason, reason);
         }

@@ -199,12 +199,12 @@ impl BroadcastJobs {
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
         core.refusals.learn(owner, &applied, answered(&applied));
         core.tell(owner, REPORTER, told(notes, &applied));
-        let learnt = self.remember(owner, &mut applied);
+        let learnt = self.remember(owner, &mut applied, now);
         next(&applied, wake, again, learnt)
     }
 
     /// Keeps the answers for the next plan. True when that plan should come at once.
-    fn remember(&self, key: &Arc<ObjectKey>, applied: &mut Applied) -> bool {
+    fn remember(&self, key: &Arc<ObjectKey>, applied: &mut Applied, now: Timestamp) -> bool {
         let (created, pods) = (
             applied.created,
             &self.core.metrics.broadcastjob_pod_creation,
@@ -230,7 +230,7 @@ impl BroadcastJobs {
                 Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
                 Answer::CreationRefused(problem) => {
                     pods.with_label_values(&["failed"]).inc();
-                    memory.creation_problem = Some(problem);
+                    answered |= memory.learn_creation_refused(problem, now);
                 }
             }
         }

@@ -180,6 +180,17 @@ impl Memory {
         self.held.remove(&pod);
     }
 
+    /// Learns that a creation was refused. True when no other one will go through, whichever pod it is for.
+    pub(super) fn learn_creation_refused(&mut self, problem: Refused, now: Timestamp) -> bool {
+        let invalid = problem.reason == reasons::INVALID_TEMPLATE;
+        if invalid {
+            self.template = Template::Refused { problem, at: now };
+        } else {
+            self.creation_problem = Some(problem);
+        }
+        invalid
+    }
+
     /// Learns that a name is somebody else's. True when that is new.
     pub(super) fn learn_conflict(&mut self, pod: Box<str>) -> bool {
         if self.conflicts.len() >= ANSWERS {
