@@ -9,8 +9,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use carillon_plan::{Act, Note, ObjectKey, OnError, Plan};
+use carillon_plan::{Act, Note, ObjectKey, OnError, Plan, Uid};
 use futures::{StreamExt, stream};
+use kube::core::response::StatusDetails;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -349,7 +350,7 @@ pub fn unchanged(found: Option<SlimMeta>, rv: u64) -> Result<(), SendError> {
 pub fn absent(found: Option<SlimMeta>, owner: &ObjectKey) -> Result<(), SendError> {
     match found {
         None => Ok(()),
-        Some(found) if found.is_controlled_by(owner) => Err(changed()),
+        Some(found) if found.is_controlled_by(owner) => Err(is_there(&found)),
         Some(_) => Err(conflict("the name belongs to somebody else", NAME_TAKEN)),
     }
 }
@@ -361,6 +362,27 @@ pub const CHANGED: &str = "Conflict";
 
 fn changed() -> SendError {
     conflict("it has changed since it was read", CHANGED)
+}
+
+/// As [`changed`], with the uid of what there is.
+fn is_there(found: &SlimMeta) -> SendError {
+    let mut error = changed();
+    if let (SendError::Refused(status), Some(uid)) = (&mut error, found.uid()) {
+        status.details = Some(StatusDetails {
+            uid: uid.to_string(),
+            name: String::new(),
+            group: String::new(),
+            kind: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: 0,
+        });
+    }
+    error
+}
+
+/// The uid of what there is, where [`absent`] has found it.
+pub fn uid_of(error: &SendError) -> Option<Uid> {
+    error.refused()?.details.as_ref()?.uid.parse().ok()
 }
 
 fn conflict(message: &str, reason: &str) -> SendError {

@@ -18,7 +18,7 @@ mod status;
 mod survey;
 pub mod taken;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
@@ -61,6 +61,9 @@ pub struct Snapshot<'a> {
     pub pods: &'a Pods,
     /// Those of its pods that somebody has taken from it.
     pub taken: Taken<'a>,
+    /// Pods that were created, or were found under the name of an attempt, and that its record may not name
+    /// yet: their uids.
+    pub created: &'a BTreeMap<Box<str>, Uid>,
     /// The job's result slices, by index.
     pub slices: &'a [Slice],
     /// What the API server said of the template.

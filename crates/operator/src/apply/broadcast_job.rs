@@ -17,13 +17,13 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use super::template;
 use super::{
     CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_found, is_found_whole,
-    is_quota, is_terminating, may_be_there, settled, unchanged, write, written,
+    is_quota, is_terminating, may_be_there, settled, uid_of, unchanged, write, written,
 };
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
-use crate::slim::{Interner, SlimPod};
+use crate::slim::{Interner, SlimMeta, SlimPod};
 use crate::writes::{SendError, Turn, Writes};
 
 /// An answer.
@@ -39,8 +39,10 @@ pub enum Answer {
     Written(Uid),
     /// A pod of this name belongs to somebody else.
     NameConflict(Box<str>),
-    /// This pod is other than as it was read.
-    Disputed(Box<str>),
+    /// The pod of this name is the job's, and has this uid.
+    Created(Box<str>, Uid),
+    /// This pod is other than as it was read: there is one, with this uid, or one has changed.
+    Disputed(Box<str>, Option<Uid>),
     /// Creations were refused, and why.
     CreationRefused(Refused),
     /// Creations went through.
@@ -68,19 +70,27 @@ pub struct Performer<'a> {
     pub unwatched: BTreeSet<Uid>,
     /// Pods that the plan asks for and that are those of others of its family.
     pub of_relatives: BTreeSet<Uid>,
-    /// The slices that its creations rely on.
+    /// What its creations rely on.
     pub relies_on: Mutex<Confirmed>,
 }
 
-/// Slices that a plan has written or asked about: index and version, and when the first was.
+/// What a plan has written or asked about, and when it did so first.
 #[derive(Debug, Default)]
 pub struct Confirmed {
+    /// The job, which may go while its slices stay.
+    job: bool,
+    /// Slices: index and version.
     slices: BTreeMap<u32, u64>,
     at: Option<BootTime>,
 }
 
 impl Confirmed {
-    fn add(&mut self, index: u32, rv: u64, now: BootTime) {
+    fn job(&mut self, now: BootTime) {
+        self.job = true;
+        self.at.get_or_insert(now);
+    }
+
+    fn slice(&mut self, index: u32, rv: u64, now: BootTime) {
         self.slices.insert(index, rv);
         self.at.get_or_insert(now);
     }
@@ -99,16 +109,15 @@ impl Perform for Performer<'_> {
             Action::CheckTemplate { node, pod } => self.check_template(node, pod).await,
             Action::ConfirmGone { pod, uid } => self.confirm_gone(pod, *uid).await,
             Action::ConfirmJob => {
-                let (owner, rv) = (&self.job.owner, self.job.rv);
-                let job = request::get(Kind::BroadcastJob, namespace, &owner.name);
-                let job = found(self.writes, job).await?;
-                unchanged(job.filter(|job| job.uid() == Some(owner.uid)), rv)?;
+                self.job_is_as_read(found(self.writes, self.get_job()).await?)?;
+                let now = self.writes.clock().boot();
+                self.relies_on.lock().await.job(now);
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmSlice { index, rv } => {
                 unchanged(found(self.writes, self.slice(*index)).await?, *rv)?;
                 let now = self.writes.clock().boot();
-                self.relies_on.lock().await.add(*index, *rv, now);
+                self.relies_on.lock().await.slice(*index, *rv, now);
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmPod { pod, seen } => {
@@ -123,7 +132,7 @@ impl Perform for Performer<'_> {
             Action::WriteSlice(slice) => {
                 let rv = self.write_slice(&self.job.owner, slice).await?;
                 let now = self.writes.clock().boot();
-                self.relies_on.lock().await.add(slice.index, rv, now);
+                self.relies_on.lock().await.slice(slice.index, rv, now);
                 Ok(Effect::Wrote(Kind::Slice, rv).done())
             }
             Action::CreatePod { pod, node } => self.create_pod(pod, node).await,
@@ -196,7 +205,7 @@ impl Perform for Performer<'_> {
         if let Action::ConfirmPod { pod, .. } = action {
             return match error.refused()?.reason.as_str() {
                 NAME_TAKEN => Some(Answer::NameConflict(pod.clone())),
-                CHANGED => Some(Answer::Disputed(pod.clone())),
+                CHANGED => Some(Answer::Disputed(pod.clone(), uid_of(error))),
                 _ => None,
             };
         }
@@ -275,7 +284,7 @@ impl Performer<'_> {
             let mut turn = self.writes.turn().await?;
             let not_after = self.confirmed(&mut turn).await?;
             match written(turn.send(request, Some(not_after)).await) {
-                Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
+                Ok(meta) => return Ok(of_ours(Effect::Created, pod, meta.rv(), meta.uid())),
                 // It has waited for long: what it relies on may have changed.
                 Err(SendError::NotSent(NotSent::Expired)) if not_after < self.not_after => {}
                 Err(error) => break error,
@@ -287,7 +296,7 @@ impl Performer<'_> {
         let found = found(self.writes, request::get(Kind::Pod, &owner.namespace, pod)).await?;
         match found {
             Some(meta) if meta.is_controlled_by(owner) => {
-                Ok(Effect::Wrote(Kind::Pod, meta.rv()).done())
+                Ok(of_ours(Effect::Wrote, pod, meta.rv(), meta.uid()))
             }
             Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
             None => Err(error),
@@ -304,8 +313,11 @@ impl Performer<'_> {
         let at = if let Some(at) = fresh {
             at
         } else {
-            let slices = u32::try_from(relies_on.slices.len()).unwrap_or(u32::MAX);
-            turn.pay(slices).await;
+            let questions = relies_on.slices.len() + usize::from(relies_on.job);
+            turn.pay(u32::try_from(questions).unwrap_or(u32::MAX)).await;
+            if relies_on.job {
+                self.job_is_as_read(is_found(turn.read(self.get_job()).await)?)?;
+            }
             for (index, rv) in &relies_on.slices {
                 let reply = turn.read(self.slice(*index)).await;
                 unchanged(is_found(reply)?, *rv)?;
@@ -314,6 +326,17 @@ impl Performer<'_> {
         };
         relies_on.at = Some(at);
         Ok(at.after(CONFIRMED_FOR).min(self.not_after))
+    }
+
+    /// Asks for the job.
+    fn get_job(&self) -> Call {
+        let owner = &self.job.owner;
+        request::get(Kind::BroadcastJob, &owner.namespace, &owner.name)
+    }
+
+    fn job_is_as_read(&self, found: Option<SlimMeta>) -> Result<(), SendError> {
+        let found = found.filter(|job| job.uid() == Some(self.job.owner.uid));
+        unchanged(found, self.job.rv)
     }
 
     /// Asks for a slice.
@@ -361,6 +384,15 @@ impl Performer<'_> {
             Err(error) => return Err(error),
         };
         Ok(Effect::Nothing.and(Answer::Template(template)))
+    }
+}
+
+/// What the answer to its creation, or to the question for it, says of a pod.
+fn of_ours(effect: fn(Kind, u64) -> Effect, pod: &str, rv: u64, uid: Option<Uid>) -> Done {
+    let effect = effect(Kind::Pod, rv);
+    match uid {
+        Some(uid) => effect.and(Answer::Created(pod.into(), uid)),
+        None => effect.done(),
     }
 }
 

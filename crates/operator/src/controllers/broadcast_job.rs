@@ -183,7 +183,12 @@ impl BroadcastJobs {
         let core = &self.core;
         let (wake, again) = (plan.wake, plan.again);
         let notes = std::mem::take(&mut plan.notes);
-        let unwatched = lock(&self.memory).get(&job.owner).map(Memory::unwatched);
+        let (unwatched, created) = {
+            let memory = lock(&self.memory);
+            let memory = memory.get(&job.owner);
+            let created = memory.map(|memory| memory.created().map(|(_, uid)| uid).collect());
+            (memory.map(Memory::unwatched), created)
+        };
         let performer = Performer {
             job,
             template: Template::new(&core.writes, &job.template, place(job)),
@@ -192,7 +197,7 @@ impl BroadcastJobs {
             not_after: apply::end_of_life(&core.writes),
             now,
             unwatched: unwatched.unwrap_or_default(),
-            of_relatives: of_relatives(&core.store.read(), job, &plan),
+            of_relatives: of_relatives(&core.store.read(), job, &plan, created.unwrap_or_default()),
             relies_on: tokio::sync::Mutex::default(),
         };
         let owner = &job.owner;
@@ -224,7 +229,11 @@ impl BroadcastJobs {
                 Answer::Written(pod) => memory.learn_written(pod),
                 Answer::Gone(pod) => answered |= memory.learn_gone(pod),
                 Answer::NameConflict(pod) => answered |= memory.learn_conflict(pod),
-                Answer::Disputed(pod) => {
+                Answer::Created(pod, uid) => memory.learn_created(pod, uid),
+                Answer::Disputed(pod, uid) => {
+                    if let Some(uid) = uid {
+                        memory.learn_created(pod.clone(), uid);
+                    }
                     answered |= memory.learn_disputed(pod, clock::instant());
                 }
                 Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
@@ -242,6 +251,8 @@ impl BroadcastJobs {
         let core = &self.core;
         let mut held = held(&core.store.read(), key);
         if let Some(memory) = lock(&self.memory).get(key) {
+            let unseen = memory.created().map(|(pod, uid)| (pod.into(), uid, false));
+            held.extend(unseen);
             held.retain(|(_, uid, watched)| *watched || !memory.was_let_go(*uid));
         }
         core.after_deletion(
@@ -282,7 +293,7 @@ fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
 /// Actions of whose refusal the planner is told in a better way. A pod that is other than as it was read is
 /// no refusal.
 fn answered(applied: &Applied) -> &'static [&'static str] {
-    let other = |answer: &Answer| matches!(answer, Answer::NameConflict(_) | Answer::Disputed(_));
+    let other = |answer: &Answer| matches!(answer, Answer::NameConflict(_) | Answer::Disputed(..));
     if applied.answers.iter().any(other) {
         &["create_pod", "confirm_pod"]
     } else {
@@ -291,7 +302,7 @@ fn answered(applied: &Applied) -> &'static [&'static str] {
 }
 
 /// The pods that a plan asks for and that no record of the job names: those of others of its family.
-fn of_relatives(tables: &Tables, job: &Job, plan: &Plan) -> BTreeSet<Uid> {
+fn of_relatives(tables: &Tables, job: &Job, plan: &Plan, created: Vec<Uid>) -> BTreeSet<Uid> {
     let asked = |action: &Action| match action {
         Action::ConfirmGone { uid, .. } => Some(*uid),
         _ => None,
@@ -301,7 +312,7 @@ fn of_relatives(tables: &Tables, job: &Job, plan: &Plan) -> BTreeSet<Uid> {
     if !pods.is_empty() {
         let slices = tables.ledger(&job.owner).map_or(&[][..], |l| &l.slices);
         let records = slices.iter().flat_map(|slice| &slice.records);
-        for own in records.filter_map(|record| record.pod_uid) {
+        for own in records.filter_map(|record| record.pod_uid).chain(created) {
             pods.remove(&own);
         }
     }

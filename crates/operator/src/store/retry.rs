@@ -166,6 +166,7 @@ impl Tables {
             job: self.jobs.get(key).map(|job| &**job),
             slices: ledger.map_or(&[], |ledger| &ledger.slices),
             pods: self.pods(key).unwrap_or(none),
+            taken: self.taken_pods(key),
             problem: ledger.and_then(Ledger::problem),
         }
     }

@@ -125,6 +125,7 @@ impl Cluster {
                 watched: &self.taken,
                 asked: &self.asked,
             },
+            created: &BTreeMap::new(),
             slices: &self.slices,
             template: &self.template,
             gone: &self.gone,

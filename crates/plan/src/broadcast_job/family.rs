@@ -23,9 +23,9 @@ use self::close::LeftOpen;
 use super::action::Action;
 use super::progress::NodeId;
 use super::start::WITHDRAWN_AFTER;
-use super::{Job, Snapshot};
+use super::{Job, Snapshot, TakenPods};
 use crate::condition;
-use crate::pod::Pods;
+use crate::pod::{PodRow, Pods};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
@@ -53,8 +53,20 @@ pub struct Member<'a> {
     pub slices: &'a [Slice],
     /// The pods it controls.
     pub pods: &'a Pods,
+    /// Those that were taken from it and are watched.
+    pub taken: Option<&'a TakenPods>,
     /// Why its results cannot be relied upon.
     pub problem: Option<String>,
+}
+
+impl<'a> Member<'a> {
+    /// The pod under the name of an attempt that is, or may be, its own: one whose uid was never stored may have
+    /// been taken from it before.
+    fn pod_of(&self, record: &Record) -> Option<&'a PodRow> {
+        let taken = self.taken.filter(|_| record.pod_uid.is_none());
+        let taken = || Some(&taken?.get(&record.pod)?.pod);
+        self.pods.get(&record.pod).or_else(taken)
+    }
 }
 
 /// The first job of its family, as a retry names it.
@@ -212,8 +224,10 @@ impl<'a> Kin<'a> {
             } else if *record.reason == *results::JOB_DELETED {
                 self.tried.insert((&record.node, record.node_uid));
             }
-            let pod = member.pods.get(&record.pod);
-            if pod.is_some_and(|pod| !pod.phase.has_ended()) {
+            if member
+                .pod_of(record)
+                .is_some_and(|pod| !pod.phase.has_ended())
+            {
                 self.occupied.insert(&record.node, member.name);
             }
             let last = last.entry(&record.node).or_insert(record);
@@ -230,7 +244,7 @@ impl<'a> Kin<'a> {
             let unknown = pod.filter(|(pod, uid)| {
                 !snapshot.gone.contains(uid) && !member.pods.contains_key(*pod)
             });
-            let taken = unknown.and_then(|(pod, uid)| snapshot.taken.get(pod, uid));
+            let taken = unknown.and_then(|(pod, uid)| snapshot.taken_pod(pod, uid));
             match (unknown, taken) {
                 (Some(unknown), None) => {
                     self.missing.insert(node, unknown);

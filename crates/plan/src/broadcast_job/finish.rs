@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::progress::Progress;
 use super::{Job, Snapshot, family, release, stop};
 use crate::broadcast_job::action::{Action, Plan, Step};
+use crate::record::Record;
 use crate::uid::Uid;
 use crate::{condition, name};
 
@@ -16,7 +17,11 @@ use crate::{condition, name};
 /// more is known by its record alone, which is gone soon.
 pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
     let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
-    let seen = records.filter_map(|record| Some((record, record.pod_uid?)));
+    let created = |record: &Record| snapshot.created.get(&record.pod).copied();
+    let seen = records.filter_map(|record| {
+        let uid = record.pod_uid.or_else(|| created(record));
+        Some((record, uid?))
+    });
     let mut unknown = Vec::new();
     let mut tracked: Vec<(&str, Uid)> = Vec::new();
     for (record, uid) in seen {
@@ -28,7 +33,7 @@ pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
         {
             continue;
         }
-        match snapshot.taken.get(&record.pod, uid) {
+        match snapshot.taken_pod(&record.pod, uid) {
             Some(taken) if taken.pod.tracked => tracked.push((&record.pod, uid)),
             Some(_) => {}
             None if record.is_final() => {}

@@ -12,6 +12,8 @@ use crate::record::{Record, Slice};
 ///
 /// The slices that exist are written first, each only if it is still as it was read. New slices
 /// follow one by one, since a reservation in slice n + 1 is valid only if slice n did not change.
+/// A slice that is full is followed by another one, so that who finds a full one at the end knows that
+/// one is missing.
 pub(super) fn write(
     slices: &[Slice],
     updates: &BTreeMap<Place, Record>,
@@ -43,6 +45,10 @@ pub(super) fn write(
             }
         }
     }
+    let mut full = tail.is_some_and(|at| {
+        let records = contents.get(&at).unwrap_or(&slices[at].records);
+        records.len() >= MAX_RESULTS_PER_SLICE
+    });
     let changed: Vec<Action> = contents
         .into_iter()
         .map(|(at, records)| {
@@ -59,10 +65,11 @@ pub(super) fn write(
         steps.push(Step::needed(changed));
     }
     let mut index = slices.last().map_or(0, |last| last.index + 1);
-    while left.peek().is_some() || seal {
+    while left.peek().is_some() || seal || full {
         let records: Vec<Record> = left.by_ref().take(MAX_RESULTS_PER_SLICE).collect();
         let sealed = seal && left.peek().is_none() && records.len() < MAX_RESULTS_PER_SLICE;
         seal &= !sealed;
+        full = records.len() >= MAX_RESULTS_PER_SLICE;
         steps.push(Step::needed(vec![slice(index, None, sealed, &records)]));
         index += 1;
     }
@@ -131,6 +138,24 @@ mod tests {
                 vec![(2, None, 250, false)],
                 vec![(3, None, 40, false)],
             ]
+        );
+    }
+
+    #[test]
+    fn a_slice_that_is_full_is_followed_by_an_empty_one() {
+        let none = BTreeMap::new();
+        assert_eq!(
+            shape(&write(&[stored(0, 240)], &none, records(10), false)),
+            vec![vec![(0, Some(7), 250, false)], vec![(1, None, 0, false)]]
+        );
+        assert_eq!(
+            shape(&write(&[], &none, records(250), false)),
+            vec![vec![(0, None, 250, false)], vec![(1, None, 0, false)]]
+        );
+        assert_eq!(
+            shape(&write(&[stored(0, 250)], &none, vec![], false)),
+            vec![vec![(1, None, 0, false)]],
+            "the last plan was cut off"
         );
     }
 

@@ -195,11 +195,11 @@ fn steps(
     let seal = fails || end.is_some();
     let mut log = ledger::write(snapshot.slices, &progress.updates, start.reservations, seal);
     log.extend(start.begin.map(|begin| Step::needed(vec![begin])));
-    // A new slice alone does not tell whether the job is still there.
-    if log
+    // A new slice does not tell whether the job is still there, and neither does one that a retry leaves behind.
+    let new_slice = log
         .first()
-        .is_some_and(|step| written(step).next().is_none())
-    {
+        .is_some_and(|step| written(step).next().is_none());
+    if new_slice || !start.creations.is_empty() {
         steps.push(Step::needed(vec![Action::ConfirmJob]));
     }
     // Nor do creations alone tell whether their attempts are over.

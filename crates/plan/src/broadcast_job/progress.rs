@@ -307,7 +307,7 @@ impl<'a> Progress<'a> {
         uid: Uid,
         now: Timestamp,
     ) -> Option<&'a PodRow> {
-        let taken = snapshot.taken.get(&record.pod, uid)?;
+        let taken = snapshot.taken_pod(&record.pod, uid)?;
         if !taken.pod.phase.has_ended() {
             self.taken.push((&record.node, &record.pod, &taken.why));
         }
@@ -363,8 +363,9 @@ impl<'a> Progress<'a> {
             finished: Some(now),
             ..record.clone()
         };
+        let created = || snapshot.created.get(&record.pod).copied();
         let pod = match (snapshot.pods.get(&record.pod), record.pod_uid) {
-            (Some(pod), None) => pod,
+            (Some(pod), None) if created().is_none_or(|uid| uid == pod.uid) => pod,
             (Some(pod), Some(uid)) if pod.uid == uid => pod,
             (other, Some(uid)) if snapshot.gone.contains(&uid) => {
                 let judged = end(NodeState::Unknown, results::POD_VANISHED);
@@ -382,10 +383,20 @@ impl<'a> Progress<'a> {
                 };
                 pod
             }
-            (None, None) if snapshot.conflicts.contains(&record.pod) => {
+            // It was created, and taken from the job before it was seen. Whatever becomes of it is
+            // concluded once its uid is stored.
+            (_, None) if let Some(uid) = created() => {
+                self.occupied.push((&record.node, &record.pod));
+                self.missing.push((&record.pod, uid));
+                return Some(Record {
+                    pod_uid: Some(uid),
+                    ..record.clone()
+                });
+            }
+            (_, None) if snapshot.conflicts.contains(&record.pod) => {
                 return Some(end(NodeState::Failed, results::NAME_CONFLICT));
             }
-            (None, None) => {
+            (_, None) => {
                 self.occupied.push((&record.node, &record.pod));
                 self.reserved.push((place, record));
                 return None;
@@ -397,7 +408,7 @@ impl<'a> Progress<'a> {
         if let Some(judged) = judged {
             if pod.tracked {
                 self.to_release.push((&record.pod, pod.uid));
-                let taken = snapshot.taken.get(&record.pod, pod.uid);
+                let taken = snapshot.taken_pod(&record.pod, pod.uid);
                 let controlled = snapshot.pods.contains_key(&record.pod);
                 if !controlled && taken.is_some_and(|taken| taken.asked.is_some()) {
                     self.to_label.push((&record.pod, pod.uid));

@@ -240,6 +240,6 @@ fn missing_on<'a>(
     let uid = record.pod_uid?;
     let known = snapshot.gone.contains(&uid)
         || snapshot.pods.contains_key(&record.pod)
-        || snapshot.taken.get(&record.pod, uid).is_some();
+        || snapshot.taken_pod(&record.pod, uid).is_some();
     (!known).then_some((&*record.pod, uid))
 }

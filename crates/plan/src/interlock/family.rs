@@ -10,7 +10,7 @@ use super::log::starts_nothing;
 use super::{Check, Trip, is, rules, trip};
 use crate::broadcast_job::action::{OnError, SliceWrite, Step};
 use crate::broadcast_job::{Job, Member, Snapshot};
-use crate::pod::PodPhase;
+use crate::pod::{PodPhase, interrupted};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
@@ -85,8 +85,10 @@ impl<'a> Others<'a> {
             if record.state == NodeState::Succeeded || *record.reason == *results::JOB_DELETED {
                 self.served.insert((node, record.node_uid), whose);
             }
-            let alive = member.pods.get(&record.pod);
-            if alive.is_some_and(|pod| !pod.phase.has_ended()) {
+            let taken = member.taken.filter(|_| record.pod_uid.is_none());
+            let taken = taken.and_then(|taken| taken.get(&record.pod));
+            let pods = [member.pods.get(&record.pod), taken.map(|taken| &taken.pod)];
+            if pods.into_iter().flatten().any(|pod| !pod.phase.has_ended()) {
                 self.held.insert(node, (&record.pod, whose));
             }
             if last.get(node).is_none_or(|l| l.attempt < record.attempt) {
@@ -94,7 +96,7 @@ impl<'a> Others<'a> {
             }
         }
         for (node, record) in last {
-            let taken = |uid: &Uid| snapshot.taken.get(&record.pod, *uid);
+            let taken = |uid: &Uid| snapshot.taken_pod(&record.pod, *uid);
             let asked = |uid: &Uid| {
                 let ended = taken(uid).is_some_and(|taken| taken.pod.phase.has_ended());
                 ended || snapshot.gone.contains(uid)
@@ -139,9 +141,9 @@ fn gives_up(
     }
     let uid = old.pod_uid;
     let row = row.filter(|row| uid.is_none_or(|uid| uid == row.uid));
-    let taken = || check.snapshot.taken.get(&old.pod, uid?);
+    let taken = || check.snapshot.taken_pod(&old.pod, uid?);
     let pod = row.or_else(|| Some(&taken()?.pod));
-    let succeeded = pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
+    let succeeded = pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded && !interrupted(pod));
     let known = match (pod, &uid) {
         (Some(pod), _) => pod.phase.has_ended(),
         (None, Some(uid)) => check.snapshot.gone.contains(uid),

@@ -12,7 +12,7 @@ use super::{Trip, is, rules, trip};
 use crate::broadcast_job::Snapshot;
 use crate::broadcast_job::action::SliceWrite;
 use crate::name;
-use crate::pod::PodPhase;
+use crate::pod::{PodPhase, PodRow};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
@@ -95,7 +95,7 @@ pub(super) struct Log<'a> {
     /// Pods of which an earlier step has asked whether they are as they were read.
     pods_present: HashSet<&'a str>,
     /// An earlier step has asked about the job.
-    job_present: bool,
+    pub(super) job_present: bool,
 }
 
 impl<'a> Log<'a> {
@@ -147,11 +147,11 @@ impl<'a> Log<'a> {
         pod: &'a str,
         seen: Option<(Uid, u64)>,
     ) {
-        let controlled = snapshot.pods.get(pod);
-        let taken = seen.and_then(|(uid, _)| snapshot.taken.get(pod, uid));
-        let read = controlled.or_else(|| taken.map(|taken| &taken.pod));
-        let read = read.map(|row| (row.uid, row.rv));
-        if read == seen {
+        let version = |row: &PodRow| (row.uid, row.rv);
+        let controlled = snapshot.pods.get(pod).map(version);
+        let taken = seen.and_then(|(uid, _)| snapshot.taken_pod(pod, uid));
+        let taken = taken.map(|taken| version(&taken.pod));
+        if controlled == seen || taken == seen && seen.is_some() {
             self.pods_present.insert(pod);
         }
     }
@@ -316,7 +316,7 @@ impl<'a> Log<'a> {
                 Ok(())
             };
         };
-        let taken = || snapshot.taken.get(pod, uid).map(|taken| &taken.pod);
+        let taken = || snapshot.taken_pod(pod, uid).map(|taken| &taken.pod);
         let row = row.filter(|row| row.uid == uid).or_else(taken);
         let bound = row.and_then(|row| row.node.as_deref());
         if new.state == NodeState::Succeeded && bound != Some(&*old.node) {
@@ -569,15 +569,17 @@ fn keeps(snapshot: &Snapshot<'_>, old: &Record, result: &NodeResult) -> Result<(
         ));
     }
     let pod = snapshot.pods.get(&new.pod);
-    let taken = |uid| snapshot.taken.get(&new.pod, uid).map(|taken| &taken.pod);
-    let known = old.pod_uid;
+    let taken = |uid| snapshot.taken_pod(&new.pod, uid).map(|taken| &taken.pod);
+    let created = || snapshot.created.get(&new.pod).copied();
+    let known = old.pod_uid.or_else(created);
     let same = |uid| {
         let taken = || taken(uid).filter(|_| known == Some(uid));
         pod.filter(|pod| pod.uid == uid).or_else(taken)
     };
-    if old.pod_uid.is_none() && new.pod_uid.is_some_and(|uid| same(uid).is_none()) {
+    let exists = |uid| same(uid).is_some() || created() == Some(uid);
+    if old.pod_uid.is_none() && new.pod_uid.is_some_and(|uid| !exists(uid)) {
         return Err(format!(
-            "pod uid {:?} is recorded; expected that of a pod that exists",
+            "pod uid {:?} is recorded; expected that of a pod that exists, or was created",
             new.pod_uid
         ));
     }

@@ -39,6 +39,14 @@ impl<'a> Check<'a> {
                 ),
             );
         };
+        if !self.log.job_present {
+            return trip(
+                rules::RESERVED_FIRST,
+                format!(
+                    "pod {pod} for node {node}: created; expected that the job is asked about before"
+                ),
+            );
+        }
         if !self.log.is_present(entry.slice) {
             return trip(
                 rules::RESERVED_FIRST,
@@ -79,7 +87,7 @@ impl<'a> Check<'a> {
 
     /// A pod of the snapshot, by name and uid.
     fn pod(&self, pod: &str, uid: Uid) -> Result<&'a PodRow, String> {
-        let taken = self.snapshot.taken.get(pod, uid).map(|taken| &taken.pod);
+        let taken = self.snapshot.taken_pod(pod, uid).map(|taken| &taken.pod);
         let controlled = self.snapshot.pods.get(pod);
         match controlled
             .filter(|row| row.uid == uid)
@@ -154,7 +162,7 @@ impl<'a> Check<'a> {
             .pods
             .get(pod)
             .is_some_and(|row| row.uid == uid);
-        if recorded == Some(uid) && !seen && self.snapshot.taken.get(pod, uid).is_some() {
+        if recorded == Some(uid) && !seen && self.snapshot.taken_pod(pod, uid).is_some() {
             return Ok(());
         }
         trip(
@@ -262,21 +270,26 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// The pod of an attempt. While that is under way, another one of its name is none of it.
+    fn pod_of(&self, entry: &Entry<'_>) -> Option<&'a PodRow> {
+        let other =
+            |pod: &PodRow| entry.is_open() && entry.pod_uid.is_some_and(|uid| uid != pod.uid);
+        let named = self.snapshot.pods.get(entry.pod);
+        named
+            .filter(|pod| !other(pod))
+            .or_else(|| self.taken(entry))
+    }
+
     /// The pod of an attempt, if it was taken from the job.
     fn taken(&self, entry: &Entry<'_>) -> Option<&'a PodRow> {
-        let taken = self.snapshot.taken.get(entry.pod, entry.pod_uid?);
+        let taken = self.snapshot.taken_pod(entry.pod, entry.pod_uid?);
         taken.map(|taken| &taken.pod)
     }
 
     /// Attempts under way take a place, and so do pods that have not ended though their attempt is
     /// over; those of lost nodes do not, they must not hold up others.
     fn takes_a_place(&self, entry: &Entry<'_>) -> bool {
-        let Some(pod) = self
-            .snapshot
-            .pods
-            .get(entry.pod)
-            .or_else(|| self.taken(entry))
-        else {
+        let Some(pod) = self.pod_of(entry) else {
             return entry.is_open();
         };
         let counts = entry.is_open() || !pod.phase.has_ended();

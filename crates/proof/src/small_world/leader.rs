@@ -89,6 +89,7 @@ impl Model {
                 watched: &TakenPods::new(),
                 asked: &BTreeMap::new(),
             },
+            created: &BTreeMap::new(),
             slices: &slices,
             template: &Template::Accepted,
             gone: &gone,

@@ -75,6 +75,7 @@ fn takes_the_turn(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         job: Some(job),
         slices: snapshot.slices,
         pods: snapshot.pods,
+        taken: Some(snapshot.taken.watched),
         problem: None,
     };
     let family = Family {

@@ -1,5 +1,7 @@
 //! What a plan is made from besides the objects, as the flight recorder keeps it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Inputs {
     /// What is known of the template.
     pub template: TemplateAnswer,
+    /// Uids of pods that no record names yet, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub created: BTreeMap<String, String>,
     /// Uids of pods that were asked for and are gone.
     pub gone: Vec<String>,
     /// Names of pods that are somebody else's.

@@ -1,12 +1,13 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template};
 use carillon_plan::pod::{PodPhase, PodRow, Pods, is_kill};
+use carillon_plan::record::Record;
 use carillon_plan::{ObjectKey, Uid, broadcast_job, condition};
 use jiff::Timestamp;
 
@@ -28,6 +29,8 @@ pub struct Memory {
     pub(super) gone: BTreeSet<Uid>,
     /// Pods that were asked for and were taken from the job.
     taken: BTreeMap<Uid, TakenPod>,
+    /// Uids of pods that were created, or found under the name of an attempt, until its record names them.
+    created: BTreeMap<Box<str>, Uid>,
     /// Pods that have ended and are still to be let go.
     held: BTreeMap<Uid, PodPhase>,
     /// Pods that were let go since the job is gone: not once more at each event, as long as records name them.
@@ -78,6 +81,7 @@ pub(super) fn snapshot<T>(
             watched: tables.taken_pods(&job.owner).unwrap_or(&no_taken),
             asked: &memory.taken,
         },
+        created: &memory.created,
         slices: ledger.map_or(&[], |ledger| &ledger.slices),
         template: &memory.template,
         gone: &memory.gone,
@@ -91,6 +95,19 @@ pub(super) fn snapshot<T>(
 }
 
 impl Memory {
+    /// Learns the uid of the pod of an attempt.
+    pub(super) fn learn_created(&mut self, pod: Box<str>, uid: Uid) {
+        if self.created.len() >= ANSWERS {
+            self.created.clear();
+        }
+        self.created.insert(pod, uid);
+    }
+
+    /// Pods that no record names yet.
+    pub(super) fn created(&self) -> impl Iterator<Item = (&str, Uid)> {
+        self.created.iter().map(|(pod, uid)| (&**pod, *uid))
+    }
+
     /// Learns that a pod is gone. True when that is new.
     pub(super) fn learn_gone(&mut self, pod: Uid) -> bool {
         if self.gone.len() >= ANSWERS {
@@ -138,6 +155,13 @@ impl Memory {
     /// its label after its outcome was stored is asked for by nobody.
     pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
         self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
+        let slices = tables.ledger(job).map_or(&[][..], |l| &l.slices);
+        let records = || slices.iter().flat_map(|slice| &slice.records);
+        if !self.created.is_empty() {
+            let unnamed = |record: &&Record| record.pod_uid.is_none() && !record.is_final();
+            let open: HashSet<&str> = records().filter(unnamed).map(|r| &*r.pod).collect();
+            self.created.retain(|pod, _| open.contains(&**pod));
+        }
         let pods = tables.watched_pods(job).map(|(_, row)| row);
         let held = pods.filter(|row| row.tracked && row.phase.has_ended());
         let held = held.take(ANSWERS).map(|row| (row.uid, row.phase)).collect();
@@ -146,12 +170,15 @@ impl Memory {
         if left.is_empty() {
             return;
         }
-        let slices = tables.ledger(job).map_or(&[][..], |l| &l.slices);
-        for record in slices.iter().flat_map(|slice| &slice.records) {
-            let pod = record.pod_uid.filter(|_| record.is_final());
-            let Some((uid, phase)) = pod.and_then(|pod| left.remove_entry(&pod)) else {
+        let mut named = BTreeMap::new();
+        for record in records() {
+            let Some((uid, phase)) = record.pod_uid.and_then(|pod| left.remove_entry(&pod)) else {
                 continue;
             };
+            if !record.is_final() {
+                named.insert(uid, phase);
+                continue;
+            }
             let row = PodRow {
                 uid,
                 phase,
@@ -164,9 +191,8 @@ impl Memory {
                 asked: Some(now),
             });
         }
-        // The others are asked for, and are let go when their outcome is stored.
-        left.extend(std::mem::take(&mut self.held));
-        self.held = left.into_iter().take(ANSWERS).collect();
+        // Those are asked for, and are let go when their outcome is stored.
+        self.held.extend(named);
     }
 
     /// Pods that were taken from the job and are not watched.
@@ -229,6 +255,7 @@ impl Memory {
             (self.gone.len(), "vanished pods"),
             (self.conflicts.len(), "names in conflict"),
             (self.disputed.len(), "pods other than as they were read"),
+            (self.created.len(), "pods whose uid is not stored yet"),
             (remembered.len(), "earlier states of pods"),
         ] {
             if count > ENTRIES {
@@ -251,6 +278,11 @@ impl Memory {
                     at: *at,
                 },
             },
+            created: self
+                .created()
+                .take(ENTRIES)
+                .map(|(pod, uid)| (pod.to_owned(), uid.to_string()))
+                .collect(),
             gone: self.gone.iter().take(ENTRIES).map(Uid::to_string).collect(),
             conflicts: self
                 .conflicts
@@ -289,6 +321,11 @@ impl Memory {
             disputed: inputs.disputed.iter().map(|n| n.as_str().into()).collect(),
             disputed_since: None,
             taken: BTreeMap::new(),
+            created: inputs
+                .created
+                .iter()
+                .map(|(pod, text)| Ok((pod.as_str().into(), uid(text)?)))
+                .collect::<Result<_, String>>()?,
             held: BTreeMap::new(),
             let_go: BTreeSet::new(),
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,

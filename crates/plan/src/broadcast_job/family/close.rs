@@ -11,7 +11,7 @@ use crate::broadcast_job::action::{Action, Step};
 use crate::broadcast_job::progress::Place;
 use crate::broadcast_job::taken::TakenPod;
 use crate::broadcast_job::{Snapshot, ledger};
-use crate::pod::{PodPhase, PodRow};
+use crate::pod::{PodPhase, PodRow, interrupted};
 use crate::record::Record;
 use crate::uid::Uid;
 
@@ -80,7 +80,7 @@ impl<'a> LeftOpen<'a> {
             return None;
         }
         let row = row.filter(|row| record.pod_uid.is_none_or(|uid| uid == row.uid));
-        let taken = || snapshot.taken.get(&record.pod, record.pod_uid?);
+        let taken = || snapshot.taken_pod(&record.pod, record.pod_uid?);
         let taken = if row.is_none() { taken() } else { None };
         if let Some(taken) = taken.filter(|taken| !taken.pod.phase.has_ended()) {
             self.taken_and_alive(record, taken, now);
@@ -180,7 +180,8 @@ fn over(record: &Record, pod: Option<&PodRow>, now: Timestamp) -> Record {
         ..record.clone()
     };
     let succeeded = pod.is_some_and(|pod| {
-        pod.phase == PodPhase::Succeeded && pod.node.as_deref() == Some(&*record.node)
+        let there = pod.node.as_deref() == Some(&*record.node);
+        pod.phase == PodPhase::Succeeded && there && !interrupted(pod)
     });
     if succeeded {
         return Record {

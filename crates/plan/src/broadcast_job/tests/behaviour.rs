@@ -66,10 +66,11 @@ fn a_promise_of_an_earlier_plan_is_kept_once_its_slice_is_known_to_be_the_presen
         .iter()
         .map(|step| step.actions.iter().map(Action::word).collect())
         .collect();
-    assert_eq!(words[0], ["confirm_slice"]);
-    assert_eq!(words[1], ["create_pod", "create_pod"]);
-    assert_eq!(plan.steps[0].actions, [asked]);
-    assert_eq!(plan.steps[0].on_error, OnError::Stop);
+    assert_eq!(words[0], ["confirm_job"]);
+    assert_eq!(words[1], ["confirm_slice"]);
+    assert_eq!(words[2], ["create_pod", "create_pod"]);
+    assert_eq!(plan.steps[1].actions, [asked]);
+    assert_eq!(plan.steps[1].on_error, OnError::Stop);
     // A write of that slice is refused if it is not.
     world.spec["parallelism"] = json!(3);
     let plan = world.plan();

@@ -1,6 +1,7 @@
 //! A job and its retries: one of them has the turn, and no node is run again that has succeeded.
 
 mod close;
+mod deleted;
 mod ends;
 
 use std::collections::BTreeSet;
@@ -72,6 +73,7 @@ impl Relatives {
             job: (!self.gone.contains(&at)).then(|| world.job()),
             slices: world.slices.clone(),
             pods: world.pods.clone(),
+            taken: world.unowned.clone(),
             problem: None,
         }
     }
@@ -96,6 +98,7 @@ impl Relatives {
                     job: None,
                     slices: Vec::new(),
                     pods: crate::pod::Pods::default(),
+                    taken: crate::broadcast_job::TakenPods::default(),
                     problem: None,
                 },
             });

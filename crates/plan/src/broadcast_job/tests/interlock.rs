@@ -119,13 +119,30 @@ fn only_who_sees_the_present_creates_what_was_reserved_before_or_the_first_slice
     let rule = rules::RESERVED_FIRST;
     let mut promised = fresh();
     promised.crash_after(1);
-    for (world, question) in [(fresh(), "confirm_job"), (promised, "confirm_slice")] {
-        trips(&world, rule, |plan| drop_steps_with(plan, question));
-        trips(&world, rule, |plan| plan.steps.swap(0, 1));
-        trips(&world, rule, |plan| plan.steps[0].on_error = OnError::GoOn);
-        trips(&world, rule, |plan| {
-            let side_by_side = plan.steps.remove(1);
-            plan.steps[0].actions.extend(side_by_side.actions);
+    for (world, question) in [
+        (&fresh(), "confirm_job"),
+        (&promised, "confirm_job"),
+        (&promised, "confirm_slice"),
+    ] {
+        let at = |plan: &Plan| {
+            let mut steps = plan.steps.iter();
+            let asks = |step: &Step| step.actions[0].word() == question;
+            steps.position(asks).unwrap()
+        };
+        trips(world, rule, |plan| drop_steps_with(plan, question));
+        trips(world, rule, |plan| {
+            let late = plan.steps.remove(at(plan));
+            plan.steps.push(late);
+        });
+        trips(world, rule, |plan| {
+            let at = at(plan);
+            plan.steps[at].on_error = OnError::GoOn;
+        });
+        trips(world, rule, |plan| {
+            let at = at(plan);
+            let rest = plan.steps.drain(at + 1..).flat_map(|step| step.actions);
+            let side_by_side: Vec<Action> = rest.collect();
+            plan.steps[at].actions.extend(side_by_side);
         });
     }
 }

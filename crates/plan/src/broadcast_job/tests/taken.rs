@@ -1,7 +1,7 @@
 //! Pods that somebody takes from the job: they lose their owner, which the watch tells, or their label, and then
 //! nothing tells of them any more.
 
-use carillon_api::NodeState::{Disrupted, Failed, Started, Succeeded};
+use carillon_api::NodeState::{Disrupted, Failed, Started, Succeeded, Unknown};
 use carillon_api::condition::{reasons, results, types};
 use serde_json::json;
 
@@ -163,7 +163,7 @@ fn a_pod_of_the_same_name_and_another_uid_is_not_the_one_that_was_taken() {
     world.row(&pod).unwrap().uid = uid;
     world.settle();
     let vanished = (
-        carillon_api::NodeState::Unknown,
+        Unknown,
         results::POD_VANISHED.to_owned(),
     );
     assert_eq!(world.attempts("n0000"), [vanished]);
@@ -299,4 +299,86 @@ fn a_pod_that_was_given_to_the_job_by_another_one_is_left_to_that() {
     world.deleting = true;
     world.settle();
     assert!(!world.row(&others).unwrap().tracked);
+}
+
+/// As the answer to its creation has told, or as it was found when it was to be created again.
+#[test]
+fn a_pod_that_loses_label_or_owner_before_it_was_seen_is_followed_by_the_uid_it_was_created_with() {
+    for take in WAYS {
+        for deleted in [false, true] {
+            let mut world = World::new(1, json!({}));
+            while world.created.is_empty() {
+                world.crash_after(usize::MAX);
+            }
+            let pod = world.pod_on("n0000");
+            assert_eq!(world.slices[0].records[0].pod_uid, None, "not seen yet");
+            world.run_all();
+            take(&mut world, &pod);
+            world.conflicts.insert(pod.clone());
+            if deleted {
+                world.deleting = true;
+                world.settle();
+                assert!(!world.row(&pod).unwrap().tracked, "its namespace can go");
+                continue;
+            }
+            world.settle();
+            assert!(world.slices[0].records[0].pod_uid.is_some());
+            world.end("n0000", 0);
+            world.pass(60);
+            world.settle();
+            assert!(world.is(types::COMPLETE), "{:?}", world.attempts("n0000"));
+            assert!(!world.row(&pod).unwrap().tracked);
+        }
+    }
+}
+
+/// Its finalizer was stripped, and it was deleted by force: another one has its name, label and owner.
+fn replace(world: &mut World, pod: &str, phase: PodPhase, node: Option<&str>) {
+    let rv = world.row(pod).unwrap().rv + 50;
+    world.vanish(pod);
+    let row = PodRow {
+        uid: world.uid(),
+        rv,
+        phase,
+        node: node.map(Into::into),
+        created: Some(world.now),
+        started: node.map(|_| world.now),
+        ..PodRow::default()
+    };
+    world.pods.insert(pod.into(), row);
+}
+
+#[test]
+fn a_pod_that_was_taken_and_replaced_under_its_name_is_gone_and_trips_no_interlock() {
+    let (running, ended) = (PodPhase::Running, PodPhase::Failed);
+    for (lost, phase, node) in [
+        (false, PodPhase::Pending, None),
+        (false, running, Some("n0000")),
+        (false, ended, Some("n0000")),
+        (true, PodPhase::Pending, None),
+        (true, running, Some("n0000")),
+        (true, ended, Some("n0009")),
+    ] {
+        let more = json!({"parallelism": 1, "nodeLostTimeoutSeconds": 60,
+            "failurePolicy": {"type": "Continue"}});
+        let mut world = World::new(2, more);
+        world.start();
+        let pod = world.pod_on("n0000");
+        world.take_label(&pod);
+        world.settle();
+        world.pass(60);
+        world.settle();
+        replace(&mut world, &pod, phase, node);
+        if lost {
+            let long_ago = world.now - jiff::SignedDuration::from_secs(3600);
+            world.node("n0000").not_ready_since = Some(long_ago);
+        }
+        // The interlock looks at each plan.
+        for seconds in [1, 5, 30, 60, 600] {
+            world.pass(seconds);
+            world.settle();
+        }
+        let (state, reason) = &world.attempts("n0000")[0];
+        assert_eq!((*state, &**reason), (Unknown, results::POD_VANISHED));
+    }
 }

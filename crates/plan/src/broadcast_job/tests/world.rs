@@ -29,6 +29,7 @@ pub(super) struct Other {
     pub(super) job: Option<Job>,
     pub(super) slices: Vec<Slice>,
     pub(super) pods: Pods,
+    pub(super) taken: TakenPods,
     pub(super) problem: Option<String>,
 }
 
@@ -40,6 +41,7 @@ impl Other {
             job: self.job.as_ref(),
             slices: &self.slices,
             pods: &self.pods,
+            taken: Some(&self.taken),
             problem: self.problem.clone(),
         }
     }
@@ -73,6 +75,8 @@ pub(super) struct World {
     /// Pods that have lost their owner, and those that have lost their label, too.
     pub(super) unowned: TakenPods,
     pub(super) unseen: Pods,
+    /// Uids of pods, as the answer to their creation has told them.
+    pub(super) uids: BTreeMap<Box<str>, Uid>,
     /// What was learnt of these.
     pub(super) asked: BTreeMap<Uid, TakenPod>,
     pub(super) slices: Vec<Slice>,
@@ -121,6 +125,7 @@ impl World {
             pods: Pods::new(),
             unowned: TakenPods::new(),
             unseen: Pods::new(),
+            uids: BTreeMap::new(),
             asked: BTreeMap::new(),
             slices: Vec::new(),
             template: Template::Accepted,
@@ -205,6 +210,7 @@ impl World {
                 watched: &self.unowned,
                 asked: &self.asked,
             },
+            created: &self.uids,
             slices: &self.slices,
             template: &self.template,
             gone: &self.gone,
@@ -263,7 +269,7 @@ impl World {
                         asked: Some(self.now),
                     };
                     self.asked.insert(uid, taken);
-                } else if self.pods.get(&pod).is_none_or(|row| row.uid != uid) {
+                } else if self.row(&pod).is_none_or(|row| row.uid != uid) {
                     self.gone.insert(uid);
                 }
             }
@@ -350,6 +356,7 @@ impl World {
             ..PodRow::default()
         };
         self.created.push((pod.clone(), node));
+        self.uids.insert(pod.clone(), row.uid);
         self.pods.insert(pod, row);
         true
     }

@@ -16,6 +16,10 @@ pub(super) fn all() -> Vec<Scenario> {
             ..long("a pod loses its label while it runs")
         },
         Scenario {
+            script: vec![step(exists, |view| view.patch_running(NODE, &no_label()))],
+            ..long("a pod loses its label before it was seen")
+        },
+        Scenario {
             script: vec![
                 step(runs, |view| view.patch_running(NODE, &no_label())),
                 step(runs, |view| view.patch_running(NODE, &no_owner())),
@@ -81,16 +85,36 @@ pub(super) fn all() -> Vec<Scenario> {
 
 /// Where an operator that is down meanwhile finds nothing that names the pod, see decision 0034.
 pub(super) fn undisturbed() -> Vec<Scenario> {
-    vec![Scenario {
-        script: vec![
-            step(runs, |view| view.patch_running(NODE, &no_label())),
-            later(1, |view| {
-                view.delete_job(&Delete::with(Propagation::Background));
-            }),
-        ],
-        ends: Ends::Gone,
-        ..long("its user deletes the job after a pod has lost its label")
-    }]
+    vec![
+        Scenario {
+            script: vec![
+                step(runs, |view| view.patch_running(NODE, &no_label())),
+                later(1, |view| {
+                    view.delete_job(&Delete::with(Propagation::Background));
+                }),
+            ],
+            ends: Ends::Gone,
+            ..long("its user deletes the job after a pod has lost its label")
+        },
+        Scenario {
+            script: vec![step(exists, |view| view.patch_running(NODE, &no_owner()))],
+            ..long("a pod loses its owner before it was seen")
+        },
+        Scenario {
+            script: vec![
+                step(exists, |view| view.patch_running(NODE, &no_label())),
+                later(1, |view| {
+                    view.delete_job(&Delete::with(Propagation::Background));
+                }),
+            ],
+            ends: Ends::Gone,
+            ..long("its user deletes the job after a pod has lost its label before it was seen")
+        },
+    ]
+}
+
+fn exists(view: &View<'_>) -> bool {
+    view.pod_on(NODE, "Running").is_some()
 }
 
 /// Whose pod is taken.
