@@ -48,7 +48,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
             )],
         )
         .plans(|snapshot, now| {
-            let asks = |action: &Action| matches!(action, Action::ConfirmSlice { .. });
+            let asks = |action: &Action| {
+                matches!(action, Action::ConfirmSlice { .. } | Action::ConfirmJob)
+            };
             unasked(snapshot, now, asks)
         }),
         Mutant::new(
