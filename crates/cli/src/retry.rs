@@ -8,6 +8,7 @@ use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::progress::{Standing, standing};
 use carillon_plan::view::retry::{self, Request};
 use carillon_plan::view::{outcomes, read};
+use clap::ArgGroup;
 use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
@@ -30,7 +31,8 @@ A job that is open is asked by an annotation, and tries these nodes again. For o
 new job JOB-retry-N is created, the same but for spec.nodeNames and spec.retryOf. Nodes that another
 retry is already made for are left to it. A node that has succeeded, in the job or in one of its
 retries, is never run again: Carillon sees to that, whoever made them.")]
-#[group(id = "which", required = true, args = ["failed", "node"])]
+#[group(skip)] // The group that is derived has every argument in it.
+#[command(group = ArgGroup::new("which").required(true).multiple(false).args(["failed", "node"]))]
 pub(crate) struct Retry {
     #[command(flatten)]
     job: JobName,

@@ -5,6 +5,7 @@ mod operator;
 use anyhow::{Error, Result, anyhow, bail};
 use carillon_plan::job::MANAGED_BY;
 use carillon_plan::view::uninstall::{Held, Kind, Leftovers, Unserved};
+use clap::ArgGroup;
 use futures::StreamExt;
 use futures::stream;
 
@@ -33,8 +34,11 @@ Looks through all namespaces, or one with -n. Exit codes: 0 nothing stays, 1 err
 Examples:
   kubectl carillon uninstall --check
   helm uninstall carillon -n carillon-system && kubectl carillon uninstall --release")]
-#[allow(clippy::struct_excessive_bools)] // they are flags
-#[group(id = "what", required = true, args = ["check", "release"])]
+#[allow(clippy::struct_excessive_bools)]
+// they are flags
+// The group that is derived has every flag in it: one of `--lease` alone would do.
+#[group(skip)]
+#[command(group = ArgGroup::new("what").required(true).multiple(false).args(["check", "release"]))]
 pub(crate) struct Uninstall {
     /// Only say what is held, and what to do
     #[arg(long)]
@@ -43,13 +47,13 @@ pub(crate) struct Uninstall {
     #[arg(long)]
     release: bool,
     /// Then also delete the Jobs that have not ended and that only Carillon serves, with their pods
-    #[arg(long, requires = "release")]
+    #[arg(long, requires = "release", conflicts_with = "check")]
     delete_jobs: bool,
-    /// Also while an operator leads, which may put finalizers on again
-    #[arg(long, requires = "release")]
+    /// Also while an operator leads, which may put finalizers on again, or where no lease tells
+    #[arg(long, requires = "release", conflicts_with = "check")]
     force: bool,
     /// The operator's lease. When absent, the one that the chart has noted in the CRDs; without that, any
-    /// whose name has "carillon" in it
+    /// whose name has "carillon" in it. One that is named has to exist
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = operator::lease)]
     lease: Option<Lease>,
 }
@@ -60,6 +64,10 @@ pub(crate) async fn run(
     args: &Uninstall,
     screen: &mut Screen,
 ) -> Result<u8> {
+    // Whatever the flags let pass: what is not asked for is not done.
+    if args.check == args.release {
+        bail!("write --check or --release, and not both");
+    }
     let namespace = global.namespace.as_deref();
     let (mut lease, mut living) = (args.lease.clone(), Living::Unknown);
     if !args.force {
@@ -67,6 +75,9 @@ pub(crate) async fn run(
             lease = operator::of_installation(api).await?;
         }
         living = operator::living(api, lease.as_ref(), screen).await?;
+        if let (Some(named), Living::Unknown) = (&args.lease, &living) {
+            return Err(operator::no_such_lease(api, named).await);
+        }
     }
     let doubt = match lease {
         Some(_) => "",

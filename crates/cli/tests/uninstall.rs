@@ -152,3 +152,78 @@ fn what_could_not_be_released_is_told_and_can_be_tried_again() {
     let cluster = cluster.lock().unwrap();
     assert_eq!(cluster.patches, [(1, 200)], "only what was left");
 }
+
+/// Something is held, and there is this lease; the CRDs note `sys/bells` as that of the operator.
+fn start_with_lease() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let writes = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&writes);
+    let answer = move |method: &str, uri: &str, _: &Value| {
+        let path = uri.split('?').next().unwrap();
+        if method != "GET" {
+            seen.lock().unwrap().push(format!("{method} {path}"));
+            return (200, json!({}));
+        }
+        let job = json!({"metadata": {"namespace": "ops", "name": "sum-0", "uid": "uid-0",
+            "finalizers": [OURS]}});
+        let lease = json!({"metadata": {"namespace": "sys", "name": "bells"},
+            "spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
+        let found = match path {
+            "/apis/batch/v1/jobs" => vec![job],
+            "/apis/coordination.k8s.io/v1/namespaces/sys/leases" => vec![lease],
+            crd if crd.contains("/customresourcedefinitions/") => {
+                let note = json!({"carillon.dev/lease": "sys/bells"});
+                return (200, json!({"metadata": {"annotations": note}}));
+            }
+            _ => vec![],
+        };
+        (200, http::list(&found))
+    };
+    (http::serve(Arc::new(answer)), writes)
+}
+
+#[test]
+fn nothing_is_released_unless_release_is_typed() {
+    let (port, writes) = start_with_lease();
+    for args in [
+        &[][..],
+        &["--lease", "sys/bells"],
+        &["--lease", "sys/typo"],
+        &["--delete-jobs"],
+        &["--force"],
+        &["--check", "--release"],
+        &["--check", "--force"],
+        &["--check", "--delete-jobs"],
+        &["--lease", "sys/bells", "--force", "--delete-jobs"],
+    ] {
+        let output = run(port, &[&["uninstall"], args].concat());
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("Usage:"), "{args:?}: {said}");
+        assert!(writes.lock().unwrap().is_empty(), "{args:?}");
+    }
+    let output = run(port, &["uninstall", "--check", "--lease", "sys/bells"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(writes.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_lease_that_is_named_and_does_not_exist_releases_nothing_and_the_noted_one_is_told() {
+    let (port, writes) = start_with_lease();
+    for what in ["--release", "--check"] {
+        for typo in ["sys/bell", "system/bells"] {
+            let output = run(port, &["uninstall", what, "--lease", typo]);
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let expected = format!("error: there is no lease {typo}: ");
+            assert!(said.contains(&expected), "{said}");
+            let noted = "The CRDs note sys/bells (carillon.dev/lease)";
+            assert!(said.contains(noted), "{said}");
+        }
+    }
+    assert!(writes.lock().unwrap().is_empty());
+    let args = ["uninstall", "--release", "--lease", "sys/typo", "--force"];
+    let _ = run(port, &args);
+    assert_eq!(writes.lock().unwrap().len(), 1, "who forces it has looked");
+    let _ = run(port, &["uninstall", "--release", "--lease", "sys/bells"]);
+    assert_eq!(writes.lock().unwrap().len(), 2, "nobody holds it");
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 use carillon_api::names::ANNOTATION_LEASE;
 use serde_json::Value;
 
@@ -52,6 +52,22 @@ pub(super) async fn of_installation(api: &Api) -> Result<Option<Lease>> {
 fn named_by(crd: &Value) -> Option<Lease> {
     let annotation = crd["metadata"]["annotations"][ANNOTATION_LEASE].as_str();
     lease(annotation?).ok()
+}
+
+/// What to say of a lease that was named and is not there: by it, nobody knows whether an operator leads.
+pub(super) async fn no_such_lease(api: &Api, named: &Lease) -> Error {
+    let noted = match of_installation(api).await {
+        Ok(noted) => noted,
+        Err(error) => return error,
+    };
+    let noted = match noted {
+        Some(noted) => format!("The CRDs note {noted} ({ANNOTATION_LEASE})"),
+        None => format!("The CRDs note none ({ANNOTATION_LEASE})"),
+    };
+    anyhow!(
+        "there is no lease {named}: it does not say whether an operator leads. {noted}. If none runs, \
+         add --force to --release"
+    )
 }
 
 /// Whether an operator leads.
