@@ -1,12 +1,14 @@
 //! A job and its retries, as stored.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use carillon_plan::view::family::{Relative, retries};
 use carillon_plan::view::read;
 use carillon_plan::view::read::StoredJob;
 use serde_json::{Value, json};
 
-use crate::client::Api;
+use crate::client::{Api, name_of};
 
 /// A family.
 pub(crate) struct Family {
@@ -14,6 +16,8 @@ pub(crate) struct Family {
     pub(crate) first: Value,
     /// It and its retries, in the order in which they had or will have their turn.
     pub(crate) members: Vec<Relative>,
+    /// Names of all jobs of the namespace.
+    pub(crate) taken: BTreeSet<String>,
 }
 
 /// A retry that was deleted: it starts nothing any more, and its results have stayed.
@@ -53,5 +57,10 @@ pub(crate) async fn family(api: &Api, object: &Value) -> Result<Family> {
         let slices = api.slices(&stored).await?;
         members.push(Relative::new(stored, slices));
     }
-    Ok(Family { first, members })
+    let taken = others.iter().map(name_of).collect();
+    Ok(Family {
+        first,
+        members,
+        taken,
+    })
 }

@@ -1,11 +1,11 @@
 //! `results`: what came out on the nodes of a job.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use carillon_api::NodeState;
 use carillon_plan::record::Record;
-use carillon_plan::view::family::{Relative, has_failed, latest, may_have_succeeded};
+use carillon_plan::view::family::{Members, Relative, may_have_succeeded};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::outcomes::{self, Attempt, Outcome, SAMPLE};
 use carillon_plan::view::read;
@@ -17,7 +17,7 @@ use crate::args::{Format, JobName, Output};
 use crate::client::Api;
 use crate::family::family;
 use crate::problem;
-use crate::render::{Cell, Screen, Table, Tone, sample, seconds};
+use crate::render::{Cell, Screen, Table, Tone, count, sample, seconds};
 
 /// Show what came out on the nodes of a job and its retries, identical outcomes as one line
 #[derive(Debug, clap::Args)]
@@ -66,23 +66,25 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     } else {
         family(api, &object).await?.members
     };
-    let ledgers: Vec<Ledger<'_>> = members.iter().map(|m| Ledger::read(&m.slices)).collect();
+    let members = Members::read(&members);
+    let ledgers: Vec<&Ledger<'_>> = members.all().map(|(_, ledger)| ledger).collect();
     let records: Vec<&Record> = match &args.node {
         Some(node) => {
             let attempts: Vec<&Record> = ledgers.iter().flat_map(|l| l.attempts(node)).collect();
             if attempts.is_empty() {
-                let others: BTreeSet<&str> = ledgers.iter().flat_map(Ledger::names).collect();
+                let others: BTreeSet<&str> = ledgers.iter().flat_map(|l| l.names()).collect();
                 let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
                 let what = format!("has no result of {}", args.job.job);
                 return Err(problem::no_node(node, &what, &others));
             }
             attempts
         }
-        None => latest(&members)
+        None => members
+            .latest()
             .into_iter()
             .map(|(_, record)| record)
             .filter(|record| {
-                !args.failed || has_failed(&members, record) || may_have_succeeded(record)
+                !args.failed || members.has_failed(record) || may_have_succeeded(record)
             })
             .collect(),
     };
@@ -99,11 +101,18 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
         attempts: &attempts,
     };
     let format = args.output.output;
+    if args.failed {
+        tell_tried_again(&members, screen);
+    }
     if screen.document(format, &answer)? {
         return Ok(DONE);
     }
     if attempts.is_empty() {
-        let which = if args.failed { "failed node" } else { "result" };
+        let which = match (args.failed, members.tried_again().is_empty()) {
+            (false, _) => "result",
+            (true, true) => "failed node",
+            (true, false) => "other failed node",
+        };
         screen.aside(&format!("BroadcastJob {} has no {which}.", args.job.job));
         return Ok(DONE);
     }
@@ -121,6 +130,21 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     };
     screen.table(&table, !args.output.no_headers)?;
     Ok(DONE)
+}
+
+/// Of nodes that have failed and are under way again nobody knows the outcome: they are no failures now.
+fn tell_tried_again(members: &Members<'_>, screen: &mut Screen) {
+    let mut by_job: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for tried in members.tried_again() {
+        by_job
+            .entry(tried.by)
+            .or_default()
+            .push(tried.node.to_owned());
+    }
+    for (by, nodes) in by_job {
+        let (number, shown) = (count(nodes.len(), "node"), sample(&nodes, SAMPLE));
+        screen.aside(&format!("{by} tries again {number}: {shown}"));
+    }
 }
 
 fn by_outcome(folded: &[Outcome]) -> Table {

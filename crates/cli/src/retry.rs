@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Error, Result, bail};
 use carillon_api::names::ANNOTATION_RETRY;
-use carillon_plan::view::ledger::Ledger;
+use carillon_plan::node::Nodes;
+use carillon_plan::view::family::Relative;
 use carillon_plan::view::progress::{Standing, standing};
-use carillon_plan::view::retry::{self, Request};
+use carillon_plan::view::retry::{self, Obstacles};
 use carillon_plan::view::{outcomes, read};
 use clap::ArgGroup;
 use clap_complete::ArgValueCandidates;
@@ -19,10 +20,8 @@ use crate::render::{Screen, count, sample};
 use crate::results::node_name;
 use crate::{DONE, complete, problem};
 
-/// How often a job that changes meanwhile is read again.
-const TRIES: usize = 5;
-/// Retries of one job that are looked for.
-const MOST: u32 = 1000;
+/// How often a job that changes meanwhile is read again. So many may ask at once for different nodes.
+const TRIES: usize = 50;
 
 /// Run failed nodes again, and only these
 #[derive(Debug, clap::Args)]
@@ -50,53 +49,76 @@ pub(crate) struct Retry {
 
 pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<u8> {
     let name = &args.job.job;
-    let named = (!args.failed).then_some(&*args.node);
     for _ in 0..TRIES {
         let object = api.job(name).await?;
         let stored = read::job(&object);
-        if standing(&stored.job).0.has_ended() && !stored.job.deleting {
-            return again(api, args, &object, screen).await;
-        }
-        let slices = api.slices(&stored).await?;
-        let chosen = retry::choose(&stored.job, &Ledger::read(&slices), named);
-        let Request { value, nodes } =
-            chosen.map_err(|problems| Error::msg(problems.join("\n")))?;
-        let patch = json!({"metadata": {
-            "annotations": {ANNOTATION_RETRY: value},
-            // What was chosen holds for what was read.
-            "resourceVersion": object["metadata"]["resourceVersion"],
-        }});
-        let sent = if args.dry_run {
-            Ok(Value::Null)
+        let ended = standing(&stored.job).0.has_ended() && !stored.job.deleting;
+        let done = if ended {
+            again(api, args, &object, screen).await?
         } else {
-            api.merge(name, &patch).await
+            ask(api, args, &object, screen).await?
         };
-        match sent {
-            Ok(_) => {
-                report(name, "tries again", &nodes, args, screen)?;
-                if standing(&stored.job).0 == Standing::Paused {
-                    tell_how_to_resume(name, screen);
-                }
-                return Ok(DONE);
-            }
-            Err(error) if code(&error) == Some(409) => {}
+        if done {
+            return Ok(DONE);
+        }
+    }
+    bail!("BroadcastJob {name} or a retry of it changed {TRIES} times meanwhile: try again");
+}
+
+/// Asks a job that is open. `false`: it has changed meanwhile.
+async fn ask(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Result<bool> {
+    let name = &args.job.job;
+    let stored = read::job(object);
+    let named = (!args.failed).then_some(&*args.node);
+    let members = if stored.job.retry_of.is_some() {
+        family(api, object).await?.members
+    } else {
+        let slices = api.slices(&stored).await?;
+        vec![Relative::new(stored.clone(), slices)]
+    };
+    let there = nodes(api, args).await;
+    let chosen = retry::choose(&members, &stored.job, named, there.as_ref());
+    let chosen = chosen.map_err(|problems| Error::msg(problems.join("\n")))?;
+    let patch = json!({"metadata": {
+        "annotations": {ANNOTATION_RETRY: chosen.value},
+        // What was chosen holds for what was read.
+        "resourceVersion": object["metadata"]["resourceVersion"],
+    }});
+    if !args.dry_run && !chosen.nodes.is_empty() {
+        match api.merge(name, &patch).await {
+            Ok(_) => {}
+            Err(error) if code(&error) == Some(409) => return Ok(false),
             Err(error) => {
                 let what = format!("changing BroadcastJob {name}");
                 return Err(api.explain(error, &what).await);
             }
         }
     }
-    bail!("BroadcastJob {name} changed {TRIES} times meanwhile: try again");
+    if !chosen.nodes.is_empty() {
+        report(name, "tries again", &chosen.nodes, args, screen)?;
+    }
+    if !chosen.tried.is_empty() {
+        report(name, "tries already", &chosen.tried, args, screen)?;
+    }
+    if stored.job.paused || standing(&stored.job).0 == Standing::Paused {
+        tell_how_to_resume(name, screen);
+    }
+    tell_obstacles(&chosen.obstacles, screen);
+    Ok(true)
 }
 
-/// Has a job that has ended tried again by a new one, as far as no other one does already.
-async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Result<u8> {
+/// Has a job that has ended tried again by a new one, as far as no other one does already. `false`: a retry
+/// was made meanwhile, which may be for the same nodes.
+async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Result<bool> {
     let named = (!args.failed).then_some(&*args.node);
-    let Family { first, members } = family(api, object).await?;
-    let chosen = retry::choose_again(&members, &args.job.job, named)
+    let family = family(api, object).await?;
+    let there = nodes(api, args).await;
+    let chosen = retry::choose_again(&family.members, &args.job.job, named, there.as_ref())
         .map_err(|problems| Error::msg(problems.join("\n")))?;
     if !chosen.nodes.is_empty() {
-        let created = create(api, (object, &first), &chosen.nodes, args.dry_run).await?;
+        let Some(created) = create(api, object, &family, &chosen.nodes, args.dry_run).await? else {
+            return Ok(false);
+        };
         report(&created, "created for", &chosen.nodes, args, screen)?;
     }
     for stalled in &chosen.stalled {
@@ -118,38 +140,73 @@ async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> 
             tell_how_to_resume(by, screen);
         }
     }
-    Ok(DONE)
+    tell_obstacles(&chosen.obstacles, screen);
+    Ok(true)
 }
 
-/// Creates the first `JOB-retry-N` that does not exist, and gives its name.
-async fn create(
-    api: &Api,
-    (object, first): (&Value, &Value),
-    nodes: &[String],
-    dry_run: bool,
-) -> Result<String> {
-    let job = object["metadata"]["name"].as_str().unwrap_or_default();
-    for number in 1..=MOST {
-        let name = retry::name(job, number);
-        let new = retry::again(object, first, &name, nodes);
-        match api.create(JOBS, dry_run, &new).await {
-            Ok(_) => return Ok(name),
-            Err(error) if code(&error) == Some(409) => {}
-            Err(kube::Error::Api(status)) if is_unknown(&status.message) => bail!(
-                "the CRDs of the cluster are older than this program, and {name} would run where it \
-                 must not: upgrade Carillon first ({})",
-                problem::words(&status)
-            ),
-            Err(error) => return Err(api.explain(error, &format!("creating {name}")).await),
+/// The nodes that matter, those that exist. `None`: whoever asks may not read nodes.
+async fn nodes(api: &Api, args: &Retry) -> Option<Nodes> {
+    if args.failed {
+        return api.nodes().await.ok();
+    }
+    let mut nodes = Nodes::new();
+    for name in &args.node {
+        if let Some(row) = api.node(name).await.ok()? {
+            nodes.insert(name.as_str().into(), row);
         }
     }
-    bail!("{job} was tried again {MOST} times: delete some of these jobs");
+    Some(nodes)
+}
+
+/// Creates `JOB-retry-N` and gives its name. The number is above every one that the family has had. The name
+/// is a lock, too: of two who ask at once and know the same, one gets `None` and looks again.
+async fn create(
+    api: &Api,
+    object: &Value,
+    family: &Family,
+    nodes: &[String],
+    dry_run: bool,
+) -> Result<Option<String>> {
+    let job = object["metadata"]["name"].as_str().unwrap_or_default();
+    let number = retry::next_number(&family.first, &family.members);
+    let mut names = (number..=u32::MAX).map(|number| retry::name(job, number));
+    let Some(name) = names.find(|name| !family.taken.contains(name)) else {
+        bail!("there is no number left for a retry of {job}");
+    };
+    let new = retry::again(object, &family.first, &name, nodes);
+    match api.create(JOBS, dry_run, &new).await {
+        Ok(_) => Ok(Some(name)),
+        Err(error) if code(&error) == Some(409) => Ok(None),
+        Err(kube::Error::Api(status)) if is_unknown(&status.message) => bail!(
+            "the CRDs of the cluster are older than this program, and {name} would run where it \
+             must not: upgrade Carillon first ({})",
+            problem::words(&status)
+        ),
+        Err(error) => Err(api.explain(error, &format!("creating {name}")).await),
+    }
 }
 
 /// Whether the API server does not know a field on which a retry relies.
 fn is_unknown(message: &str) -> bool {
     let fields = ["spec.nodeNames", "spec.retryOf"];
     message.contains("unknown field") && fields.iter().any(|field| message.contains(field))
+}
+
+/// Says which nodes are left out, and which have to change before anything is started there.
+fn tell_obstacles(obstacles: &Obstacles, screen: &mut Screen) {
+    let few = |nodes: &[String]| sample(nodes, outcomes::SAMPLE);
+    if !obstacles.gone.is_empty() {
+        let number = count(obstacles.gone.len(), "node");
+        let gone = few(&obstacles.gone);
+        screen.aside(&format!("Left out, as gone: {number}: {gone}"));
+    }
+    for (cause, nodes) in &obstacles.waiting {
+        let number = count(nodes.len(), "node");
+        screen.aside(&format!(
+            "Nothing is started for now on {number}: {}: {cause}",
+            few(nodes)
+        ));
+    }
 }
 
 fn tell_how_to_resume(name: &str, screen: &mut Screen) {

@@ -37,6 +37,13 @@ fn first() -> Value {
     job("fix", FIRST, &json!({}), &status)
 }
 
+/// The first job before anybody has retried it.
+fn first_without_retries() -> Value {
+    let mut first = first();
+    first["status"]["retries"] = json!([]);
+    first
+}
+
 fn slice(uid: &str, result: Value) -> Value {
     let mut result = result;
     result["nodeUID"] = NODE.into();
@@ -53,17 +60,36 @@ fn slice(uid: &str, result: Value) -> Value {
 struct Cluster {
     port: u16,
     created: Arc<Mutex<Vec<Value>>>,
+    jobs: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Cluster {
     fn new(jobs: Vec<Value>, slices: Vec<Value>) -> Self {
+        Self::racing(jobs, slices, None)
+    }
+
+    /// `rival` makes a job at the moment in which one is to be created.
+    fn racing(jobs: Vec<Value>, slices: Vec<Value>, rival: Option<Value>) -> Self {
         let created = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&created);
+        let jobs = Arc::new(Mutex::new(jobs));
+        let rival = Mutex::new(rival);
+        let (seen, shared) = (Arc::clone(&created), Arc::clone(&jobs));
         let port = http::serve(Arc::new(move |method, uri, body| {
             let path = uri.split('?').next().unwrap();
+            let mut jobs = shared.lock().unwrap();
+            let is = |job: &&Value, name: &str| job["metadata"]["name"] == name;
             if method == "POST" {
+                jobs.extend(rival.lock().unwrap().take());
+                let name = body["metadata"]["name"].as_str().unwrap();
+                if jobs.iter().any(|job| is(&job, name)) {
+                    return (409, refusal(409));
+                }
                 seen.lock().unwrap().push(body.clone());
                 return (201, body.clone());
+            }
+            if method == "PATCH" {
+                seen.lock().unwrap().push(body.clone());
+                return (200, body.clone());
             }
             let of_job = |slice: &&Value| {
                 let uid = slice["metadata"]["labels"]["carillon.dev/broadcastjob-uid"].as_str();
@@ -74,16 +100,51 @@ impl Cluster {
                     list(&slices.iter().filter(of_job).cloned().collect::<Vec<_>>())
                 }
                 "broadcastjobs" => list(&jobs),
-                _ => jobs[0].clone(),
+                "nodes" => list(&[node("n1"), cordoned("n2")]),
+                "n1" => node("n1"),
+                "n2" => cordoned("n2"),
+                name => match jobs.iter().find(|job| is(job, name)) {
+                    Some(job) => job.clone(),
+                    None => return (404, refusal(404)),
+                },
             };
             (200, found)
         }));
-        Self { port, created }
+        Self {
+            port,
+            created,
+            jobs,
+        }
     }
 
     fn run(&self, args: &[&str]) -> Output {
         http::run(self.port, args)
     }
+}
+
+fn refusal(code: u16) -> Value {
+    let reason = if code == 404 {
+        "NotFound"
+    } else {
+        "AlreadyExists"
+    };
+    json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no"})
+}
+
+fn node(name: &str) -> Value {
+    json!({"metadata": {"name": name, "uid": NODE}, "spec": {}, "status": {}})
+}
+
+fn cordoned(name: &str) -> Value {
+    let mut node = node(name);
+    node["spec"]["unschedulable"] = true.into();
+    node
+}
+
+/// A retry of the first job for n1 that has not ended.
+fn retry() -> Value {
+    let spec = json!({"nodeNames": ["n1"], "retryOf": {"name": "fix", "uid": FIRST}});
+    job("fix-retry-1", RETRY, &spec, &json!({}))
 }
 
 fn failed() -> Value {
@@ -139,4 +200,79 @@ fn a_retry_that_is_paused_is_named_with_what_resumes_it() {
     let expected = "It is paused: kubectl carillon resume fix-retry-1\n";
     assert_eq!(text(&output.stderr), expected);
     assert!(cluster.created.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_retry_at_work_on_the_failed_nodes_is_named_by_retry_and_results() {
+    let started = json!({"node": "n1", "attempt": 1, "state": "Started", "pod": "fix-y"});
+    let cluster = Cluster::new(
+        vec![first(), retry()],
+        vec![failed(), slice(RETRY, started)],
+    );
+    for which in [&["--failed"][..], &["--node", "n1"]] {
+        for job in ["fix", "fix-retry-1"] {
+            let output = cluster.run(&[&["retry", job], which].concat());
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let expected = "broadcastjob.carillon.dev/fix-retry-1 tries already 1 node: n1\n";
+            assert_eq!(text(&output.stdout), expected);
+        }
+    }
+    let output = cluster.run(&["results", "fix", "--failed"]);
+    assert_eq!(text(&output.stdout), "");
+    let expected =
+        "fix-retry-1 tries again 1 node: n1\nBroadcastJob fix has no other failed node.\n";
+    assert_eq!(text(&output.stderr), expected);
+    assert!(cluster.created.lock().unwrap().is_empty());
+}
+
+#[test]
+fn of_two_who_ask_at_once_one_makes_a_retry_and_the_other_is_told_of_it() {
+    let cluster = Cluster::racing(vec![first_without_retries()], vec![failed()], Some(retry()));
+    let output = cluster.run(&["retry", "fix", "--failed"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let expected = "broadcastjob.carillon.dev/fix-retry-1 tries already 1 node: n1\n";
+    assert_eq!(text(&output.stdout), expected);
+    assert!(cluster.created.lock().unwrap().is_empty());
+    assert_eq!(cluster.jobs.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_name_that_a_deleted_retry_has_had_is_not_given_again() {
+    let over = json!({"node": "n1", "attempt": 1, "state": "Failed", "pod": "fix-y",
+        "reason": "NonZeroExitCode", "exitCode": 1});
+    let cluster = Cluster::new(vec![first()], vec![failed(), slice(RETRY, over)]);
+    let output = cluster.run(&["retry", "fix", "--failed"]);
+    let expected = "broadcastjob.carillon.dev/fix-retry-2 created for 1 node: n1\n";
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn a_node_that_does_not_exist_is_not_tried_and_a_cordoned_one_is_said_to_wait() {
+    let mut open = first_without_retries();
+    open["status"] = json!({});
+    let fails = |node: &str| {
+        let mut failed = failed();
+        failed["results"][0]["node"] = node.into();
+        failed
+    };
+    for job in [first_without_retries(), open] {
+        let cluster = Cluster::new(vec![job], vec![fails("n2")]);
+        let output = cluster.run(&["retry", "fix", "--node", "nope"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(text(&output.stderr), "error: there is no node nope\n");
+        assert!(cluster.created.lock().unwrap().is_empty());
+        for which in [&["--failed"][..], &["--node", "n2"]] {
+            let output = cluster.run(&[&["retry", "fix"], which].concat());
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let expected = "Nothing is started for now on 1 node: n2: the node is cordoned\n";
+            assert_eq!(text(&output.stderr), expected);
+        }
+        assert_eq!(cluster.created.lock().unwrap().len(), 2);
+    }
+    let cluster = Cluster::new(vec![first_without_retries()], vec![fails("n3")]);
+    let output = cluster.run(&["retry", "fix", "--node", "n3"]);
+    assert!(
+        text(&output.stderr).starts_with("error: node n3 is gone"),
+        "{output:?}"
+    );
 }

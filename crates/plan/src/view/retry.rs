@@ -4,23 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_api::NodeState;
 use carillon_api::broadcast_job::MAX_RETRIES;
+use carillon_api::condition::results;
 use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
 use serde_json::{Value, json};
 
-use super::family::{Relative, has_failed, latest, may_have_succeeded, stalled_for, tried_by};
+use super::family::{Members, Relative, may_have_succeeded};
 use super::ledger::Ledger;
 use super::progress::{Standing, standing};
 use super::read::StoredJob;
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
+use crate::eligibility::refusal;
+use crate::node::{NodeRow, Nodes};
+use crate::placement::Placement;
 use crate::record::Record;
 
 /// What a job that has not ended is asked: its annotation `carillon.dev/retry` gets this value.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Request {
     /// Names of pods, comma separated: also what was asked for before and has not been done yet.
     pub value: String,
     /// The nodes that are added to it.
     pub nodes: Vec<String>,
+    /// Those that have failed and that it tries again already.
+    pub tried: Vec<String>,
+    /// What is in the way of these nodes.
+    pub obstacles: Obstacles,
 }
 
 /// What is to be tried again of a job that has ended.
@@ -36,31 +44,83 @@ pub struct Again {
     pub paused: BTreeSet<String>,
     /// Of nodes that no retry runs again since their outcome was lost: what to do.
     pub lost: Vec<String>,
+    /// What is in the way of these nodes.
+    pub obstacles: Obstacles,
+}
+
+/// What is in the way of nodes that are to be tried again, as far as the nodes of the cluster are known.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Obstacles {
+    /// Nodes that have failed and do not exist any more: they are left out.
+    pub gone: Vec<String>,
+    /// Nodes that are not eligible for the moment, by the cause in words.
+    pub waiting: BTreeMap<String, Vec<String>>,
+}
+
+impl Obstacles {
+    fn look_at(&mut self, job: &Job, name: &str, row: Option<&NodeRow>) {
+        // Which nodes are listed is what is being decided.
+        let placement = Placement {
+            only: None,
+            ..job.placement.clone()
+        };
+        if let Some(refusal) = row.and_then(|row| refusal(&placement, name, row)) {
+            let of_cause = self.waiting.entry(refusal.to_string()).or_default();
+            of_cause.push(name.to_owned());
+        }
+    }
 }
 
 /// Chooses what a family is to try again: the nodes named, or all that have failed. The error says for each
-/// node why it is not tried again.
+/// node why it is not tried again. `nodes` are those of the cluster, or of those named the ones that exist;
+/// `None`: they are not known.
 pub fn choose_again(
     family: &[Relative],
     job: &str,
     named: Option<&[String]>,
+    nodes: Option<&Nodes>,
 ) -> Result<Again, Vec<String>> {
     if let Some(problem) = family.first().and_then(|first| no_retry_of(&first.stored)) {
         return Err(vec![problem]);
     }
-    let outcomes = latest(family);
-    let failed = |record: &Record| has_failed(family, record);
-    let all = outcomes
-        .iter()
-        .filter(|(_, record)| failed(record) || may_have_succeeded(record));
+    let members = Members::read(family);
+    let outcomes = members.latest();
+    let failed = |record: &Record| members.has_failed(record);
     let wanted: BTreeSet<&str> = match named {
-        None => all.map(|(_, record)| &*record.node).collect(),
+        None => {
+            let all = outcomes.iter().map(|(_, record)| *record);
+            let all = all.filter(|record| failed(record) || may_have_succeeded(record));
+            let tried = members.tried_again().into_iter().map(|tried| tried.node);
+            all.map(|record| &*record.node).chain(tried).collect()
+        }
         Some(named) => named.iter().map(String::as_str).collect(),
     };
+    let model = members.all().find(|(member, _)| member.owner.name == job);
     let mut again = Again::default();
     let mut problems = Vec::new();
     for node in wanted {
-        let here = || outcomes.iter().filter(|(_, record)| *record.node == *node);
+        let row = nodes.and_then(|nodes| nodes.get(node));
+        if nodes.is_some() && row.is_none() {
+            if named.is_none() {
+                again.obstacles.gone.push(node.to_owned());
+            } else {
+                let mut known = members.all();
+                problems.push(no_node(
+                    node,
+                    known.any(|(_, ledger)| !ledger.attempts(node).is_empty()),
+                ));
+            }
+            continue;
+        }
+        let uid = row.map(|row| row.uid);
+        let is_it =
+            |record: &Record| *record.node == *node && uid.is_none_or(|uid| record.node_uid == uid);
+        let here = || outcomes.iter().filter(|(_, record)| is_it(record));
+        let mut succeeded = here().filter(|(_, record)| record.state == NodeState::Succeeded);
+        if let Some((whose, _)) = succeeded.next() {
+            problems.extend(named.map(|_| has_succeeded(node, whose)));
+            continue;
+        }
         let mut deleted = here().filter(|(_, record)| may_have_succeeded(record));
         // One that was made anew under the same name may be run.
         let deleted = deleted
@@ -70,26 +130,41 @@ pub fn choose_again(
             again.lost.push(lost(node, whose));
             continue;
         }
-        again.stalled.extend(stalled_for(family, node));
-        if let Some((by, paused)) = tried_by(family, node) {
+        again.stalled.extend(members.stalled_for((node, uid)));
+        if let Some((by, paused)) = members.tried_by((node, uid)) {
             again.tried.push((node.to_owned(), by.to_owned()));
             again.paused.extend(paused.then(|| by.to_owned()));
-        } else if here().any(|(_, record)| record.state == NodeState::Succeeded) {
-            problems.push(succeeded(node));
         } else {
             again.nodes.push(node.to_owned());
         }
+        if let Some((model, _)) = model {
+            again.obstacles.look_at(model, node, row);
+        }
     }
-    if named.is_some() || again.nodes.is_empty() && again.tried.is_empty() {
+    let nothing = again.nodes.is_empty() && again.tried.is_empty();
+    if named.is_some() || nothing {
         problems.append(&mut again.lost);
     }
-    if again.nodes.is_empty() && again.tried.is_empty() && problems.is_empty() {
+    if nothing && problems.is_empty() {
+        let gone = again.obstacles.gone.iter();
+        problems.extend(gone.map(|node| no_node(node, true)));
+    }
+    if nothing && problems.is_empty() {
         problems.push(format!("{job} has no failed node"));
     }
     if problems.is_empty() {
         Ok(again)
     } else {
         Err(problems)
+    }
+}
+
+/// Why a node that does not exist is not tried again. `known`: there was one of this name.
+fn no_node(node: &str, known: bool) -> String {
+    if known {
+        format!("node {node} is gone: its Node object does not exist any more")
+    } else {
+        format!("there is no node {node}")
     }
 }
 
@@ -114,11 +189,13 @@ fn no_retry_of(first: &StoredJob) -> Option<String> {
 }
 
 /// Chooses what a job that has not ended is to try again: the nodes named, or all that have failed. The
-/// error says for each node why it is not tried again.
+/// error says for each node why it is not tried again. `family` has the job, and all others if it is a retry;
+/// `nodes` are as for [`choose_again`].
 pub fn choose(
+    family: &[Relative],
     job: &Job,
-    ledger: &Ledger<'_>,
     named: Option<&[String]>,
+    nodes: Option<&Nodes>,
 ) -> Result<Request, Vec<String>> {
     let (stands, _) = standing(job);
     let name = &job.owner.name;
@@ -130,48 +207,120 @@ pub fn choose(
             format!("{name} is failing: wait until it has ended (kubectl carillon wait {name})");
         return Err(vec![wait]);
     }
-    let failed: BTreeMap<&str, &str> = ledger
-        .names()
-        .filter_map(|node| Some((node, failed_pod(job, ledger, node)?)))
-        .collect();
-    let nodes: Vec<String> = match named {
-        None if failed.is_empty() => return Err(vec![format!("{name} has no failed node")]),
-        None => failed.keys().map(|node| (*node).to_owned()).collect(),
+    let members = Members::read(family);
+    let own = members.all().find(|(member, _)| member.owner == job.owner);
+    let nothing = Ledger::default();
+    let ledger = own.map_or(&nothing, |(_, ledger)| ledger);
+    let on = |node: &str| match nodes.and_then(|nodes| nodes.get(node)) {
+        Some(row) => ledger.attempts_on(node, row.uid).to_vec(),
+        None => ledger.attempts_on_last(node).to_vec(),
+    };
+    let is_gone = |node: &str| nodes.is_some_and(|nodes| !nodes.contains_key(node));
+    let mut request = Request::default();
+    let mut failed: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut tried = BTreeSet::new();
+    for node in ledger.names() {
+        match after(job, &on(node)) {
+            After::Failed(_) if is_gone(node) => request.obstacles.gone.push(node.to_owned()),
+            After::Failed(pod) => drop(failed.insert(node, pod)),
+            After::TriedAgain => drop(tried.insert(node)),
+            After::Other => {}
+        }
+    }
+    // Of the family they have failed, and it is this one that tries them.
+    let of_family = members.tried_again().into_iter();
+    let of_family = of_family.filter(|one| one.by == *name).map(|one| one.node);
+    tried.extend(of_family.filter(|node| !failed.contains_key(node) && !is_gone(node)));
+    match named {
+        None => {
+            request.nodes = failed.keys().map(|node| (*node).to_owned()).collect();
+            request.tried = tried.iter().map(|node| (*node).to_owned()).collect();
+        }
         Some(named) => {
-            let others = named
-                .iter()
-                .filter(|node| !failed.contains_key(node.as_str()));
-            let problems: Vec<String> = others.map(|node| problem(ledger, node)).collect();
+            request.obstacles.gone.clear();
+            let mut problems = Vec::new();
+            for node in named {
+                if is_gone(node) {
+                    problems.push(no_node(node, !ledger.attempts(node).is_empty()));
+                } else if failed.contains_key(node.as_str()) {
+                    request.nodes.push(node.clone());
+                } else if tried.contains(node.as_str()) {
+                    request.tried.push(node.clone());
+                } else {
+                    let uid = nodes.and_then(|nodes| Some(nodes.get(&**node)?.uid));
+                    let problem = match members.settled(job, (node, uid)) {
+                        Some(settled) if settled.reason == results::ALREADY_SUCCEEDED => {
+                            has_succeeded(node, settled.by)
+                        }
+                        Some(settled) => format!(
+                            "node {node} was tried by {}, which whoever made {name} did not know; wait \
+                             until {name} has ended, and ask again",
+                            settled.by
+                        ),
+                        None => problem(&on(node), job, node),
+                    };
+                    problems.push(problem);
+                }
+            }
             if !problems.is_empty() {
                 return Err(problems);
             }
-            named.to_vec()
         }
-    };
+    }
+    if request.nodes.is_empty() && request.tried.is_empty() {
+        let gone = request.obstacles.gone.iter();
+        let mut problems: Vec<String> = gone.map(|node| no_node(node, true)).collect();
+        if problems.is_empty() {
+            problems.push(format!("{name} has no failed node"));
+        }
+        return Err(problems);
+    }
+    for node in request.nodes.iter().chain(&request.tried) {
+        let row = nodes.and_then(|nodes| nodes.get(&**node));
+        request.obstacles.look_at(job, node, row);
+    }
     // What was asked for before stays, as long as its attempt is the last one.
     let asked = &job.policies.retry;
     let before = failed.values().filter(|pod| asked.contains(**pod));
-    let now = nodes.iter().filter_map(|node| failed.get(node.as_str()));
+    let nodes = request.nodes.iter();
+    let now = nodes.filter_map(|node| failed.get(node.as_str()));
     let entries: BTreeSet<&str> = before.chain(now).copied().collect();
     let entries: Vec<&str> = entries.into_iter().collect();
-    Ok(Request {
-        value: entries.join(","),
-        nodes,
-    })
+    request.value = entries.join(",");
+    Ok(request)
 }
 
-/// The pod of the last attempt on a node, if the node has failed; also if it waits for a retry anyway,
-/// which a request makes earlier.
-fn failed_pod<'a>(job: &Job, ledger: &Ledger<'a>, node: &str) -> Option<&'a str> {
-    let attempts = ledger.attempts_on_last(node);
-    let last = attempts.last()?;
-    let stands = standing_after(job, attempts, true)?;
-    let failed = matches!(stands, NodeStanding::Failed | NodeStanding::Retry(_));
-    failed.then_some(&*last.pod)
+/// What a request means for a node, after these attempts.
+enum After<'a> {
+    /// It has failed, also if it waits for a retry anyway, which a request makes earlier. The pod of the last
+    /// attempt.
+    Failed(&'a str),
+    /// It has failed before, and is under way again or about to be.
+    TriedAgain,
+    /// None of these.
+    Other,
 }
 
-fn succeeded(node: &str) -> String {
-    format!("node {node} succeeded, and is never run again; to run it anyway, create another job")
+fn after<'a>(job: &Job, attempts: &[&'a Record]) -> After<'a> {
+    let (Some(stands), Some(last)) = (standing_after(job, attempts, true), attempts.last()) else {
+        return After::Other;
+    };
+    let mut all = attempts.iter();
+    match stands {
+        NodeStanding::Failed | NodeStanding::Retry(_) => After::Failed(&last.pod),
+        NodeStanding::Started | NodeStanding::Again(_)
+            if all.any(|record| record.state == NodeState::Failed) =>
+        {
+            After::TriedAgain
+        }
+        _ => After::Other,
+    }
+}
+
+fn has_succeeded(node: &str, job: &str) -> String {
+    format!(
+        "node {node} has succeeded in {job}, and is never run again; to run it anyway, create another job"
+    )
 }
 
 /// Why no retry runs a node whose outcome was lost with another retry.
@@ -183,15 +332,27 @@ fn lost(node: &str, retry: &str) -> String {
 }
 
 /// Why a node that was named and has not failed cannot be tried again.
-fn problem(ledger: &Ledger<'_>, node: &str) -> String {
-    match ledger.attempts(node).last().map(|record| record.state) {
-        Some(NodeState::Succeeded) => succeeded(node),
+fn problem(attempts: &[&Record], job: &Job, node: &str) -> String {
+    match attempts.last().map(|record| record.state) {
+        Some(NodeState::Succeeded) => has_succeeded(node, &job.owner.name),
         Some(NodeState::Started) => format!("node {node} is under way"),
         Some(NodeState::Disrupted | NodeState::Unknown | NodeState::Failed) => {
             format!("node {node} was interrupted, and is tried again by itself")
         }
         Some(NodeState::Skipped) | None => format!("node {node} was not started yet"),
     }
+}
+
+/// The number of the next retry: above that of every job of the family, also of those that are gone.
+pub fn next_number(first: &Value, family: &[Relative]) -> u32 {
+    let listed = first["status"]["retries"].as_array().into_iter().flatten();
+    let listed = listed.filter_map(|retry| retry["name"].as_str());
+    let there = family.iter().map(|one| &*one.stored.job.owner.name);
+    let numbers = listed.chain(there).filter_map(|name| {
+        let (_, number) = name.rsplit_once("-retry-")?;
+        number.parse::<u32>().ok()
+    });
+    numbers.max().unwrap_or_default().saturating_add(1)
 }
 
 /// Name of the `number`-th job that tries nodes of `job` again: `fix-retry-1`, also when `job` is
@@ -276,13 +437,23 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
+    fn open(
+        stored: &StoredJob,
+        slices: &[Slice],
+        named: Option<&[String]>,
+    ) -> Result<Request, Vec<String>> {
+        let family = [Relative::new(stored.clone(), slices.to_vec())];
+        choose(&family, &stored.job, named, None)
+    }
+
     #[test]
     fn an_open_job_is_asked_for_the_failed_nodes_by_their_last_attempt() {
         let slices = ledger();
-        let chosen = choose(&stored(&json!([])).job, &Ledger::read(&slices), None);
+        let chosen = open(&stored(&json!([])), &slices, None);
         let expected = Request {
             value: "fix-n1-1,fix-n3-2".to_owned(),
             nodes: names(&["n1", "n3"]),
+            ..Request::default()
         };
         assert_eq!(chosen, Ok(expected));
     }
@@ -295,23 +466,21 @@ mod tests {
             stored.job.policies.retry.insert(pod.into());
         }
         let named = names(&["n1"]);
-        let chosen = choose(&stored.job, &Ledger::read(&slices), Some(&named));
-        let Ok(Request { value, .. }) = chosen else {
-            panic!("{chosen:?}");
-        };
-        assert_eq!(value, "fix-n1-1,fix-n3-2");
+        let chosen = open(&stored, &slices, Some(&named)).unwrap();
+        assert_eq!(chosen.value, "fix-n1-1,fix-n3-2");
     }
 
     #[test]
     fn with_at_most_once_an_interrupted_node_has_failed_and_may_be_tried_again_on_request() {
         let slices = ledger();
         let spec = json!({"execution": "AtMostOnce"});
-        let once = job(&spec, &json!({})).job;
+        let once = job(&spec, &json!({}));
         let named = names(&["n6"]);
-        let chosen = choose(&once, &Ledger::read(&slices), Some(&named));
+        let chosen = open(&once, &slices, Some(&named));
         let expected = Request {
             value: "fix-n6-1".to_owned(),
             nodes: named,
+            ..Request::default()
         };
         assert_eq!(chosen, Ok(expected));
     }
@@ -320,17 +489,19 @@ mod tests {
     fn a_node_that_succeeded_is_never_run_again_whether_the_job_has_ended_or_not() {
         let slices = ledger();
         let named = names(&["n1", "n2", "n4", "n5", "n6"]);
-        let open = choose(
-            &stored(&json!([])).job,
-            &Ledger::read(&slices),
-            Some(&named),
-        );
+        let open = open(&stored(&json!([])), &slices, Some(&named));
         let [all] = slices;
-        let ended = choose_again(&relatives(vec![all.records]), "fix", Some(&named));
+        let ended = choose_again(&relatives(vec![all.records]), "fix", Some(&named), None);
         for (problems, refused) in [(open.unwrap_err(), 4), (ended.unwrap_err(), 2)] {
             assert_eq!(problems.len(), refused, "{problems:?}");
-            assert!(problems[0].contains("n2 succeeded"), "{problems:?}");
-            assert!(problems[1].contains("n4 succeeded"), "{problems:?}");
+            assert!(
+                problems[0].contains("n2 has succeeded in fix"),
+                "{problems:?}"
+            );
+            assert!(
+                problems[1].contains("n4 has succeeded in fix"),
+                "{problems:?}"
+            );
         }
     }
 
@@ -351,24 +522,27 @@ mod tests {
     fn a_family_tries_again_what_has_failed_and_nobody_tries_already() {
         let [first] = ledger();
         let family = relatives(vec![first.records.clone()]);
-        let chosen = choose_again(&family, "fix", None).unwrap();
+        let chosen = choose_again(&family, "fix", None, None).unwrap();
         assert_eq!((chosen.nodes, chosen.tried), (names(&["n1", "n3"]), vec![]));
         let never_started = names(&["n7"]);
-        let chosen = choose_again(&family, "fix", Some(&never_started)).unwrap();
+        let chosen = choose_again(&family, "fix", Some(&never_started), None).unwrap();
         assert_eq!(chosen.nodes, never_started);
         // A retry of n1 is there and has not ended.
         let family = relatives(vec![first.records.clone(), vec![]]);
-        let chosen = choose_again(&family, "fix", Some(&names(&["n1"]))).unwrap();
+        let chosen = choose_again(&family, "fix", Some(&names(&["n1"])), None).unwrap();
         let tried = vec![("n1".to_owned(), "fix".to_owned())];
         assert_eq!((chosen.nodes, chosen.tried), (vec![], tried));
         // It has succeeded there.
         let done = vec![record("n1", 1, NodeState::Succeeded)];
         let mut family = relatives(vec![first.records, done]);
         family[1].stored = family[0].stored.clone();
-        let chosen = choose_again(&family, "fix", None).unwrap();
+        let chosen = choose_again(&family, "fix", None, None).unwrap();
         assert_eq!(chosen.nodes, names(&["n3"]));
-        let problems = choose_again(&family, "fix", Some(&names(&["n1"]))).unwrap_err();
-        assert!(problems[0].contains("n1 succeeded"), "{problems:?}");
+        let problems = choose_again(&family, "fix", Some(&names(&["n1"])), None).unwrap_err();
+        assert!(
+            problems[0].contains("n1 has succeeded in fix"),
+            "{problems:?}"
+        );
     }
 
     #[test]
@@ -378,7 +552,7 @@ mod tests {
             json!({"retryOf": {"name": "fix", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-00000000000f"}});
         let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
         family[0].stored = job(&retry_of, &ended);
-        let problems = choose_again(&family, "fix-retry-1", None).unwrap_err();
+        let problems = choose_again(&family, "fix-retry-1", None, None).unwrap_err();
         assert!(
             problems[0].contains("spec.retryOf names fix with uid 4e0c5d6a"),
             "{problems:?}"
@@ -388,7 +562,7 @@ mod tests {
             let mut status = ended.clone();
             status["retries"] = json!(vec![retry.clone(); retries]);
             family[0].stored = job(&json!({}), &status);
-            let chosen = choose_again(&family, "fix", None);
+            let chosen = choose_again(&family, "fix", None, None);
             assert_eq!(chosen.is_err(), refused);
             let problems = chosen.err().unwrap_or_default();
             let told = |problem: &String| problem.contains("status.retries has 100 entries");
@@ -403,7 +577,7 @@ mod tests {
         let mut family = relatives(vec![first, again]);
         let limit = |limit: u32| json!({"nodeNames": ["n1"], "backoffLimitPerNode": limit});
         let tried = |family: &[Relative]| {
-            let chosen = choose_again(family, "fix", None).unwrap();
+            let chosen = choose_again(family, "fix", None, None).unwrap();
             (chosen.tried.len(), chosen.nodes.len())
         };
         family[1].stored = job(&limit(1), &json!({}));
@@ -413,7 +587,7 @@ mod tests {
         let stalled = condition("Stalled", "TooManyRetries", "found 100");
         family[1].stored = job(&limit(1), &json!({"conditions": [stalled]}));
         assert_eq!(tried(&family), (0, 1));
-        let chosen = choose_again(&family, "fix", None).unwrap();
+        let chosen = choose_again(&family, "fix", None, None).unwrap();
         let stalled = BTreeSet::from(["fix (TooManyRetries: found 100)".to_owned()]);
         assert_eq!(chosen.stalled, stalled);
     }
@@ -422,10 +596,10 @@ mod tests {
     fn nothing_is_tried_again_while_a_job_is_failing_or_when_nothing_has_failed() {
         let slices = ledger();
         let failing = stored(&json!([condition("FailureTarget", "NodeFailed", "")]));
-        assert!(choose(&failing.job, &Ledger::read(&slices), None).is_err());
+        assert!(open(&failing, &slices, None).is_err());
         let none = slice(vec![record("n1", 1, NodeState::Succeeded)]);
         let [none] = none;
-        assert!(choose_again(&relatives(vec![none.records]), "fix", None).is_err());
+        assert!(choose_again(&relatives(vec![none.records]), "fix", None, None).is_err());
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn an_open_job_is_asked_to_try_its_failed_nodes_again() {
     let done = carillon(&bench, &["retry", "fix", "--node", "node-0001,node-0000"]).ended_with(1);
     assert!(
         done.stderr
-            .contains("node node-0000 succeeded, and is never run again"),
+            .contains("node node-0000 has succeeded in fix, and is never run again"),
         "{done:?}"
     );
     assert_eq!(annotation(), Value::Null, "all or nothing");
