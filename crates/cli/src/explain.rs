@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use crate::args::{Format, JobName, Output};
 use crate::client::Api;
+use crate::family::family;
 use crate::render::{Cell, Screen, Table, Tone, indented, sample};
 use crate::results::{by_attempt, node_name};
 use crate::{DONE, complete, problem};
@@ -31,13 +32,17 @@ pub(crate) struct Explain {
 }
 
 pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Result<u8> {
-    let job = read::job(&api.job(&args.job.job).await?);
-    let slices = api.slices(&job).await?;
-    let ledger = Ledger::read(&slices);
+    let object = api.job(&args.job.job).await?;
+    let job = read::job(&object);
+    let family = family(api, &object).await?.members;
+    let own = family
+        .iter()
+        .find(|one| one.stored.job.owner == job.job.owner);
+    let ledger = own.map_or_else(Ledger::default, |own| Ledger::read(&own.slices));
     let headers = !args.output.no_headers;
     let format = args.output.output;
     let Some(node) = &args.node else {
-        let all = explain::job(&job, &ledger, &api.nodes().await?);
+        let all = explain::job(&family, &job.job, &api.nodes().await?);
         let headline = Progress::of(&job, &ledger).headline();
         if !screen.document(format, &all)? {
             print_job(&all, &headline, format, headers, screen)?;
@@ -45,10 +50,11 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
         return Ok(DONE);
     };
     let row = api.node(node).await?;
-    let Some(one) = explain::node(&job, &ledger, node, row.as_ref(), Timestamp::now()) else {
+    let one = explain::node(&family, &job.job, node, row.as_ref(), Timestamp::now());
+    let Some(one) = one else {
         let nodes = api.nodes().await?;
         let others: Vec<String> = nodes.keys().map(ToString::to_string).collect();
-        return Err(problem::no_node(node, "does not exist", &others));
+        return Err(problem::no_such_node(node, &others));
     };
     if screen.document(format, &one)? {
         return Ok(DONE);
@@ -112,7 +118,10 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
         (Tone::Plain, &reason),
     ])?;
     screen.blank()?;
-    if one.checks.is_empty() {
+    let never_was = one.attempts.is_empty() && one.family.is_empty();
+    if one.checks.is_empty() && never_was {
+        screen.line("There is no such node.")?;
+    } else if one.checks.is_empty() {
         screen.line("The Node object does not exist any more.")?;
     } else {
         screen.table(&checks(&one.checks), headers)?;
@@ -127,6 +136,11 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
         screen.line("Nothing was started there.")?;
     } else {
         screen.table(&by_attempt(&one.attempts), headers)?;
+    }
+    for other in &one.family {
+        screen.blank()?;
+        screen.line(&format!("In {}:", other.job))?;
+        screen.table(&by_attempt(&other.attempts), headers)?;
     }
     screen.blank()?;
     screen.line(&format!("Next: {}.", one.next))

@@ -66,15 +66,23 @@ fn those_that_are(name: &str, others: &[String]) -> String {
     format!("{word}: {}", near.join(", "))
 }
 
-/// A node does not exist, or has no result.
+/// A node does not exist.
+pub(crate) fn no_such_node(name: &str, others: &[String]) -> Error {
+    anyhow!("there is no node {name}{}", did_you_mean(name, others))
+}
+
+/// A node has no result.
 pub(crate) fn no_node(name: &str, what: &str, others: &[String]) -> Error {
+    anyhow!("node {name} {what}{}", did_you_mean(name, others))
+}
+
+fn did_you_mean(name: &str, others: &[String]) -> String {
     let near = near(name, others);
-    let hint = if near.is_empty() {
+    if near.is_empty() {
         String::new()
     } else {
         format!(". Did you mean {}?", near.join(", "))
-    };
-    anyhow!("node {name} {what}{hint}")
+    }
 }
 
 /// The nearest of some names, the best first; all of them when they are few.

@@ -103,6 +103,7 @@ impl Cluster {
                 "nodes" => list(&[node("n1"), cordoned("n2")]),
                 "n1" => node("n1"),
                 "n2" => cordoned("n2"),
+                _ if path.contains("/nodes/") => return (404, refusal(404)),
                 name => match jobs.iter().find(|job| is(job, name)) {
                     Some(job) => job.clone(),
                     None => return (404, refusal(404)),
@@ -274,5 +275,44 @@ fn a_node_that_does_not_exist_is_not_tried_and_a_cordoned_one_is_said_to_wait() 
     assert!(
         text(&output.stderr).starts_with("error: node n3 is gone"),
         "{output:?}"
+    );
+}
+
+#[test]
+fn explain_of_a_node_tells_what_the_family_has_done_there_and_advises_no_retry_that_is_refused() {
+    let done =
+        json!({"node": "n1", "attempt": 1, "state": "Succeeded", "pod": "fix-y", "exitCode": 0});
+    let mut ended = retry();
+    ended["status"] = json!({"conditions": first()["status"]["conditions"]});
+    let mut later = retry();
+    later["metadata"]["name"] = "fix-retry-2".into();
+    later["metadata"]["uid"] = "4e0c5d6a-0b1c-4d2e-8f3a-000000000003".into();
+    let cluster = Cluster::new(
+        vec![first(), ended, later],
+        vec![failed(), slice(RETRY, done)],
+    );
+    let explain = |job: &str, node: &str| cluster.run(&["explain", job, "--node", node]);
+    let of_first = text(&explain("fix", "n1").stdout);
+    assert!(of_first.contains("\n\nIn fix-retry-1:\nNODE"), "{of_first}");
+    assert!(
+        of_first.contains(
+            "Next: nothing: node n1 has succeeded in fix-retry-1, and is never run again"
+        ),
+        "{of_first}"
+    );
+    let of_later = text(&explain("fix-retry-2", "n1").stdout);
+    assert!(
+        of_later.starts_with("n1 in fix-retry-2: Refused (AlreadySucceeded)\n"),
+        "{of_later}"
+    );
+    assert!(
+        of_later
+            .contains("Next: nothing: it has succeeded in fix-retry-1, and is never run again."),
+        "{of_later}"
+    );
+    let nowhere = explain("fix", "nope");
+    assert_eq!(
+        text(&nowhere.stderr),
+        "error: there is no node nope. Did you mean n1, n2?\n"
     );
 }

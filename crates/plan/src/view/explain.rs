@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use carillon_api::condition::results;
+use carillon_api::condition::{reasons, results};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::family::{Members, Relative, Settled};
 use super::ledger::Ledger;
 use super::node_checks::{CheckResult, check_all};
 use super::outcomes::Attempt;
 use super::place::{Found, Place, find};
 use super::progress::{Standing, standing};
-use super::read::StoredJob;
+use super::retry::choose_again;
 use crate::broadcast_job::Job;
 use crate::eligibility::{Refusal, refusal};
 use crate::node::{NodeRow, Nodes};
@@ -35,41 +36,130 @@ pub struct NodeExplanation {
     pub checks: Vec<CheckResult>,
     /// Every attempt on a node of this name.
     pub attempts: Vec<Attempt>,
+    /// What the others of its family have done on a node of this name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub family: Vec<InFamily>,
     /// What happens next, in words.
     pub next: String,
 }
 
-/// Explains one node. `None`: there is no such node, and no attempt on one.
+/// What another job of the family has done on a node.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InFamily {
+    /// Name of the job.
+    pub job: String,
+    /// Its attempts.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Explains one node in a job of a family. `None`: there is no such node, and no attempt on one.
 pub fn node(
-    stored: &StoredJob,
-    ledger: &Ledger<'_>,
+    family: &[Relative],
+    job: &Job,
     name: &str,
     row: Option<&NodeRow>,
     now: Timestamp,
 ) -> Option<NodeExplanation> {
-    let job = &stored.job;
-    let attempts = ledger.attempts(name);
+    let members = Members::read(family);
+    let is_it = |member: &Job| member.owner == job.owner;
+    let (_, ledger) = members.all().find(|(member, _)| is_it(member))?;
     let here = match row {
         Some(row) => ledger.attempts_on(name, row.uid),
         None => ledger.attempts_on_last(name),
     };
-    if row.is_none() && here.is_empty() && !is_listed(job, name) {
+    let of = |ledger: &Ledger<'_>| -> Vec<Attempt> {
+        let attempts = ledger.attempts(name).into_iter();
+        attempts.map(|record| Attempt::of(record, now)).collect()
+    };
+    let others = members.all().filter(|(member, _)| !is_it(member));
+    let others = others.map(|(member, ledger)| InFamily {
+        job: member.owner.name.clone(),
+        attempts: of(ledger),
+    });
+    let others: Vec<InFamily> = others.filter(|one| !one.attempts.is_empty()).collect();
+    let unknown = here.is_empty() && others.is_empty();
+    if row.is_none() && unknown && !is_listed(job, name) {
         return None;
     }
-    let found = find(job, name, row, here);
+    let settled = members.settled(job, (name, row.map(|row| row.uid)));
+    let mut found = find(job, name, row, here, settled.map(|settled| settled.reason));
+    if found.place == Place::Waiting && members.runs_in(job, name).is_some() {
+        reasons::RUNS_ELSEWHERE.clone_into(&mut found.reason);
+    }
+    let settled = settled.filter(|settled| settled.reason == found.reason);
+    let next = match settled {
+        Some(settled) => done_by_others(settled, family, job, (name, row)),
+        None if standing(job).0.has_ended() && found.place != Place::Succeeded => {
+            after_the_end(family, job, (name, row))
+        }
+        None if found.reason == reasons::RUNS_ELSEWHERE => match members.runs_in(job, name) {
+            Some(by) => format!("it is started when what runs there of {by} has ended"),
+            None => next(job, &found, name, row),
+        },
+        None => next(job, &found, name, row),
+    };
     Some(NodeExplanation {
         namespace: job.owner.namespace.clone(),
         job: job.owner.name.clone(),
         node: name.to_owned(),
         place: found.place,
-        next: next(stored, &found, name, row),
+        next,
         reason: found.reason,
         checks: row.map_or_else(Vec::new, |row| check_all(&job.placement, name, row)),
-        attempts: attempts
-            .into_iter()
-            .map(|record| Attempt::of(record, now))
-            .collect(),
+        attempts: of(ledger),
+        family: others,
     })
+}
+
+/// What is left to do in a retry on a node with which the others of its family have dealt.
+fn done_by_others(
+    settled: Settled<'_>,
+    family: &[Relative],
+    job: &Job,
+    node: (&str, Option<&NodeRow>),
+) -> String {
+    let by = settled.by;
+    if settled.reason == results::ALREADY_SUCCEEDED {
+        return format!("nothing: it has succeeded in {by}, and is never run again");
+    }
+    let name = &job.owner.name;
+    let what = format!("{by} has tried it, and whoever made {name} did not know");
+    if standing(job).0.has_ended() {
+        format!("{what}. {}", after_the_end(family, job, node))
+    } else {
+        format!("nothing in this job: {what}")
+    }
+}
+
+/// What can be done about a node in a job that has ended: what `retry` would say.
+fn after_the_end(family: &[Relative], job: &Job, (name, row): (&str, Option<&NodeRow>)) -> String {
+    let nodes: Nodes = row
+        .map(|row| (name.into(), row.clone()))
+        .into_iter()
+        .collect();
+    let named = [name.to_owned()];
+    let again = match choose_again(family, &job.owner.name, Some(&named), Some(&nodes)) {
+        Ok(again) => again,
+        Err(problems) => return format!("nothing: {}", problems.join("; ")),
+    };
+    if let [(_, by), ..] = &*again.tried {
+        let resume = if again.paused.contains(by) {
+            format!(" once it is resumed: kubectl carillon resume {by}")
+        } else {
+            String::new()
+        };
+        return format!("{by} tries it again{resume}");
+    }
+    let checks = if again.obstacles.waiting.is_empty() {
+        ""
+    } else {
+        " once all checks pass"
+    };
+    format!(
+        "nothing: the job has ended. To run it here{checks}: kubectl carillon retry {} --node {name}",
+        job.owner.name
+    )
 }
 
 /// Whether the job asks for a node of this name.
@@ -78,33 +168,30 @@ fn is_listed(job: &Job, name: &str) -> bool {
     listed.is_some_and(|listed| listed.contains(name))
 }
 
-fn next(stored: &StoredJob, found: &Found, name: &str, row: Option<&NodeRow>) -> String {
+/// What happens next in a job that has not ended.
+fn next(job: &Job, found: &Found, name: &str, row: Option<&NodeRow>) -> String {
     let place = found.place;
-    let job = &stored.job;
-    let (stands, _) = standing(job);
+    let (stands, why) = standing(job);
     let retry = || format!("kubectl carillon retry {} --node {name}", job.owner.name);
     let eligible = row.is_some_and(|row| refusal(&job.placement, name, row).is_none());
     match place {
         Place::Succeeded => "nothing: the node is done".to_owned(),
         Place::Failed if stands == Standing::Stopping => "the job is failing".to_owned(),
+        Place::Failed if row.is_none() => "nothing: the node is gone".to_owned(),
         Place::Failed => format!("it is tried again on request: {}", retry()),
         Place::Running => "its outcome is stored when its pod has ended".to_owned(),
         Place::Starting | Place::Waiting => match stands {
+            Standing::Waiting if let Some(why) = why.filter(|why| why.reason == reasons::WAITING_FOR_JOB) => {
+                format!("it is started when this retry has its turn: {}", why.message.trim_end_matches('.'))
+            }
             Standing::Paused => "it is started when the job is resumed".to_owned(),
             Standing::Stalled => "it is started when the job no longer stalls".to_owned(),
             _ => "it is started when its turn comes: in the order of names, as many at a time as parallelism allows".to_owned(),
         },
-        Place::NotStarted if stands.has_ended() && eligible => {
-            format!("nothing: the job has ended. To run it here: {}", retry())
-        }
-        Place::Refused | Place::NotStarted if stands.has_ended() => {
-            format!("nothing: the job has ended. To run it here once all checks pass: {}", retry())
-        }
         Place::NotStarted => "nothing: the job is failing".to_owned(),
         Place::Refused if found.reason == results::NODE_NOT_FOUND => "it is served when a node of this name joins and the job is still open".to_owned(),
         Place::Refused if found.reason == Refusal::NotListed.reason() => "nothing: the job is for other nodes".to_owned(),
         Place::Refused => "it is left out until all checks pass, and served then if the job is still open".to_owned(),
-        Place::Interrupted if stands.has_ended() => "nothing: the job has ended".to_owned(),
         Place::Retrying | Place::Interrupted if eligible => match found.due {
             Some(due) => format!("it is tried again from {due:.0} on"),
             None => "it is tried again when its turn comes".to_owned(),
@@ -145,9 +232,12 @@ pub struct Group {
     pub nodes: Vec<String>,
 }
 
-/// Explains all nodes.
-pub fn job(stored: &StoredJob, ledger: &Ledger<'_>, nodes: &Nodes) -> JobExplanation {
-    let job = &stored.job;
+/// Explains all nodes, for a job of a family.
+pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
+    let members = Members::read(family);
+    let own = members.all().find(|(member, _)| member.owner == job.owner);
+    let no_records = Ledger::default();
+    let ledger = own.map_or(&no_records, |(_, ledger)| ledger);
     let nothing: &[&Record] = &[];
     let there = nodes.iter().map(|(name, row)| {
         let attempts = ledger.attempts_on(name, row.uid);
@@ -166,7 +256,9 @@ pub fn job(stored: &StoredJob, ledger: &Ledger<'_>, nodes: &Nodes) -> JobExplana
     let mut total = 0;
     for (name, row, attempts) in there.chain(gone).chain(unknown) {
         total += 1;
-        let Found { place, reason, .. } = find(job, name, row, attempts);
+        let settled = row.and_then(|row| members.settled(job, (name, Some(row.uid))));
+        let settled = settled.map(|settled| settled.reason);
+        let Found { place, reason, .. } = find(job, name, row, attempts, settled);
         let key = (place, reason.clone());
         let group = groups.entry(key).or_insert_with(|| Group {
             place,
@@ -195,7 +287,8 @@ mod tests {
     use super::*;
     use crate::view::samples::{at, condition, job as sample_job, record, slice, uid};
     use carillon_api::NodeState;
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
 
     /// xorshift64*: small, seeded, the same everywhere.
     fn below(state: &mut u64, n: usize) -> usize {
@@ -265,7 +358,8 @@ mod tests {
             }
             let stored = sample_job(&spec, &json!({"conditions": conditions}));
             let slices = slice(records);
-            let found = job(&stored, &Ledger::read(&slices), &nodes);
+            let family = [Relative::new(stored.clone(), slices.to_vec())];
+            let found = job(&family, &stored.job, &nodes);
             let sum: usize = found.groups.iter().map(|group| group.count).sum();
             assert_eq!(
                 (found.nodes, sum),
@@ -281,9 +375,9 @@ mod tests {
     #[test]
     fn a_node_is_explained_by_its_own_record_and_not_by_that_of_the_machine_before_it() {
         let slices = slice(vec![record("n1", 1, NodeState::Succeeded)]);
-        let ledger = Ledger::read(&slices);
         let stored = sample_job(&json!({}), &json!({}));
-        let explain = |row: Option<&NodeRow>| node(&stored, &ledger, "n1", row, at(60));
+        let family = [Relative::new(stored.clone(), slices.to_vec())];
+        let explain = |row: Option<&NodeRow>| node(&family, &stored.job, "n1", row, at(60));
         let same = NodeRow {
             uid: uid(1),
             ..NodeRow::default()
@@ -296,26 +390,138 @@ mod tests {
         let found = explain(Some(&replaced)).unwrap();
         assert_eq!((found.place, found.attempts.len()), (Place::Waiting, 1));
         assert_eq!(explain(None).unwrap().place, Place::Succeeded);
-        assert!(node(&stored, &ledger, "n2", None, at(60)).is_none());
+        assert!(node(&family, &stored.job, "n2", None, at(60)).is_none());
     }
 
     #[test]
     fn what_happens_next_follows_from_place_and_job() {
         let failed = slice(vec![record("n1", 1, NodeState::Failed)]);
-        let ledger = Ledger::read(&failed);
         let row = |number| NodeRow {
             uid: uid(number),
             ..NodeRow::default()
         };
         let paused = json!({"conditions": [condition("Paused", "PausedByFailure", "")]});
         let stored = sample_job(&json!({}), &paused);
+        let family = [Relative::new(stored.clone(), failed.to_vec())];
         let next = |name: &str, number| {
             let row = row(number);
-            node(&stored, &ledger, name, Some(&row), at(60))
+            node(&family, &stored.job, name, Some(&row), at(60))
                 .unwrap()
                 .next
         };
         assert!(next("n1", 1).ends_with("kubectl carillon retry fix --node n1"));
         assert!(next("n2", 2).contains("when the job is resumed"));
+    }
+
+    /// The first job, which has ended and lists so many retries.
+    fn first(listed: u32, records: Vec<Record>) -> Relative {
+        let listed = (1..=listed)
+            .map(|n| json!({"name": format!("fix-retry-{n}"), "uid": uid(500 + n).to_string()}));
+        let status = json!({"conditions": [condition("Complete", "AllNodesDone", "")],
+            "retries": listed.collect::<Vec<_>>()});
+        Relative::new(sample_job(&json!({}), &status), slice(records).to_vec())
+    }
+
+    fn retry(n: u32, more: &Value, status: &Value, records: Vec<Record>) -> Relative {
+        let mut spec = more.clone();
+        spec["retryOf"] = json!({"name": "fix", "uid": uid(500).to_string()});
+        let mut stored = sample_job(&spec, status);
+        let owner = Arc::make_mut(&mut stored.job.owner);
+        owner.uid = uid(500 + n);
+        owner.name = format!("fix-retry-{n}");
+        Relative::new(stored, slice(records).to_vec())
+    }
+
+    #[test]
+    fn what_the_family_has_done_on_a_node_decides_what_is_said_of_it() {
+        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        let failed = |node: &str| record(node, 1, NodeState::Failed);
+        let done = |node: &str| record(node, 1, NodeState::Succeeded);
+        let family = [
+            first(1, vec![failed("n1"), failed("n2"), failed("n3")]),
+            retry(1, &json!({}), &ended, vec![done("n1"), failed("n2")]),
+            retry(2, &json!({"paused": true}), &json!({}), vec![]),
+        ];
+        let said = |at_job: usize, n: u32| {
+            let row = NodeRow {
+                uid: uid(n),
+                ..NodeRow::default()
+            };
+            let job = &family[at_job].stored.job;
+            let found = node(&family, job, &format!("n{n}"), Some(&row), at(60)).unwrap();
+            format!("{:?} {}: {}", found.place, found.reason, found.next)
+        };
+        let never = "node n1 has succeeded in fix-retry-1, and is never run again; to run it anyway, create \
+                     another job";
+        assert_eq!(
+            said(0, 1),
+            format!("Failed NonZeroExitCode: nothing: {never}")
+        );
+        assert_eq!(
+            said(2, 1),
+            "Refused AlreadySucceeded: nothing: it has succeeded in fix-retry-1, and is never run again"
+        );
+        assert_eq!(
+            said(2, 2),
+            "Refused AlreadyTried: nothing in this job: fix-retry-1 has tried it, and whoever made \
+             fix-retry-2 did not know"
+        );
+        let tries =
+            "fix-retry-2 tries it again once it is resumed: kubectl carillon resume fix-retry-2";
+        assert_eq!(said(0, 3), format!("Failed NonZeroExitCode: {tries}"));
+        let retry_it =
+            "nothing: the job has ended. To run it here: kubectl carillon retry fix --node n2";
+        assert_eq!(said(0, 2), format!("Failed NonZeroExitCode: {retry_it}"));
+        // Of all nodes it is told, and not of those alone that the status has for example.
+        let rows = (1..=3).map(|n| {
+            let row = NodeRow {
+                uid: uid(n),
+                ..NodeRow::default()
+            };
+            (format!("n{n}").as_str().into(), row)
+        });
+        let all = job(&family, &family[2].stored.job, &rows.collect());
+        let groups: Vec<_> = all
+            .groups
+            .iter()
+            .map(|g| (&*g.reason, &*g.nodes[0]))
+            .collect();
+        assert_eq!(
+            groups,
+            [
+                ("", "n3"),
+                ("AlreadySucceeded", "n1"),
+                ("AlreadyTried", "n2")
+            ]
+        );
+        let of_first = node(&family, &family[0].stored.job, "n1", None, at(60)).unwrap();
+        assert_eq!(of_first.family[0].job, "fix-retry-1");
+        assert_eq!(of_first.family[0].attempts.len(), 1);
+    }
+
+    #[test]
+    fn what_runs_in_another_job_of_the_family_is_waited_for() {
+        let running = [
+            first(2, vec![record("n1", 1, NodeState::Failed)]),
+            retry(
+                1,
+                &json!({}),
+                &json!({}),
+                vec![record("n1", 1, NodeState::Started)],
+            ),
+            retry(2, &json!({}), &json!({}), vec![]),
+        ];
+        let row = NodeRow {
+            uid: uid(1),
+            ..NodeRow::default()
+        };
+        let found = node(&running, &running[2].stored.job, "n1", Some(&row), at(60)).unwrap();
+        assert_eq!(
+            (&*found.reason, &*found.next),
+            (
+                "RunsElsewhere",
+                "it is started when what runs there of fix-retry-1 has ended"
+            )
+        );
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::progress::{Standing, standing};
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
-use crate::eligibility;
+use crate::eligibility::{self, Refusal};
 use crate::node::NodeRow;
 use crate::record::Record;
 
@@ -47,8 +47,14 @@ pub struct Found {
 }
 
 /// Finds a node. `row` is `None` when its object is gone; `attempts` are those on this very node,
-/// oldest first.
-pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) -> Found {
+/// oldest first; `settled` is why its family leaves nothing to do there.
+pub fn find(
+    job: &Job,
+    name: &str,
+    row: Option<&NodeRow>,
+    attempts: &[&Record],
+    settled: Option<&'static str>,
+) -> Found {
     let refusal = row.and_then(|row| eligibility::refusal(&job.placement, name, row));
     let refused = refusal.map(|refusal| refusal.reason().to_owned());
     let ends = matches!(
@@ -63,11 +69,14 @@ pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) 
     let known = standing_after(job, attempts, row.is_some()).zip(attempts.last());
     let Some((stands, latest)) = known else {
         return match (refused, row) {
-            (Some(reason), _) => found(Place::Refused, &reason),
-            (None, None) => found(Place::Refused, results::NODE_NOT_FOUND),
-            (None, Some(_)) if let Some(reason) = of_family(job, name) => {
+            (refused, Some(_))
+                if let Some(reason) = settled
+                    && refused.as_deref() != Some(Refusal::NotListed.reason()) =>
+            {
                 found(Place::Refused, reason)
             }
+            (Some(reason), _) => found(Place::Refused, &reason),
+            (None, None) => found(Place::Refused, results::NODE_NOT_FOUND),
             (None, Some(_)) if ends => found(Place::NotStarted, "JobEnded"),
             (None, Some(_)) => found(Place::Waiting, ""),
         };
@@ -93,14 +102,6 @@ pub fn find(job: &Job, name: &str, row: Option<&NodeRow>, attempts: &[&Record]) 
     }
 }
 
-/// Why nothing is left to do for a retry on a node, as far as its status names it.
-fn of_family(job: &Job, name: &str) -> Option<&'static str> {
-    let reasons = [results::ALREADY_SUCCEEDED, results::ALREADY_TRIED];
-    let mut refused = job.status.refused.iter();
-    let named = refused.find(|refused| refused.sample.iter().any(|node| node == name))?;
-    reasons.into_iter().find(|reason| *reason == named.reason)
-}
-
 #[cfg(test)]
 mod tests {
     use carillon_api::NodeState;
@@ -111,7 +112,7 @@ mod tests {
 
     fn found(job: &Job, latest: Option<&Record>, row: Option<&NodeRow>) -> String {
         let attempts: Vec<&Record> = latest.into_iter().collect();
-        let Found { place, reason, due } = find(job, "n1", row, &attempts);
+        let Found { place, reason, due } = find(job, "n1", row, &attempts, None);
         let due = due.map(|due| format!(" in {}", due.duration_since(at(10)).as_secs()));
         format!("{place:?} {reason}{}", due.unwrap_or_default())
     }

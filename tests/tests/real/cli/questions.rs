@@ -207,7 +207,7 @@ Next: nothing: the job has ended. To run it here once all checks pass: kubectl c
     assert!(
         nowhere
             .stderr
-            .contains("does not exist. Did you mean node-0006"),
+            .contains("there is no node node-0O06. Did you mean node-0006"),
         "{nowhere:?}"
     );
 }
