@@ -144,7 +144,15 @@ impl Tables {
         }
         let key = first_of(job)?;
         let Some((key, first)) = self.jobs.get_key_value(&key) else {
-            return Some(Family::default());
+            let same = |other: &&Arc<ObjectKey>| {
+                (&other.namespace, &other.name) == (&key.namespace, &key.name)
+            };
+            // Rare: nothing is looked up by name alone.
+            let others = self.jobs.keys().filter(same).map(|other| other.uid);
+            return Some(Family {
+                other: others.min(),
+                ..Family::default()
+            });
         };
         let retries = first.status.retries.iter().map(|retry| {
             let uid = retry.uid.parse().unwrap_or_default();
@@ -154,7 +162,7 @@ impl Tables {
         Some(Family {
             first: Some(self.member(&key.name, key, none)),
             retries: retries.collect(),
-            open: None,
+            ..Family::default()
         })
     }
 
@@ -242,5 +250,30 @@ mod tests {
         let mut wakes = Vec::new();
         job("ops", ("retry", 2), &of_run, false).leave(&mut tables, &mut wakes);
         assert!(!child(&tables).retried);
+    }
+
+    #[test]
+    fn a_retry_of_a_job_that_was_made_anew_is_told_its_uid() {
+        let mut tables = Tables::default();
+        let of = json!({"spec": {"retryOf": {"name": "fix", "uid": uid(1)}}});
+        for job in [
+            job("ops", ("retry", 2), &of, false),
+            job("evil", ("fix", 3), &json!({}), true),
+            job("ops", ("other", 4), &json!({}), true),
+        ] {
+            job.enter(&mut tables, &mut Vec::new());
+        }
+        let other = |tables: &Tables| {
+            let mut jobs = tables.jobs.values();
+            let retry = jobs.find(|job| job.owner.name == "retry").unwrap();
+            let none = Pods::default();
+            let family = tables.retry_family(retry, &none).unwrap();
+            (family.first.is_some(), family.other)
+        };
+        assert_eq!(other(&tables), (false, None));
+        job("ops", ("fix", 5), &json!({}), true).enter(&mut tables, &mut Vec::new());
+        assert_eq!(other(&tables), (false, uid(5).parse().ok()));
+        job("ops", ("fix", 1), &json!({}), true).enter(&mut tables, &mut Vec::new());
+        assert_eq!(other(&tables), (true, None));
     }
 }

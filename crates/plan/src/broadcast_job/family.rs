@@ -38,6 +38,8 @@ pub struct Family<'a> {
     pub retries: Vec<Member<'a>>,
     /// Of a job that is retried: one of its retries that has not ended, whether it has had its turn or not.
     pub open: Option<&'a str>,
+    /// Of a retry whose first job is not there: the uid of a job that has its name.
+    pub other: Option<Uid>,
 }
 
 /// A job of a family.
@@ -365,14 +367,25 @@ fn place(job: &Job, family: &Family<'_>) -> Option<usize> {
     retries.position(|member| member.uid == job.owner.uid)
 }
 
+/// What to say when the job that is to be retried is not there. `other`: the uid of a job that has its name.
+pub fn retried_job_gone(retry_of: &First, other: Option<Uid>) -> String {
+    let First { name, uid, .. } = retry_of;
+    match other {
+        Some(other) => format!(
+            "spec.retryOf: BroadcastJob {name} has uid {other}, and not {uid}; create the job again with uid {other} if that one is meant, and without spec.retryOf if not"
+        ),
+        None => format!(
+            "there is no BroadcastJob {name} with uid {uid}: what it has done is not known; delete this job and create one without spec.retryOf"
+        ),
+    }
+}
+
 /// Whether the job may start pods. The error is a retry that is gone and has left its log open.
 fn turn<'a>(job: &Job, retry_of: &First, family: &'a Family<'a>) -> Result<Turn, &'a Member<'a>> {
-    let First { name, uid, .. } = retry_of;
+    let name = &retry_of.name;
     let first = family.first.as_ref();
     let Some((first, stored)) = first.and_then(|first| Some((first, first.job?))) else {
-        let what = format!(
-            "there is no BroadcastJob {name} with uid {uid}: what it has done is not known; delete this job and create one without spec.retryOf"
-        );
+        let what = retried_job_gone(retry_of, family.other);
         return Ok(never(reasons::RETRIED_JOB_GONE, what));
     };
     if let Some(other) = &stored.retry_of {

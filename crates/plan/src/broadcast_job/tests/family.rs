@@ -328,6 +328,26 @@ fn a_job_that_is_gone_with_its_results_leaves_its_retries_stalled() {
     family.worlds[other].settle();
     assert_eq!(family.worlds[other].condition(types::STALLED), stalled);
     assert!(family.worlds[other].created.is_empty());
+    let told = family.worlds[other].message(types::STALLED);
+    assert!(
+        told.starts_with("there is no BroadcastJob fix with uid"),
+        "{told}"
+    );
+    // One of this name is there, and is another one.
+    let misled = family.retry(&["n0001"], 0);
+    let of_name = Some("4e0c5d6a-0b1c-4d2e-8f3a-00000000beef".parse().unwrap());
+    family.worlds[misled].others = Some(Others {
+        other: of_name,
+        ..Others::default()
+    });
+    family.worlds[misled].settle();
+    assert_eq!(family.worlds[misled].condition(types::STALLED), stalled);
+    let told = family.worlds[misled].message(types::STALLED);
+    let expected =
+        "spec.retryOf: BroadcastJob fix has uid 4e0c5d6a-0b1c-4d2e-8f3a-00000000beef, and not ";
+    assert!(told.starts_with(expected), "{told}");
+    let expected = "create the job again with uid 4e0c5d6a-0b1c-4d2e-8f3a-00000000beef";
+    assert!(told.contains(expected), "{told}");
 }
 
 #[test]

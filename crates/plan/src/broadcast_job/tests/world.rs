@@ -53,6 +53,7 @@ pub(super) struct Others {
     pub(super) first: Option<Other>,
     pub(super) retries: Vec<Other>,
     pub(super) open: Option<String>,
+    pub(super) other: Option<Uid>,
 }
 
 pub(super) struct World {
@@ -201,6 +202,7 @@ impl World {
             first: others.first.as_ref().map(Other::member),
             retries: others.retries.iter().map(Other::member).collect(),
             open: others.open.as_deref(),
+            other: others.other,
         });
         look(&Snapshot {
             job: &job,
