@@ -1,10 +1,12 @@
 //! `plan`: what manifests would do, before they are applied.
 
-use anyhow::Result;
+use anyhow::{Error, Result};
+use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::family::First;
 use carillon_plan::name;
 use carillon_plan::node::Nodes;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
-use carillon_plan::view::preview::{Preview, preview};
+use carillon_plan::view::preview::{Preview, in_family, preview};
 use carillon_plan::view::{outcomes, read};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{Format, Output};
 use crate::client::{Api, JOBS, PODS, code, name_of};
 use crate::explain::{example, print_finding};
+use crate::family::family;
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
 use crate::{DONE, NOT_ALL, manifest, problem};
 
@@ -75,11 +78,15 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
 }
 
 async fn plan_one(api: &Api, object: &Value, nodes: &Nodes) -> Result<Planned> {
+    let stored = read::job(object);
     let mut planned = Planned {
-        preview: preview(&read::job(object), nodes),
+        preview: preview(&stored, nodes),
         notes: Vec::new(),
     };
     let accepted = ask_about_job(api, object, &mut planned).await?;
+    if let Some(retry_of) = &stored.job.retry_of {
+        ask_about_family(api, (&stored.job, retry_of), nodes, &mut planned).await;
+    }
     // Without an answer about the job, there may still be one about its pods.
     ask_about_pod(
         api,
@@ -89,6 +96,34 @@ async fn plan_one(api: &Api, object: &Value, nodes: &Nodes) -> Result<Planned> {
     )
     .await?;
     Ok(planned)
+}
+
+/// What the family of a retry leaves to do for it.
+async fn ask_about_family(
+    api: &Api,
+    (job, retry_of): (&Job, &First),
+    nodes: &Nodes,
+    planned: &mut Planned,
+) {
+    let asked = async {
+        let Some(first) = api.job_if_any(&retry_of.name).await? else {
+            return Ok((None, Vec::new()));
+        };
+        let mut members = family(api, &first).await?.members;
+        // It may have been applied already.
+        let name = &job.owner.name;
+        members.retain(|member| member.stored.job.owner.name != *name || name.is_empty());
+        Ok::<_, Error>((Some(read::job(&first).job), members))
+    };
+    match asked.await {
+        Ok((first, members)) => {
+            in_family(&mut planned.preview, job, first.as_ref(), &members, nodes);
+        }
+        Err(error) => planned.notes.push(format!(
+            "what {} and its retries have done is not known: {error}",
+            retry_of.name
+        )),
+    }
 }
 
 /// Whether the API server would store the job; gives it as it would be stored.

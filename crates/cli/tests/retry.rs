@@ -19,7 +19,7 @@ fn job(name: &str, uid: &str, spec: &Value, status: &Value) -> Value {
     let mut object = json!({
         "metadata": {"name": name, "namespace": "ops", "uid": uid, "resourceVersion": "7",
             "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1},
-        "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
         "status": status,
     });
     for (key, value) in spec.as_object().unwrap() {
@@ -314,5 +314,74 @@ fn explain_of_a_node_tells_what_the_family_has_done_there_and_advises_no_retry_t
     assert_eq!(
         text(&nowhere.stderr),
         "error: there is no node nope. Did you mean n1, n2?\n"
+    );
+}
+
+/// The manifest of a retry, planned against the cluster.
+fn planned(cluster: &Cluster, uid: &str, more: &Value) -> Output {
+    let mut manifest = retry();
+    manifest["kind"] = "BroadcastJob".into();
+    manifest["apiVersion"] = "carillon.dev/v1alpha1".into();
+    manifest["metadata"] = json!({"name": "mine"});
+    manifest["spec"]["retryOf"]["uid"] = uid.into();
+    for (field, value) in more.as_object().unwrap() {
+        manifest["spec"][field] = value.clone();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.json");
+    std::fs::write(&file, manifest.to_string()).unwrap();
+    cluster.run(&["plan", "-f", file.to_str().unwrap()])
+}
+
+#[test]
+fn plan_judges_the_manifest_of_a_retry_by_what_its_family_has_done() {
+    let done =
+        json!({"node": "n1", "attempt": 1, "state": "Succeeded", "pod": "fix-y", "exitCode": 0});
+    let mut ended = retry();
+    ended["status"] = json!({"conditions": first()["status"]["conditions"]});
+    let cluster = Cluster::new(
+        vec![first(), ended.clone()],
+        vec![failed(), slice(RETRY, done)],
+    );
+    for (names, reason) in [(json!(["n1"]), "refused"), (Value::Null, "not chosen")] {
+        let output = planned(&cluster, FIRST, &json!({"nodeNames": names}));
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = text(&output.stdout);
+        let row = said
+            .lines()
+            .find(|line| line.contains("AlreadySucceeded"))
+            .unwrap_or(&said);
+        assert!(row.contains(reason), "{said}");
+        assert!(
+            row.ends_with("n1: it has succeeded in fix-retry-1"),
+            "{said}"
+        );
+        assert!(said.contains(": 0 of "), "{said}");
+    }
+    // It has failed in a retry that the manifest does not count.
+    let again =
+        json!({"node": "n1", "attempt": 1, "state": "Failed", "pod": "fix-y", "exitCode": 1});
+    let cluster = Cluster::new(vec![first(), ended], vec![failed(), slice(RETRY, again)]);
+    let said = text(&planned(&cluster, FIRST, &json!({})).stdout);
+    assert!(said.contains("AlreadyTried"), "{said}");
+    let knows = json!({"retryOf": {"name": "fix", "uid": FIRST, "knownRetries": 1}});
+    let output = planned(&cluster, FIRST, &knows);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = text(&planned(&cluster, RETRY, &json!({})).stdout);
+    let expected = format!(
+        "error: RetriedJobGone: spec.retryOf: BroadcastJob fix has uid {FIRST}, and not {RETRY}"
+    );
+    assert!(said.contains(&expected), "{said}");
+    let of_retry = json!({"retryOf": {"name": "fix-retry-1", "uid": RETRY}});
+    let said = text(&planned(&cluster, RETRY, &of_retry).stdout);
+    let expected = format!(
+        "fix-retry-1 is a retry itself; create the job again with name fix and uid {FIRST}"
+    );
+    assert!(said.contains(&expected), "{said}");
+    let gone = json!({"retryOf": {"name": "gone", "uid": FIRST}});
+    let said = text(&planned(&cluster, FIRST, &gone).stdout);
+    assert!(
+        said.contains("error: RetriedJobGone: there is no BroadcastJob gone with uid"),
+        "{said}"
     );
 }

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::family::{Family, Member, retried_job_gone};
+pub use self::family::{Family, Member, no_first};
 pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
 pub use self::standing::{Standing as NodeStanding, standing_after};

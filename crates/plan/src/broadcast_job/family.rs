@@ -367,43 +367,54 @@ fn place(job: &Job, family: &Family<'_>) -> Option<usize> {
     retries.position(|member| member.uid == job.owner.uid)
 }
 
-/// What to say when the job that is to be retried is not there. `other`: the uid of a job that has its name.
-pub fn retried_job_gone(retry_of: &First, other: Option<Uid>) -> String {
+/// Why a job cannot retry the one of this name and uid: reason and message. `first` is that one, if it is
+/// there, and `other` the uid of one that has its name; `listed`: the retry has had its turn.
+pub fn no_first(
+    retry_of: &First,
+    first: Option<&Job>,
+    other: Option<Uid>,
+    listed: bool,
+) -> Option<(&'static str, String)> {
     let First { name, uid, .. } = retry_of;
-    match other {
-        Some(other) => format!(
-            "spec.retryOf: BroadcastJob {name} has uid {other}, and not {uid}; create the job again with uid {other} if that one is meant, and without spec.retryOf if not"
-        ),
-        None => format!(
-            "there is no BroadcastJob {name} with uid {uid}: what it has done is not known; delete this job and create one without spec.retryOf"
-        ),
-    }
-}
-
-/// Whether the job may start pods. The error is a retry that is gone and has left its log open.
-fn turn<'a>(job: &Job, retry_of: &First, family: &'a Family<'a>) -> Result<Turn, &'a Member<'a>> {
-    let name = &retry_of.name;
-    let first = family.first.as_ref();
-    let Some((first, stored)) = first.and_then(|first| Some((first, first.job?))) else {
-        let what = retried_job_gone(retry_of, family.other);
-        return Ok(never(reasons::RETRIED_JOB_GONE, what));
+    let Some(stored) = first else {
+        let what = match other {
+            Some(other) => format!(
+                "spec.retryOf: BroadcastJob {name} has uid {other}, and not {uid}; create the job again with uid {other} if that one is meant, and without spec.retryOf if not"
+            ),
+            None => format!(
+                "there is no BroadcastJob {name} with uid {uid}: what it has done is not known; delete this job and create one without spec.retryOf"
+            ),
+        };
+        return Some((reasons::RETRIED_JOB_GONE, what));
     };
     if let Some(other) = &stored.retry_of {
         let what = format!(
             "spec.retryOf: {name} is a retry itself; create the job again with name {} and uid {}",
             other.name, other.uid
         );
-        return Ok(never(reasons::INVALID_SPEC, what));
+        return Some((reasons::INVALID_SPEC, what));
     }
     if let Some(problem) = stored.problems.first() {
         let what = format!("BroadcastJob {name}: {problem}");
-        return Ok(never(reasons::INVALID_SPEC, what));
+        return Some((reasons::INVALID_SPEC, what));
     }
-    let place = place(job, family);
-    if stored.deleting && place.is_none() {
+    (stored.deleting && !listed).then(|| {
         let what = format!("BroadcastJob {name} is being deleted; delete this job, too");
-        return Ok(never(reasons::RETRIED_JOB_GONE, what));
+        (reasons::RETRIED_JOB_GONE, what)
+    })
+}
+
+/// Whether the job may start pods. The error is a retry that is gone and has left its log open.
+fn turn<'a>(job: &Job, retry_of: &First, family: &'a Family<'a>) -> Result<Turn, &'a Member<'a>> {
+    let name = &retry_of.name;
+    let place = place(job, family);
+    let stored = family.first.as_ref().and_then(|first| first.job);
+    if let Some((reason, what)) = no_first(retry_of, stored, family.other, place.is_some()) {
+        return Ok(never(reason, what));
     }
+    let Some((first, stored)) = family.first.as_ref().zip(stored) else {
+        return Ok(Turn::default());
+    };
     let before = &family.retries[..place.unwrap_or(family.retries.len())];
     for member in before.iter().rev().chain([first]) {
         match is_over(member) {

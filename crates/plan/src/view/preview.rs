@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use carillon_api::condition::results;
 use serde::Serialize;
 
+use super::family::{Members, Relative};
 use super::node_checks::{Finding, check_all};
 use super::read::StoredJob;
+use super::retry::no_retry_of;
+use crate::broadcast_job::{Job, no_first};
 use crate::eligibility::{Refusal, refusal};
 use crate::node::Nodes;
 
@@ -114,6 +117,67 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         refused,
         problems: job.problems.clone(),
     }
+}
+
+/// Judges the manifest of a retry against its family as stored, as the operator would. `named` is the job of
+/// the name that it retries.
+pub fn in_family(
+    preview: &mut Preview,
+    job: &Job,
+    named: Option<&Job>,
+    family: &[Relative],
+    nodes: &Nodes,
+) {
+    let Some(retry_of) = &job.retry_of else {
+        return;
+    };
+    let other = named.map(|named| named.owner.uid);
+    let first = named.filter(|named| named.owner.uid == retry_of.uid);
+    if let Some((reason, what)) = no_first(retry_of, first, other, false) {
+        preview.problems.push(format!("{reason}: {what}"));
+        return;
+    }
+    let members = Members::read(family);
+    if let Some(problem) = family.first().and_then(|first| no_retry_of(&first.stored)) {
+        preview.problems.push(problem);
+        return;
+    }
+    let mut settled: BTreeMap<(&'static str, &str), Vec<String>> = BTreeMap::new();
+    preview.served.retain(|name| {
+        let row = nodes.get(&**name);
+        let found = row.and_then(|row| members.settled(job, (name, Some(row.uid))));
+        if let Some(found) = found {
+            let of_cause = settled.entry((found.reason, found.by)).or_default();
+            of_cause.push(name.clone());
+        }
+        found.is_none()
+    });
+    for ((reason, by), nodes) in settled {
+        let text = if reason == results::ALREADY_SUCCEEDED {
+            format!("it has succeeded in {by}")
+        } else {
+            format!("{by} has tried it, and spec.retryOf.knownRetries does not count that one")
+        };
+        preview.refused.push(RefusedNodes {
+            // Without nodeNames, it is for those that have not succeeded.
+            asked_for: job.placement.only.is_some(),
+            finding: Finding {
+                reason,
+                text,
+                remedies: Vec::new(),
+            },
+            count: nodes.len(),
+            nodes,
+        });
+    }
+    preview
+        .refused
+        .sort_by_key(|entry| std::cmp::Reverse(entry.count));
+    preview.at_a_time = job
+        .parallelism
+        .of(preview.served.len())
+        .min(preview.served.len());
+    preview.rounds = preview.served.len().div_ceil(preview.at_a_time.max(1));
 }
 
 /// What tells causes of one reason apart: nothing that may differ from node to node, such as the

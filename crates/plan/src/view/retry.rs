@@ -169,7 +169,7 @@ fn no_node(node: &str, known: bool) -> String {
 }
 
 /// Why there can be no retry of what should be the first job of a family, if so.
-fn no_retry_of(first: &StoredJob) -> Option<String> {
+pub(super) fn no_retry_of(first: &StoredJob) -> Option<String> {
     let (job, retries) = (&first.job, first.job.status.retries.len());
     let name = &job.owner.name;
     if let Some(gone) = &job.retry_of {
