@@ -91,9 +91,11 @@ impl Api {
             Some(path) => {
                 let file = Kubeconfig::read_from(path)
                     .with_context(|| format!("--kubeconfig {}", path.display()))?;
+                is_context(global, &file)?;
                 Config::from_custom_kubeconfig(file, &options).await?
             }
             None if chosen.iter().any(|flag| flag.is_some()) => {
+                is_context(global, &Kubeconfig::read()?)?;
                 Config::from_kubeconfig(&options).await?
             }
             None => Config::infer()
@@ -295,6 +297,18 @@ impl Api {
         let discovered = self.get(Ok(JOBS.discovery())).await;
         !matches!(discovered, Err(error) if code(&error) == Some(404))
     }
+}
+
+/// Whether the context that is asked for is in the kubeconfig.
+fn is_context(global: &Global, file: &Kubeconfig) -> Result<()> {
+    let Some(wanted) = &global.context else {
+        return Ok(());
+    };
+    let contexts: Vec<String> = file.contexts.iter().map(|c| c.name.clone()).collect();
+    if contexts.contains(wanted) {
+        return Ok(());
+    }
+    Err(problem::no_context(wanted, &contexts))
 }
 
 const JSON: &str = "application/json";

@@ -58,12 +58,26 @@ pub(crate) fn no_cron(wanted: &CronName, namespace: &str, others: &[String]) -> 
 /// Names like the one that was asked for.
 fn those_that_are(name: &str, others: &[String]) -> String {
     let near = near(name, others);
+    if near.is_empty() {
+        let number = others.len();
+        return format!("None of the {number} that are there has a name like it");
+    }
     let word = if near.len() < others.len() {
         "Among those that are"
     } else {
         "There are"
     };
     format!("{word}: {}", near.join(", "))
+}
+
+/// The kubeconfig has no such context; `others` are those that it has.
+pub(crate) fn no_context(name: &str, others: &[String]) -> Error {
+    let hint = if others.is_empty() {
+        "There is none".to_owned()
+    } else {
+        those_that_are(name, others)
+    };
+    anyhow!("--context: the kubeconfig has no context {name}. {hint}")
 }
 
 /// A node does not exist.
@@ -126,6 +140,13 @@ mod tests {
         assert!(message(&[], &[]).ends_with("get -A for all"));
         assert!(message(&["fixx", "a"], &[]).ends_with("There are: fixx, a"));
         assert!(message(&["b"], &["team-a"]).ends_with("in team-a: use -n"));
+        let many: Vec<String> = (0..600).map(|n| format!("q{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let said = message(&many, &[]);
+        assert!(
+            said.ends_with("None of the 600 that are there has a name like it"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -29,7 +29,10 @@ const TRIES: usize = 50;
 A job that is open is asked by an annotation, and tries these nodes again. For one that has ended a
 new job JOB-retry-N is created, the same but for spec.nodeNames and spec.retryOf. Nodes that another
 retry is already made for are left to it. A node that has succeeded, in the job or in one of its
-retries, is never run again: Carillon sees to that, whoever made them.")]
+retries, is never run again: Carillon sees to that, whoever made them.
+
+A retry of a run of a CronJob is not a run: concurrencyPolicy does not hold for it, the history limits
+leave the run alone while it is open, and it is not deleted with the CronJob.")]
 #[group(skip)] // The group that is derived has every argument in it.
 #[command(group = ArgGroup::new("which").required(true).multiple(false).args(["failed", "node"]))]
 pub(crate) struct Retry {

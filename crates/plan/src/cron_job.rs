@@ -241,7 +241,10 @@ fn wanted(
         let before = account.status.missed_runs;
         account.count_missed(over, false);
         let missed = account.status.missed_runs - before;
-        let message = format!("Could not start {missed} runs in time, the last one of {over}");
+        let message = match missed {
+            1 => format!("Could not start the run of {over} in time"),
+            _ => format!("Could not start {missed} runs in time, the last one of {over}"),
+        };
         account.note(true, "MissSchedule", "Scheduling", message);
     }
     if due.many {

@@ -74,7 +74,7 @@ impl Screen {
 
     /// Says why what was asked for was not done.
     pub(crate) fn error(&mut self, error: &Error) {
-        self.aside(&format!("error: {error:#}"));
+        self.aside(&format!("error: {}", chain(error)));
     }
 
     /// A reader that went away, as `head` does, is no error.
@@ -121,5 +121,30 @@ impl Screen {
             [one] if of_one => self.document(format, one),
             _ => self.document(format, &List { items }),
         }
+    }
+}
+
+/// An error and its causes, each but once: many say themselves what caused them.
+fn chain(error: &Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_error_has_said_of_its_cause_is_not_said_again() {
+        let error = Error::msg("no such file").context("reading k: no such file");
+        let error = error.context("no cluster");
+        assert_eq!(chain(&error), "no cluster: reading k: no such file");
     }
 }

@@ -113,6 +113,27 @@ fn with_skip_a_run_that_is_late_is_left_out_and_counted() {
 }
 
 #[test]
+fn one_run_that_was_missed_is_told_as_one() {
+    let expected = [
+        (
+            "2026-01-01T11:30:00Z",
+            "Could not start the run of 2026-01-01T11:00:00Z in time",
+        ),
+        (
+            "2026-01-01T15:10:00Z",
+            "Could not start 5 runs in time, the last one of 2026-01-01T15:00:00Z",
+        ),
+    ];
+    for (now, message) in expected {
+        let mut cron = hourly(Api::Carillon).with("missedRunPolicy", json!("Skip"));
+        cron.settle("2026-01-01T10:45:00Z");
+        let plan = cron.plan(now);
+        let note = plan.notes.iter().find(|note| note.reason == "MissSchedule");
+        assert_eq!(note.unwrap().message, message);
+    }
+}
+
+#[test]
 fn forbid_waits_and_replace_stops_first() {
     for (policy, expected) in [
         ("Forbid", &["report-29454420"][..]),
