@@ -1,12 +1,12 @@
 //! `explain`: why a node is served or not, and where all nodes stand.
 
 use anyhow::Result;
-use carillon_plan::view::explain::{self, JobExplanation, NodeExplanation};
+use carillon_plan::view::explain::{self, Group, JobExplanation, NodeExplanation};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::node_checks::{CheckResult, Finding, On};
 use carillon_plan::view::outcomes::SAMPLE;
 use carillon_plan::view::place::Place;
-use carillon_plan::view::progress::Progress;
+use carillon_plan::view::progress::{Progress, standing};
 use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
@@ -46,6 +46,9 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
         let headline = Progress::of(&job, &ledger).headline();
         if !screen.document(format, &all)? {
             print_job(&all, &headline, format, headers, screen)?;
+            if format != Some(Format::Name) && standing(&job.job).0.has_ended() {
+                tell_not_started(&all, screen);
+            }
         }
         return Ok(DONE);
     };
@@ -97,6 +100,27 @@ fn print_job(
     }
     screen.table(&table, headers)?;
     screen.line(&format!("{:<7} in all", all.nodes))
+}
+
+/// Of a job that has ended early: how what it has not started is served.
+fn tell_not_started(all: &JobExplanation, screen: &mut Screen) {
+    let not_started = |group: &&Group| group.place == Place::NotStarted;
+    let nodes = all
+        .groups
+        .iter()
+        .filter(not_started)
+        .map(|group| group.count);
+    if let number @ 1.. = nodes.sum::<usize>() {
+        screen.aside(&format!(
+            "{} not started. To run the job there and where it has failed: kubectl carillon retry {} \
+             --unfinished",
+            match number {
+                1 => "1 node was".to_owned(),
+                _ => format!("{number} nodes were"),
+            },
+            all.job
+        ));
+    }
 }
 
 /// What decides, for the first of some nodes.

@@ -34,13 +34,16 @@ retries, is never run again: Carillon sees to that, whoever made them.
 A retry of a run of a CronJob is not a run: concurrencyPolicy does not hold for it, the history limits
 leave the run alone while it is open, and it is not deleted with the CronJob.")]
 #[group(skip)] // The group that is derived has every argument in it.
-#[command(group = ArgGroup::new("which").required(true).multiple(false).args(["failed", "node"]))]
+#[command(group = ArgGroup::new("which").required(true).multiple(false).args(["failed", "unfinished", "node"]))]
 pub(crate) struct Retry {
     #[command(flatten)]
     job: JobName,
     /// All nodes that have failed; see results --failed
     #[arg(long)]
     failed: bool,
+    /// All nodes on which a job that has ended has left something to do: also those that it did not start
+    #[arg(long)]
+    unfinished: bool,
     /// These nodes, separated by commas. Can be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = node_name,
           add = ArgValueCandidates::new(complete::nodes))]
@@ -72,6 +75,9 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
 async fn ask(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Result<bool> {
     let name = &args.job.job;
     let stored = read::job(object);
+    if args.unfinished {
+        bail!("{name} has not ended: what it has not started is still its own to do");
+    }
     let named = (!args.failed).then_some(&*args.node);
     let members = if stored.job.retry_of.is_some() {
         family(api, object).await?.members
@@ -113,9 +119,18 @@ async fn ask(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Re
 /// Has a job that has ended tried again by a new one, as far as no other one does already. `false`: a retry
 /// was made meanwhile, which may be for the same nodes.
 async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Result<bool> {
-    let named = (!args.failed).then_some(&*args.node);
     let family = family(api, object).await?;
-    let there = nodes(api, args).await;
+    let mut there = nodes(api, args).await;
+    let mut wanted = args.node.clone();
+    if args.unfinished {
+        let nodes = api.nodes().await?;
+        wanted = retry::unfinished(&family.members, &read::job(object).job, &nodes);
+        if wanted.is_empty() {
+            bail!("{} has left nothing to do", args.job.job);
+        }
+        there = Some(nodes);
+    }
+    let named = (!args.failed).then_some(&*wanted);
     let chosen = retry::choose_again(&family.members, &args.job.job, named, there.as_ref())
         .map_err(|problems| Error::msg(problems.join("\n")))?;
     if !chosen.nodes.is_empty() {

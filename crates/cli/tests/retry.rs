@@ -385,3 +385,40 @@ fn plan_judges_the_manifest_of_a_retry_by_what_its_family_has_done() {
         "{said}"
     );
 }
+
+#[test]
+fn what_a_job_that_failed_fast_has_not_started_is_served_by_a_retry_of_what_is_unfinished() {
+    let mut failed_fast = first_without_retries();
+    failed_fast["status"]["conditions"][0]["type"] = "Failed".into();
+    let fails = |node: &str| {
+        let mut failed = failed();
+        failed["results"][0]["node"] = node.into();
+        failed
+    };
+    // n1 was not started, and the cordoned n2 has failed.
+    let cluster = Cluster::new(vec![failed_fast], vec![fails("n2")]);
+    let output = cluster.run(&["explain", "fix"]);
+    let expected = "1 node was not started. To run the job there and where it has failed: kubectl carillon \
+                    retry fix --unfinished\n";
+    assert_eq!(text(&output.stderr), expected);
+    let output = cluster.run(&["retry", "fix", "--unfinished"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let expected = "broadcastjob.carillon.dev/fix-retry-1 created for 2 nodes: n1, n2\n";
+    assert_eq!(text(&output.stdout), expected);
+    let created = cluster.created.lock().unwrap()[0].clone();
+    assert_eq!(created["spec"]["nodeNames"], json!(["n1", "n2"]));
+    assert_eq!(created["spec"]["retryOf"]["uid"], FIRST);
+    let done =
+        json!({"node": "n1", "attempt": 1, "state": "Succeeded", "pod": "fix-x", "exitCode": 0});
+    let cluster = Cluster::new(vec![first_without_retries()], vec![slice(FIRST, done)]);
+    // The cordoned n2 was never started and is not eligible.
+    let output = cluster.run(&["retry", "fix", "--unfinished"]);
+    assert_eq!(text(&output.stderr), "error: fix has left nothing to do\n");
+    let mut open = first_without_retries();
+    open["status"] = json!({});
+    let output = Cluster::new(vec![open], vec![]).run(&["retry", "fix", "--unfinished"]);
+    assert!(
+        text(&output.stderr).starts_with("error: fix has not ended"),
+        "{output:?}"
+    );
+}

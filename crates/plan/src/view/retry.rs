@@ -17,6 +17,7 @@ use crate::eligibility::refusal;
 use crate::node::{NodeRow, Nodes};
 use crate::placement::Placement;
 use crate::record::Record;
+use crate::uid::Uid;
 
 /// What a job that has not ended is asked: its annotation `carillon.dev/retry` gets this value.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -157,6 +158,24 @@ pub fn choose_again(
     } else {
         Err(problems)
     }
+}
+
+/// The nodes on which a job that has ended has left something to do: they are eligible and were not started, or
+/// were begun with and have not succeeded in its family. Of those that no retry runs again there is none.
+pub fn unfinished(family: &[Relative], job: &Job, nodes: &Nodes) -> Vec<String> {
+    let members = Members::read(family);
+    let begun: BTreeMap<(&str, Uid), &Record> = (members.latest().into_iter())
+        .map(|(_, record)| ((&*record.node, record.node_uid), record))
+        .collect();
+    let left = nodes.iter().filter(|(name, row)| {
+        let refused = || refusal(&job.placement, name, row).is_some();
+        match begun.get(&(&***name, row.uid)) {
+            None => !refused(),
+            Some(record) if may_have_succeeded(record) => false,
+            Some(record) => record.state != NodeState::Succeeded,
+        }
+    });
+    left.map(|(name, _)| name.to_string()).collect()
 }
 
 /// Why a node that does not exist is not tried again. `known`: there was one of this name.
