@@ -97,3 +97,45 @@ fn a_job_that_has_ended_is_tried_again_by_a_new_one_on_these_nodes_only() {
     );
     assert!(!is(&bench.get("fix"), "Failed"));
 }
+
+#[test]
+fn four_who_ask_at_once_make_one_retry_and_are_told_of_it_while_it_is_at_work() {
+    let bench = desk().bench("cli-retry-at-once");
+    // It fails again in the retry, and long enough after it was asked for.
+    let fates = json!({"node-0001": {"run-time": "20s", "exit-code": 3}});
+    let more = json!({"nodeNames": ["node-0000", "node-0001"],
+        "failurePolicy": {"type": "Continue"}});
+    bench.apply(&everywhere(&bench, "fix", &fates, &more));
+    bench.wait("fix", "Complete");
+    let mut said: Vec<String> = std::thread::scope(|scope| {
+        let ask = || carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);
+        let shells: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        let answers = shells.into_iter().map(|shell| shell.join().unwrap().stdout);
+        answers.collect()
+    });
+    said.sort();
+    let created = "broadcastjob.carillon.dev/fix-retry-1 created for 1 node: node-0001\n";
+    let tries = "broadcastjob.carillon.dev/fix-retry-1 tries already 1 node: node-0001\n";
+    assert_eq!(said, [created, tries, tries, tries]);
+    bench.until("it is at work", || {
+        (bench.get("fix-retry-1")["status"]["active"] == 1).then_some(())
+    });
+    let again = carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);
+    assert_eq!(again.stdout, tries);
+    let results = carillon(&bench, &["results", "fix", "--failed"]).ended_with(0);
+    assert_eq!(results.stdout, "");
+    let expected =
+        "fix-retry-1 tries again 1 node: node-0001\nBroadcastJob fix has no other failed node.\n";
+    assert_eq!(results.stderr, expected);
+    bench.wait("fix-retry-1", "Complete");
+    let explained = carillon(&bench, &["explain", "fix", "--node", "node-0001"]).ended_with(0);
+    assert!(
+        explained.stdout.contains("\nIn fix-retry-1:\n"),
+        "{explained:?}"
+    );
+    let next = carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);
+    assert!(
+        next.stdout.contains("/fix-retry-2 created for 1 node"),
+        "{next:?}"
+    );
+}
