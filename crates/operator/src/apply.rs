@@ -273,6 +273,11 @@ impl<R> Applied<R> {
         self.versions.push((kind, rv));
     }
 
+    /// The plan grew too old before anything was created.
+    pub fn expired_in_vain(&self) -> bool {
+        self.expired && self.created == 0
+    }
+
     fn fail(&mut self, word: &'static str, error: SendError, answer: Option<R>) {
         if matches!(error, SendError::NotSent(NotSent::Expired)) {
             // Nothing is wrong but the server is slow: the rest is planned anew.

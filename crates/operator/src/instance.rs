@@ -261,12 +261,12 @@ fn queues(config: &Config, metrics: &Metrics) -> Queues {
     let serves = |kind| config.serve_native.contains(&kind);
     let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
     let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
-    let queue = |name| WorkQueue::new(name, BACKOFF, metrics);
+    let queue = |name| WorkQueue::new(name, BACKOFF, config.workers, metrics);
     let of_jobs = Backoff {
         base: config.job_api_backoff,
         max: config.job_max_api_backoff,
     };
-    let job_queue = |name| WorkQueue::new(name, of_jobs, metrics);
+    let job_queue = |name| WorkQueue::new(name, of_jobs, config.workers, metrics);
     Queues {
         broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
         cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),

@@ -22,6 +22,7 @@ pub mod protobuf;
 pub mod queue;
 pub mod request;
 pub mod run;
+pub mod share;
 pub mod slim;
 pub mod store;
 pub mod telemetry;

@@ -84,6 +84,8 @@ pub struct Metrics {
     pub plan_duration: HistogramVec,
     /// `carillon_plan_actions_total{controller,action}`
     pub plan_actions: IntCounterVec,
+    /// `carillon_plans_expired_total{controller}`
+    pub plans_expired: IntCounterVec,
     /// `carillon_interlock_trips_total{controller,rule}`
     pub interlock_trips: IntCounterVec,
     /// `carillon_panics_total{controller}`
@@ -186,6 +188,7 @@ impl Metrics {
             gate_waits: counter(r, "carillon_gate_waits_total", "Times a key had to wait for the caches.", &["controller"])?,
             plan_duration: histogram(r, "carillon_plan_duration_seconds", "Seconds to compute one plan.", &["controller"], plan)?,
             plan_actions: counter(r, "carillon_plan_actions_total", "Actions planned, by kind of action.", &["controller", "action"])?,
+            plans_expired: counter(r, "carillon_plans_expired_total", "Plans that grew too old before anything was created: requests take long, or wait long for their turn.", &["controller"])?,
             interlock_trips: counter(r, "carillon_interlock_trips_total", "Plans that were refused before anything of them was done; each is a bug to report.", &["controller", "rule"])?,
             panics: counter(r, "carillon_panics_total", "Panics caught while a key was processed; each is a bug to report.", &["controller"])?,
 

@@ -5,7 +5,8 @@
 //!
 //! The rules:
 //! - a key is handed to one worker at a time; added while it is processed, it runs once more after;
-//! - adds of a waiting key collapse into one; keys leave in the order they came;
+//! - adds of a waiting key collapse into one; the keys of a namespace leave in the order they came;
+//! - namespaces take turns, and none has all workers: [`Share`](crate::share::Share);
 //! - of several delayed adds of one key the earliest wins;
 //! - an add without delay leaves a delayed add in place: the key then runs now and again later.
 //!   A deadline is therefore never lost to an event that came before it;
@@ -22,6 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use carillon_plan::ObjectKey;
 use prometheus::{Histogram, IntCounter, IntGauge};
 use tokio::sync::Notify;
 
@@ -33,19 +35,31 @@ pub use self::{
 };
 use crate::{clock, metrics::Metrics};
 
+/// What a queue holds.
+pub trait Key: Clone + Eq + Hash + Send + 'static {
+    /// The namespace whose share of the workers it needs.
+    fn namespace(&self) -> &str;
+}
+
+impl Key for Arc<ObjectKey> {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
 /// The queue that workers and watches share; clones are the same queue.
 ///
 /// A poisoned lock is taken over: the core is never left half-changed by a panic of ours, and a
 /// queue that stops for ever would be worse than one whose counters are off.
-pub struct WorkQueue<K: Clone + Eq + Hash>(Arc<Shared<K>>);
+pub struct WorkQueue<K: Key>(Arc<Shared<K>>);
 
-impl<K: Clone + Eq + Hash> Clone for WorkQueue<K> {
+impl<K: Key> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K: Clone + Eq + Hash> Debug for WorkQueue<K> {
+impl<K: Key> Debug for WorkQueue<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("WorkQueue").field(&self.0.name).finish()
     }
@@ -67,14 +81,14 @@ struct State<K> {
     shutdown: bool,
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
-    /// An empty queue whose metrics carry `name`.
-    pub fn new(name: &str, backoff: Backoff, metrics: &Metrics) -> Self {
+impl<K: Key> WorkQueue<K> {
+    /// An empty queue for so many workers, whose metrics carry `name`.
+    pub fn new(name: &str, backoff: Backoff, workers: usize, metrics: &Metrics) -> Self {
         let m = &metrics.workqueue;
         let queue = Self(Arc::new(Shared {
             name: name.to_owned(),
             state: Mutex::new(State {
-                queue: Queue::new(backoff),
+                queue: Queue::new(backoff, workers),
                 shutdown: false,
             }),
             changed: Notify::new(),
@@ -195,7 +209,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Shared<K> {
+impl<K: Key> Shared<K> {
     fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -239,9 +253,24 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    impl Key for u32 {
+        fn namespace(&self) -> &'static str {
+            "ns"
+        }
+    }
+
+    impl Key for &'static str {
+        fn namespace(&self) -> &'static str {
+            self.split('/').next().unwrap_or_default()
+        }
+    }
+
     fn shell() -> (WorkQueue<u32>, Arc<Metrics>) {
         let metrics = Metrics::new().unwrap();
-        (WorkQueue::new("t", Backoff::default(), &metrics), metrics)
+        (
+            WorkQueue::new("t", Backoff::default(), 4, &metrics),
+            metrics,
+        )
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,6 +43,15 @@ impl Call {
     pub fn into_request(self) -> Result<Request<Vec<u8>>, String> {
         self.0
     }
+
+    /// The namespace that it is about; empty when that is none.
+    pub fn namespace(&self) -> &str {
+        let path = self.0.as_ref().map_or("", |request| request.uri().path());
+        let mut segments = path
+            .split('/')
+            .skip_while(|segment| *segment != "namespaces");
+        segments.nth(1).unwrap_or_default()
+    }
 }
 
 /// All objects of a kind in a namespace.

@@ -1,7 +1,7 @@
 //! The only way to change anything.
 //!
 //! [`Writes`] limits, times out, asks [`Leadership`] before the bytes leave, and tells "was not
-//! applied" from "may have been applied".
+//! applied" from "may have been applied". What it limits, namespaces [share](crate::share).
 
 mod bucket;
 mod room;
@@ -18,7 +18,6 @@ use std::{
 use bytes::Bytes;
 use kube::core::Status;
 use serde::de::DeserializeOwned;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::bucket::Bucket;
 use self::room::Room;
@@ -30,15 +29,14 @@ use crate::{
     lease::{BootTime, Leadership},
     protobuf::{self, METADATA},
     request::Call,
+    share::Semaphore,
     transport::Transport,
 };
 
 /// How long a single read or write may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of templates that are unpacked at a time. As values they are up to fifty times as much.
-const TEMPLATES: usize = 2 << 20;
-/// Bytes of objects made of templates that are on their way at a time.
-const BODIES: usize = 8 << 20;
+/// Bytes of large templates, and of the objects made of them, that are on their way at a time.
+const LARGE: usize = 16 << 20;
 /// How often a request that certainly was not applied is sent again.
 const RETRIES: u32 = 3;
 /// A server that asks for a longer pause is answered by the work queue, not by waiting here.
@@ -84,10 +82,8 @@ struct WritesShared {
     transport: Transport,
     leadership: Leadership,
     in_flight: Semaphore,
-    max_in_flight: u32,
     rate: Option<Mutex<Bucket>>,
-    templates: Room,
-    bodies: Room,
+    room: Room,
     closed: AtomicBool,
 }
 
@@ -104,10 +100,8 @@ impl Writes {
             transport,
             leadership,
             in_flight: Semaphore::new(max_in_flight),
-            max_in_flight: max_in_flight as u32,
             rate: rate.map(|rate| Mutex::new(Bucket::full(rate, tokio::time::Instant::now()))),
-            templates: Room::of(TEMPLATES),
-            bodies: Room::of(BODIES),
+            room: Room::of(LARGE),
             closed: AtomicBool::new(false),
         }))
     }
@@ -116,8 +110,8 @@ impl Writes {
     ///
     /// # Errors
     /// [`NotSent::ShuttingDown`]
-    pub async fn turn(&self) -> Result<Turn<'_>, SendError> {
-        Turn::wait(&self.0).await
+    pub async fn turn(&self, namespace: &str) -> Result<Turn<'_>, SendError> {
+        Turn::wait(&self.0, namespace).await
     }
 
     /// [`Turn::send`] when it is its turn.
@@ -125,7 +119,8 @@ impl Writes {
     /// # Errors
     /// [`SendError`]
     pub async fn send(&self, call: Call, not_after: Option<BootTime>) -> Result<Bytes, SendError> {
-        self.turn().await?.send(call, not_after).await
+        let mut turn = self.turn(call.namespace()).await?;
+        turn.send(call, not_after).await
     }
 
     /// [`Turn::read`] when it is its turn.
@@ -133,23 +128,8 @@ impl Writes {
     /// # Errors
     /// [`SendError`]
     pub async fn read(&self, call: Call) -> Result<Bytes, SendError> {
-        self.turn().await?.read(call).await
-    }
-
-    /// Waits until a template of so many bytes may be unpacked.
-    ///
-    /// # Errors
-    /// [`SendError::NotSent`] when there is no room for ten seconds.
-    pub async fn room_for_template(&self, bytes: usize) -> Result<OwnedSemaphorePermit, SendError> {
-        self.0.templates.take(bytes).await
-    }
-
-    /// Waits until an object of so many bytes may be made and sent.
-    ///
-    /// # Errors
-    /// As of [`Self::room_for_template`].
-    pub async fn room_for_body(&self, bytes: usize) -> Result<OwnedSemaphorePermit, SendError> {
-        self.0.bodies.take(bytes).await
+        let mut turn = self.turn(call.namespace()).await?;
+        turn.read(call).await
     }
 
     /// The clock that leadership and the life of plans are measured by.
@@ -161,9 +141,7 @@ impl Writes {
     /// [`REQUEST_TIMEOUT`].
     pub async fn drain(&self) {
         self.0.closed.store(true, Ordering::Release);
-        // Only a closed semaphore fails, and then nothing is in flight either.
-        let _ = self.0.in_flight.acquire_many(self.0.max_in_flight).await;
-        self.0.in_flight.close();
+        self.0.in_flight.close().await;
     }
 }
 

@@ -121,7 +121,7 @@ impl Scene {
             base: Duration::from_millis(10),
             max: Duration::from_secs(1),
         };
-        let queue = |name| WorkQueue::new(name, backoff, &metrics);
+        let queue = |name| WorkQueue::new(name, backoff, 16, &metrics);
         let queue = queue(NAME);
         let queues = Queues {
             broadcast_jobs: Some(queue.clone()),

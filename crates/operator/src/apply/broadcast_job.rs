@@ -12,9 +12,10 @@ use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
-use tokio::sync::{Mutex, OwnedSemaphorePermit};
+use serde_json::Value;
+use tokio::sync::Mutex;
 
-use super::template;
+use super::template::{self, Creation};
 use super::{
     CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_found, is_found_whole,
     is_quota, is_terminating, may_be_there, settled, uid_of, unchanged, write, written,
@@ -280,10 +281,12 @@ impl Performer<'_> {
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
         let error = loop {
-            let (request, _room) = self.creation(pod, node, false).await?;
-            let mut turn = self.writes.turn().await?;
+            let mut turn = self.writes.turn(&owner.namespace).await?;
+            let Creation { call, held } = self.creation(&mut turn, pod, node, false).await?;
             let not_after = self.confirmed(&mut turn).await?;
-            match written(turn.send(request, Some(not_after)).await) {
+            let reply = written(turn.send(call, Some(not_after)).await);
+            drop((turn, held));
+            match reply {
                 Ok(meta) => return Ok(of_ours(Effect::Created, pod, meta.rv(), meta.uid())),
                 // It has waited for long: what it relies on may have changed.
                 Err(SendError::NotSent(NotSent::Expired)) if not_after < self.not_after => {}
@@ -314,7 +317,8 @@ impl Performer<'_> {
             at
         } else {
             let questions = relies_on.slices.len() + usize::from(relies_on.job);
-            turn.pay(u32::try_from(questions).unwrap_or(u32::MAX)).await;
+            turn.pay(u32::try_from(questions + 1).unwrap_or(u32::MAX))
+                .await;
             if relies_on.job {
                 self.job_is_as_read(is_found(turn.read(self.get_job()).await)?)?;
             }
@@ -348,21 +352,24 @@ impl Performer<'_> {
 
     async fn creation(
         &self,
+        turn: &mut Turn<'_>,
         pod: &str,
         node: &str,
         dry_run: bool,
-    ) -> Result<(Call, OwnedSemaphorePermit), SendError> {
-        let (template, room) = self.template.unpack().await?;
-        let owner = &self.job.owner;
-        let body = pod_body(template, owner, pod, node, self.placement);
-        let request = request::create(Kind::Pod, &owner.namespace, &body, dry_run);
-        Ok((request, room))
+    ) -> Result<Creation, SendError> {
+        let write = |template: &Value| {
+            let owner = &self.job.owner;
+            let body = pod_body(template, owner, pod, node, self.placement);
+            request::create(Kind::Pod, &owner.namespace, &body, dry_run)
+        };
+        self.template.creation(turn, write).await
     }
 
     /// Asks the API server about the template, without creating anything.
     async fn check_template(&self, node: &str, pod: &str) -> Result<Done, SendError> {
-        let (request, _room) = self.creation(pod, node, true).await?;
-        let template = match self.writes.send(request, Some(self.not_after)).await {
+        let mut turn = self.writes.turn(&self.job.owner.namespace).await?;
+        let Creation { call, held: _held } = self.creation(&mut turn, pod, node, true).await?;
+        let template = match turn.send(call, Some(self.not_after)).await {
             Ok(_) => Template::Accepted,
             Err(SendError::Refused(status)) => {
                 let message = unnamed(&self.job.owner.name, pod, &status.message);

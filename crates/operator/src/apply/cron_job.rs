@@ -7,17 +7,16 @@ use carillon_plan::cron_job::{Api, ChildKind, CronJob, Refused, Template};
 use carillon_plan::pod::printable;
 use jiff::SignedDuration;
 use serde_json::{Map, Value};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::template;
+use super::template::{self, Creation};
 use super::{
     Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
-    write,
+    write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request::{self, Call};
-use crate::writes::{SendError, Writes};
+use crate::request;
+use crate::writes::{SendError, Turn, Writes};
 
 /// What the status of a native CronJob has.
 const NATIVE_STATUS: [&str; 3] = ["active", "lastScheduleTime", "lastSuccessfulTime"];
@@ -224,8 +223,11 @@ impl Performer<'_> {
     async fn create_child(&self, run: &Run) -> Result<Done, SendError> {
         let owner = &self.cron.meta.owner;
         let kind = kind(run.kind);
-        let (request, _room) = self.creation(run, false).await?;
-        let error = match write(self.writes, request, Some(self.not_after)).await {
+        let mut turn = self.writes.turn(&owner.namespace).await?;
+        let Creation { call, held } = self.creation(&mut turn, run, false).await?;
+        let reply = written(turn.send(call, Some(self.not_after)).await);
+        drop((turn, held));
+        let error = match reply {
             Ok(meta) => {
                 let created = meta.creation_timestamp.unwrap_or(run.time);
                 let late = created.duration_since(run.time);
@@ -249,20 +251,23 @@ impl Performer<'_> {
 
     async fn creation(
         &self,
+        turn: &mut Turn<'_>,
         run: &Run,
         dry_run: bool,
-    ) -> Result<(Call, OwnedSemaphorePermit), SendError> {
-        let (template, room) = self.template.unpack().await?;
-        let body = self.cron.child_body(template, run);
-        let namespace = &self.cron.meta.owner.namespace;
-        let request = request::create(kind(run.kind), namespace, &body, dry_run);
-        Ok((request, room))
+    ) -> Result<Creation, SendError> {
+        let write = |template: &Value| {
+            let body = self.cron.child_body(template, run);
+            let namespace = &self.cron.meta.owner.namespace;
+            request::create(kind(run.kind), namespace, &body, dry_run)
+        };
+        self.template.creation(turn, write).await
     }
 
     /// Asks the API server about such a child, without creating anything.
     async fn try_child(&self, run: &Run) -> Result<Done, SendError> {
-        let (request, _room) = self.creation(run, true).await?;
-        match self.writes.send(request, Some(self.not_after)).await {
+        let mut turn = self.writes.turn(&self.cron.meta.owner.namespace).await?;
+        let Creation { call, held: _held } = self.creation(&mut turn, run, true).await?;
+        match turn.send(call, Some(self.not_after)).await {
             Ok(_) => {}
             // So there is such a child already.
             Err(error) if may_be_there(&error) && error.refused().is_some() => {}

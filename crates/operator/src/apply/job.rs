@@ -6,17 +6,18 @@ use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::pod_body::pod_body;
 use carillon_plan::{Act, Uid};
 use k8s_openapi::api::batch::v1::JobStatus;
-use tokio::sync::OwnedSemaphorePermit;
+use serde_json::Value;
 
-use super::template::{Place, Template};
+use super::template::{Creation, Place, Template};
 use super::{
     Earlier, Effect, Perform, found, is_terminating, may_be_there, settled, unchanged, write,
+    written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::metrics::JobMetrics;
 use crate::request::{self, Call};
-use crate::writes::{SendError, Writes};
+use crate::writes::{SendError, Turn, Writes};
 
 /// What the API server has answered.
 #[derive(Debug)]
@@ -157,8 +158,11 @@ pub fn place(job: &Job) -> Place<'_> {
 impl Performer<'_> {
     async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
         let owner = &self.job.meta.owner;
-        let (request, _room) = self.creation(pod).await?;
-        let error = match write(self.writes, request, Some(self.not_after)).await {
+        let mut turn = self.writes.turn(&owner.namespace).await?;
+        let Creation { call, held } = self.creation(&mut turn, pod).await?;
+        let reply = written(turn.send(call, Some(self.not_after)).await);
+        drop((turn, held));
+        let error = match reply {
             Ok(meta) => {
                 let created = Effect::Created(Kind::JobPod, meta.rv());
                 return Ok(if self.strict {
@@ -183,17 +187,18 @@ impl Performer<'_> {
         }
     }
 
-    async fn creation(&self, pod: &NewPod) -> Result<(Call, OwnedSemaphorePermit), SendError> {
-        let (template, room) = self.template.unpack().await?;
-        let mut body = pod_body(self.job, template, pod);
-        if self.strict
-            && let Some(metadata) = body.metadata.as_object_mut()
-        {
-            metadata.remove("name");
-        }
-        let namespace = &self.job.meta.owner.namespace;
-        let request = request::create(Kind::JobPod, namespace, &body, false);
-        Ok((request, room))
+    async fn creation(&self, turn: &mut Turn<'_>, pod: &NewPod) -> Result<Creation, SendError> {
+        let write = |template: &Value| {
+            let mut body = pod_body(self.job, template, pod);
+            if self.strict
+                && let Some(metadata) = body.metadata.as_object_mut()
+            {
+                metadata.remove("name");
+            }
+            let namespace = &self.job.meta.owner.namespace;
+            request::create(Kind::JobPod, namespace, &body, false)
+        };
+        self.template.creation(turn, write).await
     }
 
     async fn delete(&self, name: &str, uid: Uid) -> Result<Done, SendError> {

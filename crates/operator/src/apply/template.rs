@@ -1,19 +1,21 @@
-//! Templates, when objects are made of them: as values they are many times what they are as text, so
-//! that only so much of them is unpacked at a time.
+//! Templates, when objects are made of them. As values they are many times what they are as text, so that one is
+//! a value only while an object is written from it, which waits for nothing.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 use carillon_plan::{ObjectKey, Written};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit};
+use tokio::sync::Mutex;
 
 use super::changed;
 use crate::gate::Kind;
-use crate::request;
+use crate::request::{self, Call};
+use crate::share::Permit;
 use crate::slim::SlimMeta;
-use crate::writes::{SendError, Writes};
+use crate::writes::{SendError, Turn};
 
 /// Where a template is stored.
 #[derive(Clone, Copy, Debug)]
@@ -28,20 +30,29 @@ pub struct Place<'a> {
     pub field: &'static str,
 }
 
-/// A template, unpacked when it is first used.
+/// A template. One that is large is read again when it is used; those who use it at the same time share what
+/// was read, and nobody keeps it.
 #[derive(Debug)]
 pub struct Template<'a> {
-    writes: &'a Writes,
     written: &'a Written,
     place: Place<'a>,
-    unpacked: OnceCell<Unpacked>,
+    read: Mutex<Weak<Box<RawValue>>>,
 }
 
+/// The request that creates an object, and what it holds until that is answered.
 #[derive(Debug)]
-struct Unpacked {
-    value: Value,
-    _room: OwnedSemaphorePermit,
+pub struct Creation {
+    /// The request.
+    pub call: Call,
+    /// What is held.
+    pub held: Held,
 }
+
+/// A large template, and room for it and for the object made of it.
+#[derive(Debug, Default)]
+pub struct Held(
+    #[expect(dead_code, reason = "held until it is dropped")] Option<(Arc<Box<RawValue>>, Permit)>,
+);
 
 #[derive(Deserialize)]
 struct Whole {
@@ -52,36 +63,50 @@ struct Whole {
 
 impl<'a> Template<'a> {
     /// A template as it is held, and where all of it is.
-    pub fn new(writes: &'a Writes, written: &'a Written, place: Place<'a>) -> Self {
+    pub fn new(written: &'a Written, place: Place<'a>) -> Self {
         Self {
-            writes,
             written,
             place,
-            unpacked: OnceCell::new(),
+            read: Mutex::default(),
         }
     }
 
-    /// The template, and room for an object made of it, which is to be held until that is sent.
+    /// Writes a request from the template, in a place among the requests in flight. What is small is bounded by
+    /// these, and needs no room. Room is waited for after everything else, so that it is held by nobody who waits.
     ///
     /// # Errors
     /// When it is not held, and cannot be read or is another one by now; when there is no room for long.
-    pub async fn unpack(&self) -> Result<(&Value, OwnedSemaphorePermit), SendError> {
-        let unpacked = self.unpacked.get_or_try_init(|| self.read()).await?;
-        let room = self.writes.room_for_body(self.written.bytes()).await?;
-        Ok((&unpacked.value, room))
+    pub async fn creation(
+        &self,
+        turn: &mut Turn<'_>,
+        write: impl FnOnce(&Value) -> Call,
+    ) -> Result<Creation, SendError> {
+        if !self.written.is_elsewhere() {
+            let call = write(&self.written.value());
+            let held = Held::default();
+            return Ok(Creation { call, held });
+        }
+        // For reading and for sending.
+        turn.pay(2).await;
+        // The text is shared, but each that shares it may be the last that has it.
+        let room = turn.room(2 * self.written.bytes()).await?;
+        let text = self.read(turn).await?;
+        let call = write(&serde_json::from_str(text.get()).map_err(|_| changed())?);
+        let held = Held(Some((text, room)));
+        Ok(Creation { call, held })
     }
 
-    async fn read(&self) -> Result<Unpacked, SendError> {
-        let room = self.writes.room_for_template(self.written.bytes()).await?;
-        let value = if self.written.is_elsewhere() {
-            self.fetch().await?
-        } else {
-            self.written.value()
-        };
-        Ok(Unpacked { value, _room: room })
+    async fn read(&self, turn: &mut Turn<'_>) -> Result<Arc<Box<RawValue>>, SendError> {
+        let mut read = self.read.lock().await;
+        if let Some(text) = read.upgrade() {
+            return Ok(text);
+        }
+        let text = Arc::new(self.fetch(turn).await?);
+        *read = Arc::downgrade(&text);
+        Ok(text)
     }
 
-    async fn fetch(&self) -> Result<Value, SendError> {
+    async fn fetch(&self, turn: &mut Turn<'_>) -> Result<Box<RawValue>, SendError> {
         let Place {
             kind,
             owner,
@@ -89,15 +114,14 @@ impl<'a> Template<'a> {
             field,
         } = self.place;
         let request = request::get_whole(kind, &owner.namespace, &owner.name);
-        let reply = self.writes.read(request).await?;
-        let whole: Whole = serde_json::from_slice(&reply).map_err(|error| {
+        let reply = turn.read(request).await?;
+        let mut whole: Whole = serde_json::from_slice(&reply).map_err(|error| {
             let what = format!("{} {}/{}", owner.kind, owner.namespace, owner.name);
             SendError::Unknown(format!("{what}: undecodable: {error}"))
         })?;
         let is_planned =
             whole.metadata.uid() == Some(owner.uid) && whole.metadata.generation == generation;
-        let text = whole.spec.get(field).filter(|_| is_planned);
-        let value = text.and_then(|text| serde_json::from_str(text.get()).ok());
-        value.ok_or_else(changed)
+        let text = whole.spec.remove(field).filter(|_| is_planned);
+        text.ok_or_else(changed)
     }
 }

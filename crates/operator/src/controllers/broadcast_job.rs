@@ -191,7 +191,7 @@ impl BroadcastJobs {
         };
         let performer = Performer {
             job,
-            template: Template::new(&core.writes, &job.template, place(job)),
+            template: Template::new(&job.template, place(job)),
             writes: &core.writes,
             placement: self.placement,
             not_after: apply::end_of_life(&core.writes),

@@ -290,6 +290,10 @@ impl Core {
                 gate.wrote(owner, *kind, *rv);
             }
         }
+        if applied.expired_in_vain() {
+            let expired = &self.metrics.plans_expired;
+            expired.with_label_values(&[self.name]).inc();
+        }
         if !idle {
             self.log(owner, &applied, begin.elapsed());
             let outcome = Outcome::of(&applied);
@@ -304,6 +308,11 @@ impl Core {
         let (created, deleted, released) = (applied.created, applied.deleted, applied.released);
         let writes = applied.writes;
         match &applied.failed {
+            None if applied.expired_in_vain() => tracing::warn!(
+                controller = self.name, ns = owner.namespace, name = owner.name, uid = %owner.uid,
+                writes, created, deleted, released, took_ms,
+                "a plan grew too old before anything was created"
+            ),
             None => tracing::info!(
                 controller = self.name, ns = owner.namespace, name = owner.name, uid = %owner.uid,
                 writes, created, deleted, released, took_ms,

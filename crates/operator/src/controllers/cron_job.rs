@@ -136,7 +136,7 @@ impl CronJobs {
         self.begin(cron, &plan);
         let performer = Performer {
             cron,
-            template: Template::new(&core.writes, &cron.template, place(cron)),
+            template: Template::new(&cron.template, place(cron)),
             writes: &core.writes,
             not_after: apply::end_of_life(&core.writes),
         };

@@ -153,7 +153,7 @@ impl Jobs {
         let strict = is_strict(job, &self.limits);
         let performer = Performer {
             job,
-            template: Template::new(&core.writes, &job.template, place(job)),
+            template: Template::new(&job.template, place(job)),
             strict,
             writes: &core.writes,
             metrics: &core.metrics.jobs,

@@ -1,4 +1,5 @@
-//! Writes for an object that are refused again and again: what its status has to say of them.
+//! Writes for an object that are refused again and again, or never get their turn: what its status has to say of
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,12 @@ use crate::writes::SendError;
 const TIMES: u32 = 3;
 /// An action whose refusal cannot be told by the same way.
 const WRITE_STATUS: &str = "write_status";
+/// What is said of plans that grow too old, as an action and in words.
+const TOO_OLD: (&str, &str) = (
+    "create",
+    "nothing was created within 10 seconds: requests of this namespace take long, or wait long for their turn; often an \
+     admission webhook is slow",
+);
 
 /// What is refused, by object.
 #[derive(Debug, Default)]
@@ -39,17 +46,22 @@ impl Refusals {
                 && !answered.contains(action)
                 && !matches!(error, SendError::NotSent(_))
         });
-        let Some((action, error)) = refused else {
+        let refused = refused.map(|(action, error)| (*action, error.to_string()));
+        let too_old = || {
+            let (action, words) = TOO_OLD;
+            applied.expired_in_vain().then(|| (action, words.into()))
+        };
+        let Some((action, words)) = refused.or_else(too_old) else {
             known.remove(key);
             return;
         };
         let new = || Repeated {
             action,
             times: 0,
-            message: printable(&format!("{action}: {error}")),
+            message: printable(&format!("{action}: {words}")),
         };
         let entry = known.entry(key.clone()).or_insert_with(new);
-        if entry.action != *action {
+        if entry.action != action {
             *entry = new();
         }
         entry.times = entry.times.saturating_add(1);
@@ -85,6 +97,27 @@ mod tests {
             failed,
             ..Applied::default()
         }
+    }
+
+    #[test]
+    fn plans_that_grow_too_old_three_times_in_a_row_are_told_until_something_is_created() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        let told = |expired, created| {
+            let applied = Applied::<()> {
+                created,
+                expired,
+                ..Applied::default()
+            };
+            refusals.learn(&key, &applied, &["create_pod"]);
+            refusals.of(&key).map(|refusal| refusal.0)
+        };
+        assert_eq!([told(true, 0), told(true, 0)], [None, None]);
+        let message = told(true, 0).unwrap();
+        assert!(message.contains("within 10 seconds"), "{message}");
+        assert_eq!(told(true, 5), None, "it goes on, slowly");
+        assert_eq!([told(true, 0), told(true, 0)], [None, None]);
+        assert_eq!(told(false, 0), None);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! A key in work.
 
-use std::{hash::Hash, ops::Deref, time::Duration};
+use std::{ops::Deref, time::Duration};
 
-use super::WorkQueue;
+use super::{Key, WorkQueue};
 
 /// A key in work. Dropped without [`Claim::done`] or [`Claim::retry`] (a panic, a cancelled task)
 /// it counts as failed and is tried again after its back-off, so it is never lost.
 #[derive(Debug)]
-pub struct Claim<K: Clone + Eq + Hash + Send + 'static> {
+pub struct Claim<K: Key> {
     queue: WorkQueue<K>,
     /// Taken by `done` and `retry`.
     key: Option<K>,
@@ -21,7 +21,7 @@ pub(super) enum Ended {
     Untried(Duration),
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> Claim<K> {
+impl<K: Key> Claim<K> {
     pub(super) fn new(queue: WorkQueue<K>, key: K) -> Self {
         Self {
             queue,
@@ -51,7 +51,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Claim<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> Deref for Claim<K> {
+impl<K: Key> Deref for Claim<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -60,7 +60,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Deref for Claim<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> Drop for Claim<K> {
+impl<K: Key> Drop for Claim<K> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
             self.queue.done(&key, Ended::Failed);

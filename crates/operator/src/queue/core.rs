@@ -1,10 +1,12 @@
 //! The pure queue: no clock, no locks, `now` is an argument.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    hash::Hash,
+    collections::{BTreeMap, HashMap, HashSet},
     time::{Duration, Instant},
 };
+
+use super::Key;
+use crate::share::Share;
 
 /// How long a failing key waits before it is tried again.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +41,8 @@ impl Backoff {
 #[derive(Debug)]
 pub struct Queue<K> {
     backoff: Backoff,
-    /// Keys to hand out, oldest first, with the time they became ready.
-    pub(super) ready: VecDeque<(K, Instant)>,
+    /// Keys to hand out, with the time they became ready; and the workers, which namespaces share.
+    pub(super) ready: Share<(K, Instant)>,
     /// Keys that need to be processed: those in `ready`, and those of `processing` added again.
     dirty: HashSet<K>,
     pub(super) processing: HashMap<K, Instant>,
@@ -51,12 +53,12 @@ pub struct Queue<K> {
     pub(super) failures: HashMap<K, u32>,
 }
 
-impl<K: Clone + Eq + Hash> Queue<K> {
-    /// An empty queue.
-    pub fn new(backoff: Backoff) -> Self {
+impl<K: Key> Queue<K> {
+    /// An empty queue, for so many workers.
+    pub fn new(backoff: Backoff, workers: usize) -> Self {
         Self {
             backoff,
-            ready: VecDeque::new(),
+            ready: Share::of(workers),
             dirty: HashSet::new(),
             processing: HashMap::new(),
             delayed: BTreeMap::new(),
@@ -68,13 +70,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Adds `key` now. False when it was waiting already.
     pub fn add(&mut self, key: K, now: Instant) -> bool {
-        if !self.dirty.insert(key.clone()) {
+        if self.dirty.contains(&key) {
             return false;
         }
         if !self.processing.contains_key(&key) {
-            self.ready.push_back((key, now));
+            self.ready(&key, now);
         }
-        true
+        self.dirty.insert(key)
+    }
+
+    fn ready(&mut self, key: &K, now: Instant) {
+        self.ready.push(key.namespace(), 1, (key.clone(), now));
     }
 
     /// Adds `key` at `now + delay`, or leaves an earlier delayed add as it is.
@@ -122,11 +128,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Hands out the next key and the time it has been ready since. It must be given back
-    /// through [`Queue::done`].
+    /// Hands out the next key and the time it has been ready since, unless all that are ready are of namespaces
+    /// which have their share of the workers. It must be given back through [`Queue::done`].
     pub fn pop(&mut self, now: Instant) -> Option<(K, Instant)> {
         self.promote(now);
-        let (key, since) = self.ready.pop_front()?;
+        let (key, since) = self.ready.pop()?.who;
         self.dirty.remove(&key);
         self.processing.insert(key.clone(), now);
         Some((key, since))
@@ -152,15 +158,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// ready again.
     pub fn done(&mut self, key: &K, now: Instant) -> Option<Instant> {
         let began = self.processing.remove(key)?;
+        self.ready.give_back(key.namespace(), 1);
         if self.dirty.contains(key) {
-            self.ready.push_back((key.clone(), now));
+            self.ready(key, now);
         }
         Some(began)
     }
 
     /// Keys that wait to be handed out.
     pub fn depth(&self) -> usize {
-        self.ready.len()
+        self.ready.waiting_in_all()
     }
 
     /// When the next delayed add is due.
@@ -185,7 +192,7 @@ mod tests {
             base: 5 * MS,
             max: 60 * MS,
         };
-        (Queue::new(backoff), Instant::now())
+        (Queue::new(backoff, 100), Instant::now())
     }
 
     fn keys(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
@@ -200,6 +207,38 @@ mod tests {
         assert!(!q.add("a", t));
         assert_eq!(q.depth(), 2);
         assert_eq!(keys(&mut q, t), ["a", "b"]);
+    }
+
+    #[test]
+    fn workers_are_shared_by_namespace_and_a_key_that_has_to_wait_is_not_lost() {
+        const SLOW: [&str; 10] = [
+            "slow/0", "slow/1", "slow/2", "slow/3", "slow/4", "slow/5", "slow/6", "slow/7",
+            "slow/8", "slow/9",
+        ];
+        let (_, t) = core();
+        let mut q = Queue::new(Backoff::default(), 8);
+        for key in SLOW {
+            q.add(key, t);
+        }
+        assert_eq!(keys(&mut q, t), SLOW[..7], "one worker is spare");
+        q.add("quiet/0", t);
+        q.add("quiet/1", t);
+        assert_eq!(keys(&mut q, t), ["quiet/0"]);
+        assert_eq!(q.depth(), 4);
+        // Added while it is processed, it takes its turn after.
+        q.add(SLOW[0], t);
+        q.done(&SLOW[0], t);
+        q.done(&SLOW[1], t);
+        assert_eq!(keys(&mut q, t), ["quiet/1"], "the other one has half");
+        q.done(&"quiet/0", t);
+        q.done(&"quiet/1", t);
+        assert_eq!(keys(&mut q, t), SLOW[7..9]);
+        for key in &SLOW[2..] {
+            q.done(key, t);
+            keys(&mut q, t);
+        }
+        assert_eq!(q.depth(), 0);
+        assert!(q.processing.contains_key(SLOW[0]));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a queue holds, for people.
 
-use std::{fmt::Debug, hash::Hash};
+use std::fmt::Debug;
 
-use super::{WorkQueue, since};
+use super::{Key, WorkQueue, since};
 use crate::clock;
 
 /// What a queue holds at one instant, for `/debug/queue`.
@@ -10,7 +10,7 @@ use crate::clock;
 pub struct QueueView {
     /// The queue's name.
     pub name: String,
-    /// Keys waiting, next first.
+    /// Keys waiting, about in the order in which they are handed out.
     pub ready: Vec<String>,
     /// Keys in work and for how many seconds.
     pub processing: Vec<(String, f64)>,
@@ -20,7 +20,7 @@ pub struct QueueView {
     pub failing: Vec<(String, u32)>,
 }
 
-impl<K: Clone + Eq + Hash + Debug> WorkQueue<K> {
+impl<K: Key + Debug> WorkQueue<K> {
     /// A copy of what the queue holds now.
     pub fn view(&self) -> QueueView {
         let state = self.0.lock();
@@ -28,7 +28,10 @@ impl<K: Clone + Eq + Hash + Debug> WorkQueue<K> {
         let show = |key: &K| format!("{key:?}");
         QueueView {
             name: self.0.name.clone(),
-            ready: queue.ready.iter().map(|(key, _)| show(key)).collect(),
+            ready: {
+                let ready = queue.ready.waiting();
+                ready.into_iter().map(|(key, _)| show(key)).collect()
+            },
             processing: queue
                 .processing
                 .iter()

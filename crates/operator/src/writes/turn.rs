@@ -8,12 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use kube::core::Status;
-use tokio::sync::SemaphorePermit;
 
 use super::{LONGEST_RETRY_PAUSE, REQUEST_TIMEOUT, RETRIES, SendError, WritesShared};
 use crate::fence::{Fence, NotSent, RequestBody};
 use crate::lease::{BootTime, Leadership};
 use crate::request::Call;
+use crate::share::Permit;
 use crate::transport::{causes, status_of};
 
 /// A place among the requests in flight, for one at a time.
@@ -24,7 +24,8 @@ use crate::transport::{causes, status_of};
 pub struct Turn<'w> {
     writes: &'w WritesShared,
     /// Held over the pauses of a request too: while the server says 429 we send less.
-    _place: SemaphorePermit<'w>,
+    _place: Permit,
+    namespace: Box<str>,
     /// Requests that the rate limit lets through without a pause.
     paid: u32,
 }
@@ -38,18 +39,20 @@ enum Attempt {
 }
 
 impl<'w> Turn<'w> {
-    pub(super) async fn wait(writes: &'w WritesShared) -> Result<Self, SendError> {
-        let place = writes.in_flight.acquire().await;
+    pub(super) async fn wait(writes: &'w WritesShared, namespace: &str) -> Result<Self, SendError> {
+        let place = writes.in_flight.acquire(namespace, 1).await;
         Ok(Self {
             writes,
-            _place: place.map_err(|_| NotSent::ShuttingDown)?,
+            _place: place.ok_or(NotSent::ShuttingDown)?,
+            namespace: namespace.into(),
             paid: 0,
         })
     }
 
-    /// Waits until the rate limit lets so many more requests through, one after the other.
+    /// Waits until the rate limit lets so many more requests through, one after the other. Those that were
+    /// waited for and not sent count.
     pub async fn pay(&mut self, requests: u32) {
-        for _ in 0..requests {
+        while self.paid < requests {
             if let Some(rate) = &self.writes.rate {
                 let pause = rate
                     .lock()
@@ -59,6 +62,14 @@ impl<'w> Turn<'w> {
             }
             self.paid += 1;
         }
+    }
+
+    /// Waits for room for something large, which its place among the requests in flight does not bound.
+    ///
+    /// # Errors
+    /// [`SendError::NotSent`] when there is none for ten seconds.
+    pub async fn room(&self, bytes: usize) -> Result<Permit, SendError> {
+        self.writes.room.take(&self.namespace, bytes).await
     }
 
     /// Sends a write, if this process leads when the bytes are about to leave and `not_after`, the
@@ -102,9 +113,7 @@ impl<'w> Turn<'w> {
             let fence = fence();
             // What is too old already does not have others wait for the rate.
             self.may_be_sent(fence.as_deref())?;
-            if self.paid == 0 {
-                self.pay(1).await;
-            }
+            self.pay(1).await;
             self.paid -= 1;
             self.may_be_sent(fence.as_deref())?;
             let fenced = RequestBody::fenced(body.clone(), fence.clone());

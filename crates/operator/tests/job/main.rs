@@ -83,6 +83,8 @@ impl Scene {
         let service = tower::service_fn(move |request: Request<RequestBody>| {
             let (sent, answers) = (sent.clone(), answers.clone());
             async move {
+                // Others come in while it is on its way.
+                tokio::task::yield_now().await;
                 let (head, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
                 let text = String::from_utf8_lossy(&body).into_owned();
@@ -112,7 +114,7 @@ impl Scene {
             base: Duration::from_secs(1),
             max: Duration::from_secs(1),
         };
-        let queue = WorkQueue::new(NAME, backoff, &metrics);
+        let queue = WorkQueue::new(NAME, backoff, 1, &metrics);
         let queues = Queues {
             jobs: Some(queue.clone()),
             ..Queues::default()
