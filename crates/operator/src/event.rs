@@ -31,6 +31,9 @@ use crate::{lease::Leadership, metrics::Metrics, request, writes::Writes};
 const LONGEST_NOTE: usize = 1024;
 /// How long a stopping process still writes what waits.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Whose share of the requests in flight an event takes: there is one writer for all namespaces, and behind the other
+/// requests of a busy one it would hold up the events of all.
+const OF_NO_NAMESPACE: &str = "";
 
 /// How serious an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +205,11 @@ impl EventWriter {
         }
         let body = Body::of(&event, &self.instance, self.writes.clock().now());
         let request = request::create_event(&event.regarding.namespace, &body);
-        match self.writes.send(request, None).await {
+        let sent = match self.writes.turn(OF_NO_NAMESPACE).await {
+            Ok(mut turn) => turn.send(request, None).await,
+            Err(error) => Err(error),
+        };
+        match sent {
             Ok(_) => match event.severity {
                 Severity::Normal => self.normal.inc(),
                 Severity::Warning => self.warning.inc(),

@@ -14,7 +14,7 @@ use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::controllers::relists::Relists;
-use carillon_operator::event;
+use carillon_operator::event::{self, Event, Regarding, Severity};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
@@ -32,6 +32,7 @@ use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// As by default.
 const WORKERS: usize = 16;
@@ -48,6 +49,8 @@ struct Asked {
     answered: usize,
     /// Statuses that were written in the slow namespace.
     statuses: Vec<Value>,
+    /// How many it had answered when an event of the quiet namespace was written.
+    before_event: Option<usize>,
     /// How many it had answered when the pod of the quiet namespace was created.
     before_quiet: Option<usize>,
 }
@@ -84,6 +87,9 @@ impl Scene {
                     let mut asked = asked.lock().unwrap();
                     asked.at_work -= 1;
                     asked.answered += 1;
+                } else if path == "/apis/events.k8s.io/v1/namespaces/quiet/events" {
+                    let mut asked = asked.lock().unwrap();
+                    asked.before_event = Some(asked.answered);
                 } else if *method == Method::POST
                     && path == "/api/v1/namespaces/quiet/pods"
                     && !uri.query().is_some_and(|query| query.contains("dryRun"))
@@ -101,7 +107,7 @@ impl Scene {
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::simulated(Timestamp::UNIX_EPOCH));
         let writes = Writes::new(transport, leadership.clone(), IN_FLIGHT, None);
-        let (events, _) = event::channel(writes.clone(), leadership, "test", &metrics);
+        let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
         let queue = WorkQueue::new(NAME, Backoff::default(), WORKERS, &metrics);
         let queues = Queues {
             broadcast_jobs: Some(queue.clone()),
@@ -127,13 +133,15 @@ impl Scene {
             max_pod_changes: 500,
             memory: Mutex::default(),
         };
-        let scene = Self {
+        let mut scene = Self {
             controller: Arc::new(controller),
             queues,
             asked,
             stored,
             tasks: JoinSet::new(),
         };
+        let recorder = recorder.run(CancellationToken::new());
+        scene.tasks.spawn_local(recorder);
         let node = json!({"metadata": {"name": "n1", "resourceVersion": "10",
             "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01"}});
         let store = &scene.controller.core.store;
@@ -249,6 +257,35 @@ async fn a_job_whose_plans_grow_too_old_again_and_again_says_so() {
     let metrics = &scene.controller.core.metrics;
     let expired = metrics.plans_expired.with_label_values(&[NAME]).get();
     assert!(expired >= 3, "{expired}");
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn an_event_waits_for_one_of_a_slow_namespace_and_not_for_all_that_waits_there() {
+    let mut scene = Scene::new();
+    crowd(&mut scene, "slow", 5 * IN_FLIGHT);
+    scene.until(|asked| asked.at_work >= IN_FLIGHT - 1).await;
+    for namespace in ["slow", "quiet"] {
+        scene.controller.core.events.publish(Event {
+            regarding: Regarding {
+                api_version: "carillon.dev/v1alpha1",
+                kind: "BroadcastJob",
+                namespace: namespace.to_owned(),
+                name: "fix".to_owned(),
+                uid: namespace.to_owned(),
+            },
+            controller: "carillon.dev/broadcastjob-controller",
+            severity: Severity::Warning,
+            action: "Creating",
+            reason: "FailedCreate".into(),
+            note: "no".to_owned(),
+        });
+    }
+    scene.until(|asked| asked.before_event.is_some()).await;
+    let before = scene.asked.lock().unwrap().before_event;
+    assert!(
+        before.is_some_and(|before| before <= 2 * IN_FLIGHT),
+        "{before:?}"
+    );
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]

@@ -131,6 +131,13 @@ impl Drop for Waiting<'_> {
     }
 }
 
+impl Permit {
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.of.lock();

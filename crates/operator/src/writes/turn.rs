@@ -24,8 +24,7 @@ use crate::transport::{causes, status_of};
 pub struct Turn<'w> {
     writes: &'w WritesShared,
     /// Held over the pauses of a request too: while the server says 429 we send less.
-    _place: Permit,
-    namespace: Box<str>,
+    place: Permit,
     /// Requests that the rate limit lets through without a pause.
     paid: u32,
 }
@@ -43,8 +42,7 @@ impl<'w> Turn<'w> {
         let place = writes.in_flight.acquire(namespace, 1).await;
         Ok(Self {
             writes,
-            _place: place.ok_or(NotSent::ShuttingDown)?,
-            namespace: namespace.into(),
+            place: place.ok_or(NotSent::ShuttingDown)?,
             paid: 0,
         })
     }
@@ -69,7 +67,7 @@ impl<'w> Turn<'w> {
     /// # Errors
     /// [`SendError::NotSent`] when there is none for ten seconds.
     pub async fn room(&self, bytes: usize) -> Result<Permit, SendError> {
-        self.writes.room.take(&self.namespace, bytes).await
+        self.writes.room.take(self.place.namespace(), bytes).await
     }
 
     /// Sends a write, if this process leads when the bytes are about to leave and `not_after`, the

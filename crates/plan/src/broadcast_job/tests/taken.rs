@@ -162,10 +162,7 @@ fn a_pod_of_the_same_name_and_another_uid_is_not_the_one_that_was_taken() {
     let uid = world.uid();
     world.row(&pod).unwrap().uid = uid;
     world.settle();
-    let vanished = (
-        Unknown,
-        results::POD_VANISHED.to_owned(),
-    );
+    let vanished = (Unknown, results::POD_VANISHED.to_owned());
     assert_eq!(world.attempts("n0000"), [vanished]);
     // It is nobody's, and is let go when all is over.
     world.run_to_the_end();
