@@ -57,6 +57,11 @@ pub const ALL: &[Regression] = &[
         884_868_443,
         "a retry was deleted in the moment in which its next pod was reserved: S3 did not know its slice any more",
     ),
+    found(
+        Swarm::BroadcastJobs,
+        184_051_027,
+        "what was remembered of the pods of a deleted retry was not in the flight record",
+    ),
     beside_a_tenant(
         Swarm::BroadcastJobs,
         884_872_134,

@@ -44,6 +44,13 @@ impl<R: Rows> Owned<R> {
         self.rows.get_mut(owner)
     }
 
+    /// The rows of all owners in `namespace`, to change what they say.
+    pub(super) fn in_namespace_mut(&mut self, namespace: &str) -> impl Iterator<Item = &mut R> {
+        let rows = self.rows.iter_mut();
+        let rows = rows.filter(move |(owner, _)| &*owner.namespace == namespace);
+        rows.map(|(_, rows)| rows)
+    }
+
     /// The rows of all owners.
     pub(super) fn values(&self) -> impl Iterator<Item = &R> + Clone {
         self.rows.values()

@@ -166,14 +166,14 @@ impl Tables {
         row
     }
 
-    /// Puts back what rows of `job` remembered of earlier states of their pods.
-    pub fn recall(&mut self, job: &ObjectKey, remembered: &[Remembered]) {
+    /// Puts back what rows of pods in a namespace remembered of their earlier states.
+    pub fn recall(&mut self, namespace: &str, remembered: &[Remembered]) {
         for entry in remembered {
             let name = &*entry.pod;
-            let controlled = self.pods.of_mut(job);
-            let controlled = controlled.and_then(|pods| pods.get_mut(name));
-            let taken = self.taken_pods.of_mut(job);
-            let taken = taken.and_then(|pods| pods.get_mut(name));
+            let mut controlled = self.pods.in_namespace_mut(namespace);
+            let controlled = controlled.find_map(|pods| pods.get_mut(name));
+            let mut taken = self.taken_pods.in_namespace_mut(namespace);
+            let taken = taken.find_map(|pods| pods.get_mut(name));
             let Some(row) = controlled.or_else(|| taken.map(|taken| &mut taken.pod)) else {
                 continue;
             };

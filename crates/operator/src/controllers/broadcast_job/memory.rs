@@ -351,10 +351,15 @@ fn refused(refusal: &Refusal) -> Result<Refused, String> {
     })
 }
 
-/// What rows say that a pod read anew may not say, of pods that are still to be judged.
+/// What rows say that a pod read anew may not say, of pods that are still to be judged: those of the job, and
+/// those of retries that are gone, whose log it may have to close.
 fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
-    let pods = snapshot.pods.iter().map(|(name, row)| (&**name, row));
+    let family = snapshot.family.into_iter().flat_map(|f| &f.retries);
+    let gone = family.filter(|member| member.job.is_none());
+    let pods = gone.clone().map(|member| member.pods);
+    let pods = pods.chain([snapshot.pods]).flatten();
     let mut found: Vec<Remembered> = pods
+        .map(|(name, row)| (&**name, row))
         .chain(snapshot.taken.watched_rows())
         .filter_map(|(name, row)| {
             let interrupted = row.interrupted && (row.phase.has_ended() || row.deletion.is_none());
@@ -368,7 +373,9 @@ fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
         })
         .collect();
     if !found.is_empty() {
-        let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
+        let slices = snapshot.slices.iter();
+        let slices = slices.chain(gone.flat_map(|member| member.slices));
+        let records = slices.flat_map(|slice| &slice.records);
         let judged: BTreeSet<&str> = records
             .filter(|record| record.is_final())
             .map(|record| &*record.pod)

@@ -26,7 +26,7 @@ pub fn replay(
         return Err(Irreproducible::Incomplete(why));
     }
     let mut tables = tables(objects, decision)?;
-    tables.recall(&key, &inputs.remembered);
+    tables.recall(&key.namespace, &inputs.remembered);
     let job = judged(tables.job(&key), |job| job.rv, decision)?;
     let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
     memory.behind_since = is_behind(job, tables.ledger(&key)).then(clock::instant);
