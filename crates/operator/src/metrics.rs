@@ -265,6 +265,7 @@ impl Metrics {
             self.gate_waits.with_label_values(&[controller]);
             self.plan_duration.with_label_values(&[controller]);
             self.panics.with_label_values(&[controller]);
+            self.plans_expired.with_label_values(&[controller]);
             for rule in rules {
                 self.interlock_trips.with_label_values(&[controller, rule]);
             }

@@ -18,8 +18,8 @@ use crate::world::{World, record_changes};
 /// - a pod is created only for a node that was eligible at some revision since the job exists, or as we
 ///   may still have seen it then;
 /// - the pods created for a node (by uid) are at most one, plus those interrupted (deleted, evicted
-///   or robbed of their finalizer by others before they ended, or withdrawn by us before they were
-///   bound), plus `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call
+///   or robbed of their finalizer by others before they ended, or stopped by us before they were bound
+///   or because their reservation had been withdrawn), plus `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call
 ///   an end an interruption: plus the records that say so. And plus what the annotation
 ///   `carillon.dev/retry` asked for;
 /// - after a failure of a node its next pod comes no sooner than 10 s after the recorded end, doubled
@@ -49,7 +49,7 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
             })?;
         }
         if &*step.key.resource == PODS {
-            note_interruption(&mut costs, assumptions, step);
+            note_interruption(&mut costs, &world, assumptions, step);
         }
         world.apply(step);
         for uid in world.concerned(step) {
@@ -221,6 +221,7 @@ fn seems_eligible(world: &World<'_>, step: &Step, (job, pod, uid): (&str, &Value
 
 fn note_interruption<'h>(
     costs: &mut HashMap<&'h str, Cost<'h>>,
+    world: &World<'h>,
     assumptions: &Assumptions,
     step: &'h Step,
 ) {
@@ -233,7 +234,13 @@ fn note_interruption<'h>(
     let new = step.new.as_deref();
     let deleted = !object::is_deleting(old) && new.is_none_or(object::is_deleting);
     let ours = assumptions.ours(step);
-    let stopped = deleted && !object::has_ended(old) && (!ours || !object::is_bound(old));
+    let withdrawn = || {
+        let job = world.jobs.get(object::job_of(old)?)?;
+        let record = job.records.get(object::name(old))?;
+        Some(record.reason() == "Withdrawn")
+    };
+    let in_vain = !object::is_bound(old) || withdrawn() == Some(true);
+    let stopped = deleted && !object::has_ended(old) && (!ours || in_vain);
     let robbed = object::loses_finalizer(step) && assumptions.others(step);
     let disrupted = new.is_some_and(object::is_disrupted);
     if !(stopped || robbed || disrupted) || !cost.interrupted.insert(object::uid(old)) {
@@ -316,6 +323,12 @@ mod tests {
         );
         let deleted = ran(json!({})).delete_pod("kubectl", "n1", 1);
         holds(S12, &again(deleted), &strict());
+        let stopped = |reason| {
+            let over = ran(json!({})).ended("n1", 1, "Disrupted", reason);
+            again(over.delete_pod("carillon", "n1", 1))
+        };
+        holds(S12, &stopped("Withdrawn"), &strict());
+        breaks(S12, &stopped("NodeLost"), &strict(), "number 2 for node n1");
         let evicted = ran(json!({})).edit("kubelet", (PODS, &pod_name("n1", 1)), |pod| {
             pod["status"]["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
         });

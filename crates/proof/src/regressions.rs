@@ -62,6 +62,16 @@ pub const ALL: &[Regression] = &[
         184_051_027,
         "what was remembered of the pods of a deleted retry was not in the flight record",
     ),
+    found(
+        Swarm::BroadcastJobs,
+        184_054_126,
+        "a pod whose reservation was withdrawn in the moment of its creation was stopped, and S12 did not know that",
+    ),
+    beside_a_tenant(
+        Swarm::BroadcastJobs,
+        184_055_151,
+        "what was remembered of the pods of a deleted retry was not in the flight record",
+    ),
     beside_a_tenant(
         Swarm::BroadcastJobs,
         884_872_134,

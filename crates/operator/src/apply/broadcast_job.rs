@@ -12,6 +12,7 @@ use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
+use kube::core::Status;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -409,6 +410,12 @@ fn unnamed(job: &str, pod: &str, message: &str) -> String {
     message.replace(pod, &format!("{job}-*"))
 }
 
+/// Whether a refusal is one of validation. A policy of admission says 422, too, and may mean this pod alone.
+fn names_a_field(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| !cause.field.is_empty())
+}
+
 /// What a creation that did not succeed says about those to come.
 fn refusal(error: &SendError) -> Option<Refused> {
     let (reason, message) = match error {
@@ -416,7 +423,7 @@ fn refusal(error: &SendError) -> Option<Refused> {
             (reasons::QUOTA_EXCEEDED, status.message.clone())
         }
         // What the API server accepted when it was asked, it may refuse since.
-        SendError::Refused(status) if status.code == 422 => {
+        SendError::Refused(status) if names_a_field(status) => {
             (reasons::INVALID_TEMPLATE, status.message.clone())
         }
         SendError::Refused(status) => (reasons::POD_CREATION_FAILING, status.message.clone()),
@@ -432,6 +439,8 @@ fn refusal(error: &SendError) -> Option<Refused> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -446,19 +455,27 @@ mod tests {
 
     #[test]
     fn refusals_of_a_pod_are_told_apart() {
-        for (code, message, reason) in [
+        let [quota, webhook] = ["is forbidden: exceeded quota: q", "denied the request: no"];
+        let [validation, policy] = [
+            "is invalid: metadata.labels",
+            "is forbidden: policy p denied",
+        ];
+        for (code, field, message, reason) in [
+            (403, "", quota, reasons::QUOTA_EXCEEDED),
+            (403, "", webhook, reasons::POD_CREATION_FAILING),
+            (422, "", policy, reasons::POD_CREATION_FAILING),
             (
-                403,
-                "pods \"p\" is forbidden: exceeded quota: q",
-                reasons::QUOTA_EXCEEDED,
+                422,
+                "metadata.labels",
+                validation,
+                reasons::INVALID_TEMPLATE,
             ),
-            (403, "denied the request: no", reasons::POD_CREATION_FAILING),
-            (422, "Pod \"p\" is invalid", reasons::INVALID_TEMPLATE),
         ] {
-            let mut status = kube::core::Status::failure(message, "");
-            status.code = code;
+            let status = json!({"code": code, "message": message,
+                "details": {"causes": [{"message": message, "field": field}]}});
+            let status: Status = serde_json::from_value(status).unwrap();
             let refused = refusal(&SendError::Refused(Box::new(status))).unwrap();
-            assert_eq!(refused.reason, reason);
+            assert_eq!(refused.reason, reason, "{message}");
         }
     }
 }
