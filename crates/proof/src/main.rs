@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use carillon_plan::broadcast_job;
 use carillon_proof::campaign::{self, Found, Job};
 use carillon_proof::case::{Case, Counts};
+use carillon_proof::families::Mode;
 use carillon_proof::scenario::{self, Scenario};
 use carillon_proof::small_world::Limits;
 use carillon_proof::swarm::Swarm;
 use carillon_proof::tenant::Tenant;
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, regressions, small_world};
+use carillon_proof::{crash_anywhere, families, regressions, small_world};
 use clap::Parser;
 
 /// The scenarios in which a process that is started again sees every earlier revision first.
@@ -175,6 +177,7 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     pressure(args, first_seed, &scenarios, &mut tally)?;
     beside_tenants(args, first_seed, &scenarios, &clean, &mut tally)?;
     seeds(args, first_seed, &mut tally)?;
+    random_families(args, first_seed, &mut tally);
     let small = args.no_small_worlds || small_worlds();
     println!("\nIn all, {:.0} s:", begin.elapsed().as_secs_f64());
     println!("  scenarios      {}", scenarios.len());
@@ -358,6 +361,35 @@ fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> 
         tally.add(&what, &found, begin);
     }
     Ok(())
+}
+
+/// Histories of families of BroadcastJobs, in a model without connections and caches.
+fn random_families(args: &Args, first_seed: u64, tally: &mut Tally) {
+    let begin = Instant::now();
+    let end = first_seed + args.seeds;
+    let mut found = families::Found::default();
+    for first in (first_seed..end).step_by(AT_A_TIME) {
+        let histories = (end - first).min(AT_A_TIME as u64);
+        let most = MOST_FAILURES;
+        let chunk = families::run(first, histories, Mode::of, broadcast_job::plan, most);
+        for failure in &chunk.failures {
+            eprintln!("{failure}");
+        }
+        found.add(chunk);
+        eprintln!("  families: {found}");
+        if found.failures.len() >= MOST_FAILURES {
+            break;
+        }
+    }
+    println!(
+        "random families of BroadcastJobs, {} seeds from {first_seed} on: {found}, {:.0} s",
+        args.seeds,
+        begin.elapsed().as_secs_f64()
+    );
+    for failure in &found.failures {
+        println!("{failure}\n");
+    }
+    tally.failures += found.failures.len();
 }
 
 /// Whether no small world breaks a law, and all of them were searched to their ends.

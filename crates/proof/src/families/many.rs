@@ -1,0 +1,96 @@
+//! Many histories, on all processors.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::{Failure, Mode, Outcome, Planner, history};
+
+/// What came of many histories.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// How many there were.
+    pub histories: usize,
+    /// Plans that were made.
+    pub plans: usize,
+    /// Of those, how many were made from old versions and refused by the interlock.
+    pub refused: usize,
+    /// Requests that went through, by the word of their action.
+    pub requests: BTreeMap<&'static str, usize>,
+    /// The rules that were broken, in the order of the seeds.
+    pub failures: Vec<Failure>,
+}
+
+impl Found {
+    fn count(&mut self, outcome: Outcome) {
+        self.add(Self {
+            histories: 1,
+            plans: outcome.plans,
+            refused: outcome.refused,
+            requests: outcome.requests,
+            failures: outcome.failure.into_iter().collect(),
+        });
+    }
+
+    /// Adds what others have found.
+    pub fn add(&mut self, other: Self) {
+        self.histories += other.histories;
+        self.plans += other.plans;
+        self.refused += other.refused;
+        for (word, count) in other.requests {
+            *self.requests.entry(word).or_default() += count;
+        }
+        self.failures.extend(other.failures);
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} histories, {} plans ({} from old views refused), {} requests, {} failures",
+            self.histories,
+            self.plans,
+            self.refused,
+            self.requests.values().sum::<usize>(),
+            self.failures.len()
+        )
+    }
+}
+
+/// Runs so many histories, from a first seed on, each in the mode that `mode` says; ends early after `most`
+/// failures.
+pub fn run(
+    first: u64,
+    histories: u64,
+    mode: fn(u64) -> Mode,
+    planner: Planner,
+    most: usize,
+) -> Found {
+    let next = AtomicU64::new(0);
+    let found: Mutex<Found> = Mutex::default();
+    let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        while lock().failures.len() < most {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= histories {
+                return;
+            }
+            let seed = first.wrapping_add(at);
+            let outcome = history(seed, mode(seed), planner);
+            lock().count(outcome);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found
+        .failures
+        .sort_by_key(|failure| failure.seed.wrapping_sub(first));
+    found
+}

@@ -1,0 +1,243 @@
+//! What there is, and what there was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::node::Nodes;
+use carillon_plan::pod::PodRow;
+use carillon_plan::record::Slice;
+use carillon_plan::{ObjectKey, Uid};
+use fastrand::Rng;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::leader::Leader;
+use super::rules::Past;
+use super::versions::Versions;
+use super::{Failure, Mode, Outcome, Planner};
+
+/// A BroadcastJob, as it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct JobObject {
+    pub(super) owner: Arc<ObjectKey>,
+    pub(super) spec: Value,
+    pub(super) status: Value,
+    pub(super) generation: i64,
+    pub(super) rv: u64,
+    pub(super) deleting: bool,
+    pub(super) resume: Option<String>,
+}
+
+impl JobObject {
+    /// As the operator reads it.
+    pub(super) fn read(&self) -> Job {
+        let meta = JobMeta {
+            owner: self.owner.clone(),
+            generation: self.generation,
+            rv: self.rv,
+            deleting: self.deleting,
+            resume: self.resume.clone(),
+            retry: None,
+        };
+        Job::read(meta, &self.spec, &self.status)
+    }
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub(super) struct Pod {
+    pub(super) name: Box<str>,
+    pub(super) row: PodRow,
+    /// The job that made it.
+    pub(super) of: Uid,
+    /// The node that it was made for.
+    pub(super) node: Arc<str>,
+    pub(super) node_uid: Uid,
+    /// It has the label of its job.
+    pub(super) label: bool,
+    /// It has its job as owner.
+    pub(super) owned: bool,
+    /// Its creation arrived in the moment in which its job went.
+    pub(super) late: bool,
+}
+
+impl Pod {
+    /// Whether it runs, or may still start.
+    pub(super) fn is_live(&self) -> bool {
+        let never_starts = self.row.deletion.is_some() && self.row.node.is_none();
+        !self.row.phase.has_ended() && !never_starts
+    }
+}
+
+/// A NodeResultSlice, and whose it is.
+#[derive(Clone, Debug)]
+pub(super) struct SliceObject {
+    pub(super) slice: Slice,
+    pub(super) of: Uid,
+    pub(super) owners: BTreeSet<Uid>,
+}
+
+/// Jobs by uid.
+pub(super) type Jobs = BTreeMap<Uid, JobObject>;
+/// Slices by job and index.
+pub(super) type Slices = BTreeMap<(Uid, u32), SliceObject>;
+/// Pods by name.
+pub(super) type PodObjects = BTreeMap<Box<str>, Pod>;
+
+/// A world with one family.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) seed: u64,
+    pub(super) mode: Mode,
+    pub(super) planner: Planner,
+    pub(super) rng: Rng,
+    pub(super) now: Timestamp,
+    serial: u64,
+    pub(super) jobs: Versions<Jobs>,
+    pub(super) slices: Versions<Slices>,
+    pub(super) pods: Versions<PodObjects>,
+    pub(super) nodes: Versions<Nodes>,
+    pub(super) leaders: Vec<Leader>,
+    /// The first job.
+    pub(super) first: Uid,
+    /// Names of all jobs there ever were.
+    pub(super) names: BTreeMap<Uid, String>,
+    pub(super) node_names: Vec<String>,
+    pub(super) at_most_once: bool,
+    /// What happened, whoever remembers it.
+    pub(super) past: Past,
+    steps: Vec<String>,
+    pub(super) failure: Option<Failure>,
+    pub(super) plans: usize,
+    pub(super) refused: usize,
+    pub(super) requests: BTreeMap<&'static str, usize>,
+}
+
+/// What a uid is of, so that no two are the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    Job = 1,
+    Pod = 2,
+    Slice = 3,
+    Node = 4,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, mode: Mode, planner: Planner, mut rng: Rng) -> Self {
+        let node_names = (0..rng.usize(1..=3)).map(|n| format!("n{n}")).collect();
+        let mut world = Self {
+            seed,
+            mode,
+            planner,
+            at_most_once: rng.bool(),
+            rng,
+            now: Timestamp::constant(1_800_000_000, 0),
+            serial: 10,
+            jobs: Versions::default(),
+            slices: Versions::default(),
+            pods: Versions::default(),
+            nodes: Versions::default(),
+            leaders: (0..mode.leaders).map(|_| Leader::default()).collect(),
+            first: Uid::default(),
+            names: BTreeMap::new(),
+            node_names,
+            past: Past::default(),
+            steps: Vec::new(),
+            failure: None,
+            plans: 0,
+            refused: 0,
+            requests: BTreeMap::new(),
+        };
+        world.first = world.uid(Of::Job);
+        for name in world.node_names.clone() {
+            world.add_node(&name);
+        }
+        world
+    }
+
+    /// Tells what has happened.
+    pub(super) fn say(&mut self, what: String) {
+        self.steps.push(what);
+    }
+
+    /// How much has happened.
+    pub(super) fn length(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// A rule was broken. The first one counts.
+    pub(super) fn break_rule(&mut self, rule: &'static str, detail: String) {
+        if self.failure.is_none() {
+            self.failure = Some(Failure {
+                seed: self.seed,
+                mode: self.mode.name,
+                rule,
+                detail,
+                steps: self.steps.clone(),
+            });
+        }
+    }
+
+    pub(super) fn outcome(self) -> Outcome {
+        Outcome {
+            plans: self.plans,
+            refused: self.refused,
+            requests: self.requests,
+            failure: self.failure,
+        }
+    }
+
+    /// A new resourceVersion.
+    pub(super) fn version(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// A new uid.
+    pub(super) fn uid(&mut self, of: Of) -> Uid {
+        let serial = self.version();
+        let text = format!("00000000-0000-000{}-0000-{serial:012x}", of as u8);
+        text.parse().unwrap_or_default()
+    }
+
+    pub(super) fn pass(&mut self, seconds: i64) {
+        let length = SignedDuration::from_secs(seconds);
+        self.now = self.now.saturating_add(length).unwrap_or(Timestamp::MAX);
+    }
+
+    /// True once in so many times.
+    pub(super) fn one_in(&mut self, times: usize) -> bool {
+        self.rng.usize(0..times) == 0
+    }
+
+    pub(super) fn name(&self, job: Uid) -> String {
+        self.names.get(&job).cloned().unwrap_or_default()
+    }
+
+    /// The job, if it is there and stays.
+    pub(super) fn staying(&self, job: Uid) -> Option<&JobObject> {
+        self.jobs.now().get(&job).filter(|job| !job.deleting)
+    }
+
+    pub(super) fn pod(&self, name: &str) -> Option<&Pod> {
+        self.pods.now().get(name)
+    }
+
+    pub(super) fn pod_names(&self) -> Vec<Box<str>> {
+        self.pods.now().keys().cloned().collect()
+    }
+
+    /// Whether the node is there that a pod was made for, and not another one of its name.
+    pub(super) fn has_node_of(&self, pod: &Pod) -> bool {
+        let node = self.nodes.now().get(&pod.node);
+        node.is_some_and(|node| node.uid == pod.node_uid)
+    }
+
+    /// Whether any record names the uid of this pod.
+    pub(super) fn is_named(&self, pod: Uid) -> bool {
+        let slices = self.slices.now().values();
+        let mut records = slices.flat_map(|slice| &slice.slice.records);
+        records.any(|record| record.pod_uid == Some(pod))
+    }
+}
