@@ -14,8 +14,8 @@ use crate::invariant::Invariant::S18;
 use crate::job::object::TRACKING;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{
-    EVENTS, FINALIZER, GROUP, JOB_LABELS, JOBS, LEASES, PODS, SLICES, UID_LABEL, at, controller,
-    is_deleting, list,
+    EVENTS, FINALIZER, GROUP, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, controller, is_deleting,
+    list,
 };
 
 /// S18. In a run with a `tenant`, who may do in one namespace what the role `edit` and `pods/status` allow:
@@ -112,14 +112,13 @@ fn meddles(known: &Identities<'_>, step: &Step) -> Option<String> {
 }
 
 /// Whether a finalizer of ours is on an object of which it can be meant: a pod that a job controls, or did,
-/// whether that exists or not, or that has the label of one. A pod that nothing controls is tracked for nobody.
+/// whether that exists or not, or that has or had the label of one. A pod that nothing controls is tracked for nobody.
 /// A run is held for a CronJob: no other controller would let it go, so it is let go whatever controls it by now.
 fn may_let_go(known: &Identities<'_>, resource: &str, object: &Value, finalizer: &str) -> bool {
     match finalizer {
         FINALIZER => {
-            let label = ["metadata", "labels", UID_LABEL];
-            let labelled = at(object, &label).is_some_and(Value::is_string);
-            labelled || known.was_controlled_by(object, &[(GROUP, "BroadcastJob")])
+            known.was_labelled(object)
+                || known.was_controlled_by(object, &[(GROUP, "BroadcastJob")])
         }
         TRACKING => {
             controller(object).is_none() || known.was_controlled_by(object, &[("batch", "Job")])
@@ -276,22 +275,30 @@ mod tests {
             &tenant(),
         );
         let other = run().create("n1", 1).object(PODS, &pod_name("n1", 1));
-        let other_group = |group: &str, labels: Value| {
+        let name = pod_name("n1", 1);
+        let made = |group: &str, labels: Value| {
             let mut pod = other.clone();
             pod["metadata"]["uid"] = json!("other");
             pod["metadata"]["labels"] = labels;
             pod["metadata"]["ownerReferences"][0]["apiVersion"] = json!(group);
-            let name = pod_name("n1", 1);
-            let made = run().step("tenant", "create", (PODS, &name), Some(pod), None);
-            made.edit("carillon", (PODS, &name), |pod| {
+            run().step("tenant", "create", (PODS, &name), Some(pod), None)
+        };
+        let let_go = |scene: Scene| {
+            scene.edit("carillon", (PODS, &name), |pod| {
                 pod["metadata"]["finalizers"] = json!([]);
             })
         };
+        let other_group = |group: &str, labels: Value| let_go(made(group, labels));
         let none = || json!({});
         holds(S18, &other_group("carillon.dev/v9", none()), &tenant());
         // What has our label and our finalizer is let go, whatever controls it by now.
-        let labelled = json!({"carillon.dev/broadcastjob-uid": "job-uid"});
-        holds(S18, &other_group("example.com/v1", labelled), &tenant());
+        let labelled = || json!({"carillon.dev/broadcastjob-uid": "job-uid"});
+        holds(S18, &other_group("example.com/v1", labelled()), &tenant());
+        // Whoever lets it go may still see a label that it has lost.
+        let lost = made("example.com/v1", labelled()).edit("tenant", (PODS, &name), |pod| {
+            pod["metadata"]["labels"] = none();
+        });
+        holds(S18, &let_go(lost), &tenant());
         let wrong = other_group("example.com/v1", none());
         breaks(S18, &wrong, &tenant(), "nothing that we serve");
         let kept = run()

@@ -73,6 +73,11 @@ pub const ALL: &[Regression] = &[
         "what was remembered of the pods of a deleted retry was not in the flight record",
     ),
     beside_a_tenant(
+        Swarm::CronJobs,
+        184_050_735,
+        "a pod lost the label of a job that was gone, and was let go by who had still seen it: S18 did not know the label",
+    ),
+    beside_a_tenant(
         Swarm::BroadcastJobs,
         884_872_134,
         "a template that was asked about under a full quota was said to be invalid by one leader only",

@@ -7,9 +7,9 @@ use carillon_proof::families::{self, Found, Mode, Planner};
 use carillon_proof::zoo;
 
 /// Seeds that are the same each time.
-const KEPT: u64 = 1_400;
+const KEPT: u64 = 6_000;
 /// And so many that nobody has tried.
-const FRESH: u64 = 700;
+const FRESH: u64 = 3_000;
 /// A bug has to show in so many.
 const HUNTED: u64 = 2_000;
 /// Bugs of the zoo.

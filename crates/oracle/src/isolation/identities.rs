@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 
 use crate::history::{History, Step};
-use crate::object::{controller, name, text, uid};
+use crate::object::{UID_LABEL, at, controller, name, text, uid};
 
 /// Every object that there ever was, by uid.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ struct Identity<'h> {
     object: &'h Value,
     /// Owners that ever controlled it, as it was written.
     controllers: Vec<&'h Value>,
+    /// Whether it ever had the label of a BroadcastJob.
+    labelled: bool,
 }
 
 impl<'h> Identities<'h> {
@@ -30,7 +32,10 @@ impl<'h> Identities<'h> {
                 namespace: &step.key.namespace,
                 object,
                 controllers: Vec::new(),
+                labelled: false,
             });
+            let label = at(object, &["metadata", "labels", UID_LABEL]);
+            identity.labelled |= label.is_some_and(Value::is_string);
             if let Some(owner) = controller(object)
                 && identity.controllers.last() != Some(&owner)
             {
@@ -67,6 +72,13 @@ impl<'h> Identities<'h> {
             let of = self.0.get(text(owner, &["uid"]));
             of.is_some_and(|of| of.namespace == namespace && is_who(of.object, owner))
         })
+    }
+
+    /// Whether an object ever had the label of a BroadcastJob.
+    pub(super) fn was_labelled(&self, object: &Value) -> bool {
+        self.0
+            .get(uid(object))
+            .is_some_and(|identity| identity.labelled)
     }
 
     /// Whether an object was ever controlled by something of these groups and kinds, as it says.
