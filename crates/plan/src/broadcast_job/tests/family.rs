@@ -45,6 +45,24 @@ impl Relatives {
         }
     }
 
+    /// A job on so many nodes, run side by side, that has failed on all of them; and their names.
+    fn failed_on_all(count: usize) -> (Self, Vec<String>) {
+        let spec = json!({"failurePolicy": {"type": "Continue"}, "parallelism": count});
+        let mut first = World::new(count, spec);
+        first.owner = ObjectKey::of(BROADCAST_JOB, "ops", "fix", first.uid());
+        first.start();
+        let names: Vec<String> = (0..count).map(|n| format!("n{n:04}")).collect();
+        for name in &names {
+            first.end(name, 1);
+        }
+        first.run_to_the_end();
+        let family = Self {
+            worlds: vec![first],
+            gone: BTreeSet::new(),
+        };
+        (family, names)
+    }
+
     /// A retry of these nodes, of which the maker knew so many before.
     fn retry(&mut self, nodes: &[&str], known: usize) -> usize {
         let first = &self.worlds[0];

@@ -86,33 +86,36 @@ pub(super) fn all() -> Vec<Scenario> {
 /// Where an operator that is down meanwhile finds nothing that names the pod, see decision 0034.
 pub(super) fn undisturbed() -> Vec<Scenario> {
     vec![
-        Scenario {
-            script: vec![
-                step(runs, |view| view.patch_running(NODE, &no_label())),
-                later(1, |view| {
-                    view.delete_job(&Delete::with(Propagation::Background));
-                }),
-            ],
-            ends: Ends::Gone,
-            ..long("its user deletes the job after a pod has lost its label")
-        },
+        loses_its_label_and_its_job(
+            runs,
+            "its user deletes the job after a pod has lost its label",
+        ),
         Scenario {
             script: vec![step(exists, |view| view.patch_running(NODE, &no_owner()))],
             ..long("a pod loses its owner before it was seen")
         },
-        Scenario {
-            script: vec![
-                step(exists, |view| view.patch_running(NODE, &no_label())),
-                later(1, |view| {
-                    view.delete_job(&Delete::with(Propagation::Background));
-                }),
-            ],
-            ends: Ends::Gone,
-            ..long("its user deletes the job after a pod has lost its label before it was seen")
-        },
+        loses_its_label_and_its_job(
+            exists,
+            "its user deletes the job after a pod has lost its label before it was seen",
+        ),
     ]
 }
 
+/// The pod loses its label as soon as `when` is so, and the job is deleted a second later.
+fn loses_its_label_and_its_job(when: fn(&View<'_>) -> bool, name: &'static str) -> Scenario {
+    Scenario {
+        script: vec![
+            step(when, |view| view.patch_running(NODE, &no_label())),
+            later(1, |view| {
+                view.delete_job(&Delete::with(Propagation::Background));
+            }),
+        ],
+        ends: Ends::Gone,
+        ..long(name)
+    }
+}
+
+/// Its pod runs, whether that was seen or not.
 fn exists(view: &View<'_>) -> bool {
     view.pod_on(NODE, "Running").is_some()
 }

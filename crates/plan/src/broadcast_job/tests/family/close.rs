@@ -267,19 +267,7 @@ fn a_retry_that_lacks_the_slices_of_one_that_is_gone_goes_on_when_they_come() {
 
 #[test]
 fn a_log_that_ends_with_a_full_slice_without_a_seal_may_lack_one_and_is_not_closed() {
-    let spec = json!({"failurePolicy": {"type": "Continue"}, "parallelism": 300});
-    let mut first = World::new(260, spec);
-    first.owner = ObjectKey::of(BROADCAST_JOB, "ops", "fix", first.uid());
-    first.start();
-    let names: Vec<String> = (0..260).map(|n| format!("n{n:04}")).collect();
-    for name in &names {
-        first.end(name, 1);
-    }
-    first.run_to_the_end();
-    let mut family = Relatives {
-        worlds: vec![first],
-        gone: BTreeSet::new(),
-    };
+    let (mut family, names) = Relatives::failed_on_all(260);
     let nodes: Vec<&str> = names.iter().map(|name| &**name).collect();
     let gone = family.retry(&nodes, 0);
     family.worlds[gone].spec["parallelism"] = json!(300);

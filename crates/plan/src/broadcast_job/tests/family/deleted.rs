@@ -52,19 +52,7 @@ fn a_promise_of_a_retry_is_not_kept_without_asking_whether_the_retry_is_there() 
 
 #[test]
 fn a_retry_of_250_nodes_that_is_deleted_at_work_keeps_no_other_from_its_turn() {
-    let spec = json!({"failurePolicy": {"type": "Continue"}, "parallelism": 250});
-    let mut first = World::new(250, spec);
-    first.owner = ObjectKey::of(BROADCAST_JOB, "ops", "fix", first.uid());
-    first.start();
-    let names: Vec<String> = (0..250).map(|n| format!("n{n:04}")).collect();
-    for name in &names {
-        first.end(name, 1);
-    }
-    first.run_to_the_end();
-    let mut family = Relatives {
-        worlds: vec![first],
-        gone: BTreeSet::new(),
-    };
+    let (mut family, names) = Relatives::failed_on_all(250);
     let nodes: Vec<&str> = names.iter().map(|name| &**name).collect();
     let gone = family.retry(&nodes, 0);
     family.worlds[gone].spec["parallelism"] = json!(250);
