@@ -92,6 +92,11 @@ pub const ALL: &[Regression] = &[
         308_459_169,
         "a run that looks like ours has another controller: S18 asked that it stays held for ever",
     ),
+    beside_a_tenant(
+        Swarm::Jobs,
+        76_333_524,
+        "a pod that has an owner and no controller may be adopted: the decision was made again without it",
+    ),
     found(
         Swarm::Jobs,
         500_792,

@@ -142,8 +142,8 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
             {
                 true
             }
-            // It may adopt those that nobody controls.
-            Kind::JobPod if owners.is_none_or(Vec::is_empty) => true,
+            // It may adopt those that nobody controls; an owner need not control.
+            Kind::JobPod if !has_controller(owners) => true,
             _ => is(&meta["labels"][LABEL]) || is(&meta["uid"]),
         }
     };
@@ -151,4 +151,9 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
         .filter(|object| kind == Kind::Node || concern(object))
         .cloned()
         .collect()
+}
+
+fn has_controller(owners: Option<&Vec<Value>>) -> bool {
+    let mut owners = owners.into_iter().flatten();
+    owners.any(|owner| owner["controller"] == true)
 }
