@@ -93,11 +93,12 @@ fn room(
     let taken = if job.taking.len() <= most {
         job.taking.len()
     } else {
-        let lost = job
-            .taking
-            .iter()
-            .filter(|name| is_lost(world, assumptions, job, step, name));
-        job.taking.len() - lost.count()
+        let taking = job.taking.iter().filter(|name| {
+            // What was promised by a request that has arrived after the end of the job is kept by nobody.
+            let kept = job.gone.is_none() || job.pods.contains_key(**name);
+            kept && !is_lost(world, assumptions, job, step, name)
+        });
+        taking.count()
     };
     checked.require(taken <= most, || {
         let what = format!(
@@ -263,6 +264,15 @@ mod tests {
         let kept = lowered.create("n1", 1).create("n2", 1);
         holds(S3, &kept, &strict());
         breaks(S3, &kept.reserve("n3", 1), &strict(), "3 pods of job");
+    }
+
+    #[test]
+    fn what_is_promised_when_the_job_is_gone_takes_no_place_and_a_pod_does() {
+        let open = start(&json!(1)).reserve("n1", 1).create("n1", 1);
+        let pod = open.pod("n2", 1);
+        let late = open.remove("user", (JOBS, "fix")).reserve("n2", 1);
+        holds(S3, &late, &strict());
+        breaks(S3, &late.create_pod(pod), &strict(), "2 pods of job");
     }
 
     #[test]
