@@ -97,6 +97,11 @@ pub const ALL: &[Regression] = &[
         76_333_524,
         "a pod that has an owner and no controller may be adopted: the decision was made again without it",
     ),
+    beside_a_tenant(
+        Swarm::CronJobs,
+        229_288_347,
+        "three processes began their watches again as connections broke: S18 took that for a loop",
+    ),
     found(
         Swarm::Jobs,
         500_792,
