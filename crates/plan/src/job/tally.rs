@@ -75,6 +75,11 @@ impl Uncounted {
     fn has_succeeded(&self, pod: &JobPod) -> bool {
         pod.phase == PodPhase::Succeeded && !self.failed.contains(&pod.uid)
     }
+
+    /// Whether what became of a pod is stored, and so stays: whoever may write its status can say otherwise later.
+    pub(super) fn has(&self, pod: &JobPod) -> bool {
+        self.failed.contains(&pod.uid) || self.succeeded.contains(&pod.uid)
+    }
 }
 
 impl<'a> Tally<'a> {
@@ -87,15 +92,12 @@ impl<'a> Tally<'a> {
         let ready = active.iter().filter(|(_, pod)| pod.ready.is_some());
         let completions = completions(snapshot);
         // What was finished before is in the status already.
-        let new = |pod: &JobPod, known: &HashSet<Uid>| {
+        let new = |pod: &JobPod| {
             let in_range = completions.is_none_or(|end| pod.index.is_some_and(|at| at < end));
-            pod.tracked && !known.contains(&pod.uid) && in_range
+            pod.tracked && !uncounted.has(pod) && in_range
         };
-        let succeeded = || {
-            pods().filter(|(_, pod)| uncounted.has_succeeded(pod) && new(pod, &uncounted.succeeded))
-        };
-        let failed =
-            || pods().filter(|(_, pod)| snapshot.has_failed(pod) && new(pod, &uncounted.failed));
+        let succeeded = || pods().filter(|(_, pod)| uncounted.has_succeeded(pod) && new(pod));
+        let failed = || pods().filter(|(_, pod)| snapshot.has_failed(pod) && new(pod));
         let ended = |(_, pod): Named<'_>| pod.finished;
         let backoff = snapshot
             .backoff

@@ -64,7 +64,7 @@ pub(super) fn track(
                 _ => {}
             }
         } else if failed || end.is_some_and(|end| !end.success) {
-            let known = uncounted.failed.contains(&pod.uid);
+            let known = uncounted.has(pod);
             if counts && !known {
                 handled = pod_failure_policy::action(spec, pod);
                 if pod_failure_policy::is_counted(spec, pod) {

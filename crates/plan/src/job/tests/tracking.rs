@@ -185,6 +185,23 @@ fn a_pod_that_is_stored_as_failed_stays_so_though_it_succeeds_after_all() {
 }
 
 #[test]
+fn a_pod_that_is_stored_as_succeeded_stays_so_whatever_is_written_into_its_status_later() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2, "backoffLimit": 0}));
+    world.settle();
+    let names = world.names();
+    world.end(&names[0], Succeeded, 0);
+    // It is counted, and keeps our finalizer for now.
+    world.sync_until(1);
+    assert_eq!(kept(&world), (1, 0));
+    world.end(&names[0], Failed, 1);
+    world.settle();
+    assert_eq!(world.counts(), (1, 1, 0));
+    world.end(&names[1], Succeeded, 0);
+    world.settle();
+    assert!(world.job.has("Complete"));
+}
+
+#[test]
 fn a_pod_that_still_stops_is_counted_and_puts_off_either_end() {
     for (target, end, succeeded) in [
         ("FailureTarget", "Failed", 0),
