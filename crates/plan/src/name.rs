@@ -18,6 +18,20 @@ const GENERATED_CHARS: usize = 5;
 const REQUEST_CHARS: usize = 9;
 /// No vowels and no look-alikes, as Kubernetes' own random suffixes.
 const ALPHABET: &[u8; 32] = b"bcdfghjklmnpqrstvwxz245678901367";
+/// So many of them, from the first on, are different.
+const DISTINCT: u64 = 30;
+/// So many ends do they make.
+const JOB_PODS: u64 = DISTINCT.pow(HASH_CHARS as u32);
+/// Where in it a byte stands.
+const VALUES: [Option<u64>; 256] = {
+    let mut values = [None; 256];
+    let mut at = 0;
+    while at < DISTINCT {
+        values[ALPHABET[at as usize] as usize] = Some(at);
+        at += 1;
+    }
+    values
+};
 
 /// Name of the pod of `attempt` on `node`. The node's name, not its uid: two leaders that disagree
 /// about a re-created node must still collide.
@@ -54,32 +68,56 @@ pub fn job_pod_prefix(job: &str, index: Option<u32>) -> String {
     job + &end
 }
 
-/// Name of the `ordinal`-th pod that a Job creates while its status counts `epoch`; the index is to be
-/// read from it.
-pub fn job_pod(
-    job: &str,
-    job_uid: Uid,
-    index: Option<u32>,
-    epoch: [i64; 3],
-    ordinal: u32,
-) -> String {
-    let index = index.map(|index| index.to_string()).unwrap_or_default();
-    let epoch = epoch.map(|count| count.to_string());
-    let hash = hash(&[
-        &job_uid.to_string(),
-        "job",
-        &index,
-        &epoch[0],
-        &epoch[1],
-        &epoch[2],
-        &ordinal.to_string(),
-    ]);
-    let room = MAX_LABEL - HASH_CHARS - 1 - if index.is_empty() { 0 } else { index.len() + 1 };
-    let job: String = job.chars().take(room).collect();
-    let job = job.trim_end_matches(['-', '.']);
-    match index.as_str() {
-        "" => format!("{job}-{hash}"),
-        index => format!("{job}-{index}-{hash}"),
+/// Names of the pods that a Job creates while its status counts the same: one hash, and what counts on
+/// from it.
+#[derive(Debug)]
+pub struct JobPods {
+    prefix: String,
+    first: u64,
+}
+
+impl JobPods {
+    /// The names while the status counts `epoch`; the index is to be read from them.
+    pub fn new(job: &str, job_uid: Uid, index: Option<u32>, epoch: [i64; 3]) -> Self {
+        let index = index.map_or_else(String::new, |index| format!("{index}-"));
+        let epoch = epoch.map(|count| count.to_string());
+        let uid = job_uid.to_string();
+        let first = digest(&[&uid, "job", &index, &epoch[0], &epoch[1], &epoch[2]]);
+        let room = MAX_LABEL - HASH_CHARS - 1 - index.len();
+        let job: String = job.chars().take(room).collect();
+        Self {
+            prefix: format!("{}-{index}", job.trim_end_matches(['-', '.'])),
+            first: first % JOB_PODS,
+        }
+    }
+
+    /// What all of them begin with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The name with this number; no two are the same.
+    pub fn name(&self, ordinal: u32) -> String {
+        let mut number = self.first + u64::from(ordinal);
+        let mut end = ['-'; HASH_CHARS];
+        for character in end.iter_mut().rev() {
+            *character = char::from(ALPHABET[(number % DISTINCT) as usize]);
+            number /= DISTINCT;
+        }
+        let mut name = self.prefix.clone();
+        name.extend(end);
+        name
+    }
+
+    /// The number of a name. `None`: it is not one of these.
+    pub fn ordinal(&self, name: &str) -> Option<u32> {
+        let end = name.strip_prefix(&self.prefix)?.as_bytes();
+        if end.len() != HASH_CHARS {
+            return None;
+        }
+        let mut values = end.iter().map(|byte| VALUES[usize::from(*byte)]);
+        let number = values.try_fold(0, |sum, value| Some(sum * DISTINCT + value?))?;
+        u32::try_from((number + JOB_PODS - self.first) % JOB_PODS).ok()
     }
 }
 
@@ -112,17 +150,21 @@ pub(crate) fn bits(digest: &[u8]) -> u64 {
 }
 
 fn hash(parts: &[&str]) -> String {
+    let bits = digest(parts);
+    let characters = 0..HASH_CHARS;
+    characters
+        .map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))
+        .collect()
+}
+
+fn digest(parts: &[&str]) -> u64 {
     let mut hasher = Sha256::new();
     for part in parts {
         // The length makes ("ab","c") and ("a","bc") differ.
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    let bits = bits(&hasher.finalize());
-    let characters = 0..HASH_CHARS;
-    characters
-        .map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))
-        .collect()
+    bits(&hasher.finalize())
 }
 
 #[cfg(test)]
@@ -184,10 +226,40 @@ mod tests {
         ] {
             let prefix = job_pod_prefix(job, index);
             assert_eq!(prefix, expected);
-            let name = job_pod(job, uid('0'), index, [0; 3], 0);
+            let name = JobPods::new(job, uid('0'), index, [0; 3]).name(0);
             assert!(name.len() <= 63, "{name}");
             let index = index.map_or(String::new(), |index| format!("-{index}-"));
             assert!(name.contains(&index), "{name}");
         }
+    }
+
+    #[test]
+    fn a_job_has_a_name_for_each_of_many_pods_and_knows_which_it_is() {
+        let (first, second) = (
+            JobPods::new("sum", uid('0'), None, [0; 3]),
+            JobPods::new("sum", uid('0'), None, [0, 0, 1]),
+        );
+        let mut all = std::collections::HashSet::new();
+        for ordinal in (0..2000).chain([99_999, u32::MAX]) {
+            for (names, others) in [(&first, &second), (&second, &first)] {
+                let name = names.name(ordinal);
+                assert!(is_pod_of("sum", &name), "{name}");
+                assert_eq!(names.ordinal(&name), Some(ordinal));
+                assert_eq!(others.ordinal(&name), None, "{name}");
+                assert!(all.insert(name));
+            }
+        }
+    }
+
+    #[test]
+    fn the_names_of_a_job_go_on_behind_the_last_that_could_be_written() {
+        let names = JobPods {
+            prefix: "sum-".to_owned(),
+            first: JOB_PODS - 1,
+        };
+        assert_eq!(names.name(0), "sum-3333333333");
+        assert_eq!(names.name(1), "sum-bbbbbbbbbb");
+        assert_eq!(names.ordinal("sum-bbbbbbbbbb"), Some(1));
+        assert_eq!(names.ordinal("sum-3333333333"), Some(0));
     }
 }

@@ -1,5 +1,7 @@
 //! How many pods there should be: which are created, which are removed. Never both at once.
 
+use std::ops::Bound;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Snapshot;
@@ -166,7 +168,7 @@ fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32, why: 
     let counts = failures_before(replaced, spec);
     let counted = spec.backoff_limit_per_index.is_some();
     NewPod {
-        name: names(snapshot, Some(index)).next().unwrap_or_default(),
+        name: names(snapshot, Some(index), 1).pop().unwrap_or_default(),
         index: Some(index),
         failures: counted.then_some(counts.0),
         ignored_failures: counts.1.filter(|_| counted),
@@ -175,7 +177,7 @@ fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32, why: 
 }
 
 fn without_index(snapshot: &Snapshot<'_>, many: usize, why: Why) -> Vec<NewPod> {
-    let names = names(snapshot, None).take(many);
+    let names = names(snapshot, None, many).into_iter();
     names
         .map(|name| NewPod {
             name,
@@ -187,14 +189,34 @@ fn without_index(snapshot: &Snapshot<'_>, many: usize, why: Why) -> Vec<NewPod> 
         .collect()
 }
 
-/// Names for new pods, of which none is known to be taken. They follow from what the stored status
-/// counts: who knows the same status finds the same names, so that a lost reply or another leader
-/// makes no second pod; and a pod that is counted leaves its name to nobody.
-fn names<'a>(snapshot: &'a Snapshot<'_>, index: Option<u32>) -> impl Iterator<Item = String> + 'a {
-    let Snapshot {
-        job, pods, free, ..
-    } = *snapshot;
-    let status = &job.status;
+/// Names for new pods: the first that are not known to be taken. They follow from what the stored status
+/// counts: who knows the same status finds the same names, so that a lost reply or another leader makes
+/// no second pod; and a pod that is counted leaves its name to nobody.
+fn names(snapshot: &Snapshot<'_>, index: Option<u32>, many: usize) -> Vec<String> {
+    let owner = &snapshot.job.meta.owner;
+    let names = name::JobPods::new(&owner.name, owner.uid, index, epoch(snapshot, index));
+    let begin = (Bound::Included(names.prefix()), Bound::Unbounded);
+    // One that was given away keeps its name.
+    let known = [snapshot.pods, snapshot.free].into_iter().flat_map(|pods| {
+        let known = pods.range::<str, _>(begin).map(|(name, _)| &**name);
+        known.take_while(|name| name.starts_with(names.prefix()))
+    });
+    let known: Vec<u32> = known.filter_map(|name| names.ordinal(name)).collect();
+    let mut taken = vec![false; known.len() + many];
+    for ordinal in known {
+        if let Some(taken) = taken.get_mut(ordinal as usize) {
+            *taken = true;
+        }
+    }
+    let free = (0..).zip(taken).filter(|(_, taken)| !taken);
+    free.take(many)
+        .map(|(ordinal, _)| names.name(ordinal))
+        .collect()
+}
+
+/// What the stored status counts, and the names of new pods follow from.
+fn epoch(snapshot: &Snapshot<'_>, index: Option<u32>) -> [i64; 3] {
+    let status = &snapshot.job.status;
     let uncounted = status.uncounted_terminated_pods.as_ref();
     let many = |uids: Option<&Vec<String>>| uids.map_or(0, Vec::len) as i64;
     let count = |count: Option<i32>| i64::from(count.unwrap_or(0));
@@ -212,12 +234,5 @@ fn names<'a>(snapshot: &'a Snapshot<'_>, index: Option<u32>) -> impl Iterator<It
     let start = start.map_or(0, |start| start.0.as_second());
     // Successes of other indexes do not concern this one.
     let succeeded = if index.is_some() { 0 } else { succeeded };
-    let epoch = [start, failed, succeeded];
-    (0_u32..)
-        .map(move |ordinal| {
-            let owner = &job.meta.owner;
-            name::job_pod(&owner.name, owner.uid, index, epoch, ordinal)
-        })
-        // One that was given away keeps its name.
-        .filter(|name| !pods.contains_key(name.as_str()) && !free.contains_key(name.as_str()))
+    [start, failed, succeeded]
 }

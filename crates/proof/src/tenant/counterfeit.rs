@@ -109,7 +109,7 @@ pub(super) fn of_a_coming_name(rng: &mut Rng, sights: &Sights<'_>) -> Option<Val
     let pod = if of_batch {
         let index = rng.bool().then(|| rng.u32(0..4));
         let epoch = [0, count("failed"), count("succeeded") + rng.i64(0..2)];
-        name::job_pod(named, uid, index, epoch, rng.u32(0..3))
+        name::JobPods::new(named, uid, index, epoch).name(rng.u32(0..3))
     } else {
         let node = format!("node-{}", rng.u32(0..6));
         name::pod(named, uid, &node, rng.u32(1..4))

@@ -59,16 +59,57 @@ fn creations_rely_on_the_latest_status_and_begin_slowly() {
 }
 
 #[test]
-fn a_leader_that_knows_the_same_status_makes_the_same_names() {
-    let world = World::new(json!({"parallelism": 3, "completions": 9}));
-    let (mut first, mut second) = (world.clone(), world);
+fn a_leader_that_sees_any_part_of_the_pods_makes_the_same_ones_and_no_others() {
+    let world = World::new(json!({"parallelism": 5, "completions": 9}));
+    let (mut first, second) = (world.clone(), world);
     first.sync();
-    // Of the second's pods none is new.
-    second.pods = first.pods.clone();
-    second.pods.retain(|name, _| name.ends_with('z'));
     let names = first.names();
-    second.sync_until(4);
-    assert!(second.names().iter().all(|name| names.contains(name)));
+    for seen in 0..1 << names.len() {
+        let mut second = second.clone();
+        second.pods = first.pods.clone();
+        let sees = |name: &str| names.iter().position(|known| known == name);
+        second
+            .pods
+            .retain(|name, _| sees(name).is_some_and(|at| seen >> at & 1 == 1));
+        // It dies before it has written a status, so that the next one knows as little.
+        second.sync_until(6);
+        assert_eq!(second.names(), names, "{seen:b}");
+    }
+}
+
+#[test]
+fn a_new_pod_has_the_first_name_that_no_pod_has() {
+    let mut world = World::new(json!({"parallelism": 4, "completions": 9}));
+    world.sync();
+    let names = world.names();
+    world.job.spec.parallelism = 3;
+    world.sync();
+    let left = world.names();
+    let gone = names.iter().find(|name| !left.contains(name)).unwrap();
+    // One that it adopts has a name of its own, however much that looks like one of ours.
+    for name in [
+        "sum-",
+        "sum-0",
+        "sum-bbbbbbbbbbb",
+        "sum-bbbbbbbbby",
+        "sum-bbbbbbbbbé",
+    ] {
+        let pod = world.pods[left[0].as_str()].clone();
+        world.free.insert(name.into(), pod);
+    }
+    world.job.spec.parallelism = 4;
+    world.sync();
+    assert_eq!(
+        world.names(),
+        names,
+        "the one that was removed is made again"
+    );
+    // A pod that was given away keeps its name.
+    let given = world.pods.remove(gone.as_str()).unwrap();
+    world.free.insert(gone.as_str().into(), given);
+    world.sync();
+    assert_eq!(world.active(), 4);
+    assert!(!world.names().contains(gone));
 }
 
 #[test]
