@@ -126,84 +126,77 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 /// What should happen to a Job of which all pods are known.
 fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
-    let mut plan = Plan::default();
     let mut status = job.status.clone();
     if status.start_time.is_none() && !job.spec.suspend {
         status.start_time = Some(whole_seconds(now));
     }
     let uncounted = Uncounted::of(snapshot);
     let tally = Tally::of(snapshot, &uncounted);
-    let mut end = end_state::evaluate(snapshot, &tally, status.start_time.as_ref(), now);
-    let mut active = tally.active.len() as i32;
-    let (mut ready, mut terminating) = (tally.ready, tally.terminating);
-    let mut managed = Managed::default();
-    if end.is_some() {
-        let stopped = tally.active.iter().map(|(name, pod)| Action::StopPod {
-            name: (*name).to_owned(),
-            uid: pod.uid,
-        });
-        // An end is only told once nothing runs any more.
-        plan.steps.push(Step::needed(stopped.collect()));
-        (active, ready, terminating) = (0, 0, terminating + active);
-    } else {
-        if !job.meta.deleting {
-            managed = manage(snapshot, &tally, now);
-            active += managed.created - managed.removed;
-            ready -= managed.removed_ready;
-            terminating += managed.removed;
-        }
-        if end_state::is_complete(job, tally.succeeded, active) {
-            end = Some(EndState::complete());
-            // As with every end: only once nothing runs any more.
-            for step in &mut managed.steps {
-                step.on_error = OnError::Stop;
-            }
-        } else if !job.meta.deleting {
-            let suspended = conditions::set_suspended(&mut status, job.spec.suspend, now);
-            plan.notes.extend(suspended);
+    let mut plan = Plan::default();
+    let mut end = end_state::evaluate(snapshot, &tally, &status, now);
+    let mut managed = match end {
+        Some(_) => Managed::stops(&tally),
+        None if job.meta.deleting => Managed::nothing(&tally),
+        None => manage(snapshot, &tally, now),
+    };
+    if end.is_none() && end_state::is_complete(job, tally.succeeded, managed.active) {
+        end = Some(EndState::complete());
+        // As with every end: only once nothing runs any more.
+        for step in &mut managed.steps {
+            step.on_error = OnError::Stop;
         }
     }
-    status.active = Some(active).filter(|count| *count > 0);
-    status.ready = Some(ready);
-    status.terminating = Some(terminating);
+    if end.is_none() && !job.meta.deleting {
+        let suspended = conditions::set_suspended(&mut status, job.spec.suspend, now);
+        plan.notes.extend(suspended);
+    }
+    status.active = Some(managed.active).filter(|count| *count > 0);
+    status.ready = Some(managed.ready);
+    status.terminating = Some(managed.terminating);
     let tracked = track(snapshot, &tally, &uncounted, end.as_ref(), &mut status);
     if let Some(end) = &end {
-        plan.again = true;
-        let told = job.has(end.interim());
-        if told && may_end(&status, &tracked) {
+        if !job.has(end.interim()) {
+            conditions::add_interim(&mut status, end, is_strict(job, snapshot.limits), now);
+        } else if may_end(&status, &tracked) {
             let ended = conditions::set_ended(&mut status, end, job.spec.completions, now);
             plan.notes.extend(ended);
-        } else if !told {
-            conditions::add_interim(&mut status, end, is_strict(job, snapshot.limits), now);
         }
+        // Otherwise nothing more is to be done at once, but to wait for pods.
+        plan.again = !tracked.released.is_empty() || status.terminating == Some(0);
+    } else {
+        plan.wake = wake(snapshot, &status, managed.wait, now);
     }
-    // Nothing more is to be done at once, but to wait for pods.
-    plan.again &= !tracked.released.is_empty() || status.terminating == Some(0);
-    plan.steps.append(&mut managed.steps);
-    let start = status.start_time.clone();
+    plan.steps = managed.steps;
     if !same(&status, &job.status) {
-        plan.steps
-            .push(Step::needed(vec![Action::WriteStatus(Box::new(
-                StatusWrite {
-                    status,
-                    created: managed.created,
-                    removed: managed.removed,
-                    backoff: tally.backoff,
-                },
-            ))]));
+        let write = StatusWrite {
+            status,
+            created: managed.created,
+            removed: managed.removed,
+            backoff: tally.backoff,
+        };
+        let write = Action::WriteStatus(Box::new(write));
+        plan.steps.push(Step::needed(vec![write]));
     }
     plan.steps.push(Step::wanted(tracked.released));
     plan.steps.retain(|step| !step.actions.is_empty());
-    let shortest = if is_strict(job, snapshot.limits) {
+    plan
+}
+
+/// When a Job that goes on is to be looked at again: creations wait for so long, or its deadline passes.
+fn wake(
+    snapshot: &Snapshot<'_>,
+    status: &JobStatus,
+    wait: Option<SignedDuration>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let shortest = if is_strict(snapshot.job, snapshot.limits) {
         SHORTEST_STRICT_WAIT
     } else {
         SignedDuration::ZERO
     };
-    let held = managed.wait.map(|wait| wait.max(shortest));
-    let held = held.and_then(|wait| now.checked_add(wait).ok());
-    let deadline = end_state::deadline(job, start.as_ref()).filter(|_| end.is_none());
-    plan.wake = held.into_iter().chain(deadline).min();
-    plan
+    let held = wait.and_then(|wait| now.checked_add(wait.max(shortest)).ok());
+    let deadline = end_state::deadline(snapshot, status, now);
+    held.into_iter().chain(deadline).min()
 }
 
 /// Whether a Job is to show the oddities of kube-controller-manager, too.

@@ -125,8 +125,14 @@ fn unfounded(job: &Job<'_>) -> Option<String> {
             limits.min().is_none_or(|limit| failed > limit) || restarts
         }
         "DeadlineExceeded" => {
-            let start = time(status, &["startTime"]);
             let end = time(failed, &["lastTransitionTime"]);
+            // Its time counts from when it was resumed; before that it has all of it.
+            let resumed = condition(then, "Suspended").and_then(|suspended| {
+                let is_resumed = suspended["status"] != "True";
+                let since = time(suspended, &["lastTransitionTime"]);
+                if is_resumed { since } else { end }
+            });
+            let start = time(status, &["startTime"]).max(resumed);
             let seconds = spec["activeDeadlineSeconds"].as_i64().unwrap_or(i64::MAX);
             start
                 .zip(end)
@@ -331,6 +337,36 @@ mod tests {
         let other = told(twice().sum_phase(2, "Succeeded"), reason);
         let other = other.sum_stops("kubectl", 2);
         breaks(L1, &fails(other, reason), &over(), "is not so");
+    }
+
+    #[test]
+    fn the_time_of_a_job_counts_from_when_it_was_resumed() {
+        let reason = "DeadlineExceeded";
+        let suspended = |scene: Scene, word: &str, seconds: i64| {
+            let scene = scene.later(seconds);
+            let now = scene.now().to_string();
+            let told = json!([{"type": "Suspended", "status": word, "lastTransitionTime": now}]);
+            scene.sum_status(|status| status["conditions"] = told)
+        };
+        // As it is told first, that stays beside the condition of the suspension.
+        let fails = |scene: Scene, seconds: i64| {
+            let scene = scene.later(seconds);
+            let now = scene.now().to_string();
+            let target = json!({"type": "FailureTarget", "status": "True", "reason": reason,
+                "lastTransitionTime": now});
+            let told = scene.sum_status(|status| {
+                let conditions = status["conditions"].as_array_mut();
+                conditions.unwrap().push(target);
+            });
+            told.sum_is("FailureTarget", "Failed", reason)
+        };
+        let job = || Scene::new().sum(json!({"activeDeadlineSeconds": 30}));
+        let resumed = || suspended(suspended(job(), "True", 0), "False", 60);
+        // Two steps take a second each.
+        holds(L1, &fails(resumed(), 28), &over());
+        breaks(L1, &fails(resumed(), 27), &over(), "is not so");
+        let still = suspended(job(), "True", 0);
+        breaks(L1, &fails(still, 60), &over(), "is not so");
     }
 
     #[test]

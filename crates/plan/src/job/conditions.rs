@@ -7,6 +7,12 @@ use super::end_state::EndState;
 use crate::condition::whole_seconds;
 use crate::plan::Note;
 
+/// The condition of this type, if it is True.
+pub(super) fn find<'a>(status: &'a JobStatus, type_: &str) -> Option<&'a JobCondition> {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.find(|condition| condition.type_ == type_ && condition.status == "True")
+}
+
 /// Sets a condition; one that is False is not added. Whether anything has changed: then its times
 /// are new.
 pub(super) fn set(

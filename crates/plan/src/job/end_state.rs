@@ -1,11 +1,11 @@
 //! Whether a Job has to end, and why. The first reason found counts, in upstream's order.
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::JobStatus;
 
 use super::pod_failure_policy::{self, FailureAction};
 use super::tally::Tally;
-use super::{Job, Snapshot, success_policy};
+use super::{Job, Snapshot, conditions, is_strict, success_policy};
 use crate::pod::PodPhase;
 
 /// How a Job is going to end.
@@ -63,7 +63,7 @@ impl EndState {
 pub(super) fn evaluate(
     snapshot: &Snapshot<'_>,
     tally: &Tally<'_>,
-    start: Option<&Time>,
+    status: &JobStatus,
     now: Timestamp,
 ) -> Option<EndState> {
     let job = snapshot.job;
@@ -72,7 +72,7 @@ pub(super) fn evaluate(
         .or_else(|| decided(job, "FailureTarget", false))
         .or_else(|| fail_job(snapshot))
         .or_else(|| past_backoff_limit(snapshot, tally))
-        .or_else(|| past_deadline(job, start, now))
+        .or_else(|| past_deadline(snapshot, status, now))
         .or_else(|| failed_indexes(job, tally))
         .or_else(|| success_policy(job, tally))
 }
@@ -118,16 +118,31 @@ fn past_backoff_limit(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Option<EndS
     })
 }
 
-/// When the deadline passes of a Job that was started then.
-pub(super) fn deadline(job: &Job, start: Option<&Time>) -> Option<Timestamp> {
-    let seconds = job.spec.active_deadline_seconds?;
-    let start = start.filter(|_| !job.spec.suspend)?;
-    let seconds = jiff::SignedDuration::from_secs(seconds);
-    Some(start.0.checked_add(seconds).unwrap_or(Timestamp::MAX))
+/// When the deadline passes of a Job that goes on with this status.
+pub(super) fn deadline(
+    snapshot: &Snapshot<'_>,
+    status: &JobStatus,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let job = snapshot.job;
+    let seconds = job
+        .spec
+        .active_deadline_seconds
+        .filter(|_| !job.spec.suspend)?;
+    // Its time counts from its resumption. A Job that kube-controller-manager up to 1.35 has suspended
+    // keeps the start before that until then, and upstream takes it for the start that counts.
+    let is_resumed = conditions::find(status, "Suspended").is_some();
+    let start = if is_resumed && !is_strict(job, snapshot.limits) {
+        now
+    } else {
+        status.start_time.as_ref()?.0
+    };
+    let seconds = SignedDuration::from_secs(seconds);
+    Some(start.checked_add(seconds).unwrap_or(Timestamp::MAX))
 }
 
-fn past_deadline(job: &Job, start: Option<&Time>, now: Timestamp) -> Option<EndState> {
-    let past = deadline(job, start).is_some_and(|deadline| deadline <= now);
+fn past_deadline(snapshot: &Snapshot<'_>, status: &JobStatus, now: Timestamp) -> Option<EndState> {
+    let past = deadline(snapshot, status, now).is_some_and(|deadline| deadline <= now);
     past.then(|| {
         EndState::failure(
             "DeadlineExceeded",

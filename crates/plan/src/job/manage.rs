@@ -20,26 +20,76 @@ pub(super) struct Managed {
     pub(super) created: i32,
     /// Pods that are removed.
     pub(super) removed: i32,
-    /// Those of them that are ready.
-    pub(super) removed_ready: i32,
     /// Some creations are held back, the next of them for so long.
     pub(super) wait: Option<SignedDuration>,
+    /// Pods that run then, or will.
+    pub(super) active: i32,
+    /// Those of them that are ready.
+    pub(super) ready: i32,
+    /// Pods that were told to stop and have not ended.
+    pub(super) terminating: i32,
+}
+
+impl Managed {
+    /// All stays as it is.
+    pub(super) fn nothing(tally: &Tally<'_>) -> Self {
+        Self {
+            active: tally.active.len() as i32,
+            ready: tally.ready,
+            terminating: tally.terminating,
+            ..Self::default()
+        }
+    }
+
+    /// What runs is stopped, and counted when it has ended.
+    pub(super) fn stops(tally: &Tally<'_>) -> Self {
+        let stopped = tally.active.iter().map(|(name, pod)| Action::StopPod {
+            name: (*name).to_owned(),
+            uid: pod.uid,
+        });
+        // An end is only told once nothing runs any more.
+        Self {
+            steps: vec![Step::needed(stopped.collect())],
+            terminating: tally.terminating + tally.active.len() as i32,
+            ..Self::default()
+        }
+    }
+
+    /// These are removed, and not counted.
+    fn removes(tally: &Tally<'_>, pods: &[Named<'_>]) -> Self {
+        let ready = pods.iter().filter(|(_, pod)| pod.ready.is_some()).count();
+        let removed = pods.len() as i32;
+        let actions = pods.iter().map(|(name, pod)| Action::RemovePod {
+            name: (*name).to_owned(),
+            uid: pod.uid,
+            tracked: pod.tracked,
+        });
+        let before = Self::nothing(tally);
+        Self {
+            steps: vec![Step::wanted(actions.collect())],
+            removed,
+            active: before.active - removed,
+            ready: before.ready - ready as i32,
+            terminating: before.terminating + removed,
+            ..before
+        }
+    }
 }
 
 /// Brings the number of pods to what is wanted.
 pub(super) fn manage(snapshot: &Snapshot<'_>, tally: &Tally<'_>, now: Timestamp) -> Managed {
     let active = tally.active.len() as i32;
-    if snapshot.job.spec.suspend {
-        return remove(tally.active.clone());
+    let spec = &snapshot.job.spec;
+    if spec.suspend {
+        return Managed::removes(tally, &tally.active);
     }
     let wanted = wanted(snapshot, tally);
     let running = tally.active.iter().copied();
-    let spec = &snapshot.job.spec;
     let too_many = usize::try_from(active - wanted).unwrap_or(0);
     let mut surplus = active_pods::for_removal(running, spec, too_many);
     surplus.truncate(snapshot.limits.max_pod_changes);
     if !surplus.is_empty() {
-        return remove(surplus);
+        return Managed::removes(tally, &surplus);
     }
     let terminating = if spec.replaces_only_failed {
         tally.terminating
@@ -47,9 +97,6 @@ pub(super) fn manage(snapshot: &Snapshot<'_>, tally: &Tally<'_>, now: Timestamp)
         0
     };
     let missing = usize::try_from(wanted - active - terminating).unwrap_or(0);
-    if missing == 0 {
-        return Managed::default();
-    }
     create(
         snapshot,
         tally,
@@ -69,35 +116,21 @@ fn wanted(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> i32 {
     }
 }
 
-fn remove(pods: Vec<Named<'_>>) -> Managed {
-    let ready = pods.iter().filter(|(_, pod)| pod.ready.is_some()).count();
-    let removed = pods.len() as i32;
-    let actions = pods.into_iter().map(|(name, pod)| Action::RemovePod {
-        name: name.to_owned(),
-        uid: pod.uid,
-        tracked: pod.tracked,
-    });
-    Managed {
-        steps: vec![Step::wanted(actions.collect())],
-        removed,
-        removed_ready: ready as i32,
-        ..Managed::default()
-    }
-}
-
 fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestamp) -> Managed {
+    let before = Managed::nothing(tally);
+    if many == 0 {
+        return before;
+    }
     let limits = snapshot.limits;
     let per_index = snapshot.job.spec.backoff_limit_per_index.is_some();
-    if !per_index {
-        let wait = tally
-            .backoff
-            .remaining(now, limits.backoff, limits.max_backoff);
-        if wait.is_positive() {
-            return Managed {
-                wait: Some(wait),
-                ..Managed::default()
-            };
-        }
+    let held = tally
+        .backoff
+        .remaining(now, limits.backoff, limits.max_backoff);
+    if held.is_positive() && !per_index {
+        return Managed {
+            wait: Some(held),
+            ..before
+        };
     }
     let why = why(snapshot, tally);
     let mut wait = None;
@@ -115,10 +148,7 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
     };
     let created = new.len() as i32;
     if created == 0 {
-        return Managed {
-            wait,
-            ..Managed::default()
-        };
+        return Managed { wait, ..before };
     }
     Managed {
         steps: vec![
@@ -128,7 +158,8 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
         ],
         created,
         wait,
-        ..Managed::default()
+        active: before.active + created,
+        ..before
     }
 }
 

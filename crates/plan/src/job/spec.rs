@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::conditions;
 use crate::object_key::ObjectKey;
 use crate::written::Written;
 
@@ -208,8 +209,7 @@ impl Job {
 
     /// The condition of this type, if it is True.
     pub fn condition(&self, type_: &str) -> Option<&JobCondition> {
-        let mut conditions = self.status.conditions.iter().flatten();
-        conditions.find(|condition| condition.type_ == type_ && condition.status == "True")
+        conditions::find(&self.status, type_)
     }
 
     /// Whether a condition of this type is True.

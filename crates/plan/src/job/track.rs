@@ -11,8 +11,8 @@ use super::active_pods::Named;
 use super::end_state::EndState;
 use super::pod::JobPod;
 use super::pod_failure_policy::FailureAction;
-use super::tally::{Tally, Uncounted};
-use super::{Snapshot, pod_failure_policy};
+use super::tally::{ByIndex, Tally, Uncounted};
+use super::{Snapshot, Spec, pod_failure_policy};
 use crate::pod::PodPhase;
 use crate::uid::Uid;
 
@@ -80,18 +80,22 @@ pub(super) fn track(
     }
     status.uncounted_terminated_pods = Some(lists.written());
     if let Some(by_index) = &tally.by_index {
-        let mut succeeded = by_index.stored.clone();
-        succeeded.extend(new_indexes);
-        let all = succeeded.len() as i32;
-        // Completions may have been taken back, and parallelism changed before that was noticed: only
-        // while both are the same does the API server let the count fall.
-        let falls = spec.completions == Some(spec.parallelism);
-        let stored = status.succeeded.filter(|stored| !falls && *stored > all);
-        status.succeeded = Some(stored.unwrap_or(all));
-        status.completed_indexes = Some(succeeded.to_string());
-        status.failed_indexes = by_index.failed.as_ref().map(ToString::to_string);
+        write_indexes(spec, by_index, new_indexes, status);
     }
     tracked
+}
+
+fn write_indexes(spec: &Spec, by_index: &ByIndex<'_>, new: HashSet<u32>, status: &mut JobStatus) {
+    let mut succeeded = by_index.stored.clone();
+    succeeded.extend(new);
+    let all = succeeded.len() as i32;
+    // Completions may have been taken back, and parallelism changed before that was noticed: only
+    // while both are the same does the API server let the count fall.
+    let falls = spec.completions == Some(spec.parallelism);
+    let stored = status.succeeded.filter(|stored| !falls && *stored > all);
+    status.succeeded = Some(stored.unwrap_or(all));
+    status.completed_indexes = Some(succeeded.to_string());
+    status.failed_indexes = by_index.failed.as_ref().map(ToString::to_string);
 }
 
 /// Takes our finalizer from a pod.

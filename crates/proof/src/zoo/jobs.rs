@@ -224,6 +224,15 @@ fn ends() -> Vec<Mutant> {
             ..plan(snapshot, now)
         }),
         Mutant::new(
+            "the time of a Job counts on while it is suspended",
+            "k/k batch/v1 Job up to 1.35: startTime is kept",
+            &["L1", "L7"],
+            vec![calm(
+                "the time of a deadline counts from when a job goes on",
+            )],
+        )
+        .plans_jobs(keeps_the_start),
+        Mutant::new(
             "a Job that is over stops at its time to live, and not after it",
             "kruise D14 class: the time to live is judged too early",
             &["S9"],
@@ -428,6 +437,31 @@ fn names_by_number(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             }
             pod.name = format!("job-{number}");
             number += 1;
+        }
+    }
+    plan
+}
+
+/// As kube-controller-manager up to 1.35, which takes the start before a suspension for that of the Job.
+fn keeps_the_start(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let mut job = snapshot.job.clone();
+    job.spec.managed_by = None;
+    let limits = Limits {
+        strict_parity: true,
+        ..*snapshot.limits
+    };
+    let theirs = Snapshot {
+        job: &job,
+        limits: &limits,
+        ..*snapshot
+    };
+    let mut plan = plan(&theirs, now);
+    for action in actions(&mut plan) {
+        if let Action::WriteStatus(write) = action
+            && snapshot.job.status.start_time.is_some()
+        {
+            let start = snapshot.job.status.start_time.clone();
+            write.status.start_time = start;
         }
     }
     plan

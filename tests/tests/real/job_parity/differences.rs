@@ -25,4 +25,22 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "the name of the pod is known before it is created, and the event says it",
         always: true,
     },
+    Difference {
+        scenarios: &["suspended-before-1-36-with-a-deadline"],
+        facts: &[(Only::Theirs, "event Warning DeadlineExceeded")],
+        why: "a Job that was suspended with its start kept has used up its time when it is resumed",
+        always: true,
+    },
+    Difference {
+        scenarios: &["suspended-before-1-36-with-a-deadline"],
+        facts: &[(Only::Ours, "Complete/reason = \"CompletionsReached\"")],
+        why: "its time counts from its resumption (decision 0037)",
+        always: true,
+    },
+    Difference {
+        scenarios: &["suspended-before-1-36-with-a-deadline"],
+        facts: &[(Only::Theirs, ""), (Only::Ours, "")],
+        why: "what follows from these two: one Job has failed without a pod, and one has completed",
+        always: true,
+    },
 ];

@@ -1,9 +1,10 @@
 //! Jobs that are suspended and resumed.
 
 use carillon_testbed::Fate;
+use http::Method;
 use serde_json::{Value, json};
 
-use super::scenario::{Scenario, all_pods, ends, fails, indexed, ready, runs, slow_to_stop};
+use super::scenario::{Deed, Scenario, all_pods, ends, fails, indexed, ready, runs, slow_to_stop};
 use super::watched::Here;
 
 fn suspend(suspend: bool) -> Value {
@@ -17,6 +18,21 @@ fn suspended(here: &Here) -> bool {
 /// Suspended, and its pods are gone.
 fn at_rest(here: &Here) -> bool {
     here.is("Suspended") && here.count("active") == 0 && here.count("terminating") == 0
+}
+
+/// Suspended, and the time of its start is kept.
+fn started(here: &Here) -> bool {
+    let job = here.job.as_ref();
+    here.is("Suspended") && job.is_some_and(|job| job["status"]["startTime"].is_string())
+}
+
+/// A Job that is suspended as kube-controller-manager up to 1.35 left it: with the time of its start.
+fn suspended_before_1_36(name: &'static str, spec: &Value) -> Scenario {
+    let long_ago = json!({"status": {"startTime": "2024-01-01T00:00:00Z"}});
+    let wrote = Deed::Request(Method::PATCH, "apis/batch/v1/jobs/j/status", long_ago);
+    Scenario::of(name, &[suspend(true), spec.clone()])
+        .when(suspended, wrote)
+        .patch(started, &suspend(false))
 }
 
 /// Scenarios.
@@ -125,6 +141,11 @@ pub(crate) fn all() -> Vec<Scenario> {
             ],
         )
         .patch(suspended, &suspend(false)),
+        suspended_before_1_36("suspended-before-1-36", &json!({})),
+        suspended_before_1_36(
+            "suspended-before-1-36-with-a-deadline",
+            &json!({"activeDeadlineSeconds": 60}),
+        ),
         Scenario::of(
             "suspended-with-failed-pods-replaced",
             &[

@@ -35,6 +35,60 @@ fn the_start_is_forgotten_with_the_suspension_and_new_with_the_resumption() {
 }
 
 #[test]
+fn a_job_that_was_suspended_with_its_start_kept_has_all_its_time_from_its_resumption() {
+    let suspended = json!([{"type": "Suspended", "status": "True", "reason": "JobSuspended",
+        "message": "Job suspended", "lastTransitionTime": "2023-11-14T20:00:00Z"}]);
+    let status = json!({"startTime": "2023-11-14T19:00:00Z", "conditions": suspended});
+    let ours = "carillon.dev/job-controller";
+    for (strict, managed_by, fails) in [(false, "", false), (true, ours, false), (true, "", true)] {
+        let mut world = World::new(json!({
+            "parallelism": 1, "completions": 1, "suspend": true, "activeDeadlineSeconds": 60,
+            "managedBy": Some(managed_by).filter(|name| !name.is_empty()),
+        }))
+        .with_status(status.clone());
+        world.limits.strict_parity = strict;
+        world.settle();
+        assert!(world.job.status.start_time.is_some(), "nothing is changed");
+        world.job.spec.suspend = false;
+        world.sync();
+        assert_eq!(
+            world.job.has("FailureTarget"),
+            fails,
+            "{strict} {managed_by}"
+        );
+        if fails {
+            continue;
+        }
+        let start = world.job.status.start_time.clone().unwrap();
+        assert_eq!((start.0, world.active()), (world.now, 1));
+        assert_eq!(world.conditions(), [("Suspended", "False", "JobResumed")]);
+        let end = world
+            .plan()
+            .wake
+            .map(|wake| wake.duration_since(world.now).as_secs());
+        assert_eq!(end, Some(60));
+        world.pass(60);
+        world.sync();
+        assert!(world.job.has("FailureTarget"));
+    }
+}
+
+#[test]
+fn a_job_that_fails_as_it_is_resumed_keeps_its_start() {
+    let suspended = json!([{"type": "Suspended", "status": "True", "reason": "JobSuspended",
+        "message": "Job suspended", "lastTransitionTime": "2023-11-14T20:00:00Z"}]);
+    let start = "2023-11-14T19:00:00Z";
+    let mut world = World::new(json!({
+        "parallelism": 1, "completions": 1, "backoffLimit": 0, "activeDeadlineSeconds": 60,
+    }))
+    .with_status(json!({"startTime": start, "failed": 1, "conditions": suspended}));
+    world.settle();
+    assert!(world.job.has("Failed"));
+    let kept = world.job.status.start_time.as_ref().unwrap();
+    assert_eq!(kept.0.to_string(), start);
+}
+
+#[test]
 fn a_job_that_is_resumed_waits_for_pods_that_still_stop_where_failed_pods_alone_are_replaced() {
     for policy in ["Failed", "TerminatingOrFailed"] {
         let mut world = World::new(json!({

@@ -57,7 +57,7 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("a job goes on with other resources once its pods have ended")
         },
         Scenario {
-            spec: json!({"completions": 2, "parallelism": 1, "activeDeadlineSeconds": 200}),
+            spec: json!({"completions": 2, "parallelism": 1, "activeDeadlineSeconds": 450}),
             fates: |_, nth| if nth == 0 { hangs() } else { after(100, 0) },
             script: vec![
                 step(
@@ -67,7 +67,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 later(
                     |view| view.is("Suspended"),
                     300,
-                    |view| view.edit_job(json!({"suspend": false, "activeDeadlineSeconds": 600})),
+                    |view| view.edit_job(json!({"suspend": false})),
                 ),
             ],
             same: super::Same::Condition,
