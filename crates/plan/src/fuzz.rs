@@ -140,7 +140,7 @@ fn indexes() {
             let read = Indexes::read(&text(bytes), completions);
             assert!(read.len() <= completions);
             assert_eq!(Indexes::read(&read.to_string(), completions), read);
-            assert!(read.union(&read) == read && read.contains_all(&read));
+            assert_eq!(read.intersection_len(&read), read.len());
         }
     });
 }

@@ -16,8 +16,7 @@ pub fn parse(text: &str) -> Option<Milli> {
     let top = numerator.checked_mul(1000)?.checked_mul(multiplier)?;
     let bottom = denominator.checked_mul(divisor)?;
     // Upstream rounds away from zero: a fraction of a thousandth still takes room.
-    let rounding = if top > 0 { bottom - 1 } else { 0 };
-    Some(top.checked_add(rounding)?.div_euclid(bottom))
+    Some(top / bottom + (top % bottom).signum())
 }
 
 /// `12.5` as (125, 10).
@@ -89,10 +88,44 @@ mod tests {
             ("1E3", 1_000_000),
             ("12E-1", 1200),
             ("1E", 1_000_000_000_000_000_000_000),
-            ("100u", 1),
-            ("1n", 1),
             ("-1", -1000),
             ("+2", 2000),
+            ("1e18", 1_000_000_000_000_000_000_000),
+            ("2000E-3", 2000),
+        ] {
+            assert_eq!(parse(text), Some(milli), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_suffix_stands_for_a_power_of_a_thousand_or_of_1024() {
+        for (power, [decimal, binary]) in (1..).zip([
+            ["k", "Ki"],
+            ["M", "Mi"],
+            ["G", "Gi"],
+            ["T", "Ti"],
+            ["P", "Pi"],
+            ["E", "Ei"],
+        ]) {
+            let of = |base: i128| Some(3 * base.pow(power) * 1000);
+            assert_eq!(parse(&format!("3{decimal}")), of(1000), "{decimal}");
+            assert_eq!(parse(&format!("3{binary}")), of(1024), "{binary}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_of_a_thousandth_is_rounded_away_from_zero() {
+        for (text, milli) in [
+            ("1n", 1),
+            ("100u", 1),
+            ("2000u", 2),
+            ("2001u", 3),
+            ("0n", 0),
+            ("-1n", -1),
+            ("-2000u", -2),
+            ("-2001u", -3),
+            ("1e-18", 1),
+            ("0.000000000001", 1),
         ] {
             assert_eq!(parse(text), Some(milli), "{text}");
         }
@@ -106,7 +139,10 @@ mod tests {
             "1 Gi",
             "1Gib",
             "--1",
-            "1e99",
+            "1e19",
+            "1e-19",
+            ".",
+            "+",
             "1.2.3",
             "abc",
             "9999999999999999999999",

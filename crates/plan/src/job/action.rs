@@ -16,7 +16,7 @@ pub type Plan = crate::plan::Plan<Action>;
 pub type Step = crate::plan::Step<Action>;
 
 /// A pod that is to be created.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NewPod {
     /// Its name.
     pub name: String,

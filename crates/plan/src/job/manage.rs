@@ -212,10 +212,8 @@ fn without_index(snapshot: &Snapshot<'_>, many: usize, why: Why) -> Vec<NewPod> 
     names
         .map(|name| NewPod {
             name,
-            index: None,
-            failures: None,
-            ignored_failures: None,
             why,
+            ..NewPod::default()
         })
         .collect()
 }
