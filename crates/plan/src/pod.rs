@@ -421,6 +421,74 @@ mod tests {
     }
 
     #[test]
+    fn only_a_failure_before_a_kill_outlives_it_and_only_of_a_pod_that_was_deleted() {
+        let ended = |pod: &PodRow, code: i32| PodRow {
+            end: Some(Box::new(End {
+                exit_code: Some(code),
+                ..End::default()
+            })),
+            ..pod.clone()
+        };
+        let (alone, told) = (failed_at(50), deleted(failed_at(50), 40));
+        for (what, pod, before, now, kept) in [
+            ("a failure before a kill", &told, 3, 143, 3),
+            ("a failure before a hard kill", &told, 3, 137, 3),
+            ("a success before a kill", &told, 0, 143, 143),
+            ("a kill before a kill", &told, 137, 143, 143),
+            ("another failure after it", &told, 3, 4, 4),
+            ("a kill that nobody has asked for", &alone, 3, 143, 143),
+        ] {
+            let mut pod = ended(pod, now);
+            pod.remember(&ended(&failed_at(5), before));
+            assert_eq!(pod.end.unwrap().exit_code, Some(kept), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_was_once_seen_deleted_while_it_ran_stays_interrupted() {
+        for (before, now) in [(false, false), (false, true), (true, false), (true, true)] {
+            let [before, mut pod] = [before, now].map(|interrupted| PodRow {
+                interrupted,
+                ..PodRow::default()
+            });
+            let expected = before.interrupted || pod.interrupted;
+            pod.remember(&before);
+            assert_eq!(pod.interrupted, expected);
+        }
+    }
+
+    #[test]
+    fn a_pod_is_interrupted_when_it_ended_after_it_was_told_to_stop_or_was_killed_in_that_second() {
+        let ended = |finished: Option<i64>, code: i32, seen: bool| {
+            let end = End {
+                exit_code: Some(code),
+                finished: finished.map(at),
+                ..End::default()
+            };
+            PodRow {
+                end: Some(Box::new(end)),
+                interrupted: seen,
+                ..deleted(PodRow::default(), 40)
+            }
+        };
+        for (finished, code, seen, expected) in [
+            (Some(39), 0, false, false),
+            (Some(39), 143, false, false),
+            (Some(39), 0, true, true),
+            (Some(40), 0, false, false),
+            (Some(40), 3, false, false),
+            (Some(40), 143, false, true),
+            (Some(41), 0, false, true),
+            (None, 0, false, true),
+        ] {
+            let found = interrupted(&ended(finished, code, seen));
+            assert_eq!(found, expected, "{finished:?} {code} {seen}");
+        }
+        assert!(!interrupted(&failed_at(5)), "nobody told it to");
+        assert!(!interrupted(&deleted(PodRow::default(), 40)), "it runs");
+    }
+
+    #[test]
     fn restarts_count_only_beyond_the_limit_and_only_where_there_is_one() {
         let pod = PodRow {
             restarts: 2,
@@ -435,9 +503,13 @@ mod tests {
             printable(" a\nb\u{1b}[2Jc\u{202e}d\n"),
             "a b\u{fffd}[2Jc\u{fffd}d"
         );
-        let long = printable(&format!("{}the end", "ü".repeat(600)));
-        assert!(
-            long.len() <= MAX_MESSAGE_BYTES && long.starts_with('…') && long.ends_with("the end")
-        );
+        // The cut falls between two characters, or into one.
+        for (end, left) in [("the end", 512), ("an end", 511)] {
+            let long = printable(&format!("{}{end}", "ü".repeat(600)));
+            assert!(long.starts_with("…ü") && long.ends_with(end), "{long}");
+            assert_eq!(long.len(), left);
+        }
+        let all = "a".repeat(MAX_MESSAGE_BYTES);
+        assert_eq!(printable(&all), all);
     }
 }

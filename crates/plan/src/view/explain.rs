@@ -413,6 +413,112 @@ mod tests {
         assert!(next("n2", 2).contains("when the job is resumed"));
     }
 
+    #[test]
+    #[allow(clippy::too_many_lines)] // a table
+    fn of_each_place_it_is_said_what_is_done_there_next() {
+        let running = condition("Reconciling", "Running", "");
+        let failing = condition("FailureTarget", "NodeFailed", "");
+        let complete = condition("Complete", "AllNodesDone", "");
+        let unlisted = json!({"nodeNames": ["n7"]});
+        let twice = json!({"backoffLimitPerNode": 1});
+        let plain = json!({});
+        let row = |unschedulable: bool| {
+            Some(NodeRow {
+                uid: uid(1),
+                unschedulable,
+                ..NodeRow::default()
+            })
+        };
+        let (fits, cordoned) = (row(false), row(true));
+        let (none, failed) = (NodeState::Skipped, NodeState::Failed);
+        for (spec, now, state, row, said) in [
+            (
+                &plain,
+                &complete,
+                NodeState::Succeeded,
+                &fits,
+                "nothing: the node is done",
+            ),
+            (
+                &plain,
+                &running,
+                NodeState::Succeeded,
+                &fits,
+                "nothing: the node is done",
+            ),
+            (
+                &plain,
+                &complete,
+                failed,
+                &fits,
+                "nothing: the job has ended. To run it here",
+            ),
+            (
+                &plain,
+                &running,
+                failed,
+                &fits,
+                "it is tried again on request",
+            ),
+            (&plain, &failing, failed, &fits, "the job is failing"),
+            (&plain, &running, failed, &None, "nothing: the node is gone"),
+            (
+                &plain,
+                &running,
+                NodeState::Started,
+                &fits,
+                "its outcome is stored when",
+            ),
+            (&plain, &failing, none, &fits, "nothing: the job is failing"),
+            (
+                &unlisted,
+                &running,
+                none,
+                &fits,
+                "nothing: the job is for other nodes",
+            ),
+            (
+                &plain,
+                &running,
+                none,
+                &cordoned,
+                "it is left out until all checks pass",
+            ),
+            (
+                &plain,
+                &running,
+                none,
+                &fits,
+                "it is started when its turn comes",
+            ),
+            (&twice, &running, failed, &fits, "it is tried again from"),
+            (
+                &twice,
+                &running,
+                failed,
+                &cordoned,
+                "it is tried again when all checks pass",
+            ),
+        ] {
+            let records = Some(state).filter(|state| *state != none);
+            let records = records.map(|state| record("n1", 1, state));
+            let stored = sample_job(spec, &json!({"conditions": [now]}));
+            let slices = slice(records.into_iter().collect());
+            let family = [Relative::new(stored.clone(), slices.to_vec())];
+            let found = node(&family, &stored.job, "n1", row.as_ref(), at(60)).unwrap();
+            let what = format!("{spec} {} {state:?}: {found:?}", now["type"]);
+            assert!(found.next.starts_with(said), "{what}");
+        }
+        let stored = sample_job(&unlisted, &json!({"conditions": [running]}));
+        let family = [Relative::new(stored.clone(), Vec::new())];
+        let found = node(&family, &stored.job, "n7", None, at(60)).unwrap();
+        assert!(
+            found
+                .next
+                .starts_with("it is served when a node of this name joins")
+        );
+    }
+
     /// The first job, which has ended and lists so many retries.
     fn first(listed: u32, records: Vec<Record>) -> Relative {
         let listed = (1..=listed)

@@ -320,6 +320,32 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_is_complete_says_how_many_nodes_failed_or_that_there_was_none_to_serve() {
+        let complete = |reason: &str, message: &str, failed: i32| {
+            let status = json!({"desired": 9, "failed": failed,
+                "conditions": [condition("Complete", reason, message)]});
+            Progress::of(&job(&json!({}), &status), &Ledger::default()).headline()
+        };
+        assert_eq!(complete("AllNodesDone", "8 of 9", 0), "Complete");
+        assert_eq!(
+            complete("AllNodesDone", "8 of 9", 1),
+            "Complete: 1 node failed"
+        );
+        assert_eq!(
+            complete("NoEligibleNodes", "no node fits", 0),
+            "Complete: no node fits"
+        );
+    }
+
+    #[test]
+    fn a_reason_without_a_message_stands_alone() {
+        for type_ in ["Reconciling", "Stalled"] {
+            let headline = shown(&[condition(type_, "QuotaExceeded", "")], vec![]);
+            assert!(headline.ends_with(": QuotaExceeded"), "{headline}");
+        }
+    }
+
+    #[test]
     fn a_job_paused_by_failures_names_the_last_one_and_how_it_ended() {
         let paused = [condition("Paused", "PausedByFailure", "set the annotation")];
         let mut later = record("n17", 1, NodeState::Failed);
