@@ -1,10 +1,13 @@
 //! What the rules refuse and let pass.
 
+mod pods;
+mod status;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{rules, verify};
-use crate::job::action::{Action, NewPod, Plan, StatusWrite, Step, Why};
+use crate::job::action::{Action, NewPod, Plan, StatusWrite, Step};
 use crate::job::backoff::BackoffRecord;
 use crate::job::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
 use crate::object_key::{JOB, ObjectKey};
@@ -47,8 +50,12 @@ fn pod(n: u64, phase: PodPhase, index: Option<u32>) -> (Box<str>, JobPod) {
 
 fn judge(job: &Job, pods: &JobPods, actions: Vec<Action>) -> Result<(), &'static str> {
     let steps = actions.into_iter().map(|action| Step::needed(vec![action]));
+    judge_steps(job, pods, steps.collect())
+}
+
+fn judge_steps(job: &Job, pods: &JobPods, steps: Vec<Step>) -> Result<(), &'static str> {
     let plan = Plan {
-        steps: steps.collect(),
+        steps,
         ..Plan::default()
     };
     on(job, pods, |snapshot| verify(snapshot, &plan, now())).map_err(|trip| trip.rule)
@@ -68,9 +75,7 @@ fn create(name: &str, index: Option<u32>) -> Action {
     Action::CreatePod(NewPod {
         name: name.to_owned(),
         index,
-        failures: None,
-        ignored_failures: None,
-        why: Why::New,
+        ..NewPod::default()
     })
 }
 
