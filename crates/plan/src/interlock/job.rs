@@ -133,10 +133,8 @@ impl<'a> Check<'a> {
                 if self.ends {
                     return Ok(());
                 }
-                trip(
-                    rules::DELETE,
-                    format!("{name} is stopped, and the Job goes on"),
-                )
+                let why = format!("{name} is stopped, and the Job goes on");
+                trip(rules::DELETE, why)
             }
             Action::ReleasePod { name, uid, .. } => self.release(name, *uid),
             Action::WriteStatus(write) => {
@@ -168,25 +166,19 @@ impl<'a> Check<'a> {
     fn delete_job(&self) -> Result<(), Trip> {
         self.confirmed("the Job is deleted")?;
         let job = self.snapshot.job;
-        let ended = job
-            .ended()
-            .and_then(|ended| ended.last_transition_time.as_ref());
-        let due = job
-            .spec
-            .ttl_seconds_after_finished
-            .zip(ended)
-            .map(|(seconds, ended)| {
-                let over = ended
-                    .0
-                    .checked_add(SignedDuration::from_secs(seconds.into()));
-                over.unwrap_or(Timestamp::MAX)
-            });
+        let ended = job.ended();
+        let ended = ended.and_then(|ended| ended.last_transition_time.as_ref());
+        let lives = job.spec.ttl_seconds_after_finished;
+        let due = lives.zip(ended).map(|(seconds, ended)| {
+            let over = ended
+                .0
+                .checked_add(SignedDuration::from_secs(seconds.into()));
+            over.unwrap_or(Timestamp::MAX)
+        });
         if due.is_some_and(|due| due <= self.now) {
             return Ok(());
         }
-        trip(
-            rules::TIME_TO_LIVE,
-            "the Job is deleted before its time is over",
-        )
+        let why = "the Job is deleted before its time is over";
+        trip(rules::TIME_TO_LIVE, why)
     }
 }

@@ -142,13 +142,9 @@ pub(super) fn deadline(
 }
 
 fn past_deadline(snapshot: &Snapshot<'_>, status: &JobStatus, now: Timestamp) -> Option<EndState> {
-    let past = deadline(snapshot, status, now).is_some_and(|deadline| deadline <= now);
-    past.then(|| {
-        EndState::failure(
-            "DeadlineExceeded",
-            "Job was active longer than specified deadline",
-        )
-    })
+    deadline(snapshot, status, now).filter(|deadline| *deadline <= now)?;
+    let message = "Job was active longer than specified deadline";
+    Some(EndState::failure("DeadlineExceeded", message))
 }
 
 fn failed_indexes(job: &Job, tally: &Tally<'_>) -> Option<EndState> {

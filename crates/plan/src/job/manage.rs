@@ -134,8 +134,16 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
     }
     let why = why(snapshot, tally);
     let mut wait = None;
-    let new = match &tally.by_index {
-        None => without_index(snapshot, many, why),
+    let new: Vec<NewPod> = match &tally.by_index {
+        None => {
+            let new = names(snapshot, None, many).into_iter();
+            new.map(|name| NewPod {
+                name,
+                why,
+                ..NewPod::default()
+            })
+            .collect()
+        }
         Some(by_index) => {
             let mut indexes = pending(snapshot, tally, by_index, many);
             if per_index {
@@ -205,17 +213,6 @@ fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32, why: 
         ignored_failures: counts.1.filter(|_| counted),
         why,
     }
-}
-
-fn without_index(snapshot: &Snapshot<'_>, many: usize, why: Why) -> Vec<NewPod> {
-    let names = names(snapshot, None, many).into_iter();
-    names
-        .map(|name| NewPod {
-            name,
-            why,
-            ..NewPod::default()
-        })
-        .collect()
 }
 
 /// Names for new pods: the first that are not known to be taken. They follow from what the stored status

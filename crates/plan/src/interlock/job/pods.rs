@@ -29,16 +29,14 @@ impl Pods {
     pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
         let Job { spec, status, .. } = snapshot.job;
         let done = successes(spec, status, empty());
-        let left = spec
-            .completions
-            .map_or(i64::MAX, |all| i64::from(all) - done);
+        let asked = spec.completions.map_or(i64::MAX, i64::from);
         let waits = spec.replaces_only_failed;
         let mut all = Self {
             running: 0,
             by_index: BTreeMap::new(),
             active: 0,
             succeeded: 0,
-            wanted: i64::from(spec.parallelism).min(left).max(0),
+            wanted: i64::from(spec.parallelism).min(asked - done).max(0),
         };
         for pod in snapshot.pods.values() {
             all.active += i64::from(pod.is_active());
@@ -64,18 +62,14 @@ impl<'a> Check<'a> {
         }
         let known = self.snapshot.pods.contains_key(new.name.as_str());
         if known || !self.names.insert(&new.name) {
-            return trip(
-                rules::ONE_PER_INDEX,
-                format!("{} is there already", new.name),
-            );
+            let why = format!("{} is there already", new.name);
+            return trip(rules::ONE_PER_INDEX, why);
         }
         let running = self.pods.running + self.names.len() as i64;
         let wanted = self.pods.wanted;
         if running > wanted || self.removes {
-            let why = format!(
-                "{running} pods would run, {wanted} may, and {} is one",
-                new.name
-            );
+            let name = &new.name;
+            let why = format!("{running} pods would run, {wanted} may, and {name} is one");
             return trip(rules::PARALLELISM, why);
         }
         match new.index {
@@ -123,13 +117,9 @@ impl<'a> Check<'a> {
         let pod = self.judged(rules::RELEASE, name, uid)?;
         let spec = &self.snapshot.job.spec;
         let uid = uid.to_string();
-        let listed = || {
-            self.stored
-                .lists
-                .iter()
-                .any(|list| list.contains(uid.as_str()))
-        };
-        if self.snapshot.job.has_finished() || !pod.phase.has_ended() || listed() {
+        let mut lists = self.stored.lists.iter();
+        let listed = lists.any(|list| list.contains(uid.as_str()));
+        if self.snapshot.job.has_finished() || !pod.phase.has_ended() || listed {
             return Ok(());
         }
         let failed = pod.phase == PodPhase::Failed;
@@ -143,9 +133,7 @@ impl<'a> Check<'a> {
         if ignored || by_index {
             return Ok(());
         }
-        trip(
-            rules::RELEASE,
-            format!("{name} has ended and is not counted"),
-        )
+        let why = format!("{name} has ended and is not counted");
+        trip(rules::RELEASE, why)
     }
 }

@@ -94,10 +94,8 @@ impl Check<'_> {
             }
         }
         if is(new, "Complete") && is(new, "Failed") || count(new.failed) < count(old.failed) {
-            return trip(
-                rules::TERMINAL,
-                "it is Complete and Failed, or fewer have failed",
-            );
+            let why = "it is Complete and Failed, or fewer have failed";
+            return trip(rules::TERMINAL, why);
         }
         let pods = self.snapshot.pods.values();
         let ends = ["Complete", "Failed"].iter().any(|type_| is(new, type_));
@@ -150,19 +148,11 @@ impl Check<'_> {
             return trip(rules::COUNTS, format!("{uid} has succeeded and failed"));
         }
         for (was, is) in was.iter().zip(&is) {
-            if let Some(uid) = is
-                .iter()
-                .find(|uid| !was.contains(*uid) && !tracked.contains(**uid))
-            {
-                return trip(
-                    rules::COUNTS,
-                    format!("{uid} is no pod that is to be counted"),
-                );
+            if let Some(uid) = is.difference(was).find(|uid| !tracked.contains(**uid)) {
+                let why = format!("{uid} is no pod that is to be counted");
+                return trip(rules::COUNTS, why);
             }
-            if let Some(uid) = was
-                .iter()
-                .find(|uid| !is.contains(*uid) && tracked.contains(**uid))
-            {
+            if let Some(uid) = was.difference(is).find(|uid| tracked.contains(**uid)) {
                 return trip(rules::COUNTS, format!("{uid} is counted and still held"));
             }
         }
