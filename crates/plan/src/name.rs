@@ -72,7 +72,8 @@ pub fn job_pod_prefix(job: &str, index: Option<u32>) -> String {
 /// from it.
 #[derive(Debug)]
 pub struct JobPods {
-    prefix: String,
+    /// What all of them begin with.
+    pub prefix: String,
     first: u64,
 }
 
@@ -89,11 +90,6 @@ impl JobPods {
             prefix: format!("{}-{index}", job.trim_end_matches(['-', '.'])),
             first: first % JOB_PODS,
         }
-    }
-
-    /// What all of them begin with.
-    pub fn prefix(&self) -> &str {
-        &self.prefix
     }
 
     /// The name with this number; no two are the same.
@@ -145,8 +141,8 @@ fn pod_prefix(job: &str) -> &str {
 
 /// The first 64 bits of a digest.
 pub(crate) fn bits(digest: &[u8]) -> u64 {
-    let bytes = digest.iter().take(8);
-    bytes.fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    let first = digest.first_chunk();
+    first.map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 fn hash(parts: &[&str]) -> String {

@@ -164,3 +164,105 @@ impl Act for Action {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_action_tells_what_it_is_done_to() {
+        let (name, uid) = ("a".to_owned(), Uid::default());
+        let stops = Action::StopPod { name, uid };
+        assert_eq!(
+            (stops.word(), stops.object()),
+            ("stop_pod", Some("a".to_owned()))
+        );
+        assert_eq!(Action::DeleteJob.object(), None);
+        let status = JobStatus {
+            active: Some(1),
+            failed: Some(2),
+            ..JobStatus::default()
+        };
+        let write = Action::WriteStatus(Box::new(StatusWrite {
+            status,
+            created: 0,
+            removed: 0,
+            backoff: BackoffRecord::default(),
+        }));
+        let told = "1 active, 0 succeeded, 2 failed".to_owned();
+        assert_eq!(write.object(), Some(told));
+    }
+
+    #[test]
+    fn every_part_of_a_plan_is_in_its_digest() {
+        let uid = |n: u64| -> Uid { format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}").parse().unwrap() };
+        let named = |pod: &str, n: u64| {
+            let (name, uid) = (pod.to_owned(), uid(n));
+            let handled = None;
+            let (adopt, disown) = (name.clone(), name.clone());
+            [
+                Action::AdoptPod { name: adopt, uid },
+                Action::DisownPod { name: disown, uid },
+                Action::StopPod {
+                    name: name.clone(),
+                    uid,
+                },
+                Action::ReleasePod { name, uid, handled },
+            ]
+        };
+        let removed = |tracked| Action::RemovePod {
+            name: "a".to_owned(),
+            uid: uid(1),
+            tracked,
+        };
+        let created = |change: &dyn Fn(&mut NewPod)| {
+            let mut pod = NewPod::default();
+            change(&mut pod);
+            Action::CreatePod(pod)
+        };
+        let written = |change: &dyn Fn(&mut StatusWrite)| {
+            let mut write = StatusWrite {
+                status: JobStatus::default(),
+                created: 0,
+                removed: 0,
+                backoff: BackoffRecord::default(),
+            };
+            change(&mut write);
+            Action::WriteStatus(Box::new(write))
+        };
+        let mut all = vec![
+            Action::ConfirmCurrent,
+            Action::DeleteJob,
+            removed(true),
+            removed(false),
+            created(&|_| {}),
+            created(&|pod| "a".clone_into(&mut pod.name)),
+            created(&|pod| pod.index = Some(1)),
+            created(&|pod| pod.failures = Some(1)),
+            created(&|pod| pod.ignored_failures = Some(1)),
+            written(&|_| {}),
+            written(&|write| write.status.failed = Some(1)),
+            written(&|write| write.created = 1),
+            written(&|write| write.removed = 1),
+            written(&|write| write.backoff.failures = 1),
+            written(&|write| write.backoff.last = jiff::Timestamp::from_second(1).ok()),
+        ];
+        all.extend(named("a", 1));
+        all.extend(named("b", 1));
+        all.extend(named("a", 2));
+        let digests: BTreeSet<String> = all
+            .iter()
+            .map(|action| {
+                let steps = vec![Step::needed(vec![action.clone()])];
+                let plan = Plan {
+                    steps,
+                    ..Plan::default()
+                };
+                plan.digest()
+            })
+            .collect();
+        assert_eq!(digests.len(), all.len());
+    }
+}

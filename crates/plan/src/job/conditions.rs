@@ -103,9 +103,8 @@ pub(super) fn set_ended(
         return vec![note(true, reason(end), &end.message)];
     }
     // Whoever has started it may have had a clock that was ahead.
-    let end = whole_seconds(now);
-    let start = status.start_time.clone().filter(|start| start.0 > end.0);
-    status.completion_time = Some(start.unwrap_or(end));
+    let start = status.start_time.clone();
+    status.completion_time = start.max(Some(whole_seconds(now)));
     let mut notes = Vec::new();
     if completions.is_some_and(|wanted| status.succeeded.unwrap_or(0) > wanted) {
         let message = "Too many succeeded pods running after completion count reached";

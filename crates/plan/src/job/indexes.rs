@@ -52,20 +52,10 @@ impl Indexes {
 
     /// How many are in both.
     pub fn intersection_len(&self, other: &Self) -> u32 {
-        let (mut ours, mut theirs) = (&self.0[..], &other.0[..]);
-        let mut sum = 0_u32;
-        while let ([our, our_rest @ ..], [their, their_rest @ ..]) = (ours, theirs) {
-            let (first, last) = (our.0.max(their.0), our.1.min(their.1));
-            if first <= last {
-                sum = sum.saturating_add(size((first, last)));
-            }
-            if our.1 < their.1 {
-                ours = our_rest;
-            } else {
-                theirs = their_rest;
-            }
-        }
-        sum
+        let mut all = [&*self.0, &*other.0].concat();
+        all.sort_unstable();
+        let only_ours = Self(joined(all.into_iter())).len() - other.len();
+        self.len() - only_ours
     }
 
     /// Those below `completions` that are not among them, lowest first.

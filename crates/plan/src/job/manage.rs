@@ -221,11 +221,11 @@ fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32, why: 
 fn names(snapshot: &Snapshot<'_>, index: Option<u32>, many: usize) -> Vec<String> {
     let owner = &snapshot.job.meta.owner;
     let names = name::JobPods::new(&owner.name, owner.uid, index, epoch(snapshot, index));
-    let begin = (Bound::Included(names.prefix()), Bound::Unbounded);
+    let begin = (Bound::Included(&*names.prefix), Bound::Unbounded);
     // One that was given away keeps its name.
     let known = [snapshot.pods, snapshot.free].into_iter().flat_map(|pods| {
         let known = pods.range::<str, _>(begin).map(|(name, _)| &**name);
-        known.take_while(|name| name.starts_with(names.prefix()))
+        known.take_while(|name| name.starts_with(&*names.prefix))
     });
     let known: Vec<u32> = known.filter_map(|name| names.ordinal(name)).collect();
     let mut taken = vec![false; known.len() + many];

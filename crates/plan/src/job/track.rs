@@ -92,8 +92,8 @@ fn write_indexes(spec: &Spec, by_index: &ByIndex<'_>, new: HashSet<u32>, status:
     // Completions may have been taken back, and parallelism changed before that was noticed: only
     // while both are the same does the API server let the count fall.
     let falls = spec.completions == Some(spec.parallelism);
-    let stored = status.succeeded.filter(|stored| !falls && *stored > all);
-    status.succeeded = Some(stored.unwrap_or(all));
+    let stored = status.succeeded.filter(|_| !falls);
+    status.succeeded = Some(stored.map_or(all, |stored| stored.max(all)));
     status.completed_indexes = Some(succeeded.to_string());
     status.failed_indexes = by_index.failed.as_ref().map(ToString::to_string);
 }

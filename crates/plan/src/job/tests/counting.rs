@@ -210,3 +210,19 @@ fn an_index_that_has_failed_does_not_succeed_any_more() {
     assert_eq!(status.failed_indexes.as_deref(), Some("1"));
     assert_eq!((world.counts().1, world.pods["p1"].tracked), (0, false));
 }
+
+#[test]
+fn a_list_that_alone_is_damaged_is_written_anew_and_an_empty_one_is_none() {
+    let mut world = World::new(json!({
+        "parallelism": 0, "completions": 3, "completionMode": "Indexed",
+    }));
+    world.settle();
+    world.job.status.completed_indexes = None;
+    assert!(world.plan().steps.is_empty());
+    world.job.status.completed_indexes = Some("0".to_owned());
+    world.job.status.succeeded = Some(1);
+    assert!(world.plan().steps.is_empty());
+    world.job.status.completed_indexes = Some("0,x".to_owned());
+    world.settle();
+    assert_eq!(world.job.status.completed_indexes.as_deref(), Some("0"));
+}

@@ -501,3 +501,21 @@ fn a_job_of_a_mode_that_is_not_known_is_left_alone() {
     assert!(plan.steps.is_empty());
     assert_eq!(world.notes, ["UnknownCompletionMode"]);
 }
+
+#[test]
+fn a_job_that_ends_is_planned_again_at_once_unless_it_only_waits_for_its_pods() {
+    let target = json!({"terminating": 1, "ready": 0, "uncountedTerminatedPods": {},
+        "startTime": "2023-11-14T22:13:00Z", "conditions": [{"type": "FailureTarget",
+        "status": "True", "reason": "DeadlineExceeded"}]});
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2})).with_status(target);
+    world.pod(|pod| (pod.phase, pod.deleting, pod.tracked) = (Running, true, false));
+    let waits = world.plan();
+    assert!(waits.steps.is_empty() && !waits.again, "{waits:?}");
+    world.pod(|pod| pod.phase = Failed);
+    let counts = world.plan();
+    assert!(!counts.steps.is_empty() && counts.again, "{counts:?}");
+    world.settle();
+    let waiting = world.names();
+    world.pods.remove(waiting[0].as_str());
+    assert!(world.plan().again);
+}

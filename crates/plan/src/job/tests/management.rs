@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::super::action::Action;
-use super::world::World;
+use super::super::action::{Action, Why};
+use super::world::{World, uid};
 use crate::pod::PodPhase::{Failed, Pending, Running, Succeeded};
 
 /// Pods created and removed by the next plan.
@@ -391,5 +391,66 @@ fn a_pod_that_was_counted_leaves_its_name_to_nobody() {
         world.pass(10);
         world.settle();
         assert_ne!(world.names(), first);
+    }
+}
+
+#[test]
+fn a_uid_that_becomes_a_count_changes_no_name() {
+    let listed = |which: &str| json!({"uncountedTerminatedPods": {which: [uid(99).to_string()]}});
+    let names = |status: &serde_json::Value| {
+        let mut world = World::new(json!({"completions": 9})).with_status(status.clone());
+        world.sync_until(2);
+        world.names()
+    };
+    let none = names(&json!({}));
+    let succeeded = names(&json!({"succeeded": 1}));
+    let failed = names(&json!({"failed": 1}));
+    assert_eq!(names(&listed("succeeded")), succeeded);
+    assert_eq!(names(&listed("failed")), failed);
+    let both = names(&json!({"failed": 1, "succeeded": 1}));
+    let all = std::collections::BTreeSet::from([none, succeeded, failed, both]);
+    assert_eq!(all.len(), 4, "what is counted makes other names");
+}
+
+#[test]
+fn why_a_pod_is_created_is_told_by_what_became_of_those_before() {
+    for (policy, failed, told, expected) in [
+        ("TerminatingOrFailed", 0, 0, Why::New),
+        ("Failed", 0, 0, Why::New),
+        ("TerminatingOrFailed", 1, 0, Why::TerminatingOrFailed),
+        ("TerminatingOrFailed", 0, 1, Why::TerminatingOrFailed),
+        ("Failed", 0, 1, Why::TerminatingOrFailed),
+        ("Failed", 1, 0, Why::Failed),
+        ("Failed", 1, 1, Why::Failed),
+    ] {
+        let mut world = World::new(json!({
+            "parallelism": 3, "completions": 9, "podReplacementPolicy": policy,
+        }))
+        .with_status(json!({"failed": failed}));
+        for _ in 0..told {
+            world.pod(|pod| (pod.phase, pod.tracked, pod.deleting) = (Running, false, true));
+        }
+        let plan = world.plan();
+        let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+        let why = actions.find_map(|action| match action {
+            Action::CreatePod(pod) => Some(pod.why),
+            _ => None,
+        });
+        assert_eq!(why, Some(expected), "{policy} {failed} {told}");
+    }
+}
+
+#[test]
+fn a_status_says_how_many_pods_its_plan_has_created_and_removed() {
+    for (parallelism, running, expected) in [(3, 1, (2, 0)), (1, 3, (0, 2)), (2, 2, (0, 0))] {
+        let mut world = World::new(json!({"parallelism": parallelism, "completions": 9}));
+        world.pods_in(Running, running);
+        let plan = world.plan();
+        let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+        let written = actions.find_map(|action| match action {
+            Action::WriteStatus(write) => Some((write.created, write.removed)),
+            _ => None,
+        });
+        assert_eq!(written, Some(expected), "{parallelism} {running}");
     }
 }

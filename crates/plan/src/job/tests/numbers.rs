@@ -264,6 +264,29 @@ fn pods_of_indexes_beyond_the_completions_are_deleted_if_they_run_and_not_counte
 }
 
 #[test]
+fn the_first_index_beyond_the_completions_neither_completes_a_job_nor_fails_it() {
+    for (beyond, phase) in [(2, Succeeded), (2, Failed)] {
+        let pods = [(Some(0), Succeeded), (Some(beyond), phase)];
+        let mut world = indexed(2, 2, &pods);
+        world.job.spec.backoff_limit = 0;
+        world.settle();
+        assert_eq!(world.counts(), (1, 1, 0), "{phase:?}");
+        assert_eq!(world.conditions(), [], "{phase:?}");
+    }
+}
+
+#[test]
+fn of_pods_that_are_not_there_a_status_says_nothing_and_of_ready_ones_that_there_is_none() {
+    let mut world = World::new(json!({"parallelism": 0, "completions": 2}));
+    world.settle();
+    let status = &world.job.status;
+    assert_eq!(
+        (status.active, status.ready, status.terminating),
+        (None, Some(0), Some(0))
+    );
+}
+
+#[test]
 fn an_index_that_has_succeeded_twice_counts_once_and_the_next_one_begins() {
     let pods = [
         (Some(0), Succeeded),
