@@ -421,6 +421,51 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_that_is_not_known_is_no_end() {
+        for (text, phase, ended) in [
+            ("", PodPhase::Pending, false),
+            ("Pending", PodPhase::Pending, false),
+            ("Running", PodPhase::Running, false),
+            ("Succeeded", PodPhase::Succeeded, true),
+            ("Failed", PodPhase::Failed, true),
+            ("Unknown", PodPhase::Unknown, false),
+            ("Dreaming", PodPhase::Unknown, false),
+        ] {
+            let read = PodPhase::read(text);
+            assert_eq!((read, read.has_ended()), (phase, ended), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pod_has_started_when_anything_says_so() {
+        let ended = |exit_code| PodRow {
+            end: Some(Box::new(End {
+                exit_code,
+                ..End::default()
+            })),
+            ..PodRow::default()
+        };
+        let running = PodRow {
+            phase: PodPhase::Running,
+            ..PodRow::default()
+        };
+        let started = PodRow {
+            started: Some(at(5)),
+            ..PodRow::default()
+        };
+        let restarted = PodRow {
+            restarts: 1,
+            ..PodRow::default()
+        };
+        for pod in [running, started, restarted, ended(Some(0))] {
+            assert!(pod.has_started(), "{pod:?}");
+        }
+        for pod in [PodRow::default(), ended(None)] {
+            assert!(!pod.has_started(), "{pod:?}");
+        }
+    }
+
+    #[test]
     fn only_a_failure_before_a_kill_outlives_it_and_only_of_a_pod_that_was_deleted() {
         let ended = |pod: &PodRow, code: i32| PodRow {
             end: Some(Box::new(End {

@@ -419,6 +419,7 @@ mod tests {
         let running = condition("Reconciling", "Running", "");
         let failing = condition("FailureTarget", "NodeFailed", "");
         let complete = condition("Complete", "AllNodesDone", "");
+        let stalled = condition("Stalled", "InvalidTemplate", "");
         let unlisted = json!({"nodeNames": ["n7"]});
         let twice = json!({"backoffLimitPerNode": 1});
         let plain = json!({});
@@ -483,6 +484,13 @@ mod tests {
                 none,
                 &cordoned,
                 "it is left out until all checks pass",
+            ),
+            (
+                &plain,
+                &stalled,
+                none,
+                &fits,
+                "it is started when the job no longer stalls",
             ),
             (
                 &plain,

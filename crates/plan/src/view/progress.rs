@@ -338,6 +338,24 @@ mod tests {
     }
 
     #[test]
+    fn done_is_what_has_succeeded_or_failed_and_a_job_ends_complete_or_failed() {
+        for (type_, ended) in [
+            ("Complete", true),
+            ("Failed", true),
+            ("FailureTarget", false),
+            ("Stalled", false),
+            ("Paused", false),
+            ("Reconciling", false),
+        ] {
+            let status = json!({"desired": 9, "succeeded": 4, "failed": 3,
+                "conditions": [condition(type_, "Whatever", "")]});
+            let progress = Progress::of(&job(&json!({}), &status), &Ledger::default());
+            assert_eq!(progress.done, 7);
+            assert_eq!(progress.standing.has_ended(), ended, "{type_}");
+        }
+    }
+
+    #[test]
     fn a_reason_without_a_message_stands_alone() {
         for type_ in ["Reconciling", "Stalled"] {
             let headline = shown(&[condition(type_, "QuotaExceeded", "")], vec![]);

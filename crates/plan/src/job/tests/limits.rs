@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::{World, uid};
 use crate::pod::PodPhase::{self, Failed, Pending, Running, Succeeded};
 
 fn at(world: &World, seconds: i64) -> Option<jiff::Timestamp> {
@@ -166,4 +166,29 @@ fn a_job_is_kept_for_its_time_to_live_from_its_end_however_it_ended() {
     let mut open = World::new(json!({"parallelism": 0, "ttlSecondsAfterFinished": 0}));
     open.settle();
     assert!(!open.deleted, "it has not ended");
+}
+
+#[test]
+fn failures_count_against_the_limit_whether_they_are_seen_listed_or_counted() {
+    for (limit, seen, listed, counted, fails) in [
+        (1, 1, 0, 0, false),
+        (1, 0, 1, 0, false),
+        (1, 0, 0, 1, false),
+        (1, 1, 1, 0, true),
+        (1, 1, 0, 1, true),
+        (1, 0, 1, 1, true),
+        (2, 1, 1, 1, true),
+        (3, 1, 1, 1, false),
+    ] {
+        let uids: Vec<String> = (90..90 + listed).map(|n| uid(n).to_string()).collect();
+        let mut world =
+            World::new(json!({"parallelism": 1, "completions": 9, "backoffLimit": limit}))
+                .with_status(json!({
+                    "failed": counted, "uncountedTerminatedPods": {"failed": uids},
+                }));
+        world.pods_in(Failed, seen);
+        world.sync();
+        let case = (limit, seen, listed, counted);
+        assert_eq!(world.job.has("FailureTarget"), fails, "{case:?}");
+    }
 }
