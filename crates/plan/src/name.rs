@@ -182,6 +182,46 @@ mod tests {
     const GOLDEN_POD: &str = "fix-kernel-w4q9tn659t";
 
     #[test]
+    fn only_what_has_the_form_of_a_name_of_ours_may_be_one() {
+        for (name, any, of_fix) in [
+            ("fix-w4q9tn659t", true, true),
+            ("fix-kernel-w4q9tn659t", true, false),
+            ("w4q9tn659t", false, false),
+            ("-w4q9tn659t", false, false),
+            ("fix-w4q9tn659", false, false),
+            ("fix-w4q9tn659tt", false, false),
+            ("fix-aeiouaeiou", false, false),
+            ("Fix-w4q9tn659t", false, false),
+            ("f_x-w4q9tn659t", false, false),
+        ] {
+            assert_eq!(
+                (is_pod(name), is_pod_of("fix", name)),
+                (any, of_fix),
+                "{name}"
+            );
+        }
+        for (many, expected) in [
+            (MAX_LABEL - HASH_CHARS - 1, true),
+            (MAX_LABEL - HASH_CHARS, false),
+        ] {
+            assert_eq!(
+                is_pod(&format!("{}-w4q9tn659t", "x".repeat(many))),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn a_slice_and_a_request_have_names_of_their_own() {
+        let slices = [1, 2].map(|index| slice("fix", uid('0'), index));
+        assert!(slices[0] != slices[1] && slices.iter().all(|name| is_pod_of("fix", name)));
+        let requests = ["a", "b"].map(|text| request(uid('0'), text));
+        assert!(
+            requests[0] != requests[1] && requests.iter().all(|name| name.len() == REQUEST_CHARS)
+        );
+    }
+
+    #[test]
     fn each_of_job_node_and_attempt_makes_another_name() {
         let names = [
             pod("a", uid('0'), "n1", 1),

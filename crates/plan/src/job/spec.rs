@@ -228,3 +228,21 @@ impl Job {
         self.ended().is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_ours_that_names_us_or_that_names_nobody_where_native_ones_are() {
+        for (managed_by, alone, native) in [
+            (Some(MANAGED_BY), true, true),
+            (None, false, true),
+            (Some("kubernetes.io/job-controller"), false, true),
+            (Some("example.com/other"), false, false),
+        ] {
+            let found = [false, true].map(|native| is_ours(managed_by, native));
+            assert_eq!(found, [alone, native], "{managed_by:?}");
+        }
+    }
+}

@@ -519,3 +519,15 @@ fn a_job_that_ends_is_planned_again_at_once_unless_it_only_waits_for_its_pods() 
     world.pods.remove(waiting[0].as_str());
     assert!(world.plan().again);
 }
+
+#[test]
+fn a_job_whose_indexes_may_fail_is_complete_when_none_has() {
+    let mut world = World::new(json!({
+        "parallelism": 2, "completions": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1,
+    }));
+    for index in [0, 1] {
+        world.pod(|pod| (pod.phase, pod.index) = (Succeeded, Some(index)));
+    }
+    world.settle();
+    assert!(world.job.has("Complete") && !world.job.has("FailureTarget"));
+}
