@@ -107,7 +107,7 @@ impl Schedule {
     }
 
     /// The first tick after `after`, a whole second. None when there is none until the end of the
-    /// fifth year that follows, as upstream has it.
+    /// twentieth year that follows. Upstream gives up after the fifth, and then for ever.
     ///
     /// The phase of `@every` is that of `after`, without its fraction of a second.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {

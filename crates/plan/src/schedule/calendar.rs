@@ -79,8 +79,11 @@ fn next_of(part: &cron::Schedule, after: Wall, last_year: i32) -> Option<Wall> {
         if year > last_year {
             return None;
         }
-        if year >= FIRST_YEAR && last_year <= LAST_YEAR {
-            let next = part.after(&after).next()?;
+        if (FIRST_YEAR..=LAST_YEAR).contains(&year) {
+            let Some(next) = part.after(&after).next() else {
+                after = begin(LAST_YEAR + 1)? - TimeDelta::seconds(1);
+                continue;
+            };
             return (next.year() <= last_year).then(|| next.timestamp());
         }
         // Beyond what `cron` knows, each year is asked for in the guise of one of its kind.

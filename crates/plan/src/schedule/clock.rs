@@ -8,8 +8,9 @@ use jiff::tz::TimeZone;
 
 use super::calendar::{self, Calendar, Wall};
 
-/// Upstream gives up after the fifth year that follows.
-const YEARS: i32 = 5;
+/// So many years that follow are searched: a 29th of February may be eight years off, and changes of a
+/// clock have left out the same time for seventeen years.
+const YEARS: i32 = 20;
 
 /// An instant as seconds since 1970-01-01T00:00:00Z.
 pub(super) type Instant = i64;

@@ -7,7 +7,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::Deserialize;
 
 use super::brute_force::{self, instant};
-use super::{Schedule, zone};
+use super::{Rhythm, Schedule, zone};
 
 const GOLDEN: &str = include_str!("golden.jsonl");
 
@@ -89,12 +89,16 @@ fn zones() -> BTreeMap<String, TimeZone> {
     zones
 }
 
-/// What follows, in the form of a run.
+/// What follows, in the form of a run. Robfig gives up after the fifth year that follows.
 fn ours(schedule: &Schedule, from: i64) -> Vec<i64> {
+    let every = matches!(schedule.rhythm, Rhythm::Every(_));
+    let year = |at: Timestamp| at.to_zoned(schedule.zone().clone()).year();
     let mut run = vec![from];
     while run.len() < 5 && run.last() != Some(&NONE) {
         let last = instant(*run.last().unwrap());
-        run.push(schedule.next(last).map_or(NONE, Timestamp::as_second));
+        let next = schedule.next(last);
+        let next = next.filter(|next| every || year(*next) <= year(last) + 5);
+        run.push(next.map_or(NONE, Timestamp::as_second));
     }
     run
 }

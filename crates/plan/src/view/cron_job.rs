@@ -46,7 +46,7 @@ pub fn timetable(stored: &StoredCron, now: Timestamp) -> Result<&Schedule, Strin
     };
     if schedule.next(now).is_none() {
         return Err(format!(
-            "spec.schedule: {:?} never comes, no time matches it within five years; look at day of \
+            "spec.schedule: {:?} never comes, no time matches it; look at day of \
              month and month",
             stored.written
         ));

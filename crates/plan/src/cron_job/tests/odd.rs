@@ -453,17 +453,6 @@ fn of_years_of_missed_minutes_the_last_is_made_up_for_at_once() {
 }
 
 #[test]
-fn the_last_tick_of_a_schedule_is_run_though_none_comes_after_it() {
-    // 2100 is no leap year, and the search ends after five years.
-    let mut cron = hourly(Api::Carillon).with("schedule", json!("0 0 29 2 *"));
-    cron.created = at("2096-01-01T00:00:00Z");
-    cron.settle("2096-03-01T00:00:00Z");
-    assert_eq!(cron.status["lastScheduleTime"], "2096-02-29T00:00:00Z");
-    cron.settle("2096-03-01T00:00:01Z");
-    assert_eq!(cron.status["conditions"][0]["reason"], why::NEVER_FIRES);
-}
-
-#[test]
 fn suspended_nothing_wakes_it_and_a_request_runs_all_the_same() {
     let mut cron = served(Api::Carillon).with("suspend", json!(true));
     cron.run_now = Some("a".to_owned());
