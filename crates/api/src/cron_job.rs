@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-pub use status::{CronJobStatus, MAX_RAN_NOW, RunReference};
+pub use status::{CronJobStatus, MAX_RAN_NOW, RunReference, ScheduleInForce};
 
 /// `spec.successfulJobsHistoryLimit` when it is absent.
 pub const DEFAULT_SUCCESSFUL_JOBS_HISTORY_LIMIT: i32 = 3;

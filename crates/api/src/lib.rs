@@ -25,7 +25,7 @@ pub use broadcast_job::{
 pub use crd::crds;
 pub use cron_job::{
     ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy,
-    RunReference,
+    RunReference, ScheduleInForce,
 };
 pub use node_result_slice::{NodeResult, NodeResultSlice, NodeState};
 pub use policy::{Execution, NoEligibleNodes, PodFailurePolicy, PodFailurePolicyAction};

@@ -6,11 +6,13 @@ mod account;
 pub mod action;
 mod child;
 mod conditions;
+mod decision;
 mod due;
 mod history;
 mod promise;
 mod request;
 mod spec;
+mod starts;
 #[cfg(test)]
 mod tests;
 
@@ -18,15 +20,16 @@ use std::collections::BTreeSet;
 
 use carillon_api::ConcurrencyPolicy;
 use carillon_api::condition::{reasons, types};
-use carillon_api::cron_job::RunReference;
 use jiff::{SignedDuration, Timestamp};
 
 use self::account::Account;
-use self::action::{Action, Plan, Run, Step, Why};
+use self::action::{Action, Plan, Run, Step};
 pub use self::child::{Child, ChildKind, Children, Ended};
+use self::decision::Decision;
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
 pub use self::request::Asked;
 pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
+use self::starts::Starts;
 use crate::condition::{self, Refusal, whole_seconds};
 use crate::uid::Uid;
 
@@ -99,11 +102,20 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if !cron.is_native() {
         account.status.running = account.status.active.len() as i32;
     }
-    let status = match (account.status == cron.status, starts.created.is_empty()) {
-        (false, _) => vec![Action::WriteStatus(Box::new(account.status))],
+    let changed = account.status != cron.status;
+    if changed && !cron.is_native() {
+        // Whatever was decided was decided by the schedule that is there since the creation.
+        let since_creation = || cron.in_force(cron.meta.created);
+        account
+            .status
+            .schedule_in_force
+            .get_or_insert_with(since_creation);
+    }
+    let status = match (changed, starts.created.is_empty()) {
+        (true, _) => vec![Action::WriteStatus(Box::new(account.status))],
         // Only who sees the present may keep a promise.
-        (true, false) => vec![Action::ConfirmCurrent],
-        (true, true) => Vec::new(),
+        (false, false) => vec![Action::ConfirmCurrent],
+        (false, true) => Vec::new(),
     };
     let steps = [
         Step::wanted(account.questions),
@@ -136,13 +148,6 @@ fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     })
 }
 
-/// What a plan starts, and what has to go first.
-#[derive(Debug, Default)]
-struct Starts {
-    replaced: Vec<Action>,
-    created: Vec<Action>,
-}
-
 /// The part of a plan that looks ahead: promises, creations, when to look again.
 fn ahead(
     snapshot: &Snapshot<'_>,
@@ -151,13 +156,14 @@ fn ahead(
     now: Timestamp,
 ) -> Starts {
     let cron = snapshot.cron;
-    let clock = now.checked_sub(cron.offset).unwrap_or(now);
-    let mut starts = Starts::default();
-    let decided = account.decided_until();
-    // What is due already is run, even if nothing comes after it.
-    let obstacle = conditions::obstacle(cron, clock.min(decided));
+    let clock = cron.clock(now);
+    account.put_in_force(now);
+    let obstacle = conditions::obstacle(cron, [account.decided_until(), clock]);
     report(cron, account, obstacle.as_ref());
-    let wanted = wanted(snapshot, account, plan, now, clock, obstacle.is_some());
+    let decision = Decision::of(snapshot, account, now, obstacle.is_some());
+    account.note_decided(snapshot, &decision);
+    plan.wake = decision.wake;
+    let wanted = decision.run;
     take_back(snapshot, account, &wanted);
     if let Some(question) = question(snapshot, &wanted, now) {
         account.questions.push(question);
@@ -166,160 +172,43 @@ fn ahead(
         Template::Refused(refused) => Some(refused),
         Template::Unknown | Template::Accepted => None,
     };
+    let mut starts = Starts::default();
     if problem.is_none() {
         for run in wanted {
-            start(snapshot, account, run, &mut starts);
+            starts.add(snapshot, account, run);
         }
     }
-    let asks = account
-        .questions
-        .iter()
-        .any(|asked| matches!(asked, Action::TryChild(_)));
+    let mut asked = account.questions.iter();
+    let asks = asked.any(|asked| matches!(asked, Action::TryChild(_)));
     // Without the answer nothing can be said yet.
     if !cron.is_native() && (problem.is_some() || !asks) {
-        let next = match (&cron.timetable, cron.suspended) {
-            (Ok(schedule), false) => due::next(schedule, account.decided_until(), clock),
-            _ => None,
-        };
-        account.status.next_schedule_time = next.map(whole_seconds);
-        account.status.observed_generation = Some(cron.meta.generation);
-        let rests = Some(account.decided_until())
-            .filter(|until| *until > cron.meta.created && until.duration_since(clock) > SKEW);
-        let status = &mut account.status;
         let problem = problem.map(|refused| (refused.reason, &*refused.message));
         let problem = problem.or_else(|| snapshot.refusal.map(Refusal::stalled));
-        conditions::set(cron, status, obstacle.as_ref(), problem, rests, now);
+        outlook(account, obstacle.as_ref(), problem, clock, now);
     }
     starts
 }
 
-/// The runs there should be now: the one asked for, and the one of the tick whose turn it is. Counts
-/// the ticks that are over.
-fn wanted(
-    snapshot: &Snapshot<'_>,
+/// What the status says of what is to come.
+fn outlook(
     account: &mut Account<'_>,
-    plan: &mut Plan,
-    now: Timestamp,
+    obstacle: Option<&(&'static str, String)>,
+    problem: Option<(&str, &str)>,
     clock: Timestamp,
-    blocked: bool,
-) -> Vec<Run> {
-    let cron = snapshot.cron;
-    let mut runs = Vec::new();
-    if let Asked::Run(request) = cron.asked() {
-        let ran = account.status.ran_now.iter().any(|known| known == request);
-        let run = cron.run_for(request, now);
-        if snapshot.conflicts.contains(&run.name) {
-            tell_of_conflict(account, &run);
-        } else if !ran && !is_taken(snapshot, account, &run) {
-            // It may have been started as another kind.
-            let other = |entry: &&RunReference| {
-                entry.name == run.name && !promise::is_to(entry, run.kind, &run.name)
-            };
-            if unsettled(snapshot, account).find(other).is_none() {
-                runs.push(run);
-            }
-        }
-    }
-    let schedule = match &cron.timetable {
-        Ok(schedule) if !blocked => schedule,
-        _ => return runs,
+    now: Timestamp,
+) {
+    let (cron, decided) = (account.cron, account.decided_until());
+    let status = &mut account.status;
+    let next = match (&cron.timetable, cron.suspended) {
+        (Ok(schedule), false) => due::next(schedule, decided, clock),
+        _ => None,
     };
-    let due = due::due(cron, schedule, account.decided_until(), clock);
-    // A clock that is wrong may be put right at any time.
-    let decided = account.decided_until().min(clock);
-    let wake = due::next(schedule, decided, clock);
-    plan.wake = wake.and_then(|at| at.checked_add(cron.offset).ok());
-    let mut possible = due.run.iter().map(|tick| cron.run_at(*tick));
-    let first = possible.find(|run| !is_taken(snapshot, account, run));
-    if is_unsettled(snapshot, account, first.as_ref()) {
-        return runs;
-    }
-    // What is promised may be an earlier tick of its minute.
-    let minutes = unsettled(snapshot, account).filter_map(|entry| cron.minute_of(&entry.name));
-    let open = minutes.min().unwrap_or(Timestamp::MAX);
-    if let Some(over) = due.over.filter(|over| !cron.is_native() && *over < open) {
-        let before = account.status.missed_runs;
-        account.count_missed(over, false);
-        let missed = account.status.missed_runs - before;
-        let message = match missed {
-            1 => format!("Could not start the run of {over} in time"),
-            _ => format!("Could not start {missed} runs in time, the last one of {over}"),
-        };
-        account.note(true, "MissSchedule", "Scheduling", message);
-    }
-    if due.many {
-        let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds \
-                       or check clock skew";
-        account.note(true, "TooManyMissedTimes", "Scheduling", message.to_owned());
-    }
-    // One after the other, so that everything before a recorded tick is decided.
-    let before = |tick: &&Timestamp| first.as_ref().is_none_or(|first| **tick < first.time);
-    for tick in due.run.iter().take_while(before) {
-        pass_over(snapshot, account, &cron.run_at(*tick));
-    }
-    let Some(run) = first else { return runs };
-    if let Some(deadline) = cron.deadline {
-        let over = run.time.checked_add(deadline);
-        let over = over.and_then(|at| at.checked_add(cron.offset)).ok();
-        plan.wake = plan.wake.into_iter().chain(over).min();
-    }
-    runs.push(run);
-    runs
-}
-
-/// Whether there is a promise for another tick than that of `first`, of which it is not known what
-/// became of it. Until then nothing is decided: it may have been kept.
-fn is_unsettled(snapshot: &Snapshot<'_>, account: &Account<'_>, first: Option<&Run>) -> bool {
-    unsettled(snapshot, account).any(|entry| {
-        let is_first = first.is_some_and(|run| promise::is_to(entry, run.kind, &run.name));
-        !is_first && snapshot.cron.minute_of(&entry.name).is_some()
-    })
-}
-
-/// Promises of which it is not known whether they were kept.
-fn unsettled<'a>(
-    snapshot: &Snapshot<'a>,
-    account: &'a Account<'_>,
-) -> impl Iterator<Item = &'a RunReference> {
-    let Snapshot {
-        absent, conflicts, ..
-    } = *snapshot;
-    let unkept = account.unkept.iter();
-    unkept.filter(|entry| !absent.contains(&entry.name) && !conflicts.contains(&entry.name))
-}
-
-/// Whether the minute of a run has its child already, or never will.
-fn is_taken(snapshot: &Snapshot<'_>, account: &Account<'_>, run: &Run) -> bool {
-    let mut active = account.status.active.iter();
-    let key = (run.kind, run.name.as_str().into());
-    active.any(|entry| entry.uid.is_some() && promise::is_to(entry, run.kind, &run.name))
-        || snapshot.children.contains_key(&key)
-        || snapshot.conflicts.contains(&run.name)
-}
-
-/// A tick whose child there is already, or that can have none.
-fn pass_over(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: &Run) {
-    let cron = snapshot.cron;
-    if let Some(child) = snapshot.children.get(&(run.kind, run.name.as_str().into())) {
-        let tick = cron.tick_of(&run.name, child);
-        if tick > Some(account.decided_until()) {
-            account.adopt(run, child);
-            return;
-        }
-    } else if snapshot.conflicts.contains(&run.name) {
-        tell_of_conflict(account, run);
-    }
-    account.count_missed(run.time, false);
-}
-
-fn tell_of_conflict(account: &mut Account<'_>, run: &Run) {
-    let (kind, name) = (run.kind.kind(), &run.name);
-    let message = format!(
-        "{kind} {name} exists and belongs to somebody else, so that the run of {} is lost; rename \
-         or delete that {kind}",
-        run.time
-    );
-    account.note(true, reasons::NAME_CONFLICT, "Creating", message);
+    status.next_schedule_time = next.map(whole_seconds);
+    status.observed_generation = Some(cron.meta.generation);
+    // Later than `clock` it may be after an edit of the jitter.
+    let rests = Some(decided)
+        .filter(|until| *until > cron.meta.created && until.duration_since(now) > SKEW);
+    conditions::set(cron, status, obstacle, problem, rests, now);
 }
 
 /// Promises that are not to be kept any more, or cannot be, are taken back. Before a promise is
@@ -367,60 +256,6 @@ fn question(snapshot: &Snapshot<'_>, wanted: &[Run], now: Timestamp) -> Option<A
     let run = wanted.first().cloned();
     let run = run.or_else(|| (!cron.is_native()).then(|| cron.run_at(now)));
     asks.then_some(run).flatten().map(Action::TryChild)
-}
-
-/// Promises a run, or keeps its promise, if it may start now.
-fn start(snapshot: &Snapshot<'_>, account: &mut Account<'_>, run: Run, starts: &mut Starts) {
-    if !make_room(snapshot, account, &run, starts) {
-        return;
-    }
-    let mut active = account.status.active.iter();
-    if !active.any(|entry| promise::is_to(entry, run.kind, &run.name)) {
-        let promise = snapshot.cron.reference(run.kind, &run.name);
-        account.status.active.push(promise);
-    }
-    starts.created.push(Action::CreateChild(run));
-}
-
-/// Whether a run may start beside the others; with Replace, these are stopped for it.
-fn make_room(
-    snapshot: &Snapshot<'_>,
-    account: &mut Account<'_>,
-    run: &Run,
-    starts: &mut Starts,
-) -> bool {
-    let cron = snapshot.cron;
-    let others: Vec<RunReference> = account
-        .status
-        .active
-        .iter()
-        .filter(|entry| !promise::is_to(entry, run.kind, &run.name))
-        .cloned()
-        .collect();
-    if others.is_empty() || cron.concurrency == ConcurrencyPolicy::Allow {
-        return true;
-    }
-    if cron.concurrency == ConcurrencyPolicy::Forbid {
-        let message = "Not starting job because prior execution is running and concurrency policy \
-                       is Forbid";
-        account.note(false, "JobAlreadyActive", "Scheduling", message.to_owned());
-        return false;
-    }
-    let mut stopped = Vec::new();
-    for entry in others {
-        let key = promise::kind_of(&entry).map(|kind| (kind, entry.name.as_str().into()));
-        let Some((kind, name)) = key else { continue };
-        match snapshot.children.get(&(kind, name)) {
-            Some(child) if !child.deleting => {
-                stopped.push(history::delete(kind, &entry.name, child, Why::Replaced));
-            }
-            Some(_) => {}
-            // Promised, or asked for already: what it becomes is known soon.
-            None => return false,
-        }
-    }
-    starts.replaced.extend(stopped);
-    true
 }
 
 /// Says each time why a CronJob cannot be scheduled; of a native one in upstream's words.

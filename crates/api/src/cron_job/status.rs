@@ -5,6 +5,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::DstPolicy;
+
 /// Values `status.ranNow` holds at most.
 pub const MAX_RAN_NOW: usize = 10;
 
@@ -52,6 +54,10 @@ pub struct CronJobStatus {
     /// Time of the schedule up to which missed runs are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_missed_time: Option<Time>,
+    /// The schedule that runs are started by, and since when: an edit is no reason to make up for times
+    /// before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_in_force: Option<ScheduleInForce>,
     /// The last words of the annotation `carillon.dev/run-now` for which a run was started (what stands
     /// there after the uid), at most 10, oldest first.
     #[serde(
@@ -61,6 +67,22 @@ pub struct CronJobStatus {
     )]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub ran_now: Vec<String>,
+}
+
+/// A schedule as it was when its edit was seen.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleInForce {
+    /// `spec.schedule`.
+    pub schedule: String,
+    /// `spec.timeZone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// `spec.dstPolicy`.
+    #[serde(default, deserialize_with = "crate::null::as_default")]
+    pub dst_policy: DstPolicy,
+    /// Times of it after this one have a run or are counted as missed; earlier ones are not its own.
+    pub since: Time,
 }
 
 /// The Job or BroadcastJob of a run.

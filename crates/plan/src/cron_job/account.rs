@@ -1,7 +1,9 @@
 //! What became of the runs that were started or promised: the part of a plan that looks back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
+use carillon_api::condition::reasons;
 use carillon_api::cron_job::{MAX_RAN_NOW, RunReference};
 use carillon_api::{ConcurrencyPolicy, CronJobStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -9,9 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::action::{Action, Note, Run};
 use super::child::{Child, ChildKind, Ended};
-use super::promise::{is_to, kind_of};
+use super::decision::Decision;
+use super::promise::kind_of;
+use super::spec::timetable;
 use super::{CronJob, Snapshot};
 use crate::condition::whole_seconds;
+use crate::schedule::Schedule;
 use crate::uid::Uid;
 
 /// Missed runs are counted one by one up to so many at a time.
@@ -21,6 +26,8 @@ const MOST_COUNTED: u64 = 10_000;
 #[derive(Debug)]
 pub(super) struct Account<'a> {
     pub(super) cron: &'a CronJob,
+    /// The schedule in force: that of the spec, until an edit of it is noted.
+    schedule: Option<Arc<Schedule>>,
     pub(super) status: CronJobStatus,
     pub(super) notes: Vec<Note>,
     pub(super) questions: Vec<Action>,
@@ -34,6 +41,7 @@ impl<'a> Account<'a> {
         let cron = snapshot.cron;
         let mut account = Self {
             cron,
+            schedule: in_force(cron),
             status: cron.status.clone(),
             notes: Vec::new(),
             questions: Vec::new(),
@@ -44,9 +52,10 @@ impl<'a> Account<'a> {
         for (at, reference) in active.into_iter().enumerate() {
             account.look_at(snapshot, reference, at == newest);
         }
+        let known = cron.status.active.iter();
+        let known: HashSet<_> = known.map(|entry| (&*entry.kind, &*entry.name)).collect();
         for ((kind, name), child) in snapshot.children {
-            let known = &cron.status.active;
-            if !known.iter().any(|entry| is_to(entry, *kind, name)) {
+            if !known.contains(&(kind.kind(), &**name)) {
                 account.look_at_stranger(*kind, name, child);
             }
         }
@@ -119,7 +128,7 @@ impl<'a> Account<'a> {
 
     /// The child of a tick that is due was made by somebody else: by kube-controller-manager, which
     /// served this CronJob before us, or by hand.
-    pub(super) fn adopt(&mut self, run: &Run, child: &Child) {
+    fn adopt(&mut self, run: &Run, child: &Child) {
         self.keep(&run.name, child);
         let uid = child.uid.to_string();
         let mut active = self.status.active.iter();
@@ -198,31 +207,117 @@ impl<'a> Account<'a> {
 
     /// Up to when it is decided what became of each tick.
     pub(super) fn decided_until(&self) -> Timestamp {
-        let status = &self.status;
-        let known = seconds(status.last_schedule_time.as_ref())
-            .max(seconds(status.last_missed_time.as_ref()));
-        known.unwrap_or(self.cron.meta.created)
+        self.cron.decided_until(&self.status)
     }
 
     /// Counts the ticks that were not run until `tick`, which itself was (`ran`) or was not.
-    pub(super) fn count_missed(&mut self, tick: Timestamp, ran: bool) {
-        let Ok(schedule) = &self.cron.timetable else {
+    fn count_missed(&mut self, tick: Timestamp, ran: bool) {
+        let Some(schedule) = &self.schedule else {
             return;
         };
         if self.cron.is_native() {
             return;
         }
-        let until = if ran {
-            tick.checked_sub(SignedDuration::from_secs(1))
-                .unwrap_or(tick)
-        } else {
-            tick
-        };
+        let second = SignedDuration::from_secs(i64::from(ran));
+        let until = tick.checked_sub(second).unwrap_or(tick);
         let missed = schedule.count(self.decided_until(), until, MOST_COUNTED);
         self.status.missed_runs = self.status.missed_runs.saturating_add(missed as i64);
         if !ran {
             self.status.last_missed_time = Some(whole_seconds(tick));
         }
+    }
+
+    /// Counts the ticks until `tick` as over without a run, and tells of it.
+    fn give_up(&mut self, tick: Timestamp) {
+        let before = self.status.missed_runs;
+        self.count_missed(tick, false);
+        let missed = self.status.missed_runs - before;
+        let message = match missed {
+            1 => format!("Could not start the run of {tick} in time"),
+            _ => format!("Could not start {missed} runs in time, the last one of {tick}"),
+        };
+        self.note(true, "MissSchedule", "Scheduling", message);
+    }
+
+    /// Notes that the schedule was edited. What the former one still owed is over then, and of the
+    /// new one only times to come are run; native CronJobs have no place to note it.
+    pub(super) fn put_in_force(&mut self, now: Timestamp) {
+        let cron = self.cron;
+        // Never noted, it is that of the generation the status was last written for, or the first.
+        let unedited = || cron.meta.generation <= cron.status.observed_generation.unwrap_or(1);
+        let since = match &self.status.schedule_in_force {
+            _ if cron.is_native() => return,
+            Some(known) if *known == cron.in_force(known.since.0) => return,
+            None if unedited() => return,
+            None => now,
+            Some(_) => self.end_former(now),
+        };
+        self.schedule = cron.timetable.as_ref().ok().cloned();
+        self.status.schedule_in_force = Some(cron.in_force(since.max(cron.meta.created)));
+    }
+
+    /// Gives up what a former schedule owed, and says since when the new one is in force: since now.
+    ///
+    /// When the edit was made is not known. If the last time is one of both it was due in any case,
+    /// and is left to the new one.
+    fn end_former(&mut self, now: Timestamp) -> Timestamp {
+        let Some(former) = self.schedule.clone() else {
+            return now;
+        };
+        let decided = self.decided_until();
+        let last = former.latest(decided, now);
+        let just_before = |tick: Timestamp| tick.checked_sub(SignedDuration::from_secs(1)).ok();
+        let is_common = |before: &Timestamp| {
+            let new = self.cron.timetable.as_ref();
+            new.is_ok_and(|new| new.latest(*before, now) == last)
+        };
+        let common = last.and_then(just_before).filter(is_common);
+        let since = common.unwrap_or(now);
+        if let Some(over) = former.latest(decided, since) {
+            self.give_up(over);
+        }
+        since
+    }
+
+    /// Notes what was decided of the times that have no run, and of those that others have run.
+    pub(super) fn note_decided(&mut self, snapshot: &Snapshot<'_>, decision: &Decision) {
+        if let Some(run) = &decision.lost {
+            self.tell_of_conflict(run);
+        }
+        if let Some(over) = decision.over {
+            self.give_up(over);
+        }
+        if decision.many {
+            let message = "too many missed start times. Set or decrease \
+                           .spec.startingDeadlineSeconds or check clock skew";
+            self.note(true, "TooManyMissedTimes", "Scheduling", message.to_owned());
+        }
+        for run in &decision.passed {
+            self.pass_over(snapshot, run);
+        }
+    }
+
+    /// A tick whose child there is already, or that can have none.
+    fn pass_over(&mut self, snapshot: &Snapshot<'_>, run: &Run) {
+        let key = (run.kind, run.name.as_str().into());
+        if let Some(child) = snapshot.children.get(&key) {
+            if self.cron.tick_of(&run.name, child) > Some(self.decided_until()) {
+                return self.adopt(run, child);
+            }
+        } else if snapshot.conflicts.contains(&run.name) {
+            self.tell_of_conflict(run);
+        }
+        self.count_missed(run.time, false);
+    }
+
+    fn tell_of_conflict(&mut self, run: &Run) {
+        let (kind, name) = (run.kind.kind(), &run.name);
+        let message = format!(
+            "{kind} {name} exists and belongs to somebody else, so that the run of {} is lost; \
+             rename or delete that {kind}",
+            run.time
+        );
+        self.note(true, reasons::NAME_CONFLICT, "Creating", message);
     }
 
     pub(super) fn note(
@@ -248,6 +343,18 @@ impl<'a> Account<'a> {
             .iter()
             .filter_map(|entry| entry.uid.as_ref());
         uids.filter_map(|uid| uid.parse().ok()).collect()
+    }
+}
+
+/// The schedule that is noted as the one in force; otherwise that of the spec.
+fn in_force(cron: &CronJob) -> Option<Arc<Schedule>> {
+    let noted = cron.status.schedule_in_force.as_ref();
+    match noted.filter(|noted| **noted != cron.in_force(noted.since.0)) {
+        Some(former) => {
+            let zone = former.time_zone.as_deref();
+            timetable(&former.schedule, zone, former.dst_policy).ok()
+        }
+        None => cron.timetable.as_ref().ok().cloned(),
     }
 }
 

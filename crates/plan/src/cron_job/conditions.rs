@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::{Asked, CronJob, Unusable};
 use crate::condition;
 
-/// Why nothing will run by schedule after `after`; `None` when it will.
-pub(super) fn obstacle(cron: &CronJob, after: Timestamp) -> Option<(&'static str, String)> {
+/// Why nothing will run by schedule; `None` when it will. A time is looked for after each of `from`.
+pub(super) fn obstacle(cron: &CronJob, from: [Timestamp; 2]) -> Option<(&'static str, String)> {
     let schedule = match &cron.timetable {
         Err(Unusable::TimeZone(error)) => return Some((reasons::UNKNOWN_TIME_ZONE, error.clone())),
         _ if cron.suspended => {
@@ -18,9 +18,9 @@ pub(super) fn obstacle(cron: &CronJob, after: Timestamp) -> Option<(&'static str
         Err(Unusable::Schedule(error)) => return Some((reasons::INVALID_SCHEDULE, error.clone())),
         Ok(schedule) => schedule,
     };
-    schedule.next(after).is_none().then(|| {
-        let message = "spec.schedule: no time matches it within five years; \
-                       look at day of month and month";
+    let never = from.iter().all(|from| schedule.next(*from).is_none());
+    never.then(|| {
+        let message = "spec.schedule: no time matches it; look at day of month and month";
         (reasons::NEVER_FIRES, message.to_owned())
     })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_api::cron_job::ScheduleInForce;
 use carillon_api::{ConcurrencyPolicy, CronJobStatus, DstPolicy, MissedRunPolicy};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::child::ChildKind;
+use crate::condition::whole_seconds;
 use crate::name;
 use crate::object_key::{ApiKind, CRON_JOB, NATIVE_CRON_JOB, ObjectKey};
 use crate::schedule::{Schedule, zone};
@@ -64,6 +66,8 @@ pub struct CronJob {
     pub written: String,
     /// `spec.timeZone`.
     pub zone: Option<String>,
+    /// `spec.dstPolicy`.
+    pub dst: DstPolicy,
     /// `startingDeadlineSeconds`.
     pub deadline: Option<SignedDuration>,
     /// What a run means for those before it.
@@ -104,11 +108,9 @@ impl CronJob {
         let number = |field: &str| spec.get(field).and_then(Value::as_i64);
         let written = text("schedule").unwrap_or_default();
         let zone = text("timeZone").map(str::to_owned);
-        let once = text("dstPolicy") == Some("Once");
-        let dst = if once {
-            DstPolicy::Once
-        } else {
-            DstPolicy::AsWritten
+        let dst = match text("dstPolicy") {
+            Some("Once") => DstPolicy::Once,
+            _ => DstPolicy::AsWritten,
         };
         let (child, template) = match spec.get("broadcastJobTemplate") {
             Some(template) if template.is_object() => (ChildKind::BroadcastJob, template),
@@ -123,6 +125,7 @@ impl CronJob {
             timetable: timetable(written, zone.as_deref(), dst),
             written: written.to_owned(),
             zone,
+            dst,
             deadline: number("startingDeadlineSeconds").map(SignedDuration::from_secs),
             concurrency: match text("concurrencyPolicy") {
                 Some("Forbid") => ConcurrencyPolicy::Forbid,
@@ -149,21 +152,36 @@ impl CronJob {
     #[must_use]
     pub fn later(&self, meta: CronJobMeta, status: &Value) -> Self {
         Self {
-            timetable: self.timetable.clone(),
-            written: self.written.clone(),
-            zone: self.zone.clone(),
-            deadline: self.deadline,
-            concurrency: self.concurrency,
-            missed: self.missed,
-            suspended: self.suspended,
-            offset: self.offset,
-            child: self.child,
-            template: self.template.clone(),
-            keep_complete: self.keep_complete,
-            keep_failed: self.keep_failed,
             status: stored(status),
             meta,
+            ..self.clone()
         }
+    }
+
+    /// The schedule of the spec, as it is noted in the status.
+    pub(super) fn in_force(&self, since: Timestamp) -> ScheduleInForce {
+        ScheduleInForce {
+            schedule: self.written.clone(),
+            time_zone: self.zone.clone(),
+            dst_policy: self.dst,
+            since: whole_seconds(since),
+        }
+    }
+
+    /// Up to when it is decided what became of each tick.
+    pub fn decided_until(&self, status: &CronJobStatus) -> Timestamp {
+        let last = [&status.last_schedule_time, &status.last_missed_time];
+        let last = last.into_iter().flatten().map(|time| time.0).max();
+        let noted = status.schedule_in_force.as_ref();
+        match noted.map_or(self.meta.created, |noted| noted.since.0) {
+            _ if self.is_native() => last.unwrap_or(self.meta.created),
+            since => since.max(last.unwrap_or(since)),
+        }
+    }
+
+    /// Its own clock: the machine's, less its share of the jitter. A tick is due when this has reached it.
+    pub(super) fn clock(&self, now: Timestamp) -> Timestamp {
+        now.checked_sub(self.offset).unwrap_or(now)
     }
 
     /// Whether it is served as kube-controller-manager would.
@@ -185,7 +203,12 @@ fn stored(status: &Value) -> CronJobStatus {
     })
 }
 
-fn timetable(written: &str, zone: Option<&str>, dst: DstPolicy) -> Result<Arc<Schedule>, Unusable> {
+/// The timetable of a schedule as it was written.
+pub(super) fn timetable(
+    written: &str,
+    zone: Option<&str>,
+    dst: DstPolicy,
+) -> Result<Arc<Schedule>, Unusable> {
     let zone = zone.map(zone::load).transpose();
     let zone = zone.map_err(|error| Unusable::TimeZone(format!("spec.timeZone: {error}")))?;
     let schedule = Schedule::parse(written)

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod child;
+mod edits;
 mod fixture;
 mod interlock;
 mod life;

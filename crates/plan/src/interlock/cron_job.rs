@@ -1,10 +1,10 @@
 //! The same for CronJobs: what a plan for one must never do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use carillon_api::condition::{reasons, types};
-use carillon_api::cron_job::RunReference;
-use carillon_api::{ConcurrencyPolicy, CronJobStatus};
+use carillon_api::cron_job::{RunReference, ScheduleInForce};
+use carillon_api::{ConcurrencyPolicy, CronJobStatus, DstPolicy};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -24,9 +24,10 @@ pub mod rules {
     /// Forbid and Replace: nothing starts beside another run.
     pub const CONCURRENCY: &str = "concurrency";
     /// A CronJob that is suspended or being deleted starts nothing by schedule, and nothing starts
-    /// before its time or after its deadline, or on a request that does not name this very CronJob.
+    /// before its time or after its deadline, for a time before its schedule was in force, or on a
+    /// request that does not name this very CronJob.
     pub const STARTS: &str = "starts";
-    /// Times and counts of the status never go back.
+    /// Times and counts of the status never go back, and a schedule comes in force by an edit only.
     pub const FORWARD: &str = "forward";
     /// The status forgets no run that may be there, and records none that is not.
     pub const RECORD: &str = "record";
@@ -53,13 +54,21 @@ pub mod rules {
 /// # Errors
 /// The first rule the plan breaks. None of it may then be carried out.
 pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
+    let ended = |complete| {
+        let mut count = 0;
+        for child in snapshot.children.values() {
+            count += usize::from(child.ended.is_some_and(|ended| ended.complete == complete));
+        }
+        count
+    };
     let mut check = Check {
         snapshot,
         now,
-        status: &snapshot.cron.status,
+        stored: Stored::of(&snapshot.cron.status),
         current: false,
         created: BTreeSet::new(),
         stopped: BTreeSet::new(),
+        ended: [ended(false), ended(true)],
     };
     for step in &plan.steps {
         for action in &step.actions {
@@ -105,15 +114,42 @@ pub fn refuse(cron: &CronJob, trip: &Trip, now: Timestamp) -> Plan {
     plan
 }
 
+/// A status as it is stored when an action is done, and its runs by name and by uid.
+struct Stored<'a> {
+    status: &'a CronJobStatus,
+    runs: HashMap<RunName<'a>, &'a RunReference>,
+    uids: HashSet<Uid>,
+}
+
+/// Kind and name of a run.
+type RunName<'a> = (&'a str, &'a str);
+
+impl<'a> Stored<'a> {
+    fn of(status: &'a CronJobStatus) -> Self {
+        let active = status.active.iter();
+        Self {
+            status,
+            // Of two with one name the first counts.
+            runs: active
+                .clone()
+                .rev()
+                .map(|run| (name_of(run), run))
+                .collect(),
+            uids: active.filter_map(uid_of).collect(),
+        }
+    }
+}
+
 struct Check<'a> {
     snapshot: &'a Snapshot<'a>,
     now: Timestamp,
-    /// As stored when an action is done.
-    status: &'a CronJobStatus,
+    stored: Stored<'a>,
     /// The plan has proved that it sees the present.
     current: bool,
     created: BTreeSet<&'a str>,
     stopped: BTreeSet<Uid>,
+    /// How many children that failed, and that completed, are left.
+    ended: [usize; 2],
 }
 
 impl<'a> Check<'a> {
@@ -127,7 +163,7 @@ impl<'a> Check<'a> {
             Action::WriteStatus(status) => {
                 self.status(status)?;
                 if step.on_error == OnError::Stop {
-                    self.status = status;
+                    self.stored = Stored::of(status);
                     self.current = true;
                 }
                 Ok(())
@@ -141,27 +177,8 @@ impl<'a> Check<'a> {
                 why,
             } => {
                 let child = self.snapshot.children.get(&(*kind, name.as_str().into()));
-                let Some(child) = child.filter(|child| child.uid == *uid && child.rv == *rv) else {
-                    return trip(
-                        rules::DELETE,
-                        format!("{name} is not the child that was judged"),
-                    );
-                };
-                match why {
-                    Why::History => self.history(name, child),
-                    Why::Replaced
-                        if self.snapshot.cron.concurrency != ConcurrencyPolicy::Replace =>
-                    {
-                        trip(rules::DELETE, format!("{name} is stopped without Replace"))
-                    }
-                    Why::Replaced if step.on_error != OnError::Stop => trip(
-                        rules::DELETE,
-                        format!("what replaces {name} does not wait for it"),
-                    ),
-                    Why::Replaced => Ok(()),
-                }?;
-                self.stopped.insert(*uid);
-                Ok(())
+                let judged = child.filter(|child| child.uid == *uid && child.rv == *rv);
+                self.delete(name, judged, *why, step)
             }
             Action::ReleaseChild { kind, name, uid } => self.release(*kind, name, *uid),
         }
@@ -180,17 +197,24 @@ impl<'a> Check<'a> {
         if back || new.missed_runs < old.missed_runs {
             return trip(rules::FORWARD, "a time or count of the status goes back");
         }
-        if let Some(run) = old.active.iter().find(|run| !self.may_go(run, new)) {
+        self.in_force(
+            old.schedule_in_force.as_ref(),
+            new.schedule_in_force.as_ref(),
+        )?;
+        let written = Stored::of(new);
+        if let Some(run) = old.active.iter().find(|run| !self.may_go(run, &written)) {
             return trip(
                 rules::RECORD,
                 format!("{} may be there and is forgotten", run.name),
             );
         }
+        let identity = |run: &'a RunReference| (name_of(run), run.uid.as_deref());
+        let known: HashSet<_> = old.active.iter().map(identity).collect();
         let is_known = |run: &RunReference| {
             let child = self.child(run);
             run.uid.is_none()
-                || old.active.contains(run)
-                || child.is_some_and(|child| has_uid(run, child.uid))
+                || known.contains(&(name_of(run), run.uid.as_deref()))
+                || child.is_some_and(|child| uid_of(run) == Some(child.uid))
         };
         if let Some(run) = new.active.iter().find(|run| !is_known(run)) {
             return trip(rules::RECORD, format!("{} was never seen", run.name));
@@ -207,25 +231,63 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether `new` has what became of a run that was active or promised, or may do without.
-    fn may_go(&self, run: &RunReference, new: &CronJobStatus) -> bool {
-        let Some(uid) = run.uid.as_ref().and_then(|uid| uid.parse().ok()) else {
-            let there = new
-                .active
-                .iter()
-                .any(|known| known.name == run.name && known.kind == run.kind);
-            let known = self.snapshot.absent.contains(&run.name)
-                || self.snapshot.conflicts.contains(&run.name);
-            let ended = self.child(run).is_some_and(|child| child.ended.is_some());
-            let foreign = !ChildKind::ALL.iter().any(|kind| kind.kind() == run.kind);
-            return there || known || ended || foreign;
+    /// Whether the schedule in force may be noted anew.
+    fn in_force(
+        &self,
+        old: Option<&ScheduleInForce>,
+        new: Option<&ScheduleInForce>,
+    ) -> Result<(), Trip> {
+        let meta = &self.snapshot.cron.meta;
+        let Some(new) = new.filter(|new| old != Some(*new)) else {
+            let kept = new.is_some() || old.is_none();
+            return kept.then_some(()).ok_or_else(|| Trip {
+                rule: rules::FORWARD,
+                what: "since when a schedule is in force is forgotten".to_owned(),
+            });
         };
-        let there = new.active.iter().any(|known| has_uid(known, uid));
-        let ended = self
-            .child(run)
-            .is_some_and(|child| child.uid == uid && child.ended.is_some());
+        let seen = self.snapshot.cron.status.observed_generation;
+        let edited = match old {
+            Some(old) => written(old) != written(new),
+            None => meta.generation > seen.unwrap_or(1),
+        };
+        let since_creation = old.is_none() && new.since.0 == meta.created;
+        let in_time = new.since.0 <= self.now.max(meta.created);
+        if self.is_of_spec(new) && in_time && (edited || since_creation) {
+            return Ok(());
+        }
+        let what = format!("{:?} comes in force, and is no edit", new.schedule);
+        trip(rules::FORWARD, what)
+    }
+
+    fn is_of_spec(&self, noted: &ScheduleInForce) -> bool {
+        let cron = self.snapshot.cron;
+        written(noted) == (&*cron.written, cron.zone.as_deref(), cron.dst)
+    }
+
+    /// Whether a status has what became of a run that was active or promised, or may do without.
+    fn may_go(&self, run: &RunReference, new: &Stored<'_>) -> bool {
+        let Snapshot {
+            absent,
+            conflicts,
+            gone,
+            ..
+        } = self.snapshot;
         let foreign = !ChildKind::ALL.iter().any(|kind| kind.kind() == run.kind);
-        there || ended || foreign || self.snapshot.gone.contains(&uid)
+        let ended = self.child(run).filter(|child| child.ended.is_some());
+        let settled = match uid_of(run) {
+            None => {
+                new.runs.contains_key(&name_of(run))
+                    || absent.contains(&run.name)
+                    || conflicts.contains(&run.name)
+                    || ended.is_some()
+            }
+            Some(uid) => {
+                new.uids.contains(&uid)
+                    || gone.contains(&uid)
+                    || ended.is_some_and(|child| child.uid == uid)
+            }
+        };
+        settled || foreign
     }
 
     fn child(&self, run: &RunReference) -> Option<&Child> {
@@ -236,13 +298,39 @@ impl<'a> Check<'a> {
             .get(&(kind, run.name.as_str().into()))
     }
 
+    fn delete(
+        &mut self,
+        name: &str,
+        judged: Option<&Child>,
+        why: Why,
+        step: &Step,
+    ) -> Result<(), Trip> {
+        let replaces = self.snapshot.cron.concurrency == ConcurrencyPolicy::Replace;
+        let Some(child) = judged else {
+            let what = format!("{name} is not the child that was judged");
+            return trip(rules::DELETE, what);
+        };
+        if why == Why::History {
+            self.history(name, child)?;
+        } else if !replaces {
+            return trip(rules::DELETE, format!("{name} is stopped without Replace"));
+        } else if step.on_error != OnError::Stop {
+            let what = format!("what replaces {name} does not wait for it");
+            return trip(rules::DELETE, what);
+        }
+        if let (true, Some(ended)) = (self.stopped.insert(child.uid), child.ended) {
+            self.ended[usize::from(ended.complete)] -= 1;
+        }
+        Ok(())
+    }
+
     /// What has ended, is recorded, and is more than the limit keeps.
     fn history(&self, name: &str, child: &Child) -> Result<(), Trip> {
         let Some(ended) = child.ended.filter(|_| !child.held) else {
             let what = format!("{name} has not ended, or is not recorded");
             return trip(rules::DELETE, what);
         };
-        if self.status.active.iter().any(|run| has_uid(run, child.uid)) {
+        if self.stored.uids.contains(&child.uid) {
             return trip(rules::DELETE, format!("{name} is still active"));
         }
         if child.retried {
@@ -255,75 +343,88 @@ impl<'a> Check<'a> {
         } else {
             cron.keep_failed
         };
-        let children = self.snapshot.children.values();
-        let alike =
-            children.filter(|child| child.ended.is_some_and(|e| e.complete == ended.complete));
-        let left = alike.filter(|child| !self.stopped.contains(&child.uid));
-        if keep.is_none_or(|keep| left.count() <= keep) {
+        let left = self.ended[usize::from(ended.complete)];
+        if keep.is_none_or(|keep| left <= keep) {
             return trip(rules::DELETE, format!("the limit keeps {name}"));
         }
         Ok(())
     }
 
     fn create(&mut self, run: &'a Run) -> Result<(), Trip> {
-        let cron = self.snapshot.cron;
         let name = &run.name;
-        let is_run = |entry: &RunReference| entry.name == *name && entry.kind == run.kind.kind();
-        let promised = self
-            .status
-            .active
-            .iter()
-            .any(|entry| is_run(entry) && entry.uid.is_none());
-        if !promised || !self.current {
+        let is_promise = |kind: ChildKind| {
+            let entry = self.stored.runs.get(&(kind.kind(), name));
+            entry.is_some_and(|entry| entry.uid.is_none())
+        };
+        if !is_promise(run.kind) || !self.current {
             return trip(rules::PROMISED_FIRST, format!("{name} is not promised"));
+        }
+        // A promise to start the same as another kind may have been kept.
+        let mut kinds = ChildKind::ALL.into_iter();
+        if kinds.any(|kind| kind != run.kind && is_promise(kind)) {
+            let what = format!("{name} may be there as another kind");
+            return trip(rules::ONE_PER_RUN, what);
         }
         let key = (run.kind, name.as_str().into());
         if !self.created.insert(name) || self.snapshot.children.contains_key(&key) {
             return trip(rules::ONE_PER_RUN, format!("{name} is there already"));
         }
-        // A promise to start the same as another kind may have been kept.
-        let mut active = self.status.active.iter();
-        if active.any(|entry| entry.name == *name && entry.uid.is_none() && !is_run(entry)) {
-            let what = format!("{name} may be there as another kind");
-            return trip(rules::ONE_PER_RUN, what);
+        self.may_start(run)?;
+        self.is_alone(run)
+    }
+
+    /// Whether it is time for a run, or somebody asks for it.
+    fn may_start(&self, run: &Run) -> Result<(), Trip> {
+        let cron = self.snapshot.cron;
+        let refuse = |why: &str| trip(rules::STARTS, format!("{} starts, and {why}", run.name));
+        if cron.meta.deleting {
+            return refuse("nothing may");
         }
-        let by_schedule = run.request.is_none();
-        let asks = |word: &String| Some(format!("{}/{word}", cron.meta.owner.uid));
-        if !by_schedule && run.request.as_ref().and_then(asks) != cron.meta.run_now {
-            return trip(
-                rules::STARTS,
-                format!("{name} starts, and nobody asked for it"),
-            );
+        if let Some(word) = &run.request {
+            let asked = Some(format!("{}/{word}", cron.meta.owner.uid)) == cron.meta.run_now;
+            return if asked {
+                Ok(())
+            } else {
+                refuse("nobody asked for it")
+            };
         }
-        if cron.meta.deleting || by_schedule && (cron.suspended || cron.timetable.is_err()) {
-            return trip(rules::STARTS, format!("{name} starts, and nothing may"));
+        if cron.suspended || cron.timetable.is_err() {
+            return refuse("nothing may");
         }
         let due = run.time.checked_add(cron.offset).unwrap_or(run.time);
-        let over = cron
-            .deadline
-            .and_then(|deadline| due.checked_add(deadline).ok());
+        let over = cron.deadline.and_then(|limit| due.checked_add(limit).ok());
         // A deadline is over in the second in which it ends.
         let second = SignedDuration::from_secs(1);
         let over = over.and_then(|over| over.checked_add(second).ok());
-        if by_schedule && (due > self.now || over.is_some_and(|over| over < self.now)) {
-            return trip(
-                rules::STARTS,
-                format!("{name} of {} starts out of its time", run.time),
-            );
+        if due > self.now || over.is_some_and(|over| over < self.now) {
+            return refuse("that is out of its time");
         }
-        if cron.concurrency == ConcurrencyPolicy::Allow {
+        let noted = self.stored.status.schedule_in_force.as_ref();
+        let foreign = |noted: &ScheduleInForce| {
+            !cron.is_native() && (!self.is_of_spec(noted) || run.time <= noted.since.0)
+        };
+        if noted.is_some_and(foreign) {
+            return refuse("its schedule was not in force at its time");
+        }
+        Ok(())
+    }
+
+    fn is_alone(&self, run: &Run) -> Result<(), Trip> {
+        let policy = self.snapshot.cron.concurrency;
+        if policy == ConcurrencyPolicy::Allow {
             return Ok(());
         }
-        let others = self.status.active.iter().filter(|entry| !is_run(entry));
-        for other in others {
+        let own = (run.kind.kind(), &*run.name);
+        let active = self.stored.status.active.iter();
+        for other in active.filter(|entry| name_of(entry) != own) {
             let child = ChildKind::ALL.into_iter().find_map(|kind| {
                 let key = (kind, other.name.as_str().into());
                 self.snapshot.children.get(&key)
             });
-            let goes = cron.concurrency == ConcurrencyPolicy::Replace
+            let goes = policy == ConcurrencyPolicy::Replace
                 && child.is_some_and(|child| child.deleting || self.stopped.contains(&child.uid));
             if !goes {
-                let what = format!("{name} starts beside {}", other.name);
+                let what = format!("{} starts beside {}", run.name, other.name);
                 return trip(rules::CONCURRENCY, what);
             }
         }
@@ -331,20 +432,13 @@ impl<'a> Check<'a> {
     }
 
     fn release(&self, kind: ChildKind, name: &str, uid: Uid) -> Result<(), Trip> {
-        let mut entries = self.status.active.iter();
-        let entry = entries.find(|entry| entry.name == name && entry.kind == kind.kind());
-        let is_promise = entry.is_some_and(|entry| entry.uid.is_none());
-        let key = (kind, name.into());
-        let child = self
-            .snapshot
-            .children
-            .get(&key)
-            .filter(|child| child.uid == uid);
+        let entry = self.stored.runs.get(&(kind.kind(), name));
+        let child = self.snapshot.children.get(&(kind, name.into()));
         let recorded = |child: &Child| match entry {
-            Some(entry) => has_uid(entry, uid),
+            Some(entry) => uid_of(entry) == Some(uid),
             None => self.snapshot.cron.meta.deleting || self.was_recorded(name, child),
         };
-        if is_promise || !child.is_some_and(recorded) {
+        if !child.is_some_and(|child| child.uid == uid && recorded(child)) {
             return trip(rules::RELEASE, format!("{name} is not recorded yet"));
         }
         Ok(())
@@ -352,7 +446,7 @@ impl<'a> Check<'a> {
 
     /// Whether the status knows by then of a run that is no longer active.
     fn was_recorded(&self, name: &str, child: &Child) -> bool {
-        let stored = self.status;
+        let stored = self.stored.status;
         let suffix = name.strip_prefix(&*self.snapshot.cron.meta.owner.name);
         let suffix = suffix.and_then(|suffix| suffix.strip_prefix('-'));
         if let Some(minute) = suffix.and_then(|minute| minute.parse::<i64>().ok()) {
@@ -366,6 +460,19 @@ impl<'a> Check<'a> {
     }
 }
 
-fn has_uid(run: &RunReference, uid: Uid) -> bool {
-    run.uid.as_ref().and_then(|uid| uid.parse().ok()) == Some(uid)
+fn name_of(run: &RunReference) -> RunName<'_> {
+    (&run.kind, &run.name)
+}
+
+fn uid_of(run: &RunReference) -> Option<Uid> {
+    run.uid.as_ref()?.parse().ok()
+}
+
+/// A schedule as it was written.
+fn written(noted: &ScheduleInForce) -> (&str, Option<&str>, DstPolicy) {
+    (
+        &noted.schedule,
+        noted.time_zone.as_deref(),
+        noted.dst_policy,
+    )
 }

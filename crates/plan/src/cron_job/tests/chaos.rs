@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::fixture::{OF_ANOTHER, at};
-use super::world::{Cause, Fault, World};
-use crate::cron_job::{Api, Child, ChildKind};
+use super::world::{self, Cause, Fault, World};
+use crate::cron_job::{Api, Child, ChildKind, CronJob};
 use crate::uid::Uid;
 
 /// With the instant from which a history begins.
@@ -182,12 +182,13 @@ fn happens(world: &mut World, dice: &mut Rng, rules: &Rules) {
                 world.set(field, value);
             }
         }
-        12 if rules.reschedules => match dice.u8(..4) {
+        12 if rules.reschedules => match dice.u8(..6) {
             0 => world.set(
                 "timeZone",
                 pick(dice, &["Asia/Tokyo", "Atlantis", "UTC"]).into(),
             ),
             1 => world.set("schedule", "0 0 31 2 *".into()),
+            2 => world.set("dstPolicy", setting(dice, "dstPolicy")),
             _ => {
                 let (schedule, zone, _) = pick(dice, &SCHEDULES);
                 world.set("timeZone", zone.into());
@@ -328,13 +329,35 @@ fn calm(world: &mut World, seed: u64) {
     );
 }
 
+/// Up to when everything is decided: nothing before its schedule was in force is left to decide.
 fn decided(world: &World) -> Timestamp {
-    let status = &world.cron().status;
-    let times = [&status.last_schedule_time, &status.last_missed_time];
-    let last = times
-        .iter()
-        .filter_map(|time| time.as_ref().map(|time| time.0));
-    last.max().unwrap_or(world.created)
+    let since = world.in_force.last().map(|(schedule, _)| schedule.since.0);
+    let said = world::decided(world.cron());
+    since.map_or(said, |since| since.max(said))
+}
+
+/// How many ticks each schedule had while it was in force.
+fn ticks(world: &World) -> i64 {
+    let mut count = 0;
+    for (at, (schedule, before)) in world.in_force.iter().enumerate() {
+        let spec = json!({
+            "schedule": schedule.schedule, "timeZone": schedule.time_zone,
+            "dstPolicy": schedule.dst_policy, "jobTemplate": {},
+        });
+        let read = CronJob::read(world.cron().meta.clone(), &spec, &json!({}));
+        let Ok(timetable) = read.timetable else {
+            continue;
+        };
+        let next = world.in_force.get(at + 1);
+        let until = next.map(|(next, before)| next.since.0.max(*before));
+        let until = until.unwrap_or_else(|| decided(world));
+        let from = schedule
+            .since
+            .0
+            .max(if at == 0 { world.created } else { *before });
+        count += timetable.count(from, until, u64::MAX) as i64;
+    }
+    count
 }
 
 fn settled(world: &World, rules: &Rules, seed: u64) {
@@ -359,11 +382,11 @@ fn settled(world: &World, rules: &Rules, seed: u64) {
     if rules.meddles {
         return;
     }
-    let ticks = |cause: &Cause| match cause {
+    let tick = |cause: &Cause| match cause {
         Cause::Tick(tick) => Some(*tick),
         Cause::Request(_) => None,
     };
-    let mut runs: BTreeSet<Timestamp> = world.causes.iter().filter_map(ticks).collect();
+    let mut runs: BTreeSet<Timestamp> = world.causes.iter().filter_map(tick).collect();
     let last = cron.status.last_schedule_time.as_ref().map(|time| time.0);
     assert!(runs.last().copied() <= last, "seed {seed}: {runs:?}");
     // Some were started by others.
@@ -376,16 +399,13 @@ fn settled(world: &World, rules: &Rules, seed: u64) {
         let ran = &cron.status.ran_now;
         assert!(ran.contains(request), "seed {seed}: {request}: {ran:?}");
     }
-    if rules.reschedules {
-        return;
-    }
     let decided = decided(world);
     if !cron.suspended {
         let due = schedule.latest(decided, clock);
         let waits = cron.missed == carillon_api::MissedRunPolicy::Skip;
         assert!(due.is_none() || waits, "seed {seed}: {due:?} is undecided");
     }
-    let ticks = schedule.count(world.created, decided, u64::MAX) as i64;
+    let ticks = ticks(world);
     if ticks > 10_000 {
         // More at once are not counted one by one.
         return;

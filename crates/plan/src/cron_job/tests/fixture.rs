@@ -43,6 +43,7 @@ pub(super) fn asked_of_report(word: &str) -> String {
 pub(super) struct Fixture {
     pub(super) api: Api,
     pub(super) created: Timestamp,
+    pub(super) generation: i64,
     pub(super) spec: Value,
     pub(super) status: Value,
     pub(super) run_now: Option<String>,
@@ -62,6 +63,7 @@ pub(super) fn hourly(api: Api) -> Fixture {
     Fixture {
         api,
         created: at(CREATED),
+        generation: 1,
         spec: json!({
             "schedule": "0 * * * *",
             "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": {"spec": {}}}},
@@ -87,11 +89,18 @@ impl Fixture {
         self
     }
 
+    /// Somebody edits the stored object.
+    pub(super) fn edit(&mut self, field: &str, value: Value) {
+        self.spec[field] = value;
+        self.generation += 1;
+        self.template = Template::Unknown;
+    }
+
     pub(super) fn cron(&self) -> CronJob {
         let meta = CronJobMeta {
             owner: ObjectKey::of(CRON_JOB, "ops", "report", uid(1)),
             api: self.api,
-            generation: 1,
+            generation: self.generation,
             rv: 7,
             deleting: self.deleting,
             created: self.created,

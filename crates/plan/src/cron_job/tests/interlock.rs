@@ -219,6 +219,49 @@ fn times_and_counts_of_the_status_do_not_go_back() {
 }
 
 #[test]
+fn a_schedule_comes_in_force_by_an_edit_only_and_starts_nothing_for_a_time_before() {
+    let cron = running("Allow");
+    let noted = |status: &mut CronJobStatus| status.schedule_in_force.clone().unwrap();
+    let spoils: [fn(&mut CronJobStatus); 4] = [
+        |status| status.schedule_in_force = None,
+        |status| status.schedule_in_force.as_mut().unwrap().since = whole_seconds(at(TICK)),
+        |status| status.schedule_in_force.as_mut().unwrap().schedule = "5 * * * *".to_owned(),
+        |status| status.schedule_in_force.as_mut().unwrap().time_zone = Some("UTC".to_owned()),
+    ];
+    for spoil in spoils {
+        trips(&cron, NEXT, rules::FORWARD, |plan| spoil(status(plan)));
+    }
+    // An edit is put in force as it is, and not later than now; nor does the former one stay.
+    let mut edited = cron.clone();
+    edited.edit("schedule", json!("0 */2 * * *"));
+    trips(&edited, NEXT, rules::FORWARD, |plan| {
+        let mut noted = noted(status(plan));
+        noted.since = whole_seconds(at(NEXT) + SignedDuration::from_secs(1));
+        status(plan).schedule_in_force = Some(noted);
+    });
+    let former = cron.cron().status.schedule_in_force;
+    trips(&edited, NEXT, rules::STARTS, |plan| {
+        status(plan).schedule_in_force = former;
+    });
+    // Its time is that of the edit.
+    trips(&edited, NEXT, rules::STARTS, |plan| {
+        let mut noted = noted(status(plan));
+        noted.since = whole_seconds(at(NEXT));
+        status(plan).schedule_in_force = Some(noted);
+    });
+    // One that is not noted is that since the creation, unless it may have been edited.
+    let mut fresh = hourly(Api::Carillon);
+    trips(&fresh, TICK, rules::FORWARD, |plan| {
+        let mut noted = noted(status(plan));
+        noted.since = whole_seconds(at("2026-01-01T10:59:59Z"));
+        status(plan).schedule_in_force = Some(noted);
+    });
+    fresh.generation = 2;
+    let plan = fresh.plan("2026-01-01T10:59:00Z");
+    assert_eq!(fresh.verify(&plan, TICK), Ok(()));
+}
+
+#[test]
 fn no_run_that_may_be_there_is_forgotten_and_none_that_is_not_is_recorded() {
     let rule = rules::RECORD;
     let trips_writing = |cron: &Fixture, spoil: fn(&mut CronJobStatus)| {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_api::condition::reasons;
+use carillon_api::cron_job::ScheduleInForce;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -79,8 +80,10 @@ pub(super) struct World {
     pub(super) causes: BTreeSet<Cause>,
     /// Every lastScheduleTime there ever was.
     pub(super) recorded: BTreeSet<Timestamp>,
-    /// So many creations arrived late.
+    /// So many creations arrived late, or may have when their schedule was edited.
     pub(super) latecomers: usize,
+    /// Every schedule that was in force, from when on, and up to when all was decided before.
+    pub(super) in_force: Vec<(ScheduleInForce, Timestamp)>,
     /// Somebody has edited the status.
     pub(super) edited: bool,
     rv: u64,
@@ -106,6 +109,7 @@ impl World {
             causes: BTreeSet::new(),
             recorded: BTreeSet::new(),
             latecomers: 0,
+            in_force: Vec::new(),
             edited: false,
             rv: 0,
             crons: Vec::new(),
@@ -130,6 +134,14 @@ impl World {
         let cron = CronJob::read(meta, &self.spec, &self.status);
         if let Some(last) = &cron.status.last_schedule_time {
             self.recorded.insert(last.0);
+        }
+        if let Some(new) = &cron.status.schedule_in_force
+            && self.in_force.last().is_none_or(|(last, _)| last != new)
+        {
+            let before = self.crons.last().map_or(self.created, decided);
+            self.in_force.push((new.clone(), before));
+            let active = cron.status.active.iter();
+            self.latecomers += active.filter(|entry| entry.uid.is_none()).count();
         }
         self.crons.push(cron);
     }
@@ -449,6 +461,14 @@ impl World {
     pub(super) fn pass(&mut self, seconds: i64) {
         self.now += SignedDuration::from_secs(seconds);
     }
+}
+
+/// Up to when a CronJob says that it has decided.
+pub(super) fn decided(cron: &CronJob) -> Timestamp {
+    let status = &cron.status;
+    let times = [&status.last_schedule_time, &status.last_missed_time];
+    let last = times.iter().filter_map(|time| Some(time.as_ref()?.0));
+    last.max().unwrap_or(cron.meta.created)
 }
 
 fn key(run: &Run) -> (ChildKind, Box<str>) {

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_counts_from_the_last_run_and_not_from_now() {
-        let ran = json!({"lastScheduleTime": "2026-01-01T10:00:10Z"});
+        let ran = json!({"lastScheduleTime": "2026-01-01T11:00:10Z"});
         let stored = hourly(&json!({"schedule": "@every 1h"}), &ran);
         let outlook = runs(&stored, "2026-01-01T12:30:00Z", 2);
         assert_eq!(

@@ -102,11 +102,8 @@ impl StoredCron {
 
     /// Up to when it is decided what became of each tick; `None` for a manifest.
     pub(super) fn decided_until(&self) -> Option<Timestamp> {
-        let status = &self.cron.status;
-        let run = status.last_schedule_time.as_ref().map(|time| time.0);
-        let missed = status.last_missed_time.as_ref().map(|time| time.0);
-        let created = self.exists().then_some(self.cron.meta.created);
-        run.max(missed).or(created)
+        let cron = &self.cron;
+        self.exists().then(|| cron.decided_until(&cron.status))
     }
 }
 
