@@ -29,8 +29,8 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 40);
 ///   suspension, or because children are refused, which is possible with `may_stall` only; otherwise it
 ///   is not True;
 /// - what they say that is so is of the last generation;
-/// - `nextScheduleTime` is the first time of its schedule after the last that was run or counted, and
-///   there is none where `Scheduled` is False.
+/// - `nextScheduleTime` is the first time of its schedule after the last that was run or counted, or
+///   since it is in force, and there is none where `Scheduled` is False.
 pub fn conditions_are_true(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     if !assumptions.over {
@@ -125,7 +125,7 @@ fn bad_next(cron: &Cron<'_>, obstacles: &[&str], created: Timestamp) -> Option<S
         .children
         .values()
         .any(|child| child.runs() || child.runs_late());
-    let after = of_cron::last_counted(cron.last).unwrap_or(created);
+    let after = of_cron::decided_until(cron.last).unwrap_or(created);
     let next = Schedule::of(&cron.last["spec"])?.first(after, after.checked_add(AHEAD).ok()?)?;
     (said != Some(next) && !waits)
         .then(|| format!("its next run is at {next} after {after}, and it says {said:?}"))

@@ -107,6 +107,28 @@ pub(crate) fn last_counted(cron: &Value) -> Option<Timestamp> {
     run.max(status_time(cron, "lastMissedTime"))
 }
 
+/// Since when the schedule is in force that the status notes.
+pub(crate) fn in_force_since(cron: &Value) -> Option<Timestamp> {
+    time(cron, &["status", "scheduleInForce", "since"])
+}
+
+/// The last instant before which nothing is left to decide.
+pub(crate) fn decided_until(cron: &Value) -> Option<Timestamp> {
+    last_counted(cron).max(in_force_since(cron))
+}
+
+/// Whether two say the same schedule, be they a spec or what a status notes.
+pub(crate) fn same_schedule(one: &Value, other: &Value) -> bool {
+    let once = |value: &Value| text(value, &["dstPolicy"]) == "Once";
+    let said = |value| {
+        (
+            text(value, &["schedule"]).to_owned(),
+            text(value, &["timeZone"]).to_owned(),
+        )
+    };
+    said(one) == said(other) && once(one) == once(other)
+}
+
 /// The template of a child of this kind.
 pub(crate) fn template_of<'v>(spec: &'v Value, kind: &str) -> Option<&'v Value> {
     let field = if kind == "Job" {

@@ -22,8 +22,9 @@ use crate::object;
 /// - it was promised: in the state before, `status.active` has a reference of its kind and name;
 /// - it carries the finalizer `carillon.dev/run-tracking`, and its controller is the CronJob by
 ///   name, kind and version;
-/// - its tick is a time of the schedule in one of the specs that the CronJob has or had, and its name
-///   is `<cron>-<unix minutes of the tick>`; on request it begins with `<cron>-`, and what follows are
+/// - its tick is a time of the schedule in one of the specs that the CronJob has or had; in our own kind,
+///   unless others edited its status, in the first one or one that it had at that time (plus `clock_skew`);
+///   and its name is `<cron>-<unix minutes of the tick>`; on request it begins with `<cron>-`, and what follows are
 ///   no minutes.
 pub fn cron_once(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
@@ -32,7 +33,7 @@ pub fn cron_once(history: &History, assumptions: &Assumptions) -> Verdict {
     for step in &history.steps {
         if let Some((cron, child)) = crons.created(step) {
             let wrong = unmarked(cron, child).or_else(|| unpromised(cron, step));
-            let wrong = wrong.or_else(|| misnamed(cron, child, &step.key));
+            let wrong = wrong.or_else(|| misnamed(cron, child, &step.key, assumptions));
             checked.require(wrong.is_none(), || {
                 let what = format!("{}: {}", step.key, wrong.unwrap_or_default());
                 Violation::at(S7, step, what)
@@ -86,7 +87,12 @@ fn unpromised(cron: &Cron<'_>, step: &Step) -> Option<String> {
     })
 }
 
-fn misnamed(cron: &Cron<'_>, child: &Value, key: &Key) -> Option<String> {
+fn misnamed(
+    cron: &Cron<'_>,
+    child: &Value,
+    key: &Key,
+    assumptions: &Assumptions,
+) -> Option<String> {
     let Some(tick) = of_cron::tick_of(child) else {
         let request = of_cron::request_of(child);
         if request.is_empty() || !cron.requests.contains(&request) {
@@ -102,10 +108,15 @@ fn misnamed(cron: &Cron<'_>, child: &Value, key: &Key) -> Option<String> {
     if *key.name != *name {
         return Some(format!("it is for {tick} and should be named {name}"));
     }
-    let specs = cron.versions.iter().map(|(_, cron)| &cron["spec"]);
-    let mut schedules = specs.filter_map(Schedule::of);
+    let any_time = !cron.counts() || cron.edited;
+    let known = tick + assumptions.clock_skew;
+    let first = cron.versions.first().map(|(since, _)| since.1);
+    let versions = cron.versions.iter();
+    let in_force =
+        versions.filter(|((_, since), _)| any_time || Some(*since) == first || *since <= known);
+    let mut schedules = in_force.filter_map(|(_, cron)| Schedule::of(&cron["spec"]));
     let fits = schedules.any(|schedule| schedule.matches(tick, &cron.bases));
-    (!fits).then(|| format!("{tick} is no time of its schedule"))
+    (!fits).then(|| format!("{tick} is no time of its schedule, nor was it of one then"))
 }
 
 #[cfg(test)]
@@ -211,6 +222,19 @@ mod tests {
         // A promise may outlive its schedule.
         let changed = promised().edit_cron(|cron| cron["spec"]["schedule"] = json!("@daily"));
         holds(S7, &changed.start(5), &strict());
+        // A schedule has no past, except in batch/v1.
+        for (resource, past) in [(CRONS[0], false), (CRONS[1], true)] {
+            let nightly = Scene::new().cron_of(resource, &json!({"schedule": "0 3 * * *"}));
+            let edited = nightly.at("00:07:00");
+            let edited = edited.edit_cron(|cron| cron["spec"]["schedule"] = json!("*/5 * * * *"));
+            let before = edited.clone().promise_name(&run_name(5)).start(5);
+            if past {
+                holds(S7, &before, &strict());
+            } else {
+                breaks(S7, &before, &strict(), "nor was it of one then");
+            }
+            holds(S7, &edited.promise(10).start(10), &strict());
+        }
         let zoned = with(|run| set(run, "2026-01-01T01:05:00+01:00".to_owned()));
         holds(S7, &zoned, &strict());
     }

@@ -10,7 +10,7 @@ use super::world::{Child, Cron, Crons};
 use crate::history::History;
 use crate::invariant::Invariant::S8;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::{self, at, number, text};
+use crate::object::{self, at, number, text, time};
 
 /// S8. At every creation of a child of a CronJob (by us, or by nobody knows whom; late requests
 /// apart), where all specs that we may have seen say so:
@@ -22,8 +22,10 @@ use crate::object::{self, at, number, text};
 ///   The offset is the same for all children: there is one that fits them all.
 ///
 /// And at every write of the status by us: `lastScheduleTime` does not go back and does not vanish,
-/// and when it changes a child of that tick is or was there. A CronJob whose status was edited by
-/// others is not judged so from there on.
+/// and when it changes a child of that tick is or was there; `scheduleInForce` does not vanish, and
+/// changes only to the schedule of a spec that we may have seen, which it did not say before; the first
+/// one is in force since the creation unless the spec was edited, and none is in force later than now
+/// (plus `clock_skew`). A CronJob whose status was edited by others is not judged so from there on.
 pub fn policy_is_kept(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut crons = Crons::new(assumptions);
@@ -53,7 +55,10 @@ pub fn policy_is_kept(history: &History, assumptions: &Assumptions) -> Verdict {
             && !assumptions.others(step)
             && let Some(cron) = crons.all.get(object::uid(new)).filter(|cron| !cron.edited)
         {
-            let wrong = bad_schedule_time(cron, old, new);
+            let specs: Vec<&Value> = crons.specs(cron, step).collect();
+            let latest = step.at + assumptions.clock_skew;
+            let wrong = bad_schedule_time(cron, old, new)
+                .or_else(|| bad_in_force(cron, &specs, [old, new], latest));
             checked.require(wrong.is_none(), || {
                 Violation::at(
                     S8,
@@ -165,6 +170,44 @@ fn bad_schedule_time(cron: &Cron<'_>, old: &Value, new: &Value) -> Option<String
         runs.any(|(key, child)| *key.name == *name && of_cron::tick_of(child) == Some(tick))
     };
     (!ran(is)).then(|| format!("lastScheduleTime is {is}, for which no child was ever created"))
+}
+
+fn bad_in_force(
+    cron: &Cron<'_>,
+    specs: &[&Value],
+    [old, new]: [&Value; 2],
+    latest: Timestamp,
+) -> Option<String> {
+    let noted =
+        |cron: &Value| Some(cron["status"]["scheduleInForce"].clone()).filter(|v| !v.is_null());
+    let (was, is) = (noted(old), noted(new));
+    if was == is {
+        return None;
+    }
+    let wrong = |what: &str| {
+        Some(format!(
+            "scheduleInForce went from {was:?} to {is:?}: {what}"
+        ))
+    };
+    let Some(is) = &is else {
+        return wrong("it was lost");
+    };
+    if !specs.iter().any(|spec| of_cron::same_schedule(spec, is)) {
+        return wrong("nobody has written that");
+    }
+    let since = of_cron::in_force_since(new);
+    if since.is_none_or(|since| since > latest) {
+        return wrong("it is in force later than now");
+    }
+    match &was {
+        Some(was) if of_cron::same_schedule(was, is) => wrong("it was not edited"),
+        None if cron.versions.len() == 1
+            && since != time(new, &["metadata", "creationTimestamp"]) =>
+        {
+            wrong("it is the first")
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -316,5 +359,32 @@ mod tests {
             cron["status"]["lastScheduleTime"] = json!("2027-01-01T00:00:00Z");
         });
         holds(S8, &set(edited, json!("2026-01-01T00:05:00Z")), &strict());
+    }
+
+    #[test]
+    fn a_schedule_comes_in_force_when_it_is_edited_and_not_later_than_now() {
+        let note = |scene: Scene, schedule: &str, since: &str| {
+            scene.cron_status(|status| {
+                let since = format!("2026-01-01T{since}Z");
+                status["scheduleInForce"] = json!({
+                    "schedule": schedule, "dstPolicy": "AsWritten", "since": since,
+                });
+            })
+        };
+        let (every_five, hourly) = ("*/5 * * * *", "0 * * * *");
+        let first = || note(cron(json!({})), every_five, "00:00:00").ran(5);
+        holds(S8, &first(), &strict());
+        let later = note(cron(json!({})).at("00:05:00"), every_five, "00:05:00");
+        breaks(S8, &later, &strict(), "it is the first");
+        let again = note(first(), every_five, "00:04:00");
+        breaks(S8, &again, &strict(), "it was not edited");
+        let lost = first().cron_status(|status| status["scheduleInForce"] = Value::Null);
+        breaks(S8, &lost, &strict(), "it was lost");
+        let unknown = note(first(), hourly, "00:05:00");
+        breaks(S8, &unknown, &strict(), "nobody has written that");
+        let edited = || first().edit_cron(|cron| cron["spec"]["schedule"] = json!(hourly));
+        holds(S8, &note(edited(), hourly, "00:05:00"), &strict());
+        let ahead = note(edited(), hourly, "00:06:00");
+        breaks(S8, &ahead, &strict(), "later than now");
     }
 }

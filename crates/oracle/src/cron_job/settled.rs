@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ending::{alike, limit};
 use super::object::{self as of_cron};
 use super::schedule::Schedule;
-use super::world::{Cron, Crons};
+use super::world::{Cron, Crons, InForce};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -71,9 +71,9 @@ pub fn every_tick_is_settled_in_time(history: &History, assumptions: &Assumption
 /// status was not edited by others:
 /// - `observedGeneration`, where there is one, is `metadata.generation`;
 /// - `lastSuccessfulTime` is not before the end of a child that completed and is still there;
-/// - in our own kind, where schedule, zone and suspension never changed and it was never suspended:
-///   the ticks since its creation, up to the last that was run or counted, are as many as those for
-///   which a child was created and `missedRuns` together.
+/// - in our own kind: the ticks of each schedule while it was in force (of the first one since its
+///   creation), up to the last that was run or counted, are as many as those for which a child was
+///   created and `missedRuns` together. A run that was promised when the schedule was edited may be both.
 pub fn notes_are_what_happened(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     if !assumptions.over {
@@ -145,7 +145,7 @@ fn open_tick(cron: &Cron<'_>, assumptions: &Assumptions, now: Timestamp) -> Opti
     }
     let schedule = Schedule::of(spec)?;
     let age = SignedDuration::from_secs(number(spec, &["jitterSeconds"])) + RECENT;
-    let since = of_cron::last_counted(cron.last);
+    let since = of_cron::decided_until(cron.last);
     let since = since.max(time(cron.last, &["metadata", "creationTimestamp"]))?;
     // What came before the schedule was changed may have been no tick.
     let changed = cron.versions.last().filter(|_| cron.versions.len() > 1);
@@ -209,30 +209,43 @@ fn success_not_noted(cron: &Cron<'_>) -> Option<String> {
 }
 
 fn miscounted(cron: &Cron<'_>) -> Option<String> {
-    let fields = ["schedule", "timeZone", "dstPolicy", "suspend"];
-    let (_, first) = cron.versions.first()?;
-    let same = |spec: &Value| {
-        fields
-            .iter()
-            .all(|field| spec[*field] == first["spec"][*field])
-    };
-    let steady = cron.versions.iter().all(|(_, cron)| same(&cron["spec"]));
-    if !cron.counts() || !steady || first["spec"]["suspend"] == true {
+    if !cron.counts() {
         return None;
     }
-    let schedule = Schedule::of(&first["spec"])?;
     let created = time(cron.last, &["metadata", "creationTimestamp"])?;
     let missed = number(cron.last, &["status", "missedRuns"]);
-    let until = of_cron::last_counted(cron.last);
-    let ticks = until.map_or(0, |until| schedule.ticks(created, until).len());
+    let until = of_cron::last_counted(cron.last).unwrap_or(created);
+    let (_, first) = cron.versions.first()?;
+    let unnoted = [InForce {
+        noted: &first["spec"],
+        from: created,
+        open: 0,
+    }];
+    // Nothing is noted before anything is decided.
+    let noted = match &cron.in_force[..] {
+        [] if cron.versions.len() > 1 => return None,
+        [] => &unnoted[..],
+        noted => noted,
+    };
+    let (mut ticks, mut open) = (0, 0);
+    for (at, in_force) in noted.iter().enumerate() {
+        let end = noted.get(at + 1).map_or(until, |next| next.from);
+        // The status was written after an edit that could not be read.
+        let Some(schedule) = Schedule::of(in_force.noted) else {
+            continue;
+        };
+        ticks += schedule.ticks(in_force.from.max(created), end).len() as i64;
+        open += in_force.open as i64;
+    }
     let run = cron
         .runs
         .iter()
         .filter_map(|(_, child)| of_cron::tick_of(child));
-    let run: BTreeSet<Timestamp> = run.filter(|tick| Some(*tick) <= until).collect();
-    (ticks as i64 != run.len() as i64 + missed).then(|| {
+    let run: BTreeSet<Timestamp> = run.filter(|tick| *tick <= until).collect();
+    let found = run.len() as i64 + missed;
+    (!(ticks..=ticks + open).contains(&found)).then(|| {
         format!(
-            "there were {ticks} ticks until {until:?}, of which {} were run, and missedRuns is {missed}",
+            "there were {ticks} ticks until {until}, of which {} were run, and missedRuns is {missed}",
             run.len()
         )
     })
@@ -392,6 +405,29 @@ mod tests {
         holds(L4, &uncounted, &over());
         let changed = skipped.edit_cron(|cron| cron["spec"]["schedule"] = json!("@hourly"));
         holds(L4, &changed, &over());
+    }
+
+    #[test]
+    fn each_schedule_has_its_ticks_while_it_was_in_force() {
+        let note = |scene: Scene, schedule: &str, since: &str| {
+            scene.cron_status(|status| {
+                let since = format!("2026-01-01T{since}Z");
+                status["scheduleInForce"] = json!({"schedule": schedule, "since": since});
+            })
+        };
+        // Ran at 5 and 10; edited at 17, after which 20 ran.
+        let edited = |counted: i64| {
+            let first = note(cron(json!({})), "*/5 * * * *", "00:00:00")
+                .ran(5)
+                .ran(10);
+            let edited = first.at("00:17:00");
+            let edited = edited.edit_cron(|cron| cron["spec"]["schedule"] = json!("*/2 * * * *"));
+            let edited = note(edited, "*/2 * * * *", "00:17:00");
+            missed(edited, counted, "00:15:00").ran(18).ran(20)
+        };
+        holds(L4, &edited(1), &over());
+        breaks(L4, &edited(0), &over(), "there were 5 ticks");
+        breaks(L4, &edited(4), &over(), "there were 5 ticks");
     }
 
     #[test]

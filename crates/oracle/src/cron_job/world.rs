@@ -29,8 +29,11 @@ pub(crate) struct Cron<'h> {
     pub(crate) last: &'h Value,
     /// As it was before, each since when; one for each spec.
     pub(crate) versions: Vec<((u64, Timestamp), &'h Value)>,
-    /// Times from which an interval may be counted: its creation, and every tick that was noted.
+    /// Times from which an interval may be counted: its creation, every tick that was noted, and since
+    /// when a schedule was in force.
     pub(crate) bases: Vec<Timestamp>,
+    /// Every schedule that its status noted as the one in force.
+    pub(crate) in_force: Vec<InForce<'h>>,
     /// Words that it was ever asked for a run with.
     pub(crate) requests: Vec<&'h str>,
     /// Uids of the children that its status ever had among the active ones.
@@ -43,6 +46,17 @@ pub(crate) struct Cron<'h> {
     pub(crate) children: BTreeMap<&'h Key, Child<'h>>,
     /// Every child that we created, as it was created, oldest first.
     pub(crate) runs: Vec<(&'h Key, &'h Value)>,
+}
+
+/// A schedule that was in force.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InForce<'h> {
+    /// What the status noted.
+    pub(crate) noted: &'h Value,
+    /// All times up to this one were decided before, or are not its own.
+    pub(crate) from: Timestamp,
+    /// So many runs were promised then: they may count as missed and yet be started.
+    pub(crate) open: usize,
 }
 
 /// A child that exists.
@@ -145,6 +159,7 @@ impl<'h> Crons<'h> {
             last: object,
             versions: Vec::new(),
             bases: Vec::new(),
+            in_force: Vec::new(),
             requests: Vec::new(),
             noted: BTreeSet::new(),
             gone: None,
@@ -162,10 +177,25 @@ impl<'h> Crons<'h> {
             ["status", "lastScheduleTime"],
             ["status", "lastMissedTime"],
         ];
-        for base in bases.iter().filter_map(|path| time(object, path)) {
+        let bases = bases.iter().filter_map(|path| time(object, path));
+        for base in bases.chain(of_cron::in_force_since(object)) {
             if !cron.bases.contains(&base) {
                 cron.bases.push(base);
             }
+        }
+        let noted = &object["status"]["scheduleInForce"];
+        if !noted.is_null() && cron.in_force.last().is_none_or(|last| last.noted != noted) {
+            let before = step.old.as_deref().unwrap_or(object);
+            let promised = of_cron::references(before).iter();
+            cron.in_force.push(InForce {
+                noted,
+                from: of_cron::in_force_since(object)
+                    .max(of_cron::last_counted(before))
+                    .unwrap_or(step.at),
+                open: promised
+                    .filter(|run| text(run, &["uid"]).is_empty())
+                    .count(),
+            });
         }
         let references = of_cron::references(object).iter();
         let uids = references.map(|reference| text(reference, &["uid"]));
