@@ -46,6 +46,8 @@ struct Rules {
     late: bool,
     /// Others have names that we need, and clocks are set.
     others: bool,
+    /// The CronJob is deleted, and stays until its children are gone.
+    deletes: bool,
 }
 
 fn pick<T: Clone>(dice: &mut Rng, of: &[T]) -> T {
@@ -128,6 +130,7 @@ fn run(seed: u64) {
         meddles: one_in(&mut dice, 8),
         late: one_in(&mut dice, 4),
         others: one_in(&mut dice, 3),
+        deletes: one_in(&mut dice, 6),
     };
     for _ in 0..dice.usize(20..80) {
         happens(&mut world, &mut dice, &rules);
@@ -200,6 +203,10 @@ fn happens(world: &mut World, dice: &mut Rng, rules: &Rules) {
             world.changed();
         }
         14 if rules.meddles => meddle(world, dice),
+        14 if rules.deletes && dice.u8(..4) == 0 => {
+            world.deleting = true;
+            world.changed();
+        }
         14 => world.refuses = dice.bool(),
         15 if rules.others => others_act(world, dice),
         15 => world.arrives(),
@@ -365,6 +372,9 @@ fn settled(world: &World, rules: &Rules, seed: u64) {
     let held = world.objects.iter().find(|(_, object)| object.child.held);
     assert!(held.is_none(), "seed {seed}: {held:?}");
     let active = &cron.status.active;
+    if world.deleting {
+        return;
+    }
     assert!(active.is_empty(), "seed {seed}: {active:?}");
     for (complete, keep) in [(true, cron.keep_complete), (false, cron.keep_failed)] {
         let ended = world.objects.values().filter(|object| object.ours);

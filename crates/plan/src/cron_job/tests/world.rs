@@ -392,6 +392,11 @@ impl World {
                 run.name
             );
             assert!(!cron.suspended || run.request.is_some(), "suspended");
+            assert!(
+                !self.deleting,
+                "{} is started while it is deleted",
+                run.name
+            );
             if !self.edited && self.latecomers == 0 {
                 self.keeps_to_policy(run);
             }

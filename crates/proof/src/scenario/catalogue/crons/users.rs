@@ -14,6 +14,26 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("the schedule is edited between two ticks")
         },
         Scenario {
+            spec: json!({"schedule": "4 0 * * *", "missedRunPolicy": "All"}),
+            script: vec![after(210, |view| {
+                view.edit_cron(json!({"schedule": "1-5 0 * * *"}));
+            })],
+            ends: minutes(6),
+            ..plain("the schedule is edited and has no past")
+        },
+        Scenario {
+            spec: json!({
+                "schedule": "1-4 0 * * *", "concurrencyPolicy": "Replace",
+                "jobTemplate": jobs_that("100s"),
+            }),
+            script: vec![after(130, |view| {
+                let template = jobs_that("5s");
+                view.edit_cron(json!({"schedule": "2/2 0 * * *", "jobTemplate": template}));
+            })],
+            ends: minutes(6),
+            ..plain("schedule and template are edited while a run is to be replaced")
+        },
+        Scenario {
             spec: json!({
                 "schedule": "1-2 0 * * *", "concurrencyPolicy": "Forbid",
                 "jobTemplate": jobs_that("100s"),
