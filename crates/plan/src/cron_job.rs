@@ -16,7 +16,7 @@ mod starts;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use carillon_api::ConcurrencyPolicy;
 use carillon_api::condition::{reasons, types};
@@ -299,18 +299,20 @@ fn report(cron: &CronJob, account: &mut Account<'_>, obstacle: Option<&(&'static
 
 /// Lets go of the children whose run is recorded, by now or by the status that is written first.
 fn released(snapshot: &Snapshot<'_>, account: &Account<'_>) -> Vec<Action> {
-    let held = snapshot.children.iter().filter(|(_, child)| child.held);
-    held.filter(|((kind, name), child)| {
-        let mut entries = account.status.active.iter();
-        match entries.find(|entry| promise::is_to(entry, *kind, name)) {
-            Some(entry) => entry.uid.as_deref() == Some(child.uid.to_string().as_str()),
+    let active = account.status.active.iter().rev();
+    let active = active.map(|entry| ((&*entry.kind, &*entry.name), entry.uid.as_deref()));
+    let active: HashMap<_, _> = active.collect();
+    let is_recorded =
+        |kind: ChildKind, name: &str, child: &Child| match active.get(&(kind.kind(), name)) {
+            Some(uid) => *uid == Some(child.uid.to_string().as_str()),
             None => snapshot.cron.meta.deleting || account.is_recorded(name, child),
-        }
-    })
-    .map(|((kind, name), child)| Action::ReleaseChild {
+        };
+    let held = snapshot.children.iter().filter(|(_, child)| child.held);
+    let recorded = held.filter(|((kind, name), child)| is_recorded(*kind, name, child));
+    let release = recorded.map(|((kind, name), child)| Action::ReleaseChild {
         kind: *kind,
         name: name.to_string(),
         uid: child.uid,
-    })
-    .collect()
+    });
+    release.collect()
 }

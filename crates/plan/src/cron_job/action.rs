@@ -112,34 +112,6 @@ impl Act for Action {
     }
 
     fn write(&self, out: &mut dyn Write) -> serde_json::Result<()> {
-        let word = self.word();
-        match self {
-            Self::TryChild(run) | Self::CreateChild(run) => {
-                let time = run.time.to_string();
-                line(out, &(word, run.kind.kind(), &run.name, time, &run.request))
-            }
-            Self::ConfirmGone { kind, name, uid } => {
-                let uid = uid.map(|uid| uid.to_string());
-                line(out, &(word, kind.kind(), name, uid))
-            }
-            Self::ConfirmCurrent => line(out, &word),
-            Self::WriteStatus(status) => line(out, &(word, status)),
-            Self::DeleteChild {
-                kind,
-                name,
-                uid,
-                rv,
-                why,
-            } => {
-                let replaced = *why == Why::Replaced;
-                line(
-                    out,
-                    &(word, kind.kind(), name, uid.to_string(), rv, replaced),
-                )
-            }
-            Self::ReleaseChild { kind, name, uid } => {
-                line(out, &(word, kind.kind(), name, uid.to_string()))
-            }
-        }
+        line(out, &format_args!("{self:?}"))
     }
 }
