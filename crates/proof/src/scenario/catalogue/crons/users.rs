@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<Scenario> {
             }),
             script: vec![after(130, |view| {
                 let template = jobs_that("5s");
-                view.edit_cron(json!({"schedule": "2/2 0 * * *", "jobTemplate": template}));
+                view.edit_cron(json!({"schedule": "2,4 0 * * *", "jobTemplate": template}));
             })],
             ends: minutes(6),
             ..plain("schedule and template are edited while a run is to be replaced")
