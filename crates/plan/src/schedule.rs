@@ -91,6 +91,15 @@ impl Schedule {
         }
     }
 
+    /// The times of its wall clock, as if it were in UTC; `None` for `@every`, which has none.
+    pub fn wall_clock(&self) -> Option<Self> {
+        matches!(self.rhythm, Rhythm::Calendar(_)).then(|| Self {
+            zone: TimeZone::UTC,
+            changes: Changes::AsWritten,
+            ..self.clone()
+        })
+    }
+
     /// Whether the text has a zone of its own, which goes before any other.
     pub fn has_inline_zone(&self) -> bool {
         self.has_inline_zone

@@ -107,11 +107,9 @@ impl<'a> Account<'a> {
     fn keep(&mut self, name: &str, child: &Child) {
         let Some(tick) = self.cron.tick_of(name, child) else {
             let ran = &mut self.status.ran_now;
-            let request = self.cron.request_of(name, child);
-            if let Some(request) =
-                request.filter(|request| !ran.iter().any(|known| known == request))
-            {
-                ran.push(request.to_owned());
+            let request = self.cron.request_of(name, child).map(str::to_owned);
+            if let Some(request) = request.filter(|request| !ran.contains(request)) {
+                ran.push(request);
                 let more = ran.len().saturating_sub(MAX_RAN_NOW);
                 ran.drain(..more);
             }
@@ -154,12 +152,10 @@ impl<'a> Account<'a> {
     }
 
     fn has_ended(&mut self, ended: Ended) {
-        let last = if ended.complete {
-            &mut self.status.last_successful_time
-        } else if self.cron.is_native() {
-            return;
-        } else {
-            &mut self.status.last_failure_time
+        let last = match ended.complete {
+            true => &mut self.status.last_successful_time,
+            false if self.cron.is_native() => return,
+            false => &mut self.status.last_failure_time,
         };
         let known = last.as_ref().map(|time| time.0);
         if let Some(at) = ended.at.filter(|at| Some(*at) > known) {
@@ -212,12 +208,10 @@ impl<'a> Account<'a> {
 
     /// Counts the ticks that were not run until `tick`, which itself was (`ran`) or was not.
     fn count_missed(&mut self, tick: Timestamp, ran: bool) {
-        let Some(schedule) = &self.schedule else {
+        let counts = !self.cron.is_native();
+        let Some(schedule) = self.schedule.as_ref().filter(|_| counts) else {
             return;
         };
-        if self.cron.is_native() {
-            return;
-        }
         let second = SignedDuration::from_secs(i64::from(ran));
         let until = tick.checked_sub(second).unwrap_or(tick);
         let missed = schedule.count(self.decided_until(), until, MOST_COUNTED);

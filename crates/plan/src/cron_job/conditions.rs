@@ -54,25 +54,16 @@ pub(super) fn set(
         .filter(|(reason, _)| *reason != reasons::SUSPENDED)
         .map(|(reason, message)| (*reason, message.as_str()))
         .or(problem);
+    let was = |type_| condition::is_true(&cron.status.conditions, type_);
     match stalled {
         Some((reason, message)) => set(types::STALLED, true, reason, message),
-        None if condition::is_true(&cron.status.conditions, types::STALLED) => {
-            set(types::STALLED, false, reasons::RESUMED, "");
-        }
+        None if was(types::STALLED) => set(types::STALLED, false, reasons::RESUMED, ""),
         None => {}
     }
+    let ignored = types::REQUEST_IGNORED;
     match cron.asked() {
-        Asked::Unreadable(message) => {
-            set(
-                types::REQUEST_IGNORED,
-                true,
-                reasons::UNREADABLE_REQUEST,
-                &message,
-            );
-        }
-        _ if condition::is_true(&cron.status.conditions, types::REQUEST_IGNORED) => {
-            set(types::REQUEST_IGNORED, false, reasons::NOTHING_IGNORED, "");
-        }
+        Asked::Unreadable(said) => set(ignored, true, reasons::UNREADABLE_REQUEST, &said),
+        _ if was(ignored) => set(ignored, false, reasons::NOTHING_IGNORED, ""),
         _ => {}
     }
     // kubectl shows the reason of the first that is true.

@@ -54,13 +54,10 @@ pub mod rules {
 /// # Errors
 /// The first rule the plan breaks. None of it may then be carried out.
 pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
-    let ended = |complete| {
-        let mut count = 0;
-        for child in snapshot.children.values() {
-            count += usize::from(child.ended.is_some_and(|ended| ended.complete == complete));
-        }
-        count
-    };
+    let mut ended = [0; 2];
+    for end in snapshot.children.values().filter_map(|child| child.ended) {
+        ended[usize::from(end.complete)] += 1;
+    }
     let mut check = Check {
         snapshot,
         now,
@@ -68,7 +65,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
         current: false,
         created: BTreeSet::new(),
         stopped: BTreeSet::new(),
-        ended: [ended(false), ended(true)],
+        ended,
     };
     for step in &plan.steps {
         for action in &step.actions {
@@ -80,38 +77,27 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
 
 /// What is done instead of a plan that must not be carried out: it is told, and looked at again.
 pub fn refuse(cron: &CronJob, trip: &Trip, now: Timestamp) -> Plan {
-    let mut plan = Plan {
-        wake: now.checked_add(TRIPPED_RECHECK).ok(),
-        ..Plan::default()
-    };
     let message = format!("the interlock refused a plan ({trip}); please report it");
-    if !cron.is_native() {
-        let mut status = cron.status.clone();
-        let (reason, generation) = (reasons::INTERLOCK_TRIPPED, cron.meta.generation);
-        let conditions = &mut status.conditions;
-        condition::set(
-            conditions,
-            types::STALLED,
-            true,
+    let mut status = cron.status.clone();
+    let (reason, generation) = (reasons::INTERLOCK_TRIPPED, cron.meta.generation);
+    let conditions = &mut status.conditions;
+    let stalled = types::STALLED;
+    condition::set(conditions, stalled, true, reason, &message, generation, now);
+    // kubectl shows the reason of the first that is true.
+    conditions.sort_by_key(|condition| condition.type_ != types::STALLED);
+    let is_news = !cron.is_native() && status != cron.status;
+    let write = is_news.then(|| Step::needed(vec![Action::WriteStatus(Box::new(status))]));
+    Plan {
+        steps: write.into_iter().collect(),
+        wake: now.checked_add(TRIPPED_RECHECK).ok(),
+        notes: vec![Note {
+            warning: true,
             reason,
-            &message,
-            generation,
-            now,
-        );
-        // kubectl shows the reason of the first that is true.
-        conditions.sort_by_key(|condition| condition.type_ != types::STALLED);
-        if status != cron.status {
-            let status = Action::WriteStatus(Box::new(status));
-            plan.steps = vec![Step::needed(vec![status])];
-        }
+            action: "Planning",
+            message,
+        }],
+        ..Plan::default()
     }
-    plan.notes = vec![Note {
-        warning: true,
-        reason: reasons::INTERLOCK_TRIPPED,
-        action: "Planning",
-        message,
-    }];
-    plan
 }
 
 /// A status as it is stored when an action is done, and its runs by name and by uid.
@@ -239,11 +225,10 @@ impl<'a> Check<'a> {
     ) -> Result<(), Trip> {
         let meta = &self.snapshot.cron.meta;
         let Some(new) = new.filter(|new| old != Some(*new)) else {
-            let kept = new.is_some() || old.is_none();
-            return kept.then_some(()).ok_or_else(|| Trip {
-                rule: rules::FORWARD,
-                what: "since when a schedule is in force is forgotten".to_owned(),
-            });
+            return match (old, new) {
+                (Some(_), None) => trip(rules::FORWARD, "a schedule in force is forgotten"),
+                _ => Ok(()),
+            };
         };
         let seen = self.snapshot.cron.status.observed_generation;
         let edited = match old {
@@ -266,24 +251,19 @@ impl<'a> Check<'a> {
 
     /// Whether a status has what became of a run that was active or promised, or may do without.
     fn may_go(&self, run: &RunReference, new: &Stored<'_>) -> bool {
-        let Snapshot {
-            absent,
-            conflicts,
-            gone,
-            ..
-        } = self.snapshot;
+        let known = self.snapshot;
         let foreign = !ChildKind::ALL.iter().any(|kind| kind.kind() == run.kind);
         let ended = self.child(run).filter(|child| child.ended.is_some());
         let settled = match uid_of(run) {
             None => {
                 new.runs.contains_key(&name_of(run))
-                    || absent.contains(&run.name)
-                    || conflicts.contains(&run.name)
+                    || known.absent.contains(&run.name)
+                    || known.conflicts.contains(&run.name)
                     || ended.is_some()
             }
             Some(uid) => {
                 new.uids.contains(&uid)
-                    || gone.contains(&uid)
+                    || known.gone.contains(&uid)
                     || ended.is_some_and(|child| child.uid == uid)
             }
         };

@@ -48,7 +48,7 @@ pub fn timetable(stored: &StoredCron, now: Timestamp) -> Result<&Schedule, Strin
         return Err(format!(
             "spec.schedule: {:?} never comes, no time matches it; look at day of \
              month and month",
-            stored.written
+            stored.cron.written
         ));
     }
     Ok(schedule)
@@ -123,9 +123,9 @@ impl Heading {
             api: stored.cron.meta.api,
             namespace: owner.namespace.clone(),
             name: owner.name.clone(),
-            schedule: stored.written.clone(),
+            schedule: stored.cron.written.clone(),
             time_zone: zone_name(schedule.zone()),
-            once: stored.once,
+            once: stored.is_once(),
             suspended: stored.cron.suspended,
             jitter_seconds: stored.jitter,
             delay_seconds: stored.exists().then(|| stored.cron.offset.as_secs()),

@@ -141,7 +141,8 @@ fn change(stored: &StoredCron, at: Timestamp, before: Offset, now: Offset) -> Op
         last: None,
         effect: Effect::Unaffected,
     };
-    let Some(wall) = stored.wall() else {
+    let schedule = stored.cron.timetable.as_ref().ok();
+    let Some(wall) = schedule.and_then(|schedule| schedule.wall_clock()) else {
         return Some(change);
     };
     // From the earlier to the later, without the later one: no more than a day.
@@ -155,7 +156,7 @@ fn change(stored: &StoredCron, at: Timestamp, before: Offset, now: Offset) -> Op
         .map(shown)
         .collect();
     change.last = wall.latest(first, last).map(shown);
-    change.effect = match (change.count, change.is_forward(), stored.once) {
+    change.effect = match (change.count, change.is_forward(), stored.is_once()) {
         (0, ..) => Effect::Unaffected,
         (_, true, false) => Effect::NotRun,
         (_, true, true) => Effect::RunAtTheEnd,

@@ -1,5 +1,6 @@
 //! CronJobs and their children, as the API server has them or as a manifest.
 
+use carillon_api::DstPolicy;
 use carillon_api::condition::types;
 use carillon_api::names::{
     ANNOTATION_RUN_NOW, ANNOTATION_SCHEDULED_TIMESTAMP, FINALIZER_RUN_TRACKING,
@@ -9,25 +10,18 @@ use serde_json::Value;
 
 use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended};
 use crate::object_key::ObjectKey;
-use crate::schedule::Schedule;
 use crate::uid::Uid;
 
 /// Written by `kubectl create job --from`.
 const ANNOTATION_INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
-
-const PREFIXES: [&str; 2] = ["TZ=", "CRON_TZ="];
 
 /// A CronJob, and what only people want to know of it.
 #[derive(Clone, Debug)]
 pub struct StoredCron {
     /// As the planner reads it. A manifest that was not applied has uid 0.
     pub cron: CronJob,
-    /// `spec.schedule`.
-    pub written: String,
     /// `spec.jitterSeconds`.
     pub jitter: i64,
-    /// `spec.dstPolicy` is Once.
-    pub once: bool,
 }
 
 /// Reads a CronJob, of carillon.dev or of batch/v1. Total, as [`CronJob::read`].
@@ -65,9 +59,7 @@ pub fn cron(object: &Value) -> StoredCron {
     }
     StoredCron {
         cron,
-        written: text(&spec["schedule"]).to_owned(),
         jitter: spec["jitterSeconds"].as_i64().unwrap_or(0),
-        once: spec["dstPolicy"] == "Once",
     }
 }
 
@@ -77,27 +69,15 @@ impl StoredCron {
         self.cron.meta.owner.uid != Uid::MIN
     }
 
-    /// The schedule, without its zone.
-    fn plain(&self) -> &str {
-        let written = self.written.as_str();
-        let prefixed = PREFIXES
-            .iter()
-            .find_map(|prefix| written.strip_prefix(prefix));
-        let rest = prefixed.and_then(|prefixed| prefixed.split_once(' '));
-        rest.map_or(written, |(_, rest)| rest.trim())
+    /// `spec.dstPolicy` is Once.
+    pub fn is_once(&self) -> bool {
+        self.cron.dst == DstPolicy::Once
     }
 
     /// Whether it is an `@every`, which knows no wall clock.
     pub fn is_every(&self) -> bool {
-        self.plain().starts_with("@every")
-    }
-
-    /// The times of its wall clock, as if it were in UTC; `None` for `@every`.
-    pub(super) fn wall(&self) -> Option<Schedule> {
-        if self.is_every() {
-            return None;
-        }
-        Schedule::parse(self.plain()).ok()
+        let schedule = self.cron.timetable.as_ref();
+        schedule.is_ok_and(|schedule| schedule.wall_clock().is_none())
     }
 
     /// Up to when it is decided what became of each tick; `None` for a manifest.
@@ -194,8 +174,9 @@ mod tests {
         ] {
             let stored = hourly(&json!({"schedule": written}), &json!({}));
             assert_eq!(stored.is_every(), every, "{written}");
-            let first = stored
-                .wall()
+            let schedule = stored.cron.timetable.unwrap();
+            let first = schedule
+                .wall_clock()
                 .and_then(|wall| wall.next(at("2026-01-01T00:00:00Z")));
             let nine = (!every).then(|| at("2026-01-01T09:00:00Z"));
             assert_eq!(first, nine, "{written}");
