@@ -397,10 +397,7 @@ impl<'a> Check<'a> {
         let own = (run.kind.kind(), &*run.name);
         let active = self.stored.status.active.iter();
         for other in active.filter(|entry| name_of(entry) != own) {
-            let child = ChildKind::ALL.into_iter().find_map(|kind| {
-                let key = (kind, other.name.as_str().into());
-                self.snapshot.children.get(&key)
-            });
+            let child = self.child(other);
             let goes = policy == ConcurrencyPolicy::Replace
                 && child.is_some_and(|child| child.deleting || self.stopped.contains(&child.uid));
             if !goes {

@@ -168,6 +168,19 @@ fn nothing_starts_beside_another_run_where_the_policy_is_not_allow() {
 }
 
 #[test]
+fn what_is_replaced_is_of_its_own_kind_whoever_else_has_its_name() {
+    let mut cron = fresh().with("concurrencyPolicy", json!("Replace"));
+    cron.spec["broadcastJobTemplate"] = json!({"spec": {}});
+    cron.settle(TICK);
+    cron.put(NAME, Child::default());
+    // It passes.
+    let plan = cron.plan(NEXT);
+    let actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let words: Vec<&str> = actions.map(Act::word).collect();
+    assert_eq!(words, ["write_status", "delete_child", "create_child"]);
+}
+
+#[test]
 fn nothing_starts_out_of_its_time() {
     let cron = fresh();
     let plan = cron.plan(TICK);

@@ -397,6 +397,7 @@ impl World {
                 "{} is started while it is deleted",
                 run.name
             );
+            assert_eq!(run.kind, cron.child, "{} is of another template", run.name);
             if !self.edited && self.latecomers == 0 {
                 self.keeps_to_policy(run);
             }
