@@ -118,15 +118,10 @@ pub(crate) fn decided_until(cron: &Value) -> Option<Timestamp> {
 }
 
 /// Whether two say the same schedule, be they a spec or what a status notes.
-pub(crate) fn same_schedule(one: &Value, other: &Value) -> bool {
-    let once = |value: &Value| text(value, &["dstPolicy"]) == "Once";
-    let said = |value| {
-        (
-            text(value, &["schedule"]).to_owned(),
-            text(value, &["timeZone"]).to_owned(),
-        )
-    };
-    said(one) == said(other) && once(one) == once(other)
+pub(crate) fn same_schedule(left: &Value, right: &Value) -> bool {
+    let same = |field| text(left, &[field]) == text(right, &[field]);
+    let is_once = |value| text(value, &["dstPolicy"]) == "Once";
+    same("schedule") && same("timeZone") && is_once(left) == is_once(right)
 }
 
 /// The template of a child of this kind.
