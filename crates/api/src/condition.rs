@@ -155,6 +155,9 @@ pub mod results {
     /// Disrupted: nothing ran. The pod was not created, or was deleted before it was bound to its
     /// node: the node became ineligible or is gone, or somebody deleted the pod.
     pub const WITHDRAWN: &str = "Withdrawn";
+    /// Disrupted: nothing ran. The kubelet has refused the pod, e.g. as the node had too little CPU left; the
+    /// message says why.
+    pub const REJECTED: &str = "RejectedByKubelet";
     /// Disrupted: the node object was deleted while the pod ran.
     pub const NODE_GONE: &str = "NodeGone";
     /// Not of an attempt, but in `status.refused`: `spec.nodeNames` has it, and no node is called so.

@@ -51,6 +51,12 @@ pub struct NodeResult {
     /// The last words of the container, shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// True: somebody has asked for this attempt, by the annotation `carillon.dev/retry`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requested: bool,
+    /// True, of an attempt that has failed: a resume has accepted it, so that it pauses the job no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepted: bool,
     /// Fields of a later version, which are written back as they were read.
     #[serde(flatten)]
     #[schemars(skip)]

@@ -30,6 +30,9 @@ use crate::world::{Job, World, record_changes};
 /// - a status that says Complete or Failed says exactly what the records say, none of which is still
 ///   Started, and each pod that succeeded of its own accord has a Succeeded record.
 ///
+/// The one thing of a final record that may change is that its failure is accepted, and no more failures are than a
+/// status has told.
+///
 /// A job whose status or slices were edited by others is not judged from there on.
 pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
@@ -40,6 +43,10 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
     for step in &history.steps {
         alive.follow(step);
         let object = step.new.as_deref().or(step.old.as_deref());
+        if let (JOBS, Some(job)) = (&*step.key.resource, object) {
+            let told = pods.told.entry(object::uid(job)).or_default();
+            *told = number(job, &["status", "failed"]).max(*told);
+        }
         match (&*step.key.resource, object) {
             (PODS, _) => pods.remember(step),
             (SLICES, Some(slice)) => {
@@ -130,20 +137,22 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
             !record.is_final() && pod.is_some_and(|pod| !object::has_ended(pod))
         });
         let failing = object::is_terminal(job.last) || object::is_true(job.last, "FailureTarget");
+        let once = text(job.last, &["spec", "execution"]) == "AtMostOnce";
         let stand = standings(&world, job);
+        let failed = stand.iter().filter(|(.., s)| *s == Standing::Failed);
+        let again = stand.iter().filter(|(_, tried, s)| {
+            let ran = tried.ran.map(Record::state);
+            *s == Standing::Again && (ran == Some("Failed") || once && ran.is_some())
+        });
+        let (failed, again) = (failed.count() as i64, again.count() as i64);
+        // Who fails tries nothing again.
         let (failed, retrying) = if failing {
-            (tally.failed, 0)
+            (failed + again, 0)
         } else {
-            let failed = stand.iter().filter(|(.., s)| *s == Standing::Failed);
-            let again = stand
-                .iter()
-                .filter(|(_, tried, s)| *s == Standing::Again && tried.latest.state() == "Failed");
-            (failed.count() as i64, again.count() as i64)
+            (failed, again)
         };
         let mut expected = vec![
             ("succeeded", tally.succeeded),
-            ("failed", failed),
-            ("retrying", retrying),
             ("disrupted", tally.interrupted),
             ("active", active.count() as i64),
             (
@@ -151,6 +160,10 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
                 number(job.last, &["metadata", "generation"]),
             ),
         ];
+        // What an edit after its end means for a node, a job that has ended does not say.
+        if !object::is_terminal(job.last) {
+            expected.extend([("failed", failed), ("retrying", retrying)]);
+        }
         if !object::is_terminal(job.last) && !object::is_true(job.last, "Stalled") {
             let count = desired.get(uid).map_or(0, Desired::count);
             expected.push(("desired", count as i64));
@@ -189,6 +202,8 @@ pub(crate) struct Outcomes<'h> {
     bound: HashMap<&'h str, &'h str>,
     /// By job and name: the pods that succeeded without being told to stop, as their first end.
     by_themselves: HashMap<&'h str, BTreeMap<&'h str, Success<'h>>>,
+    /// By job: the most failed nodes that its status ever told.
+    told: HashMap<&'h str, i64>,
     /// By job, name of the node and attempt: its record.
     attempts: HashMap<(&'h str, &'h str, i64), Record<'h>>,
 }
@@ -233,20 +248,42 @@ impl<'h> Outcomes<'h> {
     }
 }
 
+/// Whether a failure was accepted, and nothing else of its record has changed.
+fn is_accepted(old: Record<'_>, new: Record<'_>) -> bool {
+    let without = |record: Record<'_>| {
+        let mut record = record.0.clone();
+        record["accepted"] = Value::Null;
+        record
+    };
+    let failed = !matches!(old.state(), "Started" | "Succeeded");
+    failed && new.is_accepted() && !old.is_accepted() && without(old) == without(new)
+}
+
 fn records_stay<'h>(
     checked: &mut Checked,
     job: &Job<'h>,
     pods: &mut Outcomes<'h>,
     step: &'h Step,
 ) -> Result<(), Box<Violation>> {
+    let before = job.records.values();
+    let mut accepts = before.filter(|record| record.is_accepted()).count() as i64;
     for change in record_changes(step) {
         let bad = |what: String| Violation::at(S4, step, what);
         if let Some(old) = change.old.filter(|old| old.is_final()) {
-            checked.require(change.new == Some(old), || {
-                let now = change
-                    .new
-                    .map_or_else(|| "nothing".to_owned(), |new| new.0.to_string());
-                bad(format!("the final record {} became {now}", old.0))
+            let stays = change.new == Some(old);
+            checked.require(
+                stays || change.new.is_some_and(|new| is_accepted(old, new)),
+                || {
+                    let now = change
+                        .new
+                        .map_or_else(|| "nothing".to_owned(), |new| new.0.to_string());
+                    bad(format!("the final record {} became {now}", old.0))
+                },
+            )?;
+            accepts += i64::from(!stays);
+            let told = pods.told.get(object::uid(job.last)).copied().unwrap_or(0);
+            checked.require(stays || accepts <= told, || {
+                bad(format!("{accepts} failures are accepted, {told} were told"))
             })?;
         }
         let Some(record) = change.new else { continue };
@@ -284,10 +321,12 @@ fn records_stay<'h>(
 pub(crate) struct Tally {
     /// Nodes whose last record is Succeeded.
     pub(crate) succeeded: i64,
-    /// Nodes whose last record is Failed or, with AtMostOnce, interrupted after something may have
-    /// run: the failed ones once nothing is tried again.
+    /// Nodes whose last attempt in which something may have run has failed.
     pub(crate) failed: i64,
-    /// These, and the nodes with any Failed record.
+    /// Those of them that would not have been tried again: the others do not count where the node is gone.
+    failed_for_good: i64,
+    /// Nodes with any Failed record or, with AtMostOnce, whose last attempt in which something may have run was
+    /// interrupted.
     pub(crate) ever_failed: i64,
     /// Records that are Disrupted or Unknown.
     pub(crate) interrupted: i64,
@@ -298,13 +337,16 @@ impl Tally {
         let mut tally = Self::default();
         let once = text(job.last, &["spec", "execution"]) == "AtMostOnce";
         for node in standing::tried(job).values() {
-            let latest = node.latest;
-            let failed = match latest.state() {
+            let decides = node.decides();
+            let failed = match decides.state() {
                 "Failed" => true,
-                _ => once && latest.is_interrupted() && standing::may_have_run(latest),
+                _ => once && decides.is_interrupted() && node.ran.is_some(),
             };
-            tally.succeeded += i64::from(latest.state() == "Succeeded");
+            let left = number(job.last, &["spec", "backoffLimitPerNode"]) >= node.failures;
+            let may_go = left && !once && !standing::is_decided(decides);
+            tally.succeeded += i64::from(decides.state() == "Succeeded");
             tally.failed += i64::from(failed);
+            tally.failed_for_good += i64::from(failed && !may_go);
             tally.ever_failed += i64::from(failed || node.failures > 0);
         }
         let interrupted = job
@@ -352,7 +394,9 @@ fn status_says_what_is_recorded(
     if was_terminal || !object::is_terminal(object) {
         return Ok(());
     }
-    checked.require((succeeded, failed) == (tally.succeeded, tally.failed), || {
+    let possible = tally.failed_for_good..=tally.failed;
+    let adds_up = succeeded == tally.succeeded && possible.contains(&failed);
+    checked.require(adds_up, || {
         bad(format!(
             "the job has ended and says {succeeded} succeeded and {failed} failed, the records {tally:?}"
         ))
@@ -431,6 +475,29 @@ mod tests {
         breaks(S4, &changed, &strict(), "the final record");
         let gone = succeeded().slice(|slice| slice["results"] = json!([]));
         breaks(S4, &gone, &strict(), "became nothing");
+    }
+
+    #[test]
+    fn a_failure_is_accepted_once_it_was_told_and_a_success_never() {
+        let accept =
+            |scene: Scene| scene.record("n1", 1, |record| record["accepted"] = json!(true));
+        let failed = || ran("Failed", json!({})).ended("n1", 1, "Failed", "NonZeroExitCode");
+        holds(S4, &accept(failed().counts(0, 1)), &strict());
+        breaks(
+            S4,
+            &accept(failed()),
+            &strict(),
+            "1 failures are accepted, 0",
+        );
+        breaks(
+            S4,
+            &accept(succeeded().counts(1, 0)),
+            &strict(),
+            "the final record",
+        );
+        let back = accept(failed().counts(0, 1))
+            .record("n1", 1, |record| record["accepted"] = json!(false));
+        breaks(S4, &back, &strict(), "the final record");
     }
 
     #[test]

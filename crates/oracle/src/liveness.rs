@@ -147,7 +147,7 @@ fn too_many_failures(world: &World<'_>, job: &Job<'_>) -> Option<String> {
     let policy = &job.last["spec"]["failurePolicy"];
     let standings = standings(world, job);
     let by_rule = standings.iter().find(|(_, tried, standing)| {
-        *standing == Standing::Failed && tried.latest.reason() == "JobFailedByPodFailurePolicy"
+        *standing == Standing::Failed && tried.decides().reason() == "JobFailedByPodFailurePolicy"
     });
     if let Some(((node, _), ..)) = by_rule {
         return Some(format!("a rule says that the job fails with node {node}"));
@@ -156,7 +156,12 @@ fn too_many_failures(world: &World<'_>, job: &Job<'_>) -> Option<String> {
         .iter()
         .filter(|(.., standing)| *standing == Standing::Failed);
     let failed = failed.count() as i64;
-    let desired = number(job.last, &["status", "desired"]);
+    // Percentages are of the nodes of now.
+    let there = |(name, uid): Node<'_>| world.node(name).is_some_and(|n| object::uid(n) == uid);
+    let gone = standings
+        .iter()
+        .filter(|(node, _, standing)| *standing != Standing::Gone && !there(*node));
+    let desired = number(job.last, &["status", "desired"]) - gone.count() as i64;
     let tolerated = match &policy["maxFailed"] {
         Value::String(percent) => {
             let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(0);

@@ -220,6 +220,16 @@ impl<'h> Record<'h> {
         text(self.0, &["reason"])
     }
 
+    /// Whether it says that somebody has asked for the attempt.
+    pub(crate) fn is_requested(self) -> bool {
+        self.0["requested"] == true
+    }
+
+    /// Whether it says that a resume has accepted the failure.
+    pub(crate) fn is_accepted(self) -> bool {
+        self.0["accepted"] == true
+    }
+
     /// Whether the attempt is over.
     pub(crate) fn is_final(self) -> bool {
         self.state() != "Started"
@@ -234,6 +244,17 @@ impl<'h> Record<'h> {
     pub(crate) fn is_reservation(self) -> bool {
         !self.is_final() && self.pod_uid().is_empty()
     }
+}
+
+/// Whether the kubelet has refused to run a pod: it has failed without a word of its containers.
+pub(crate) fn was_rejected(pod: &Value) -> bool {
+    let status = &pod["status"];
+    let heard_of = |field: &str| status[field].as_array().is_some_and(|all| !all.is_empty());
+    phase(pod) == "Failed"
+        && !text(status, &["reason"]).is_empty()
+        && !heard_of("containerStatuses")
+        && !heard_of("initContainerStatuses")
+        && condition(pod, "DisruptionTarget").is_none()
 }
 
 /// Whether a step takes our finalizer off a pod, or a pod that has it out of the store.

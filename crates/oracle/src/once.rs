@@ -9,7 +9,7 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
-use crate::standing::is_decided;
+use crate::standing::{is_decided, may_have_run};
 use crate::world::{MadeFor, World};
 
 /// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
@@ -95,8 +95,8 @@ pub fn run_once(history: &History, assumptions: &Assumptions) -> Verdict {
 struct Past<'h> {
     /// By job and uid of the node: the pod that succeeded.
     done: HashMap<(&'h str, &'h str), &'h str>,
-    /// By job and uid of the node: a pod that was bound.
-    ran: HashMap<(&'h str, &'h str), &'h str>,
+    /// By job and uid of the node: pods that were bound, without those that the kubelet has refused.
+    ran: HashMap<(&'h str, &'h str), BTreeSet<&'h str>>,
     /// By job and uid of the node: names of the attempts that failed.
     failed: HashMap<(&'h str, &'h str), BTreeSet<&'h str>>,
     /// By job and name: uid of the pod.
@@ -105,7 +105,7 @@ struct Past<'h> {
     node: HashMap<&'h str, &'h str>,
     /// Pods from which somebody else took the finalizer.
     stripped: HashSet<&'h str>,
-    /// By job and uid of the node: the last record.
+    /// By job and uid of the node: the last record of an attempt in which something may have run.
     latest: HashMap<(&'h str, &'h str), Record<'h>>,
     /// By job: all that the annotation for retries ever asked for.
     asked: HashMap<&'h str, BTreeSet<&'h str>>,
@@ -144,12 +144,12 @@ impl<'h> Past<'h> {
         self.judge_family(world, checked, (job, node, name), step)?;
         let asked = self.is_asked_again(job, node);
         if text(spec, &["execution"]) == "AtMostOnce" && !asked {
-            let ran = self.ran.get(&(job, node));
+            let ran = self.ran_on(job, node);
             checked.require(ran.is_none(), || {
                 bad(format!(
                     "pod {name} is for node {} ({node}), where pod {} may have run, and execution is AtMostOnce",
                     object::node_of(pod),
-                    ran.unwrap_or(&""),
+                    ran.unwrap_or_default(),
                 ))
             })?;
         }
@@ -188,9 +188,9 @@ impl<'h> Past<'h> {
             })?;
         }
         for other in family::unknown_before(world, job.last) {
-            let ran = self.ran.get(&(other, node));
+            let ran = self.ran_on(other, node);
             checked.require(ran.is_none(), || {
-                let ran = ran.unwrap_or(&"");
+                let ran = ran.unwrap_or_default();
                 bad(&format!(
                     "a retry that was not known has tried the node with pod {ran}"
                 ))
@@ -200,7 +200,12 @@ impl<'h> Past<'h> {
         checked.require(no_turn.is_none(), || bad(&no_turn.unwrap_or_default()))
     }
 
-    /// Whether a person has asked for one more attempt after the last one.
+    /// A pod of the job that may have run on a node.
+    fn ran_on(&self, job: &str, node: &str) -> Option<&'h str> {
+        self.ran.get(&(job, node))?.first().copied()
+    }
+
+    /// Whether a person has asked for one more attempt after the last one that ran.
     fn is_asked_again(&self, job: &str, node: &str) -> bool {
         let Some(latest) = self.latest.get(&(job, node)) else {
             return false;
@@ -234,9 +239,11 @@ impl<'h> Past<'h> {
                 let changes = crate::world::record_changes(step);
                 for record in changes.iter().filter_map(|change| change.new) {
                     let node = (job, record.node_uid());
-                    let latest = self.latest.entry(node).or_insert(record);
-                    if latest.attempt() <= record.attempt() && record.is_final() {
-                        *latest = record;
+                    if may_have_run(record) {
+                        let latest = self.latest.entry(node).or_insert(record);
+                        if latest.attempt() <= record.attempt() {
+                            *latest = record;
+                        }
                     }
                     match record.state() {
                         "Succeeded" => {
@@ -270,10 +277,14 @@ impl<'h> Past<'h> {
         let Some(node) = self.node.get(object::uid(pod)) else {
             return;
         };
-        if object::is_bound(pod) {
-            self.ran.insert((job, node), object::name(pod));
-        }
         let before = step.old.as_deref();
+        let has_run = before.is_some_and(|old| object::phase(old) == "Running");
+        let ran = self.ran.entry((job, node)).or_default();
+        if object::was_rejected(pod) && !has_run {
+            ran.remove(object::name(pod));
+        } else if object::is_bound(pod) {
+            ran.insert(object::name(pod));
+        }
         let told_to_stop = before.is_some_and(object::is_deleting);
         let ended_before = before.is_some_and(object::has_ended);
         let record = world.jobs.get(job);

@@ -17,9 +17,9 @@ use crate::world::{Job, World, record_changes};
 /// attempt is recorded as NodeLost, and pods whose node is gone or not ready, or that should be dead,
 /// for `nodeLostTimeoutSeconds`, if that is set.
 /// - At every reservation that is appended: no more take a place than `spec.parallelism` allows.
-/// - At every creation of a pod: the pod was reserved before, and no more take a place than
-///   `spec.parallelism` allowed at some time since its reservation. A promise is kept after
-///   `parallelism` was lowered.
+/// - At every creation of a pod: the pod was reserved before, no more take a place than
+///   `spec.parallelism` allowed at some time since its reservation, and no more pods have not ended than it
+///   allows. A promise stays when `parallelism` was lowered, and waits for its place.
 ///
 /// What is allowed is the largest value of the window that an instance may still see. Percentages
 /// are of the nodes that have a record or are eligible, rounded up.
@@ -34,22 +34,19 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
         for uid in world.concerned(step) {
             bounds.entry(uid).or_default().follow(&world, uid, step);
         }
+        let most =
+            |job: &str, since: Option<&_>| Some(bounds.get(job)?.most(assumptions, step, since));
         if let Some((job, pod)) = created {
             let name = object::name(pod);
-            let since = reserved.get(&(job, name));
+            let since = reserved.get(&(job, name)).copied();
             checked.require(since.is_some(), || {
                 let what = format!("pod {name} of job {job} was created without a reservation");
                 Violation::at(S3, step, what)
             })?;
-            let most = |bounds: &Bounds<'_>| bounds.most(assumptions, step, since);
-            room(
-                &world,
-                assumptions,
-                &mut checked,
-                step,
-                job,
-                bounds.get(job).map(most),
-            )?;
+            for (counted, since) in [(Counted::PodsAndPromises, since), (Counted::Pods, None)] {
+                let most = (most(job, since.as_ref()), counted);
+                room(&world, assumptions, &mut checked, step, job, most)?;
+            }
         }
         if &*step.key.resource != SLICES || assumptions.others(step) {
             continue;
@@ -65,18 +62,18 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
             }
         }
         if appended {
-            let most = |bounds: &Bounds<'_>| bounds.most(assumptions, step, None);
-            room(
-                &world,
-                assumptions,
-                &mut checked,
-                step,
-                job,
-                bounds.get(job).map(most),
-            )?;
+            let most = (most(job, None), Counted::PodsAndPromises);
+            room(&world, assumptions, &mut checked, step, job, most)?;
         }
     }
     Ok(checked)
+}
+
+/// What takes a place.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Counted {
+    Pods,
+    PodsAndPromises,
 }
 
 fn room(
@@ -85,25 +82,26 @@ fn room(
     checked: &mut Checked,
     step: &Step,
     uid: &str,
-    most: Option<usize>,
+    (most, counted): (Option<usize>, Counted),
 ) -> Result<(), Box<Violation>> {
     let (Some(job), Some(most)) = (world.jobs.get(uid), most) else {
         return Ok(());
     };
-    let taken = if job.taking.len() <= most {
-        job.taking.len()
+    // What was promised by a request that has arrived after the end of the job is kept by nobody.
+    let promises = counted == Counted::PodsAndPromises && job.gone.is_none();
+    let taking = job.taking.iter();
+    let taking = taking.filter(|name| promises || job.pods.contains_key(**name));
+    let taking: Vec<_> = taking.collect();
+    let taken = if taking.len() <= most {
+        taking.len()
     } else {
-        let taking = job.taking.iter().filter(|name| {
-            // What was promised by a request that has arrived after the end of the job is kept by nobody.
-            let kept = job.gone.is_none() || job.pods.contains_key(**name);
-            kept && !is_lost(world, assumptions, job, step, name)
-        });
-        taking.count()
+        let lost = |name: &&&&str| is_lost(world, assumptions, job, step, name);
+        taking.len() - taking.iter().filter(lost).count()
     };
     checked.require(taken <= most, || {
         let what = format!(
-            "{taken} pods of job {} run or are promised, {most} may: {:?}",
-            job.key, job.taking
+            "{taken} pods of job {} run or are promised, {most} may: {taking:?}",
+            job.key
         );
         Violation::at(S3, step, what)
     })
@@ -162,7 +160,7 @@ impl<'h> Bounds<'h> {
         let allowed = match &job.last["spec"]["parallelism"] {
             Value::String(percent) => {
                 let percent: usize = percent.trim_end_matches('%').parse().unwrap_or(0);
-                (self.desired.count() * percent).div_ceil(100)
+                (self.desired.present() * percent).div_ceil(100)
             }
             Value::Number(number) => number.as_u64().unwrap_or(0) as usize,
             _ => usize::MAX,
@@ -172,7 +170,7 @@ impl<'h> Bounds<'h> {
         }
     }
 
-    /// The most that an instance acting now may take for allowed.
+    /// The most that an instance acting now may take for allowed, or has at some time `since` then.
     fn most(
         &self,
         assumptions: &Assumptions,
@@ -259,11 +257,24 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_is_kept_after_parallelism_was_lowered_and_no_new_one_is_made() {
+    fn when_parallelism_was_lowered_a_promise_waits_for_its_place_and_no_new_one_is_made() {
         let lowered = lower(start(&json!(2)).reserve("n1", 1).reserve("n2", 1), 1);
-        let kept = lowered.create("n1", 1).create("n2", 1);
+        let kept = lowered.create("n1", 1);
         holds(S3, &kept, &strict());
-        breaks(S3, &kept.reserve("n3", 1), &strict(), "3 pods of job");
+        breaks(
+            S3,
+            &kept.clone().create("n2", 1),
+            &strict(),
+            "2 pods of job",
+        );
+        breaks(
+            S3,
+            &kept.clone().reserve("n3", 1),
+            &strict(),
+            "3 pods of job",
+        );
+        let ended = kept.bind("n1", 1).phase("n1", 1, "Succeeded");
+        holds(S3, &ended.create("n2", 1), &strict());
     }
 
     #[test]

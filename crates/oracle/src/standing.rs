@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::object::{self, Record, number, text};
 use crate::world::{Job, World};
 
-/// Where a node stands after its last attempt.
+/// Where a node stands after what was tried on it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Standing {
     /// An attempt is under way.
@@ -20,7 +20,7 @@ pub(crate) enum Standing {
     Skipped,
     /// To be tried again.
     Again,
-    /// It was interrupted and its node object is gone: not to be served any more.
+    /// It was to be tried again and its node object is gone: not to be served any more.
     Gone,
 }
 
@@ -29,8 +29,45 @@ pub(crate) enum Standing {
 pub(crate) struct Tried<'h> {
     /// The last attempt.
     pub(crate) latest: Record<'h>,
+    /// The last attempt in which something may have run.
+    pub(crate) ran: Option<Record<'h>>,
     /// Failed attempts.
     pub(crate) failures: i64,
+}
+
+impl<'h> Tried<'h> {
+    /// By one attempt.
+    pub(crate) fn by(record: Record<'h>) -> Self {
+        Self {
+            latest: record,
+            ran: may_have_run(record).then_some(record),
+            failures: i64::from(record.state() == "Failed"),
+        }
+    }
+
+    /// And by another one.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let later = |one: Record<'h>, other: Record<'h>| {
+            if one.attempt() <= other.attempt() {
+                other
+            } else {
+                one
+            }
+        };
+        Self {
+            latest: later(self.latest, other.latest),
+            ran: match (self.ran, other.ran) {
+                (Some(one), Some(other)) => Some(later(one, other)),
+                (one, other) => one.or(other),
+            },
+            failures: self.failures + other.failures,
+        }
+    }
+
+    /// The attempt that decides where the node stands.
+    pub(crate) fn decides(&self) -> Record<'h> {
+        self.ran.unwrap_or(self.latest)
+    }
 }
 
 /// Name and uid of a node.
@@ -40,17 +77,11 @@ pub(crate) type Node<'h> = (&'h str, &'h str);
 pub(crate) fn tried<'h>(job: &Job<'h>) -> BTreeMap<Node<'h>, Tried<'h>> {
     let mut nodes: BTreeMap<Node<'h>, Tried<'h>> = BTreeMap::new();
     for record in job.records.values().copied() {
-        let failed = i64::from(record.state() == "Failed");
-        let known = nodes
-            .entry((record.node(), record.node_uid()))
-            .or_insert(Tried {
-                latest: record,
-                failures: 0,
-            });
-        known.failures += failed;
-        if known.latest.attempt() <= record.attempt() {
-            known.latest = record;
-        }
+        let tried = Tried::by(record);
+        let known = nodes.entry((record.node(), record.node_uid()));
+        known
+            .and_modify(|known| *known = known.and(tried))
+            .or_insert(tried);
     }
     nodes
 }
@@ -69,36 +100,53 @@ pub(crate) fn is_decided(record: Record<'_>) -> bool {
     )
 }
 
-/// Whether something may have run in an attempt that was interrupted.
+/// Whether something may have run in an attempt that is over.
 pub(crate) fn may_have_run(record: Record<'_>) -> bool {
-    record.reason() != "Withdrawn"
+    match record.state() {
+        "Started" | "Skipped" => false,
+        "Disrupted" => !matches!(record.reason(), "Withdrawn" | "RejectedByKubelet"),
+        _ => true,
+    }
 }
 
 /// Where a node stands. `there`: its node object exists.
 pub(crate) fn standing(job: &Value, tried: &Tried<'_>, there: bool) -> Standing {
     let (spec, latest) = (&job["spec"], tried.latest);
     let once = text(spec, &["execution"]) == "AtMostOnce";
-    let asked = there && is_asked_again(job, latest.pod());
-    let failed = if asked {
+    let again = if there {
+        Standing::Again
+    } else {
+        Standing::Gone
+    };
+    if latest.state() == "Started" {
+        return Standing::UnderWay;
+    }
+    let Some(ran) = tried.ran else {
+        return match latest.state() {
+            "Skipped" => Standing::Skipped,
+            _ => again,
+        };
+    };
+    // What was asked for and came to nothing is made up for.
+    let begun = ran.attempt() < latest.attempt() && latest.is_requested();
+    let asked = begun || is_asked_again(job, ran.pod());
+    let failed = if asked && there {
         Standing::Again
     } else {
         Standing::Failed
     };
-    match latest.state() {
-        "Started" => Standing::UnderWay,
+    match ran.state() {
         "Succeeded" => Standing::Succeeded,
-        "Skipped" => Standing::Skipped,
         "Failed" => {
             let left = tried.failures <= number(spec, &["backoffLimitPerNode"]);
-            if left && there && !is_decided(latest) {
-                Standing::Again
-            } else {
+            if asked || !left || is_decided(ran) {
                 failed
+            } else {
+                again
             }
         }
-        _ if once && may_have_run(latest) => failed,
-        _ if there => Standing::Again,
-        _ => Standing::Gone,
+        _ if once => failed,
+        _ => again,
     }
 }
 

@@ -199,8 +199,29 @@ fn requests(spec: &Value) -> Amounts {
         raise(&mut peak, &step);
     }
     raise(&mut total, &peak);
+    of_the_pod(&mut total, spec);
     add(&mut total, &amounts(spec.get("overhead")));
     total
+}
+
+/// What `spec.resources` says counts in place of what the containers say. A limit without a request is the
+/// request where no container has one; of huge pages it always is. The API server fills that in on the pod.
+fn of_the_pod(total: &mut Amounts, spec: &Value) {
+    let is_huge = |resource: &str| resource.starts_with("hugepages-");
+    let of_pod = |path| {
+        let amounts = amounts(spec.pointer(path)).into_iter();
+        amounts.filter(|(resource, _)| {
+            is_huge(resource) || matches!(resource.as_str(), "cpu" | "memory")
+        })
+    };
+    for (resource, limit) in of_pod("/resources/limits") {
+        let is_huge = is_huge(&resource);
+        let entry = total.entry(resource).or_insert(limit);
+        if is_huge {
+            *entry = limit;
+        }
+    }
+    total.extend(of_pod("/resources/requests"));
 }
 
 /// A container of `initContainers` that keeps running beside the others.
@@ -264,6 +285,52 @@ mod tests {
         // Sidecar 50 + the large init container 500 > 100 + 200 + 50.
         let expected = vec![("cpu".to_owned(), 560), ("memory".to_owned(), 1_024_000)];
         assert_eq!(placement.requests, expected);
+    }
+
+    #[test]
+    fn requests_of_the_pod_count_in_place_of_those_of_its_containers() {
+        for (resources, cpu, memory, pages) in [
+            (json!({}), Some(300), None, Some(2_000)),
+            (
+                json!({"requests": {"cpu": 2}}),
+                Some(2_000),
+                None,
+                Some(2_000),
+            ),
+            (
+                json!({"limits": {"cpu": 2, "memory": "1Ki"}}),
+                Some(300),
+                Some(1_024_000),
+                Some(2_000),
+            ),
+            (
+                json!({"limits": {"hugepages-2Mi": 4}, "requests": {"example.com/gpu": 1}}),
+                Some(300),
+                None,
+                Some(4_000),
+            ),
+            (
+                json!({"limits": {"memory": "2Ki"}, "requests": {"memory": "1Ki", "cpu": "10m"}}),
+                Some(10),
+                Some(1_024_000),
+                Some(2_000),
+            ),
+        ] {
+            let requests = requests(&json!({
+                "resources": resources,
+                "containers": [
+                    {"resources": {"requests": {"cpu": "100m", "hugepages-2Mi": 2}}},
+                    {"resources": {"requests": {"cpu": "200m"}}},
+                ],
+            }));
+            let found = ["cpu", "memory", "hugepages-2Mi", "example.com/gpu"]
+                .map(|resource| requests.get(resource).copied());
+            assert_eq!(found, [cpu, memory, pages, None], "{resources}");
+        }
+        let with_overhead = json!({
+            "resources": {"requests": {"cpu": 1}}, "overhead": {"cpu": "10m"}, "containers": [{}],
+        });
+        assert_eq!(requests(&with_overhead)["cpu"], 1_010);
     }
 
     #[test]

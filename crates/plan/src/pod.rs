@@ -77,10 +77,24 @@ impl PodRow {
         self.phase != PodPhase::Pending || self.started.is_some() || self.restarts > 0 || ended()
     }
 
+    /// Whether the kubelet has refused to run it, as when the node has too little CPU left. One that was seen to
+    /// run may be refused when its kubelet starts again: that is something else.
+    pub fn was_rejected(&self) -> bool {
+        let silent = self.end.as_ref().is_some_and(|end| end.silent);
+        self.phase == PodPhase::Failed && silent && self.started.is_none() && !self.disrupted
+    }
+
+    /// Whether it can be let go once its outcome is stored: it has ended, or was told to stop. Let go before, it
+    /// would run on for ever if the request to stop it failed.
+    pub fn may_be_released(&self) -> bool {
+        self.tracked && (self.phase.has_ended() || self.deletion.is_some())
+    }
+
     /// Keeps what an earlier state of the same pod said and this one no longer does: that it was
     /// deleted while it ran, and how its container failed before the kill.
     pub fn remember(&mut self, earlier: &Self) {
         self.interrupted |= earlier.interrupted;
+        self.started = self.started.or(earlier.started);
         let (Some(end), Some(before)) = (&mut self.end, &earlier.end) else {
             return;
         };
@@ -128,6 +142,8 @@ pub struct End {
     pub message: Box<str>,
     /// When the last container ended.
     pub finished: Option<Timestamp>,
+    /// The reason is that of the pod, and no container was ever heard of.
+    pub silent: bool,
 }
 
 /// `status.phase`.
@@ -206,30 +222,42 @@ pub fn outcome(
     if let Some(reason) = stopping.filter(|_| interrupted) {
         return failed(reason);
     }
-    if let Some(ruled) = ruled(pod, rules, !interrupted && !pod.disrupted) {
+    if let Some(ruled) = ruled(pod, rules, interrupted) {
         return ruled;
     }
-    if pod.disrupted {
-        return disrupted(results::POD_DISRUPTED);
-    }
-    if interrupted {
-        disrupted(results::POD_DELETED)
-    } else {
-        failed(results::NON_ZERO_EXIT_CODE)
+    match own_reason(pod, interrupted) {
+        results::NON_ZERO_EXIT_CODE => failed(results::NON_ZERO_EXIT_CODE),
+        reason => disrupted(reason),
     }
 }
 
-/// What the pod failure policy makes of a failed pod, if it makes something else of it than without.
-fn ruled(pod: &PodRow, rules: &[PodFailurePolicyRule], own_doing: bool) -> Option<Outcome> {
+/// Why a pod has failed, when no rule says so.
+fn own_reason(pod: &PodRow, interrupted: bool) -> &'static str {
+    if pod.was_rejected() {
+        results::REJECTED
+    } else if pod.disrupted {
+        results::POD_DISRUPTED
+    } else if interrupted {
+        results::POD_DELETED
+    } else {
+        results::NON_ZERO_EXIT_CODE
+    }
+}
+
+/// What the pod failure policy makes of a failed pod.
+fn ruled(pod: &PodRow, rules: &[PodFailurePolicyRule], interrupted: bool) -> Option<Outcome> {
+    let own_doing = !interrupted && !pod.disrupted;
     let found = failure_rules::first_match(rules, pod.failure.as_deref()?, own_doing)?;
     let (state, reason) = match found.action {
         PodFailurePolicyAction::Ignore => (NodeState::Disrupted, results::IGNORED_BY_RULE),
-        PodFailurePolicyAction::Count => return None,
+        PodFailurePolicyAction::Count => (NodeState::Failed, own_reason(pod, interrupted)),
         PodFailurePolicyAction::FailNode => (NodeState::Failed, results::FAILED_BY_RULE),
         PodFailurePolicyAction::FailJob => (NodeState::Failed, results::JOB_FAILED_BY_RULE),
     };
+    // One that counts as it would without a rule says no more than that.
+    let says_more = reason != results::NON_ZERO_EXIT_CODE;
     Some(Outcome {
-        rule: Some(found),
+        rule: says_more.then_some(found),
         ..Outcome::new(state, reason)
     })
 }

@@ -55,6 +55,10 @@ pub struct Record {
     pub node_gone: Option<Timestamp>,
     /// Last words.
     pub message: Box<str>,
+    /// Somebody has asked for the attempt.
+    pub requested: bool,
+    /// Of a failure: a resume has accepted it.
+    pub accepted: bool,
     /// Fields of a later version, if there are any: it may lead again.
     pub rest: Option<Arc<Rest>>,
 }
@@ -84,6 +88,8 @@ impl Record {
             finished: stored.finish_time.as_ref().map(|time| time.0),
             node_gone: stored.node_gone_time.as_ref().map(|time| time.0),
             message: stored.message.as_str().into(),
+            requested: stored.requested,
+            accepted: stored.accepted,
             rest: kept(stored.rest.clone()),
         })
     }
@@ -103,6 +109,8 @@ impl Record {
             finish_time: self.finished.map(Time),
             node_gone_time: self.node_gone.map(Time),
             message: self.message.to_string(),
+            requested: self.requested,
+            accepted: self.accepted,
             rest: self.rest.as_deref().cloned().unwrap_or_default(),
         }
     }
@@ -143,6 +151,8 @@ mod tests {
             finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
             node_gone: Some(Timestamp::from_second(1_700_000_005).unwrap()),
             message: "no space left".into(),
+            requested: true,
+            accepted: true,
             rest: kept(Rest::from([("nodePool".to_owned(), json!({"a": [1]}))])),
         };
         let text = serde_json::to_string(&record.write()).unwrap();

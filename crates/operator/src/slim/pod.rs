@@ -267,7 +267,9 @@ fn end<'a>(
     let or = |first: &str, second: &str| -> Box<str> {
         printable(if first.is_empty() { second } else { first }).into()
     };
+    let statuses = [&status.init_container_statuses, &status.container_statuses];
     Some(Box::new(End {
+        silent: statuses.into_iter().flatten().all(Vec::is_empty),
         exit_code: telling.map(|end| end.exit_code),
         reason: or(&status.reason, telling.map_or("", |end| &end.reason)),
         message: or(telling.map_or("", |end| &end.message), &status.message),
@@ -308,6 +310,42 @@ mod tests {
         assert_eq!(row.started, Some("2026-01-01T00:00:01Z".parse().unwrap()));
         assert_eq!((row.rv, row.restarts, row.tracked), (41, 2, true));
         assert_eq!(row.node.as_deref(), Some("n1"));
+    }
+
+    #[test]
+    fn a_pod_that_failed_without_a_word_of_its_containers_was_refused_by_the_kubelet() {
+        let status = |more: Value| {
+            let mut status = json!({"phase": "Failed", "reason": "OutOfcpu",
+                "message": "Pod was rejected: Node didn't have enough resource: cpu"});
+            status
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status}))
+        };
+        let row = status(json!({"containerStatuses": []}));
+        assert!(row.was_rejected());
+        let end = row.end.as_deref().unwrap();
+        assert_eq!((&*end.reason, end.exit_code), ("OutOfcpu", None));
+        for (more, why) in [
+            (
+                json!({"containerStatuses": [{"name": "c"}]}),
+                "a container was heard of",
+            ),
+            (
+                json!({"initContainerStatuses": [{"name": "i"}]}),
+                "an init container was",
+            ),
+            (json!({"reason": ""}), "nobody says why"),
+            (json!({"phase": "Running"}), "it runs"),
+            (json!({"reason": "Evicted"}), "it may have run before"),
+            (
+                json!({"conditions": [{"type": "DisruptionTarget", "status": "True"}]}),
+                "it may have run before",
+            ),
+        ] {
+            assert!(!status(more.clone()).was_rejected(), "{more}: {why}");
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ struct SlimResult {
     finish_time: Option<Timestamp>,
     node_gone_time: Option<Timestamp>,
     message: String,
+    requested: bool,
+    accepted: bool,
     rest: Rest,
 }
 
@@ -57,6 +59,8 @@ enum Field {
     FinishTime,
     NodeGoneTime,
     Message,
+    Requested,
+    Accepted,
     Other(String),
 }
 
@@ -89,6 +93,8 @@ impl<'de> Deserialize<'de> for SlimResult {
                         Field::FinishTime => result.finish_time = map.next_value()?,
                         Field::NodeGoneTime => result.node_gone_time = map.next_value()?,
                         Field::Message => result.message = map.next_value()?,
+                        Field::Requested => result.requested = map.next_value()?,
+                        Field::Accepted => result.accepted = map.next_value()?,
                         Field::Other(name) => {
                             result.rest.insert(name, map.next_value()?);
                         }
@@ -165,6 +171,8 @@ impl SlimResult {
             finished: self.finish_time,
             node_gone: self.node_gone_time,
             message: self.message.as_str().into(),
+            requested: self.requested,
+            accepted: self.accepted,
             rest: kept(self.rest.clone()),
         })
     }
@@ -219,6 +227,8 @@ mod tests {
                 finished: Some(Timestamp::from_second(1_700_000_009).unwrap()),
                 node_gone: Some(Timestamp::from_second(1_700_000_005).unwrap()),
                 message: "no space left".into(),
+                requested: true,
+                accepted: true,
                 rest: kept(Rest::from([(
                     "nodePool".to_owned(),
                     json!(["a", {"b": 1}]),

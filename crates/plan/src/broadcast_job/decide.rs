@@ -5,11 +5,54 @@ use carillon_api::{FailurePolicyType, NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
 use super::family::{Kin, Turn};
-use super::progress::Progress;
-use super::status::Pause;
+use super::pause::Pause;
+use super::progress::{Place, Progress};
+use super::standing::Attempts;
 use super::survey::Survey;
 use super::{Cause, Job, Snapshot, TEMPLATE_RECHECK, Template};
 use crate::condition::{self, Refusal};
+
+/// How far a job is that has not ended.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// It serves nodes, or is paused.
+    Open,
+    /// It is going to fail, which has to be stored first.
+    Deciding(Cause),
+    /// It fails: that is stored, and what runs is being stopped.
+    Stopping(Cause),
+    /// Nothing is left to do.
+    Ending(End),
+}
+
+/// How a job ends.
+#[derive(Debug)]
+pub(super) enum End {
+    Complete,
+    Failed(Cause),
+}
+
+impl Stage {
+    /// Why the job fails, if it does.
+    pub(super) fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Deciding(cause) | Self::Stopping(cause) | Self::Ending(End::Failed(cause)) => {
+                Some(cause)
+            }
+            Self::Open | Self::Ending(End::Complete) => None,
+        }
+    }
+
+    /// Whether that it fails is stored.
+    pub(super) fn fails(&self) -> bool {
+        matches!(self, Self::Stopping(_) | Self::Ending(End::Failed(_)))
+    }
+
+    /// Whether it ends now.
+    pub(super) fn ends(&self) -> bool {
+        matches!(self, Self::Ending(_))
+    }
+}
 
 /// When the job's time is over. Paused time does not count, and while paused nothing is due.
 pub(super) fn deadline(
@@ -32,9 +75,10 @@ pub(super) fn deadline(
     start.checked_add(SignedDuration::from_secs(allowed)).ok()
 }
 
-/// Failed nodes that neither fail nor pause the job: those allowed, and those a resume accepted.
-pub(super) fn tolerated(job: &Job, acknowledged: usize, desired: usize) -> usize {
-    acknowledged.max(job.policies.max_failed.of(desired))
+/// Failed nodes that neither fail nor pause the job: those allowed, and those a resume accepted. A percentage is
+/// of the nodes of now, `present`.
+pub(super) fn tolerated(job: &Job, accepted: usize, present: usize) -> usize {
+    accepted.max(job.policies.max_failed.of(present))
 }
 
 /// Whether there is nothing to do and there never was.
@@ -53,31 +97,30 @@ pub(super) fn new_cause(
     now: Timestamp,
 ) -> Option<Cause> {
     let job = snapshot.job;
-    if let Some(((node, _), latest)) = &survey.job_failed_by {
-        let record = progress.record(snapshot, latest.place);
+    if let Some((node, place)) = survey.job_failed_by {
+        let record = progress.record(snapshot, place);
         return Some(Cause {
             reason: reasons::POD_FAILURE_POLICY.to_owned(),
             message: format!("node {node}: {}", record.message),
         });
     }
-    let acknowledged = job.status.acknowledged_failures as usize;
     if job.failure == FailurePolicyType::FailFast
-        && survey.failed > tolerated(job, acknowledged, survey.desired)
-        && let Some(((node, _), latest)) = &survey.failed_sample
+        && survey.failed > tolerated(job, survey.accepted, survey.present)
+        && let Some((node, place)) = survey.failed_sample
     {
+        let record = progress.record(snapshot, place);
+        let how = match record.state {
+            NodeState::Failed => String::new(),
+            _ => format!(
+                " ({}; with execution AtMostOnce it is not tried again)",
+                record.reason
+            ),
+        };
         return Some(Cause {
             reason: reasons::NODE_FAILED.to_owned(),
             message: format!(
-                "{} failed, among them node {node}{}, and failurePolicy is FailFast",
-                survey.failed,
-                if latest.state == NodeState::Failed {
-                    String::new()
-                } else {
-                    format!(
-                        " ({}; with execution AtMostOnce it is not tried again)",
-                        latest.reason
-                    )
-                },
+                "{} failed, among them node {node}{how}, and failurePolicy is FailFast",
+                survey.failed
             ),
         });
     }
@@ -90,11 +133,13 @@ pub(super) fn new_cause(
     }
     // Ends are judged by when the pods ended, not by when the operator looked.
     let deadline = deadline.filter(|deadline| *deadline <= now)?;
-    let in_time = all_done
-        && progress
-            .nodes
-            .iter()
-            .all(|(_, latest)| latest.finished.is_none_or(|at| at <= deadline));
+    let finished = |attempts: &Attempts<Place>| {
+        let (_, place) = attempts.last;
+        progress.record(snapshot, place).finished
+    };
+    let mut ends = progress.nodes.iter();
+    let in_time =
+        all_done && ends.all(|(_, attempts)| finished(attempts).is_none_or(|at| at <= deadline));
     (!in_time).then(|| Cause {
         reason: reasons::DEADLINE_EXCEEDED.to_owned(),
         message: format!(

@@ -22,6 +22,7 @@ pub(super) use self::close::Closing;
 use self::close::LeftOpen;
 use super::action::Action;
 use super::progress::NodeId;
+use super::standing::may_have_run;
 use super::start::WITHDRAWN_AFTER;
 use super::{Job, Snapshot, TakenPods};
 use crate::condition;
@@ -524,13 +525,4 @@ fn may_still_come(job: &Job, record: &Record, now: Timestamp) -> bool {
         .finished
         .and_then(|at| at.checked_add(WITHDRAWN_AFTER).ok());
     job.policies.at_most_once && record.pod_uid.is_none() && over.is_some_and(|over| now < over)
-}
-
-/// Whether anything may have run in an attempt that is over.
-fn may_have_run(record: &Record) -> bool {
-    match record.state {
-        NodeState::Succeeded | NodeState::Failed | NodeState::Unknown => true,
-        NodeState::Disrupted => *record.reason != *results::WITHDRAWN,
-        NodeState::Started | NodeState::Skipped => false,
-    }
 }

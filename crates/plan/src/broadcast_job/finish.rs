@@ -77,7 +77,9 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             if pod.deletion.is_none() && !pod.phase.has_ended() {
                 late.push((name, pod.uid, pod.rv));
             }
-            to_release.push((name, pod.uid));
+            if pod.may_be_released() {
+                to_release.push((name, pod.uid));
+            }
         }
         to_release.extend(stray_and_taken(snapshot));
     }

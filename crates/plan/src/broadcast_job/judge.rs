@@ -189,6 +189,9 @@ fn ended(
         message: match rule {
             Some(rule) => with_words(&rule.why, &end.message),
             None if succeeded => "".into(),
+            None if pod.was_rejected() => {
+                printable(&format!("{}: {}", end.reason, end.message)).into()
+            }
             None => end.message,
         },
         ..record.clone()

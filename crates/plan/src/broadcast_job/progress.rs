@@ -1,13 +1,13 @@
 //! One walk over the records and their pods: what has become of each attempt.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
+use super::standing::Attempts;
 use super::taken::ASK_SOONEST;
 use super::{DISPUTED, Snapshot};
 use crate::node::{NodeCursor, NodeRow};
@@ -21,47 +21,53 @@ pub(super) type NodeId<'a> = (&'a str, Uid);
 /// Where a record is stored: position of the slice, position in it.
 pub(super) type Place = (usize, usize);
 
-/// Last attempt on a node.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Latest {
-    pub(super) attempt: u32,
-    pub(super) state: NodeState,
-    pub(super) reason: Arc<str>,
-    pub(super) finished: Option<Timestamp>,
-    /// Failed attempts on the node, this one included.
-    pub(super) failures: usize,
-    /// Where its record is.
-    pub(super) place: Place,
+/// What an attempt holds. One that is over, and whose pod has ended, holds nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Seat {
+    /// It is promised, and its pod does not exist yet.
+    Reserved,
+    /// Its pod has not ended. `lost`: its node has not answered for too long, so that it holds up nobody else.
+    Alive { lost: bool },
+    /// Its pod is not in the cache: it is asked for before anything is concluded.
+    Missing(Uid),
+    /// It is over, and a pod of its name has not ended.
+    Lingering { lost: bool },
 }
 
-impl Latest {
-    /// A later record of the same node.
-    fn followed_by(&mut self, later: Self) {
-        let failures = self.failures + later.failures;
-        if self.attempt <= later.attempt {
-            *self = later;
+impl Seat {
+    /// Whether there is, or may be, a pod that takes one of the places that parallelism gives.
+    fn has_pod(self) -> bool {
+        match self {
+            Self::Reserved => false,
+            Self::Missing(_) => true,
+            Self::Alive { lost } | Self::Lingering { lost } => !lost,
         }
-        self.failures = failures;
     }
+}
+
+/// Who holds a seat.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seated<'a> {
+    pub(super) seat: Seat,
+    pub(super) place: Place,
+    pub(super) record: &'a Record,
+    /// Its pod, where that is known.
+    pub(super) pod: Option<&'a PodRow>,
 }
 
 /// What the records and pods say, with the outcomes seen now already entered.
 #[derive(Debug, Default)]
 pub(super) struct Progress<'a> {
-    /// The last attempt on each node, sorted by node.
-    pub(super) nodes: Vec<(NodeId<'a>, Latest)>,
+    /// The attempts on each node, sorted by node.
+    pub(super) nodes: Vec<(NodeId<'a>, Attempts<Place>)>,
     /// Records that change.
     pub(super) updates: BTreeMap<Place, Record>,
-    /// Attempts whose pod exists and has not ended.
-    pub(super) running: Vec<(&'a Record, &'a PodRow)>,
-    /// Attempts whose pod does not exist yet.
-    pub(super) reserved: Vec<(Place, &'a Record)>,
+    /// What holds a seat, in the order of the records.
+    pub(super) seats: Vec<Seated<'a>>,
     /// Running pods that must be stopped, whatever becomes of the job.
     pub(super) to_stop: Vec<(&'a str, &'a PodRow)>,
     /// Pods whose result is stored (or will be, before they are released).
     pub(super) to_release: Vec<(&'a str, Uid)>,
-    /// Attempts whose pod was seen and is not in the cache: asked for before anything is concluded.
-    pub(super) missing: Vec<(&'a str, Uid)>,
     /// Pods that were taken from the job and have not ended: node, pod, and what was found.
     pub(super) taken: Vec<(&'a str, &'a str, &'a str)>,
     /// Of these, those that are asked for again: when each was asked for last. Sorted: more may be due than
@@ -79,14 +85,8 @@ pub(super) struct Progress<'a> {
     /// wherever it is bound, whoever has made it. The name and not the identity of the node: what was
     /// started on a machine may outlive its node object. Sorted.
     occupied: Vec<(&'a str, &'a str)>,
-    /// Pods that have not ended though their attempt is over. Those of lost nodes are left out:
-    /// they must not hold up others.
-    pub(super) occupying: usize,
     /// Attempts that were interrupted.
     pub(super) interrupted: usize,
-    /// Nodes of running pods that have not answered for too long: their attempts are still under
-    /// way, but hold up nobody else.
-    pub(super) lost: Vec<&'a str>,
     /// When time alone changes something: a node counts as lost, a pod should have started.
     pub(super) next_due: Option<Timestamp>,
 }
@@ -105,21 +105,21 @@ impl<'a> Progress<'a> {
             .iter()
             .map(|slice| slice.records.len())
             .sum();
-        let mut attempts: Vec<(NodeId<'a>, Latest)> = Vec::with_capacity(records);
+        let mut attempts: Vec<(NodeId<'a>, Attempts<Place>)> = Vec::with_capacity(records);
         for (slice_at, slice) in snapshot.slices.iter().enumerate() {
             for (record_at, record) in slice.records.iter().enumerate() {
                 let place = (slice_at, record_at);
                 let judged = if record.is_final() {
-                    progress.over(snapshot, record, now);
+                    progress.over(snapshot, place, record, now);
                     None
                 } else {
                     let node = nodes.find(&record.node);
                     let node = node.filter(|node| node.uid == record.node_uid);
-                    progress.started(snapshot, node, place, record, stopping, now)
+                    progress.started(snapshot, node, (place, record), stopping, now)
                 };
                 let key = (&*record.node, record.node_uid);
-                let latest = progress.latest(place, judged.as_ref().unwrap_or(record));
-                attempts.push((key, latest));
+                let one = progress.count(judged.as_ref().unwrap_or(record), place);
+                attempts.push((key, one));
                 if let Some(update) = judged {
                     progress.updates.insert(place, update);
                 }
@@ -130,7 +130,7 @@ impl<'a> Progress<'a> {
         attempts.dedup_by(|(key, later), (known_key, known)| {
             let same = key == known_key;
             if same {
-                known.followed_by(later.clone());
+                *known = known.and(*later);
             }
             same
         });
@@ -175,34 +175,86 @@ impl<'a> Progress<'a> {
 
     /// The last attempt on nodes of this name, as it is stored.
     pub(super) fn last_of_name(&self, snapshot: &Snapshot<'a>, node: &str) -> Option<&'a Record> {
-        let last = self.of_name(node).max_by_key(|latest| latest.attempt)?;
-        Some(&snapshot.slices[last.place.0].records[last.place.1])
+        let attempts = self.of_name(node).map(|(_, attempts)| attempts.last);
+        let (_, (slice, record)) = attempts.max_by_key(|(attempt, _)| *attempt)?;
+        Some(&snapshot.slices[slice].records[record])
     }
 
     /// Number of the next attempt on nodes of this name.
     pub(super) fn next_attempt(&self, node: &str) -> u32 {
-        let attempts = self.of_name(node).map(|latest| latest.attempt);
+        let attempts = self.of_name(node).map(|(_, attempts)| attempts.last.0);
         attempts.max().unwrap_or(0) + 1
     }
 
-    fn of_name<'s>(&'s self, node: &'s str) -> impl Iterator<Item = &'s Latest> + use<'s, 'a> {
+    /// The attempts on a node.
+    pub(super) fn of(&self, id: NodeId<'_>) -> Option<&Attempts<Place>> {
+        let at = self.nodes.binary_search_by(|(known, _)| (*known).cmp(&id));
+        at.ok().map(|at| &self.nodes[at].1)
+    }
+
+    fn of_name<'s>(
+        &'s self,
+        node: &'s str,
+    ) -> impl Iterator<Item = &'s (NodeId<'a>, Attempts<Place>)> + use<'s, 'a> {
         let first = self.nodes.partition_point(|((name, _), _)| *name < node);
         let rest = self.nodes[first..].iter();
         rest.take_while(move |((name, _), _)| *name == node)
-            .map(|(_, latest)| latest)
+    }
+
+    /// Attempts whose pod is there and has not ended.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Seated<'a>> {
+        let seats = self.seats.iter();
+        seats.filter(|seated| matches!(seated.seat, Seat::Alive { .. }))
+    }
+
+    /// Attempts under way on nodes that have not answered for too long.
+    pub(super) fn lost(&self) -> impl Iterator<Item = &Seated<'a>> {
+        let running = self.running();
+        running.filter(|seated| seated.seat == Seat::Alive { lost: true })
+    }
+
+    /// Attempts that are promised, first those that were promised first.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = &Seated<'a>> {
+        let seats = self.seats.iter();
+        seats.filter(|seated| seated.seat == Seat::Reserved)
+    }
+
+    /// Takes out the attempts that are promised.
+    pub(super) fn take_reserved(&mut self) -> Vec<Seated<'a>> {
+        let is_reserved = |seated: &mut Seated<'_>| seated.seat == Seat::Reserved;
+        self.seats.extract_if(.., is_reserved).collect()
+    }
+
+    /// Pods of attempts that are asked for before anything is concluded.
+    pub(super) fn missing(&self) -> impl Iterator<Item = (&'a str, Uid)> {
+        self.seats.iter().filter_map(|seated| match seated.seat {
+            Seat::Missing(uid) => Some((&*seated.record.pod, uid)),
+            _ => None,
+        })
+    }
+
+    /// Whether an attempt is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        let mut seats = self.seats.iter();
+        seats.any(|seated| !matches!(seated.seat, Seat::Lingering { .. }))
+    }
+
+    /// Places that parallelism gives, and that pods take.
+    pub(super) fn places(&self) -> usize {
+        self.seats.iter().filter(|one| one.seat.has_pod()).count()
     }
 
     /// Ends a reservation whose pod will not be created, and does not exist; or keeps it for now.
     pub(super) fn give_up(
         &mut self,
         snapshot: &Snapshot<'a>,
-        place: Place,
-        record: &'a Record,
+        seated: Seated<'a>,
         (state, reason): (NodeState, &str),
         now: Timestamp,
     ) {
+        let Seated { place, record, .. } = seated;
         if !self.may_confirm(snapshot, &record.pod, now) {
-            self.reserved.push((place, record));
+            self.seats.push(seated);
             return;
         }
         self.relies_on.push((&record.pod, None));
@@ -212,7 +264,11 @@ impl<'a> Progress<'a> {
             finished: Some(now),
             ..record.clone()
         };
-        self.enter(place, record, &update);
+        let id: NodeId<'a> = (&record.node, record.node_uid);
+        let one = self.count(&update, place);
+        if let Ok(at) = self.nodes.binary_search_by_key(&id, |(known, _)| *known) {
+            self.nodes[at].1 = self.nodes[at].1.and(one);
+        }
         self.updates.insert(place, update);
     }
 
@@ -228,27 +284,11 @@ impl<'a> Progress<'a> {
         room
     }
 
-    fn enter(&mut self, place: Place, key: &'a Record, record: &Record) {
-        let id: NodeId<'a> = (&key.node, key.node_uid);
-        let latest = self.latest(place, record);
-        match self.nodes.binary_search_by_key(&id, |(known, _)| *known) {
-            Ok(at) => self.nodes[at].1.followed_by(latest),
-            Err(at) => self.nodes.insert(at, (id, latest)),
-        }
-    }
-
-    fn latest(&mut self, place: Place, record: &Record) -> Latest {
+    fn count(&mut self, record: &Record, place: Place) -> Attempts<Place> {
         if matches!(record.state, NodeState::Disrupted | NodeState::Unknown) {
             self.interrupted += 1;
         }
-        Latest {
-            attempt: record.attempt,
-            state: record.state,
-            reason: record.reason.clone(),
-            finished: record.finished,
-            failures: usize::from(record.state == NodeState::Failed),
-            place,
-        }
+        Attempts::of(record, place)
     }
 
     /// Something is due at this time, unless that is past.
@@ -273,28 +313,46 @@ impl<'a> Progress<'a> {
     }
 
     /// A pod that has not ended holds the node of its record, and where it is bound, if that is another one.
-    fn occupy(&mut self, record: &'a Record, pod: &'a PodRow) {
-        let nodes = pod.node.as_deref().into_iter().chain([&*record.node]);
+    fn occupy(&mut self, record: &'a Record, pod: Option<&'a PodRow>) {
+        let bound = pod.and_then(|pod| pod.node.as_deref());
+        let nodes = bound.into_iter().chain([&*record.node]);
         self.occupied.extend(nodes.map(|node| (node, &*record.pod)));
     }
 
-    /// A pod that has not ended though its attempt is over.
+    /// An attempt that holds a seat, and with it its node.
+    fn seat(&mut self, seat: Seat, place: Place, record: &'a Record, pod: Option<&'a PodRow>) {
+        self.occupy(record, pod);
+        self.seats.push(Seated {
+            seat,
+            place,
+            record,
+            pod,
+        });
+    }
+
+    /// A pod that has not ended though its attempt is over: by its record as it will be stored.
     fn linger(
         &mut self,
         snapshot: &Snapshot<'a>,
-        key: &'a Record,
+        (place, key): (Place, &'a Record),
         record: &Record,
         pod: &'a PodRow,
         now: Timestamp,
     ) {
-        self.occupy(key, pod);
         let node = (node_of(snapshot, record), record.node_gone);
-        let lost = self.is_lost(snapshot, node, pod, now);
-        self.occupying += usize::from(!lost && *record.reason != *results::NODE_LOST);
+        let lost = self.is_lost(snapshot, node, pod, now) || *record.reason == *results::NODE_LOST;
+        self.seat(Seat::Lingering { lost }, place, key, Some(pod));
         // Whatever it does now is not counted, so it must not run: it was created by a request that
         // arrived after its attempt had been given up.
         if pod.deletion.is_none() {
             self.to_stop.push((&key.pod, pod));
+        }
+    }
+
+    /// A pod whose attempt is over is let go.
+    fn release(&mut self, record: &'a Record, pod: &PodRow) {
+        if pod.may_be_released() {
+            self.to_release.push((&record.pod, pod.uid));
         }
     }
 
@@ -326,12 +384,12 @@ impl<'a> Progress<'a> {
     }
 
     /// An attempt that is over: its pod may be left to release or to stop.
-    fn over(&mut self, snapshot: &Snapshot<'a>, record: &'a Record, now: Timestamp) {
+    fn over(&mut self, snapshot: &Snapshot<'a>, place: Place, record: &'a Record, now: Timestamp) {
         // It may be ours, taken before it was seen: its node gets no other one beside it.
         let unseen = snapshot.taken.watched.get(&record.pod);
         let alive = unseen.filter(|taken| !taken.pod.phase.has_ended());
         if let Some(taken) = alive.filter(|_| record.pod_uid.is_none()) {
-            self.occupy(record, &taken.pod);
+            self.occupy(record, Some(&taken.pod));
         }
         let taken = || self.taken(snapshot, record, record.pod_uid?, now);
         let Some(pod) = snapshot.pods.get(&record.pod).or_else(taken) else {
@@ -340,11 +398,9 @@ impl<'a> Progress<'a> {
         // A pod that appeared after its attempt was over, or under another uid, was created by a
         // request that arrived late; it is not counted and must not run.
         if !pod.phase.has_ended() {
-            self.linger(snapshot, record, record, pod, now);
+            self.linger(snapshot, (place, record), record, pod, now);
         }
-        if pod.tracked {
-            self.to_release.push((&record.pod, pod.uid));
-        }
+        self.release(record, pod);
     }
 
     /// An attempt under way. Returns its record when it changes.
@@ -352,78 +408,21 @@ impl<'a> Progress<'a> {
         &mut self,
         snapshot: &Snapshot<'a>,
         node: Option<&NodeRow>,
-        place: Place,
-        record: &'a Record,
+        (place, record): (Place, &'a Record),
         stopping: Option<&'static str>,
         now: Timestamp,
     ) -> Option<Record> {
-        let end = |state, reason: &str| Record {
-            state,
-            reason: reason.into(),
-            finished: Some(now),
-            ..record.clone()
-        };
-        let created = || snapshot.created.get(&record.pod).copied();
-        let pod = match (snapshot.pods.get(&record.pod), record.pod_uid) {
-            (Some(pod), None) if created().is_none_or(|uid| uid == pod.uid) => pod,
-            (Some(pod), Some(uid)) if pod.uid == uid => pod,
-            (other, Some(uid)) if snapshot.gone.contains(&uid) => {
-                let judged = end(NodeState::Unknown, results::POD_VANISHED);
-                if let Some(other) = other.filter(|other| !other.phase.has_ended()) {
-                    self.linger(snapshot, record, &judged, other, now);
-                }
-                return Some(judged);
-            }
-            // Also where another pod has its name: that may be an older one.
-            (_, Some(uid)) => {
-                let Some(pod) = self.taken(snapshot, record, uid, now) else {
-                    self.occupied.push((&record.node, &record.pod));
-                    self.missing.push((&record.pod, uid));
-                    return None;
-                };
-                pod
-            }
-            // It was created, and taken from the job before it was seen. Whatever becomes of it is
-            // concluded once its uid is stored.
-            (_, None) if let Some(uid) = created() => {
-                self.occupied.push((&record.node, &record.pod));
-                self.missing.push((&record.pod, uid));
-                return Some(Record {
-                    pod_uid: Some(uid),
-                    ..record.clone()
-                });
-            }
-            (_, None) if snapshot.conflicts.contains(&record.pod) => {
-                return Some(end(NodeState::Failed, results::NAME_CONFLICT));
-            }
-            (_, None) => {
-                self.occupied.push((&record.node, &record.pod));
-                self.reserved.push((place, record));
-                return None;
-            }
+        let pod = match self.find(snapshot, (place, record), now) {
+            Found::Pod(pod) => pod,
+            Found::Nothing(record) => return record,
         };
         let judged = judge(snapshot, record, pod, stopping, now).filter(|judged| {
             *judged.reason != *results::NODE_LOST || self.may_confirm(snapshot, &record.pod, now)
         });
         if let Some(judged) = judged {
-            if pod.tracked {
-                self.to_release.push((&record.pod, pod.uid));
-                let taken = snapshot.taken_pod(&record.pod, pod.uid);
-                let controlled = snapshot.pods.contains_key(&record.pod);
-                if !controlled && taken.is_some_and(|taken| taken.asked.is_some()) {
-                    self.to_label.push((&record.pod, pod.uid));
-                }
-            }
-            if !pod.phase.has_ended() {
-                self.linger(snapshot, record, &judged, pod, now);
-            }
-            if *judged.reason == *results::NODE_LOST {
-                self.relies_on.push((&record.pod, Some((pod.uid, pod.rv))));
-            }
+            self.conclude(snapshot, (place, record), &judged, pod, now);
             return Some(judged);
         }
-        self.occupy(record, pod);
-        self.running.push((record, pod));
         let (reason, message) = gives_up(snapshot, record, pod, stopping, now);
         let has_to_go = !reason.is_empty() || must_stop(snapshot, record, pod);
         if pod.deletion.is_none() && has_to_go {
@@ -433,9 +432,8 @@ impl<'a> Progress<'a> {
             None if pod.node.is_some() => record.node_gone.or(Some(now)),
             _ => None,
         };
-        if self.is_lost(snapshot, (node, node_gone), pod, now) {
-            self.lost.push(&record.node);
-        }
+        let lost = self.is_lost(snapshot, (node, node_gone), pod, now);
+        self.seat(Seat::Alive { lost }, place, record, Some(pod));
         self.due(start_due(snapshot.job, pod), now);
         let timeout = snapshot.job.policies.node_lost_timeout;
         let given_up = pod.deletion.map(|d| d.due.checked_add(timeout));
@@ -454,4 +452,86 @@ impl<'a> Progress<'a> {
             ..record.clone()
         })
     }
+
+    /// The pod of an attempt under way.
+    fn find(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        (place, record): (Place, &'a Record),
+        now: Timestamp,
+    ) -> Found<'a> {
+        let end = |state, reason: &str| Record {
+            state,
+            reason: reason.into(),
+            finished: Some(now),
+            ..record.clone()
+        };
+        let created = || snapshot.created.get(&record.pod).copied();
+        match (snapshot.pods.get(&record.pod), record.pod_uid) {
+            (Some(pod), None) if created().is_none_or(|uid| uid == pod.uid) => Found::Pod(pod),
+            (Some(pod), Some(uid)) if pod.uid == uid => Found::Pod(pod),
+            (other, Some(uid)) if snapshot.gone.contains(&uid) => {
+                let judged = end(NodeState::Unknown, results::POD_VANISHED);
+                if let Some(other) = other.filter(|other| !other.phase.has_ended()) {
+                    self.linger(snapshot, (place, record), &judged, other, now);
+                }
+                Found::Nothing(Some(judged))
+            }
+            // Also where another pod has its name: that may be an older one.
+            (_, Some(uid)) => {
+                if let Some(pod) = self.taken(snapshot, record, uid, now) {
+                    return Found::Pod(pod);
+                }
+                self.seat(Seat::Missing(uid), place, record, None);
+                Found::Nothing(None)
+            }
+            // It was created, and taken from the job before it was seen. Whatever becomes of it is
+            // concluded once its uid is stored.
+            (_, None) if let Some(uid) = created() => {
+                self.seat(Seat::Missing(uid), place, record, None);
+                Found::Nothing(Some(Record {
+                    pod_uid: Some(uid),
+                    ..record.clone()
+                }))
+            }
+            (_, None) if snapshot.conflicts.contains(&record.pod) => {
+                Found::Nothing(Some(end(NodeState::Failed, results::NAME_CONFLICT)))
+            }
+            (_, None) => {
+                self.seat(Seat::Reserved, place, record, None);
+                Found::Nothing(None)
+            }
+        }
+    }
+
+    /// An attempt is over now, as `judged` says, and its pod is let go when that is stored.
+    fn conclude(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        (place, record): (Place, &'a Record),
+        judged: &Record,
+        pod: &'a PodRow,
+        now: Timestamp,
+    ) {
+        let taken = snapshot.taken_pod(&record.pod, pod.uid);
+        let controlled = snapshot.pods.contains_key(&record.pod);
+        if pod.tracked && !controlled && taken.is_some_and(|taken| taken.asked.is_some()) {
+            self.to_label.push((&record.pod, pod.uid));
+        }
+        self.release(record, pod);
+        if !pod.phase.has_ended() {
+            self.linger(snapshot, (place, record), judged, pod, now);
+        }
+        if *judged.reason == *results::NODE_LOST {
+            self.relies_on.push((&record.pod, Some((pod.uid, pod.rv))));
+        }
+    }
+}
+
+/// What is known of the pod of an attempt under way.
+enum Found<'a> {
+    /// It is this one.
+    Pod(&'a PodRow),
+    /// It is not there, or not known; and the record, where that changes.
+    Nothing(Option<Record>),
 }

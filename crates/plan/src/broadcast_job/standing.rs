@@ -1,10 +1,9 @@
-//! What the last attempt on a node means for the node: done, or to be tried again, and when.
+//! What the attempts on a node mean for it: done, or to be tried again, and when.
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
-use super::progress::Latest;
 use super::{Job, Policies, RETRY_BASE, RETRY_MAX};
 use crate::record::Record;
 
@@ -23,77 +22,157 @@ pub enum Standing {
     Again(Option<Timestamp>),
     /// It failed: to be tried again, from this time on.
     Retry(Option<Timestamp>),
-    /// It was interrupted, and its node object has gone since: no longer to be served.
+    /// It was to be tried again, and its node object has gone since: no longer to be served.
     Gone,
 }
 
-/// Where a node stands after its last attempt, whose pod is called `pod`. `there`: its node object exists.
-pub(super) fn standing(policies: &Policies, pod: &str, latest: &Latest, there: bool) -> Standing {
-    let asked = policies.retry.contains(pod);
-    let failed = if asked && there {
-        Standing::Retry(None)
-    } else {
-        Standing::Failed
-    };
-    match latest.state {
-        NodeState::Started => Standing::Started,
-        NodeState::Succeeded => Standing::Succeeded,
-        NodeState::Skipped => Standing::Skipped,
-        NodeState::Failed => {
-            let left = latest.failures <= policies.backoff_limit && !latest.is_final();
-            if left && there && !asked {
-                Standing::Retry(after(latest, latest.failures))
-            } else {
-                failed
-            }
+/// What the attempts on one node come to. `R` leads to a record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Attempts<R> {
+    /// How many have failed.
+    failures: usize,
+    /// How many were interrupted, or refused by the kubelet.
+    interruptions: usize,
+    /// The last one, and its number.
+    pub(super) last: (u32, R),
+    /// The last one in which anything may have run, and its number: this one decides.
+    pub(super) ran: Option<(u32, R)>,
+}
+
+impl<R: Copy> Attempts<R> {
+    /// Of one.
+    pub(super) fn of(record: &Record, at: R) -> Self {
+        let one = (record.attempt, at);
+        let interrupted = matches!(record.state, NodeState::Disrupted | NodeState::Unknown);
+        Self {
+            failures: usize::from(record.state == NodeState::Failed),
+            interruptions: usize::from(interrupted && !was_withdrawn(record)),
+            last: one,
+            ran: may_have_run(record).then_some(one),
         }
-        NodeState::Disrupted | NodeState::Unknown => {
-            if policies.at_most_once && latest.may_have_run() {
-                failed
-            } else if there {
-                Standing::Again(after(latest, latest.attempt.saturating_sub(1) as usize))
+    }
+
+    /// And of others on the same node.
+    pub(super) fn and(self, other: Self) -> Self {
+        let later = |one: (u32, R), other: (u32, R)| if one.0 <= other.0 { other } else { one };
+        Self {
+            failures: self.failures + other.failures,
+            interruptions: self.interruptions + other.interruptions,
+            last: later(self.last, other.last),
+            ran: match (self.ran, other.ran) {
+                (Some(one), Some(other)) => Some(later(one, other)),
+                (one, other) => one.or(other),
+            },
+        }
+    }
+
+    /// Where the node stands after them. `there`: its node object exists.
+    pub(super) fn standing<'r>(
+        &self,
+        policies: &Policies,
+        record: impl Fn(R) -> &'r Record + Copy,
+        there: bool,
+    ) -> Standing {
+        let last = record(self.last.1);
+        let again = |due| {
+            if there {
+                Standing::Again(due)
             } else {
                 Standing::Gone
             }
+        };
+        if last.state == NodeState::Started {
+            return Standing::Started;
         }
+        let Some(ran) = self.ran.map(|(_, at)| record(at)) else {
+            return match last.state {
+                NodeState::Skipped => Standing::Skipped,
+                _ if was_withdrawn(last) => again(None),
+                _ => again(self.after_interruptions(last)),
+            };
+        };
+        let asked = self.is_asked_for(policies, record);
+        let given_up = if asked && there {
+            Standing::Retry(None)
+        } else {
+            Standing::Failed
+        };
+        match ran.state {
+            NodeState::Succeeded => Standing::Succeeded,
+            NodeState::Failed if asked || self.failures > policies.backoff_limit || ruled(ran) => {
+                given_up
+            }
+            NodeState::Failed if there => Standing::Retry(after(ran, self.failures)),
+            NodeState::Failed => Standing::Gone,
+            _ if policies.at_most_once => given_up,
+            _ if was_withdrawn(last) => again(self.after_interruptions(ran)),
+            _ => again(self.after_interruptions(last)),
+        }
+    }
+
+    /// Whether somebody has asked for one more attempt. If one has begun in which nothing ran, the request still
+    /// holds, also when it is not there any more.
+    pub(super) fn is_asked_for<'r>(
+        &self,
+        policies: &Policies,
+        record: impl Fn(R) -> &'r Record,
+    ) -> bool {
+        self.ran.is_some_and(|(ran, at)| {
+            let has_begun = ran < self.last.0 && record(self.last.1).requested;
+            has_begun || policies.retry.contains(&record(at).pod)
+        })
+    }
+
+    /// The first interruption costs no time.
+    fn after_interruptions(&self, last: &Record) -> Option<Timestamp> {
+        after(last, self.interruptions.saturating_sub(1))
     }
 }
 
-/// The same for those who only look: after these attempts on one node, oldest first, as they are
-/// stored. `None`: there was none.
+/// Where a node stands after these attempts on it, for those who only look. `None`: there was none.
 pub fn standing_after(job: &Job, attempts: &[&Record], there: bool) -> Option<Standing> {
-    let last = attempts.last()?;
-    let failed = |record: &&&Record| record.state == NodeState::Failed;
-    let latest = Latest {
-        attempt: last.attempt,
-        state: last.state,
-        reason: last.reason.clone(),
-        finished: last.finished,
-        failures: attempts.iter().filter(failed).count(),
-        place: (0, 0),
-    };
-    Some(standing(&job.policies, &last.pod, &latest, there))
+    let standing = fold(attempts)?.standing(&job.policies, |at| attempts[at], there);
+    Some(standing)
+}
+
+/// Of these attempts on one node, the last in which anything may have run.
+pub fn last_that_ran<'r>(attempts: &[&'r Record]) -> Option<&'r Record> {
+    let (_, at) = fold(attempts)?.ran?;
+    Some(attempts[at])
+}
+
+fn fold(attempts: &[&Record]) -> Option<Attempts<usize>> {
+    let each = attempts.iter().enumerate();
+    let each = each.map(|(at, record)| Attempts::of(record, at));
+    each.reduce(Attempts::and)
 }
 
 /// When the next attempt may begin: at once if nothing counts against the node, else after 10 s,
 /// doubled up to 10 minutes, so that a node that never lets a pod live costs little.
-fn after(latest: &Latest, counted: usize) -> Option<Timestamp> {
+fn after(last: &Record, counted: usize) -> Option<Timestamp> {
     let doublings = counted.checked_sub(1)?.min(16);
     let wait = (RETRY_BASE * (1 << doublings)).min(RETRY_MAX);
-    latest.finished?.checked_add(wait).ok()
+    last.finished?.checked_add(wait).ok()
 }
 
-impl Latest {
-    /// Whether a rule has decided that the failure is final.
-    fn is_final(&self) -> bool {
-        matches!(
-            &*self.reason,
-            results::FAILED_BY_RULE | results::JOB_FAILED_BY_RULE
-        )
-    }
+/// Whether a rule has decided that the failure is final.
+fn ruled(record: &Record) -> bool {
+    matches!(
+        &*record.reason,
+        results::FAILED_BY_RULE | results::JOB_FAILED_BY_RULE
+    )
+}
 
-    /// Whether anything may have run. Only what was never bound to its node certainly has not.
-    fn may_have_run(&self) -> bool {
-        *self.reason != *results::WITHDRAWN
+fn was_withdrawn(record: &Record) -> bool {
+    record.state == NodeState::Disrupted && *record.reason == *results::WITHDRAWN
+}
+
+/// Whether anything may have run in an attempt that is over. Only what was never bound to its node, and what
+/// the kubelet has refused, certainly has not.
+pub(super) fn may_have_run(record: &Record) -> bool {
+    match record.state {
+        NodeState::Succeeded | NodeState::Failed | NodeState::Unknown => true,
+        NodeState::Disrupted => !was_withdrawn(record) && *record.reason != *results::REJECTED,
+        NodeState::Started | NodeState::Skipped => false,
     }
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::decide::recheck;
 use super::family::{self, Closing, Elsewhere, Kin, Turn};
 use super::judge::node_of;
-use super::progress::{Place, Progress};
+use super::progress::{Place, Progress, Seated};
 use super::survey::Survey;
 use super::{Snapshot, Template, ledger};
 use crate::broadcast_job::action::{Action, Step};
@@ -67,12 +67,11 @@ impl Start {
             };
         }
         let job = snapshot.job;
-        // A pod that is missing in the cache may exist all the same.
-        let running = progress.running.len() - progress.lost.len() + progress.missing.len();
-        let taken = running + progress.reserved.len() + progress.occupying;
-        let room = job.parallelism.of(survey.desired).saturating_sub(taken);
-        let first = match progress.reserved.first() {
-            Some((_, record)) => Some(&record.node),
+        let places = job.parallelism.of(survey.present);
+        let promised = progress.reserved().count();
+        let room = places.saturating_sub(progress.places() + promised);
+        let first = match progress.reserved().next() {
+            Some(seated) => Some(&seated.record.node),
             None if room > 0 => survey.candidates.first().map(|(node, _)| *node),
             None => None,
         };
@@ -93,7 +92,8 @@ impl Start {
             };
         }
         let mut start = Self::default();
-        start.keep_promises(snapshot, progress, kin, now);
+        let places = places.saturating_sub(progress.places());
+        start.keep_promises(snapshot, progress, kin, places, now);
         let budget = snapshot
             .max_pod_changes
             .saturating_sub(start.creations.len());
@@ -105,41 +105,48 @@ impl Start {
                 pod: pod.clone(),
                 node: node.clone(),
             });
+            let attempts = progress.of((node, node_uid));
+            let record = |place| progress.record(snapshot, place);
             start.reservations.push(Record {
                 node: node.clone(),
                 node_uid,
                 attempt,
                 pod,
+                requested: attempts.is_some_and(|all| all.is_asked_for(&job.policies, record)),
                 ..Record::default()
             });
         }
         start
     }
 
-    /// Creates what was reserved before and is still wanted. The name makes a second try harmless, as
-    /// long as the attempt is not over: its slice says so, which must therefore be the present one.
+    /// Creates what was reserved before and is still wanted, as far as there are places: first those that were
+    /// reserved first, since another plan may have created them already. The name makes a second try harmless,
+    /// as long as the attempt is not over: its slice says so, which must therefore be the present one.
     fn keep_promises<'a>(
         &mut self,
         snapshot: &Snapshot<'a>,
         progress: &mut Progress<'a>,
         kin: &Kin<'a>,
+        places: usize,
         now: Timestamp,
     ) {
-        let mut kept: Vec<(Place, &Record)> = Vec::new();
-        for (place, record) in std::mem::take(&mut progress.reserved) {
+        let mut kept = Vec::new();
+        for seated in progress.take_reserved() {
+            let Seated { place, record, .. } = seated;
             let wanted = node_of(snapshot, record).is_some_and(|node| {
                 eligibility::refusal(&snapshot.job.placement, &record.node, node).is_none()
             });
             if !wanted {
                 if !announced(snapshot, progress, (place, record), now) {
-                    kept.push((place, record));
+                    kept.push(seated);
                     continue;
                 }
                 let withdrawn = (NodeState::Disrupted, results::WITHDRAWN);
-                progress.give_up(snapshot, place, record, withdrawn, now);
+                progress.give_up(snapshot, seated, withdrawn, now);
                 continue;
             }
-            kept.push((place, record));
+            kept.push(seated);
+            let has_place = kept.len() <= places;
             if record.finished.is_some() {
                 // It is wanted again.
                 let promised = Record {
@@ -149,21 +156,8 @@ impl Start {
                 };
                 progress.updates.insert(place, promised);
             }
-            if let Some(other) = progress.other_on(&record.node, &record.pod) {
-                let (node, pod) = (record.node.clone(), other.into());
-                self.other_pod.get_or_insert((node, pod));
+            if !has_place || self.has_to_wait(progress, kin, record) {
                 continue;
-            }
-            match kin.on((&record.node, record.node_uid), true) {
-                Elsewhere::Runs(_, ask) => {
-                    self.wait_elsewhere(ask);
-                    continue;
-                }
-                Elsewhere::Missing(pod, uid) => {
-                    self.wait_elsewhere(Some((pod, uid)));
-                    continue;
-                }
-                Elsewhere::Settled(_) | Elsewhere::Nothing => {}
             }
             if self.creations.len() < snapshot.max_pod_changes {
                 let (pod, node) = (record.pod.clone(), record.node.clone());
@@ -173,7 +167,22 @@ impl Start {
             }
         }
         // Those that could not be given up are there already.
-        progress.reserved.extend(kept);
+        progress.seats.extend(kept);
+    }
+
+    /// Whether a promise has to wait for another pod on its node.
+    fn has_to_wait(&mut self, progress: &Progress<'_>, kin: &Kin<'_>, record: &Record) -> bool {
+        if let Some(other) = progress.other_on(&record.node, &record.pod) {
+            let (node, pod) = (record.node.clone(), other.into());
+            self.other_pod.get_or_insert((node, pod));
+            return true;
+        }
+        match kin.on((&record.node, record.node_uid), true) {
+            Elsewhere::Runs(_, ask) => self.wait_elsewhere(ask),
+            Elsewhere::Missing(pod, uid) => self.wait_elsewhere(Some((pod, uid))),
+            Elsewhere::Settled(_) | Elsewhere::Nothing => return false,
+        }
+        true
     }
 
     fn wait_elsewhere(&mut self, ask: Option<(&str, Uid)>) {

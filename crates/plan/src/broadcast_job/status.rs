@@ -3,86 +3,18 @@
 use std::collections::BTreeSet;
 
 use carillon_api::condition::{reasons, results, types};
-use carillon_api::{BroadcastJobStatus, FailurePolicyType, Phase};
+use carillon_api::{BroadcastJobStatus, Phase};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::decide::tolerated;
+use super::decide::{End, Stage};
 use super::family::{Kin, Turn};
+use super::pause::Pause;
 use super::progress::Progress;
 use super::survey::{SAMPLE, Survey};
-use super::{Cause, Job, Refused};
+use super::{Job, Refused};
 use crate::broadcast_job::action::Note;
 use crate::condition::{self, whole_seconds};
-
-/// How a job ends.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum End {
-    Complete,
-    Failed,
-}
-
-/// Whether the job is paused, and what follows from that for the status.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Pause {
-    /// Why the job is paused, if it is.
-    pub(super) reason: Option<&'static str>,
-    /// Failures that no longer pause it.
-    pub(super) acknowledged: usize,
-    /// Resume annotation that was acted on.
-    pub(super) resumed_by: Option<String>,
-    /// Time it was paused, up to its last resumption.
-    pub(super) paused_seconds: i64,
-    /// It was paused until now.
-    pub(super) ends: bool,
-}
-
-impl Pause {
-    pub(super) fn decide(job: &Job, survey: &Survey<'_>, now: Timestamp) -> Self {
-        let status = &job.status;
-        let stored = condition::find(&status.conditions, types::PAUSED)
-            .filter(|condition| condition.status == "True");
-        let by_failure = stored.is_some_and(|c| c.reason == reasons::PAUSED_BY_FAILURE);
-        let asked = job.resume.is_some() && job.resume != status.resumed_by;
-        // Whoever sets spec.paused on a job that failures have paused has taken it over.
-        let acknowledged = if asked || by_failure && job.paused {
-            survey.failed
-        } else {
-            status.acknowledged_failures as usize
-        };
-        // A pause by failure lasts until somebody ends it, also when a failed node is retried or
-        // more failures are allowed. A job that is going to fail is not paused by its failures.
-        let failures =
-            || survey.failed > tolerated(job, acknowledged, survey.desired) || by_failure && !asked;
-        let reason = if job.paused {
-            Some(reasons::PAUSED_BY_USER)
-        } else if job.failure == FailurePolicyType::Pause
-            && survey.job_failed_by.is_none()
-            && failures()
-        {
-            Some(reasons::PAUSED_BY_FAILURE)
-        } else {
-            None
-        };
-        let ended = stored.filter(|_| reason.is_none());
-        let just_paused = ended.map_or(0, |condition| {
-            now.duration_since(condition.last_transition_time.0)
-                .as_secs()
-                .max(0)
-        });
-        Self {
-            reason,
-            acknowledged,
-            resumed_by: if asked {
-                job.resume.clone()
-            } else {
-                status.resumed_by.clone()
-            },
-            paused_seconds: status.paused_seconds.saturating_add(just_paused),
-            ends: ended.is_some(),
-        }
-    }
-}
 
 /// What a status is computed from.
 pub(super) struct Facts<'a> {
@@ -91,8 +23,7 @@ pub(super) struct Facts<'a> {
     pub(super) survey: &'a Survey<'a>,
     pub(super) kin: &'a Kin<'a>,
     pub(super) pause: &'a Pause,
-    pub(super) cause: Option<&'a Cause>,
-    pub(super) end: Option<End>,
+    pub(super) stage: &'a Stage,
     pub(super) stalled: Option<(&'static str, String)>,
     pub(super) creation_problem: Option<&'a Refused>,
     /// Nothing is started, and this pod is on a node to serve and belongs to none of its attempts.
@@ -117,23 +48,23 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let old = &facts.job.status;
     let survey = facts.survey;
     // A job that fails tries nothing again.
-    let (failed, retrying) = match facts.cause {
+    let (failed, retrying) = match facts.stage.cause() {
         Some(_) => (survey.failed + survey.retrying, 0),
         None => (survey.failed, survey.retrying),
     };
     let succeeded = kept(facts, survey.succeeded, old.succeeded);
     let failed = kept(facts, failed, old.failed);
     let disrupted = kept(facts, facts.progress.interrupted, old.disrupted);
-    let lost = facts.progress.lost.len();
+    let lost = facts.progress.lost().count();
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {
         observed_generation: Some(facts.job.generation),
         conditions: old.conditions.clone(),
         phase: Some(phase(facts)),
         start_time: old.start_time.clone().or_else(|| started(facts)),
-        completion_time: facts.end.map(|_| ended_at(facts)),
+        completion_time: facts.stage.ends().then(|| ended_at(facts)),
         desired: desired as i32,
-        active: facts.progress.running.len() as i32,
+        active: facts.progress.running().count() as i32,
         succeeded: succeeded as i32,
         failed: failed as i32,
         disrupted: disrupted as i32,
@@ -142,14 +73,14 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         done: format!("{done}/{desired}"),
         refused: facts.survey.refused.clone(),
         paused_seconds: facts.pause.paused_seconds,
-        acknowledged_failures: facts.pause.acknowledged as i32,
+        acknowledged_failures: facts.pause.accepted as i32,
         resumed_by: facts.pause.resumed_by.clone(),
         retries: old.retries.clone(),
     };
     let counts = format!(
         "{succeeded} of {desired} nodes succeeded, {failed} failed{}{}{}",
         waiting_for_a_retry(retrying),
-        lost_nodes(&facts.progress.lost),
+        lost_nodes(facts.progress),
         left_out(survey)
     );
     let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
@@ -167,48 +98,62 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let was = |type_| condition::find(&old.conditions, type_).is_some();
 
     match facts.pause.reason {
-        Some(reason) => set(types::PAUSED, true, reason, pause_message(reason)),
-        None if was(types::PAUSED) => set(types::PAUSED, false, reasons::RESUMED, ""),
-        None => {}
+        Some(reason) => set(types::PAUSED, true, reason, &facts.pause.message(failed)),
+        None if facts.pause.ends => set(types::PAUSED, false, unpaused(facts), ""),
+        None => {
+            if let Some(stored) = condition::find(&old.conditions, types::PAUSED) {
+                set(types::PAUSED, false, &stored.reason, "");
+            }
+        }
     }
-    if let Some(cause) = facts.cause {
+    if let Some(cause) = facts.stage.cause() {
         set(types::FAILURE_TARGET, true, &cause.reason, &cause.message);
     }
     let stalled = facts
         .stalled
         .as_ref()
-        .filter(|_| facts.end.is_none() && facts.cause.is_none());
+        .filter(|_| matches!(facts.stage, Stage::Open));
     match stalled {
         Some((reason, message)) => set(types::STALLED, true, reason, message),
         None if was(types::STALLED) => set(types::STALLED, false, reasons::RESUMED, ""),
         None => {}
     }
-    match (facts.end, facts.cause) {
-        (Some(End::Complete), _) if survey.is_settled => {
-            let message = format!("nothing is left to be tried{}", left_out(survey));
-            set(types::COMPLETE, true, nothing_left(survey), &message);
-        }
-        (Some(End::Complete), _) if desired == 0 => {
-            let message = no_eligible_nodes(survey);
-            set(types::COMPLETE, true, reasons::NO_ELIGIBLE_NODES, &message);
-        }
-        (Some(End::Complete), _) => {
-            set(types::COMPLETE, true, reasons::ALL_NODES_DONE, &counts);
-        }
-        (Some(End::Failed), Some(cause)) => {
-            set(
-                types::FAILED,
-                true,
-                &cause.reason,
-                &format!("{}; {counts}", cause.message),
-            );
-        }
-        _ => {}
+    if let Stage::Ending(end) = facts.stage {
+        let (type_, reason, message) = ended(end, survey, &counts);
+        set(type_, true, reason, &message);
     }
     let (on, reason, message) = reconciling(facts, stalled.is_some(), &counts);
     set(types::RECONCILING, on, reason, &message);
     tell_of_request(facts, &mut status);
     (status, notes(facts, &counts))
+}
+
+/// Condition, reason and message with which the job ends.
+fn ended<'a>(end: &'a End, survey: &Survey<'_>, counts: &str) -> (&'static str, &'a str, String) {
+    match end {
+        End::Complete if survey.is_settled => {
+            let message = format!("nothing is left to be tried{}", left_out(survey));
+            (types::COMPLETE, nothing_left(survey), message)
+        }
+        End::Complete if survey.desired == 0 => {
+            let message = no_eligible_nodes(survey);
+            (types::COMPLETE, reasons::NO_ELIGIBLE_NODES, message)
+        }
+        End::Complete => (types::COMPLETE, reasons::ALL_NODES_DONE, counts.to_owned()),
+        End::Failed(cause) => {
+            let message = format!("{}; {counts}", cause.message);
+            (types::FAILED, &cause.reason, message)
+        }
+    }
+}
+
+/// Why a job is paused no more.
+fn unpaused(facts: &Facts<'_>) -> &'static str {
+    match facts.stage {
+        Stage::Open => reasons::RESUMED,
+        Stage::Deciding(_) | Stage::Stopping(_) => reasons::STOPPING,
+        Stage::Ending(_) => reasons::FINISHED,
+    }
 }
 
 /// The job starts now. One that waits for others of its family has not started yet, and one that enters
@@ -220,14 +165,14 @@ fn started(facts: &Facts<'_>) -> Option<Time> {
         Turn::Free => !facts.is_about_to_begin,
         Turn::After { .. } | Turn::Never { .. } => false,
     };
-    let starts = has_begun || facts.end.is_some() || facts.cause.is_some();
+    let starts = has_begun || !matches!(facts.stage, Stage::Open);
     starts.then(|| whole_seconds(facts.now))
 }
 
 /// Says of a request that cannot be read what to write. A job that has ended is asked for nothing any more.
 fn tell_of_request(facts: &Facts<'_>, status: &mut BroadcastJobStatus) {
     let unreadable = facts.job.policies.unreadable_retry.as_deref();
-    let unreadable = unreadable.filter(|_| facts.end.is_none());
+    let unreadable = unreadable.filter(|_| !facts.stage.ends());
     let conditions = &mut status.conditions;
     if unreadable.is_none() && condition::find(conditions, types::REQUEST_IGNORED).is_none() {
         return;
@@ -263,19 +208,11 @@ pub fn settle(status: &mut BroadcastJobStatus, created: usize) {
 }
 
 fn phase(facts: &Facts<'_>) -> Phase {
-    match facts.end {
-        Some(End::Complete) => Phase::Completed,
-        Some(End::Failed) => Phase::Failed,
-        None if facts.pause.reason.is_some() => Phase::Paused,
-        None => Phase::Running,
-    }
-}
-
-fn pause_message(reason: &str) -> &'static str {
-    if reason == reasons::PAUSED_BY_USER {
-        "spec.paused is true; set it to false to go on"
-    } else {
-        "more nodes failed than maxFailed allows and failurePolicy is Pause; set the annotation carillon.dev/resume to a new value to go on"
+    match facts.stage {
+        Stage::Ending(End::Complete) => Phase::Completed,
+        Stage::Ending(End::Failed(_)) => Phase::Failed,
+        Stage::Open if facts.pause.reason.is_some() => Phase::Paused,
+        Stage::Open | Stage::Deciding(_) | Stage::Stopping(_) => Phase::Running,
     }
 }
 
@@ -287,15 +224,18 @@ fn waiting_for_a_retry(count: usize) -> String {
 }
 
 /// `, 5 lost, among them node-a, node-b, node-c`
-fn lost_nodes(lost: &[&str]) -> String {
-    match lost.len() {
+fn lost_nodes(progress: &Progress<'_>) -> String {
+    match progress.lost().count() {
         0 => String::new(),
-        count => format!(", {count} lost, among them {}", sample(lost)),
+        count => format!(", {count} lost, among them {}", sample(progress)),
     }
 }
 
-fn sample(nodes: &[&str]) -> String {
-    nodes[..nodes.len().min(SAMPLE)].join(", ")
+/// The first nodes that are lost.
+fn sample(progress: &Progress<'_>) -> String {
+    let lost = progress.lost().take(SAMPLE);
+    let names: Vec<&str> = lost.map(|seated| &*seated.record.node).collect();
+    names.join(", ")
 }
 
 /// Why nothing is left to do for a retry.
@@ -331,21 +271,23 @@ fn left_out(survey: &Survey<'_>) -> String {
 
 fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'static str, String) {
     let (progress, survey) = (facts.progress, facts.survey);
-    let alive = progress.running.len() > progress.lost.len();
+    let lost = progress.lost().count();
+    let alive = progress.running().count() > lost;
     let other_pod = facts.other_pod.filter(|_| !alive);
     let taken: BTreeSet<&str> = progress.taken.iter().map(|(_, pod, _)| *pod).collect();
-    let running = progress.running.iter();
+    let running = progress.running();
     let taken_and_running = running
-        .filter(|(record, _)| taken.contains(&*record.pod))
+        .filter(|seated| taken.contains(&*seated.record.pod))
         .count();
-    let others_run = progress.running.len() > progress.lost.len() + taken_and_running;
-    let idle = !alive && progress.reserved.is_empty() && survey.candidates.is_empty();
+    let others_run = progress.running().count() > lost + taken_and_running;
+    let idle = !alive && progress.reserved().next().is_none() && survey.candidates.is_empty();
     let all = || counts.to_owned();
-    if facts.end.is_some() {
-        return (false, reasons::FINISHED, String::new());
-    } else if facts.cause.is_some() {
-        return (true, reasons::STOPPING, all());
-    } else if let Some(reason) = facts.pause.reason {
+    match facts.stage {
+        Stage::Ending(_) => return (false, reasons::FINISHED, String::new()),
+        Stage::Deciding(_) | Stage::Stopping(_) => return (true, reasons::STOPPING, all()),
+        Stage::Open => {}
+    }
+    if let Some(reason) = facts.pause.reason {
         return (true, reason, all());
     } else if stalled {
         return (false, reasons::STALLED, String::new());
@@ -385,11 +327,11 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         );
         return (true, reason, message);
     }
-    if !progress.lost.is_empty() {
+    if lost > 0 {
         let message = format!("{}; {counts}", lost_message(facts));
         return (true, reasons::WAITING_FOR_LOST_NODES, message);
     }
-    if facts.job.never_ends && progress.running.is_empty() && survey.held_up == 0 {
+    if facts.job.never_ends && progress.running().next().is_none() && survey.held_up == 0 {
         return (false, reasons::WAITING_FOR_NODES, all());
     }
     (true, reasons::RUNNING, all())
@@ -408,10 +350,8 @@ fn taken_message((node, pod, why): &(&str, &str, &str), count: usize) -> String 
 }
 
 fn lost_message(facts: &Facts<'_>) -> String {
-    let (count, timeout) = (
-        facts.progress.lost.len(),
-        facts.job.policies.node_lost_timeout,
-    );
+    let count = facts.progress.lost().count();
+    let timeout = facts.job.policies.node_lost_timeout;
     format!(
         "{count} pods run on nodes that have been gone or not ready for {} s; their outcome is \
          awaited, their places are free",
@@ -437,19 +377,21 @@ fn notes(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
                 reason == reasons::PAUSED_BY_FAILURE,
                 reason,
                 "Pausing",
-                pause_message(reason),
+                &facts.pause.message(facts.survey.failed),
             );
         }
-        None if facts.pause.ends => note(false, reasons::RESUMED, "Resuming", counts),
+        None if facts.pause.ends && matches!(facts.stage, Stage::Open) => {
+            note(false, reasons::RESUMED, "Resuming", counts);
+        }
         _ => {}
     }
     if let Some((reason, message)) = &facts.stalled
         && !was_true(types::STALLED)
-        && facts.end.is_none()
+        && !facts.stage.ends()
     {
         note(true, reason, "Stalling", message);
     }
-    if let Some(cause) = facts.cause
+    if let Some(cause) = facts.stage.cause()
         && !was_true(types::FAILURE_TARGET)
     {
         let known = [
@@ -462,22 +404,20 @@ fn notes(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
         let reason = reason.unwrap_or(reasons::NODE_FAILED);
         note(true, reason, "Stopping", &cause.message);
     }
-    let (lost, before) = (
-        facts.progress.lost.len(),
-        facts.job.status.lost.max(0) as usize,
-    );
+    let lost = facts.progress.lost().count();
+    let before = facts.job.status.lost.max(0) as usize;
     if lost > before {
-        let names = sample(&facts.progress.lost);
+        let names = sample(facts.progress);
         let message = format!("{}; among them {names}", lost_message(facts));
         note(true, results::NODE_LOST, "Waiting", &message);
     } else if lost < before {
         let message = format!("{lost} pods are still on lost nodes, {before} were before");
         note(false, "NodeLostEnded", "Waiting", &message);
     }
-    match facts.end {
-        Some(End::Complete) => note(false, "JobComplete", "Finishing", counts),
-        Some(End::Failed) => note(true, "JobFailed", "Finishing", counts),
-        None => {}
+    match facts.stage {
+        Stage::Ending(End::Complete) => note(false, "JobComplete", "Finishing", counts),
+        Stage::Ending(End::Failed(_)) => note(true, "JobFailed", "Finishing", counts),
+        _ => {}
     }
     notes
 }

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::Snapshot;
 use super::family::{Elsewhere, Kin};
-use super::progress::{Latest, NodeId, Progress};
-use super::standing::{Standing, standing};
+use super::progress::{Place, Progress};
+use super::standing::Standing;
 use crate::eligibility::{self, Refusal};
 use crate::node::NodeCursor;
 use crate::record::Record;
@@ -45,16 +45,22 @@ pub(super) struct Survey<'a> {
     pub(super) succeeded: usize,
     /// Nodes that failed and are not tried again.
     pub(super) failed: usize,
-    /// The first of them.
-    pub(super) failed_sample: Option<(NodeId<'a>, Latest)>,
+    /// The first of them, and the attempt that decided.
+    pub(super) failed_sample: Option<(&'a str, Place)>,
     /// The first of those for which a rule says that the job fails.
-    pub(super) job_failed_by: Option<(NodeId<'a>, Latest)>,
+    pub(super) job_failed_by: Option<(&'a str, Place)>,
+    /// The attempts with which nodes failed that a resume has not accepted.
+    pub(super) failures: Vec<Place>,
+    /// How many it has.
+    pub(super) accepted: usize,
     /// Nodes that failed and are tried again.
     pub(super) retrying: usize,
     /// When the next back-off is over.
     pub(super) next_retry: Option<Timestamp>,
     /// Nodes to serve, whether started or not.
     pub(super) desired: usize,
+    /// Those of them whose node object is there.
+    pub(super) present: usize,
     /// No attempt was ever made.
     pub(super) untouched: bool,
     /// Nodes left out, by reason.
@@ -78,13 +84,17 @@ impl<'a> Survey<'a> {
         survey.untouched = progress.nodes.is_empty();
         let mut again = BTreeMap::new();
         let mut cursor = NodeCursor::new(snapshot.nodes);
-        for &((name, uid), ref latest) in &progress.nodes {
+        for &((name, uid), ref attempts) in &progress.nodes {
             let there = cursor.find(name).is_some_and(|node| node.uid == uid);
-            let pod = &progress.record(snapshot, latest.place).pod;
-            match standing(&snapshot.job.policies, pod, latest, there) {
+            survey.present += usize::from(there);
+            let record = |place| progress.record(snapshot, place);
+            match attempts.standing(&snapshot.job.policies, record, there) {
                 Standing::Started | Standing::Skipped => {}
                 Standing::Succeeded => survey.succeeded += 1,
-                Standing::Failed => survey.has_failed((name, uid), latest),
+                Standing::Failed => {
+                    let (_, decided) = attempts.ran.unwrap_or(attempts.last);
+                    survey.has_failed(name, decided, record(decided));
+                }
                 Standing::Again(due) => {
                     again.insert((name, uid), due.filter(|due| *due > now));
                 }
@@ -138,6 +148,7 @@ impl<'a> Survey<'a> {
                 }
             }
             survey.desired += usize::from(due.is_none());
+            survey.present += usize::from(due.is_none());
         }
         for name in snapshot.job.placement.only.iter().flatten() {
             if !snapshot.nodes.contains_key(&**name) && !progress.has_tried(name) {
@@ -206,13 +217,16 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn has_failed(&mut self, id: NodeId<'a>, latest: &Latest) {
+    fn has_failed(&mut self, node: &'a str, place: Place, record: &Record) {
         self.failed += 1;
-        self.failed_sample
-            .get_or_insert_with(|| (id, latest.clone()));
-        if *latest.reason == *results::JOB_FAILED_BY_RULE {
-            self.job_failed_by
-                .get_or_insert_with(|| (id, latest.clone()));
+        self.failed_sample.get_or_insert((node, place));
+        if record.accepted {
+            self.accepted += 1;
+        } else {
+            self.failures.push(place);
+        }
+        if *record.reason == *results::JOB_FAILED_BY_RULE {
+            self.job_failed_by.get_or_insert((node, place));
         }
     }
 }

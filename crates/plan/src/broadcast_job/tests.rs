@@ -3,6 +3,7 @@
 mod bad_input;
 mod behaviour;
 mod chaos;
+mod edits;
 mod execution;
 mod failures;
 mod family;

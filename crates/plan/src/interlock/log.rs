@@ -30,6 +30,8 @@ pub(super) struct Entry<'a> {
     pub(super) pod_uid: Option<Uid>,
     pub(super) reason: &'a str,
     pub(super) node_gone: Option<Timestamp>,
+    /// Somebody has asked for it.
+    requested: bool,
     /// Index of its slice.
     pub(super) slice: u32,
 }
@@ -45,6 +47,7 @@ impl<'a> Entry<'a> {
             pod_uid: record.pod_uid,
             reason: &record.reason,
             node_gone: record.node_gone,
+            requested: record.requested,
             slice,
         }
     }
@@ -62,6 +65,7 @@ impl<'a> Entry<'a> {
             },
             reason: &result.reason,
             node_gone: result.node_gone_time.as_ref().map(|time| time.0),
+            requested: result.requested,
             slice,
         })
     }
@@ -88,6 +92,10 @@ pub(super) struct Log<'a> {
     succeeded: HashSet<(&'a str, Uid)>,
     /// Nodes on which something may have run without success, and the last attempt that did.
     ran: HashMap<(&'a str, Uid), u32>,
+    /// The last attempt on a node that somebody has asked for.
+    requested: HashMap<(&'a str, Uid), u32>,
+    /// Failures that this plan accepts.
+    accepts: i32,
     /// Slices this plan has written.
     written: HashSet<u32>,
     /// Slices that were asked about or written by an earlier step.
@@ -178,8 +186,15 @@ impl<'a> Log<'a> {
             entry.state,
             NodeState::Failed | NodeState::Disrupted | NodeState::Unknown
         );
-        if ended_badly && entry.reason != results::WITHDRAWN {
-            let last = self.ran.entry((entry.node, entry.node_uid)).or_default();
+        let id = (entry.node, entry.node_uid);
+        let nothing_ran = entry.state == NodeState::Disrupted
+            && [results::WITHDRAWN, results::REJECTED].contains(&entry.reason);
+        if ended_badly && !nothing_ran {
+            let last = self.ran.entry(id).or_default();
+            *last = entry.attempt.max(*last);
+        }
+        if entry.requested {
+            let last = self.requested.entry(id).or_default();
             *last = entry.attempt.max(*last);
         }
     }
@@ -245,7 +260,13 @@ impl<'a> Log<'a> {
                     format!("slice {index}: {found} results; expected the {expected} stored ones"),
                 );
             };
-            keeps(snapshot, record, result).or_else(|what| {
+            let accepts = self.accepts(snapshot, record, result);
+            let kept = if accepts {
+                Ok(())
+            } else {
+                keeps(snapshot, record, result)
+            };
+            kept.or_else(|what| {
                 trip(
                     rules::APPEND_ONLY,
                     format!("slice {index}, result {at}, node {}: {what}", record.node),
@@ -260,6 +281,12 @@ impl<'a> Log<'a> {
                     ),
                 )
             })?;
+        }
+        // What ends with this write counts for what it adds.
+        let ends = old.iter().zip(&write.results);
+        let ends = ends.filter(|(old, new)| old.state != new.state);
+        for entry in ends.filter_map(|(_, result)| Entry::read(result, index)) {
+            self.note(entry);
         }
         self.seal(stored, write)?;
         let appended = kept.as_slice();
@@ -280,6 +307,25 @@ impl<'a> Log<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a resume accepts a failure that is stored, and nothing else of it changes. It accepts no more than
+    /// the status has told.
+    fn accepts(&mut self, snapshot: &Snapshot<'_>, old: &Record, new: &NodeResult) -> bool {
+        let job = snapshot.job;
+        let resumed = job.resume.is_some() && job.resume != job.status.resumed_by;
+        let taken_over = job.paused && is(job, types::PAUSED);
+        let accepted = || Record {
+            accepted: true,
+            ..old.clone()
+        };
+        let failed = !matches!(old.state, NodeState::Started | NodeState::Succeeded);
+        let accepts = new.accepted && !old.accepted && failed && (resumed || taken_over);
+        if !accepts || Record::read(new) != Some(accepted()) {
+            return false;
+        }
+        self.accepts += 1;
+        self.accepts <= job.status.failed
     }
 
     /// Whether an attempt under way may end so. The error says what is expected.
@@ -478,11 +524,21 @@ impl<'a> Log<'a> {
             );
         }
         let policies = &snapshot.job.policies;
-        let ran = self.ran.get(&(node, entry.node_uid)).copied();
+        let id = (node, entry.node_uid);
+        let ran = self.ran.get(&id).copied();
         let asked = |ran: &u32| {
             let pod = name::pod(&owner.name, owner.uid, node, *ran);
-            policies.retry.contains(&*pod)
+            let begun = self.requested.get(&id).is_some_and(|begun| begun > ran);
+            begun || policies.retry.contains(&*pod)
         };
+        if entry.requested && !ran.is_some_and(|ran| asked(&ran)) {
+            return trip(
+                rules::ATTEMPTS,
+                format!(
+                    "node {node}: attempt {attempt} is added as requested; expected that somebody asks for one after {ran:?}"
+                ),
+            );
+        }
         if let Some(ran) = ran.filter(|ran| policies.at_most_once && !asked(ran)) {
             return trip(
                 rules::RUN_ONCE,

@@ -1,6 +1,6 @@
 //! Rules of pods: which may be created, deleted, released, and how many.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use carillon_api::condition::{results, types};
 
@@ -174,8 +174,18 @@ impl<'a> Check<'a> {
     }
 
     pub(super) fn release(&self, pod: &str, uid: Uid) -> Result<(), Trip> {
-        self.pod(pod, uid)
+        let row = self
+            .pod(pod, uid)
             .or_else(|what| trip(rules::RELEASE, what))?;
+        let is_ours = self.snapshot.pods.contains_key(pod) && !self.snapshot.job.deleting;
+        if is_ours && !row.phase.has_ended() && row.deletion.is_none() {
+            return trip(
+                rules::RELEASE,
+                format!(
+                    "pod {pod}: released while it runs; expected that it was told to stop before"
+                ),
+            );
+        }
         if self.snapshot.job.deleting || self.is_over(pod) {
             return Ok(());
         }
@@ -248,22 +258,24 @@ impl<'a> Check<'a> {
         }
         self.one_per_node()?;
         self.family_lets()?;
-        if self.log.reserved.is_empty() {
-            // Promises made under another parallelism are kept; they add nothing.
-            return Ok(());
-        }
-        let taken = self
-            .log
-            .attempts
-            .values()
-            .filter(|entry| self.takes_a_place(entry));
-        let (taken, allowed) = (taken.count(), self.allowed()?);
-        if taken > allowed {
+        let allowed = self.allowed()?;
+        let created: HashSet<&str> = self.created.iter().map(|(pod, _)| *pod).collect();
+        let has_pod = |entry: &Entry<'_>| {
+            let known = entry.pod_uid.is_some() || self.pod_of(entry).is_some();
+            known || created.contains(entry.pod)
+        };
+        let entries = self.log.attempts.values();
+        let taken: Vec<_> = entries.filter(|entry| self.takes_a_place(entry)).collect();
+        let pods = taken.iter().filter(|entry| has_pod(entry)).count();
+        // Promises made under another parallelism are kept when there are places for their pods.
+        let promises = !self.log.reserved.is_empty() && taken.len() > allowed;
+        if promises || !created.is_empty() && pods > allowed {
             return trip(
                 rules::PARALLELISM,
                 format!(
-                    "job {}: {taken} pods exist or are promised; expected at most {allowed}",
-                    self.snapshot.job.owner.name
+                    "job {}: {pods} pods exist or are created, {} exist or are promised; expected at most {allowed}",
+                    self.snapshot.job.owner.name,
+                    taken.len()
                 ),
             );
         }
@@ -328,7 +340,8 @@ impl<'a> Check<'a> {
                 ),
             );
         }
-        let hundredths = desired * percent;
+        // It is of the nodes of now.
+        let hundredths = desired.min(self.snapshot.nodes.len()) * percent;
         Ok(hundredths / 100 + usize::from(hundredths % 100 != 0))
     }
 

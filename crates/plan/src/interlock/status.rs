@@ -54,6 +54,12 @@ impl Check<'_> {
                 );
             }
         }
+        if TERMINAL.iter().any(|type_| holds(new, type_)) && holds(new, types::PAUSED) {
+            return trip(
+                rules::TERMINAL,
+                "status: the job ends or fails, and is Paused; expected that nothing pauses it any more",
+            );
+        }
         if old.retries != new.retries {
             return trip(
                 rules::FAMILY,

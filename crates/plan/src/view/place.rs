@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::progress::{Standing, standing};
-use crate::broadcast_job::{Job, NodeStanding, standing_after};
+use crate::broadcast_job::{Job, NodeStanding, last_that_ran, standing_after};
 use crate::eligibility::{self, Refusal};
 use crate::node::NodeRow;
 use crate::record::Record;
@@ -66,7 +66,9 @@ pub fn find(
         reason: reason.to_owned(),
         due: None,
     };
+    let decides = last_that_ran(attempts).or_else(|| attempts.last().copied());
     let known = standing_after(job, attempts, row.is_some()).zip(attempts.last());
+    let of_decisive = |place| found(place, decides.map_or("", |record| &record.reason));
     let Some((stands, latest)) = known else {
         return match (refused, row) {
             (refused, Some(_))
@@ -83,12 +85,12 @@ pub fn find(
     };
     match stands {
         NodeStanding::Succeeded => found(Place::Succeeded, ""),
-        NodeStanding::Failed => found(Place::Failed, &latest.reason),
+        NodeStanding::Failed => of_decisive(Place::Failed),
         NodeStanding::Skipped => found(Place::NotStarted, &latest.reason),
         NodeStanding::Started if latest.pod_uid.is_some() => found(Place::Running, ""),
         NodeStanding::Started => found(Place::Starting, ""),
         NodeStanding::Gone => found(Place::Gone, results::NODE_GONE),
-        NodeStanding::Retry(_) if ends => found(Place::Failed, &latest.reason),
+        NodeStanding::Retry(_) if ends => of_decisive(Place::Failed),
         NodeStanding::Again(_) if ends => found(Place::Interrupted, &latest.reason),
         NodeStanding::Retry(due) | NodeStanding::Again(due) => Found {
             due,

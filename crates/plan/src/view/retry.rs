@@ -12,7 +12,7 @@ use super::family::{Members, Relative, may_have_succeeded};
 use super::ledger::Ledger;
 use super::progress::{Standing, standing};
 use super::read::StoredJob;
-use crate::broadcast_job::{Job, NodeStanding, standing_after};
+use crate::broadcast_job::{Job, NodeStanding, last_that_ran, standing_after};
 use crate::eligibility::refusal;
 use crate::node::{NodeRow, Nodes};
 use crate::placement::Placement;
@@ -312,7 +312,7 @@ pub fn choose(
 /// What a request means for a node, after these attempts.
 enum After<'a> {
     /// It has failed, also if it waits for a retry anyway, which a request makes earlier. The pod of the last
-    /// attempt.
+    /// attempt in which something ran.
     Failed(&'a str),
     /// It has failed before, and is under way again or about to be.
     TriedAgain,
@@ -321,12 +321,13 @@ enum After<'a> {
 }
 
 fn after<'a>(job: &Job, attempts: &[&'a Record]) -> After<'a> {
-    let (Some(stands), Some(last)) = (standing_after(job, attempts, true), attempts.last()) else {
+    let ran = || last_that_ran(attempts).or_else(|| attempts.last().copied());
+    let (Some(stands), Some(ran)) = (standing_after(job, attempts, true), ran()) else {
         return After::Other;
     };
     let mut all = attempts.iter();
     match stands {
-        NodeStanding::Failed | NodeStanding::Retry(_) => After::Failed(&last.pod),
+        NodeStanding::Failed | NodeStanding::Retry(_) => After::Failed(&ran.pod),
         NodeStanding::Started | NodeStanding::Again(_)
             if all.any(|record| record.state == NodeState::Failed) =>
         {

@@ -73,10 +73,18 @@ impl World {
     ) {
         let of = place.0;
         if let Some(before) = self.past.outcomes.get(&place) {
-            if before != record {
+            // A resume may accept a failure, once.
+            let accepted =
+                before.accepted || record.accepted && before.state != NodeState::Succeeded;
+            let kept = Record {
+                accepted,
+                ..before.clone()
+            };
+            if kept != *record {
                 let what = format!("{}: {before:?}, then {record:?}", self.name(of));
                 self.break_rule(OUTCOME_STAYS, what);
             }
+            self.past.outcomes.insert(place, kept);
             return;
         }
         if !record.is_final() {

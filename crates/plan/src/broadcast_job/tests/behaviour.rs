@@ -571,9 +571,37 @@ fn a_pod_that_arrives_after_the_end_is_removed() {
         ..Default::default()
     };
     world.pods.insert("job-late".into(), row);
+    // Until it is known that it was told to stop it is not let go: that may fail.
+    assert_eq!(world.words(), ["delete_pod"]);
     world.settle();
-    assert!(world.pods["job-late"].deletion.is_some());
+    assert!(world.pods["job-late"].deletion.is_some() && !world.pods["job-late"].tracked);
     assert_eq!(world.status["done"], "1/1");
+}
+
+#[test]
+fn pods_that_arrive_after_the_end_are_let_go_when_their_turn_to_be_stopped_has_come() {
+    let mut world = World::new(1, json!({}));
+    world.run_to_the_end();
+    world.max_pod_changes = 2;
+    for n in 0..5 {
+        let row = crate::pod::PodRow {
+            uid: world.uid(),
+            tracked: true,
+            phase: PodPhase::Running,
+            node: Some("n0000".into()),
+            ..Default::default()
+        };
+        world.pods.insert(format!("job-late-{n}").into(), row);
+    }
+    world.settle();
+    let stopped = |row: &crate::pod::PodRow| row.deletion.is_some() && !row.tracked;
+    assert!(
+        world
+            .pods
+            .values()
+            .filter(|row| !row.phase.has_ended())
+            .all(stopped)
+    );
 }
 
 #[test]

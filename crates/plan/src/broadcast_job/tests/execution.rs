@@ -176,24 +176,6 @@ fn a_job_that_fails_tries_nothing_again_and_counts_what_failed() {
 }
 
 #[test]
-fn a_failed_node_that_is_gone_before_its_retry_stays_failed() {
-    let mut world = World::new(
-        2,
-        json!({"backoffLimitPerNode": 9, "failurePolicy": {"type": "Continue"}}),
-    );
-    world.start();
-    world.end("n0000", 1);
-    world.settle();
-    world.nodes.remove("n0000");
-    world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
-    assert_eq!(
-        (&world.status["done"], &world.status["failed"]),
-        (&json!("2/2"), &json!(1))
-    );
-}
-
-#[test]
 fn a_retry_by_request_is_one_more_attempt_and_the_same_request_asks_for_no_second() {
     let never = json!({"type": "Never"});
     let mut world = World::new(

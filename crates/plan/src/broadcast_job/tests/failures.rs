@@ -100,12 +100,7 @@ fn an_eviction_is_judged_by_conditions_and_never_by_its_exit_code() {
     };
     for (policy, state, reason, fails) in [
         (rules(), Disrupted, results::POD_DISRUPTED, false),
-        (
-            on_disruption("Count"),
-            Disrupted,
-            results::POD_DISRUPTED,
-            false,
-        ),
+        (on_disruption("Count"), Failed, results::POD_DISRUPTED, true),
         (
             on_disruption("Ignore"),
             Disrupted,

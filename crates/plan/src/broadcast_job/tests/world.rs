@@ -470,6 +470,7 @@ impl World {
             reason: "".into(),
             message: "last words".into(),
             finished: Some(now),
+            silent: false,
         }));
     }
 
@@ -481,6 +482,23 @@ impl World {
         row.waiting = Some(Box::new(Waiting {
             reason: reason.into(),
             message: "in their words".into(),
+        }));
+    }
+
+    /// The kubelet refuses to run the pod of `node`.
+    pub(super) fn reject(&mut self, node: &str) {
+        let pod = self.pod_on(node);
+        let row = self.pods.get_mut(&pod).unwrap();
+        row.rv += 1;
+        row.node = Some(node.into());
+        row.phase = PodPhase::Failed;
+        row.started = None;
+        row.failure = Some(Arc::new(Failure::default()));
+        row.end = Some(Box::new(End {
+            silent: true,
+            reason: "OutOfcpu".into(),
+            message: "in its words".into(),
+            ..End::default()
         }));
     }
 
