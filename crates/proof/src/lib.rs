@@ -5,6 +5,7 @@ pub mod case;
 pub mod connection;
 pub mod crash_anywhere;
 pub mod disturbance;
+pub mod editor;
 pub mod families;
 pub mod fault;
 pub mod late;

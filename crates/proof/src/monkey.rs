@@ -141,8 +141,7 @@ impl Monkey {
     }
 
     fn resume(&mut self, view: &View<'_>) {
-        let value = self.rng.u64(..).to_string();
-        view.patch_job(&json!({"metadata": {"annotations": {"carillon.dev/resume": value}}}));
+        view.resume(&self.rng.u64(..).to_string());
     }
 
     /// Everything as a careful administrator would leave it.

@@ -5,7 +5,7 @@
 //! or a test of its own besides.
 
 use crate::case::Case;
-use crate::swarm::Swarm;
+use crate::swarm::{self, Swarm};
 
 /// A seed, and what went wrong.
 #[derive(Clone, Copy, Debug)]
@@ -145,10 +145,11 @@ pub const ALL: &[Regression] = &[
 pub fn of(swarm: Swarm) -> impl Iterator<Item = Case> {
     let of = ALL.iter().filter(move |known| known.swarm == swarm);
     of.map(|known| {
+        let case = known.swarm.case_without_edits(known.seed);
         if known.with_tenant {
-            known.swarm.case_with_tenant(known.seed)
+            swarm::beside_a_tenant(case)
         } else {
-            known.swarm.case(known.seed)
+            case
         }
     })
 }

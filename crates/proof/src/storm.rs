@@ -38,6 +38,9 @@ pub struct Weather {
     pub minutes: u32,
     /// Users, nodes and machines do anything meanwhile.
     pub monkey: bool,
+    /// A user edits what is served meanwhile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub edits: bool,
 }
 
 /// The weather, and the dice.

@@ -59,6 +59,17 @@ impl Swarm {
 
     /// The case of a seed.
     pub fn case(self, seed: u64) -> Case {
+        let mut case = self.case_without_edits(seed);
+        let edits = Rng::with_seed(seed.rotate_left(17)).u32(0..3) == 0;
+        let weather = case.disturbance.weather.as_mut();
+        weather
+            .into_iter()
+            .for_each(|weather| weather.edits = edits);
+        case
+    }
+
+    /// The same as it was before anybody edited what is served.
+    pub fn case_without_edits(self, seed: u64) -> Case {
         let mut rng = Rng::with_seed(!seed);
         let without_lease = rng.u32(0..4) == 0;
         let weather = Some(weather(&mut rng));
@@ -79,13 +90,7 @@ impl Swarm {
     /// The same beside a tenant, in some of the seeds: each third has one in another namespace, but each
     /// ninth in that of the scenario.
     pub fn case_with_tenant(self, seed: u64) -> Case {
-        let mut case = self.case(seed);
-        case.disturbance.tenant = match seed % 9 {
-            0 => Some(Tenant::Beside),
-            3 | 6 => Some(Tenant::Elsewhere),
-            _ => None,
-        };
-        case
+        beside_a_tenant(self.case(seed))
     }
 
     /// Runs and judges these cases of it; ends early after `most` failures.
@@ -102,6 +107,16 @@ impl Swarm {
             .collect();
         campaign::run(&jobs, most)
     }
+}
+
+/// A case with the tenant of its seed.
+pub(crate) fn beside_a_tenant(mut case: Case) -> Case {
+    case.disturbance.tenant = match case.seed % 9 {
+        0 => Some(Tenant::Beside),
+        3 | 6 => Some(Tenant::Elsewhere),
+        _ => None,
+    };
+    case
 }
 
 fn broadcast_job(name: &'static str, seed: u64) -> Scenario {
@@ -137,6 +152,7 @@ fn weather(rng: &mut Rng) -> Weather {
         event_lost: 0,
         minutes: rate(6) + 1,
         monkey: rate(2) > 0,
+        edits: false,
     }
 }
 

@@ -25,6 +25,7 @@ use self::cluster::Cluster;
 pub use self::end::{End, started};
 use crate::connection::{Late, Line};
 use crate::disturbance::Disturbance;
+use crate::editor::Editor;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
 use crate::scenario::{self, Ends, JOB, NAMESPACE, Scenario, Subject, User, View};
@@ -138,6 +139,12 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         components.push(Box::new(Monkey::new(
             actor, machines, about, run.seed, calm_at,
         )));
+    }
+    if weather.edits {
+        let actor = server.actor("editor");
+        let (subject, right) = (run.scenario.subject, !weather.monkey);
+        let editor = Editor::new(actor, subject, run.seed, calm_at, right);
+        components.push(Box::new(editor));
     }
     if let Some(tenant) = run.disturbance.tenant {
         let actor = server.actor(tenant::USER);

@@ -53,6 +53,16 @@ impl<'a> View<'a> {
         })
     }
 
+    /// Whether the job is gone or has ended.
+    pub fn has_ended(&self) -> bool {
+        self.job().is_none() || self.is("Complete") || self.is("Failed")
+    }
+
+    /// Resumes the job with a value that was not used before.
+    pub fn resume(&self, value: &str) {
+        self.patch_job(&json!({"metadata": {"annotations": {"carillon.dev/resume": value}}}));
+    }
+
     /// All pods.
     pub fn pods(&self) -> Vec<Arc<Value>> {
         self.0.list("pods", NAMESPACE, "").unwrap_or_default()
