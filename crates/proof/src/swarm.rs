@@ -61,10 +61,9 @@ impl Swarm {
     pub fn case(self, seed: u64) -> Case {
         let mut case = self.case_without_edits(seed);
         let edits = Rng::with_seed(seed.rotate_left(17)).u32(0..3) == 0;
-        let weather = case.disturbance.weather.as_mut();
-        weather
-            .into_iter()
-            .for_each(|weather| weather.edits = edits);
+        if let Some(weather) = &mut case.disturbance.weather {
+            weather.edits = edits;
+        }
         case
     }
 

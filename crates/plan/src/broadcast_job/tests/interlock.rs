@@ -788,7 +788,7 @@ fn a_failure_is_accepted_only_by_a_resume_and_only_if_it_was_told() {
     trips(&world, rules::APPEND_ONLY, |plan| accept(plan, 0));
     world.resume = Some("1".to_owned());
     world.end("n0002", 1);
-    world.slices[0].records[2].state = carillon_api::NodeState::Failed;
+    world.slices[0].records[2].state = NodeState::Failed;
     world.slices[0].records[2].finished = Some(world.now);
     trips(&world, rules::APPEND_ONLY, |plan| accept(plan, 2));
     trips(&world, rules::APPEND_ONLY, |plan| {
