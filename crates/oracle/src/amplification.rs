@@ -62,6 +62,7 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
                 (JOBS, Some(job)) => {
                     let retry = text(job, &["metadata", "annotations", "carillon.dev/retry"]);
                     cost.asked.extend(retry.split(',').map(str::trim));
+                    cost.follow(&job["spec"]);
                 }
                 _ => {}
             }
@@ -132,6 +133,9 @@ struct Cost<'h> {
     records: HashSet<&'h str>,
     /// All that the annotation for retries ever asked for.
     asked: BTreeSet<&'h str>,
+    /// The largest `backoffLimitPerNode`, and whether there ever was a `podFailurePolicy`.
+    limit: u64,
+    judged_by_policy: bool,
     writes: u64,
     provoked: u64,
 }
@@ -160,25 +164,18 @@ impl<'h> Cost<'h> {
         let created = self.created.entry(node).or_default();
         *created += 1;
         let created = *created;
-        let spec = &world.jobs[job].last["spec"];
         let of_node = |set: &BTreeSet<(&str, &str)>| {
             set.range((node, "")..)
                 .take_while(|(n, _)| *n == node)
                 .count() as u64
         };
-        let limit = number(spec, &["backoffLimitPerNode"]).max(0) as u64;
-        let policy = [
-            &["podFailurePolicy"][..],
-            &["failurePolicy", "podFailurePolicy"],
-        ];
-        let judged_by_policy = policy.iter().any(|path| at(spec, path).is_some());
         let seen = self.interruptions.get(node).copied().unwrap_or_default();
-        let interruptions = if judged_by_policy {
+        let interruptions = if self.judged_by_policy {
             seen.max(of_node(&self.recorded))
         } else {
             seen
         };
-        let most = 1 + interruptions + limit.min(of_node(&self.failed)) + self.asked(node);
+        let most = 1 + interruptions + self.limit.min(of_node(&self.failed)) + self.asked(node);
         checked.require(created <= most, || {
             let what = format!(
                 "pod {} is number {created} for node {}; {interruptions} were interrupted",
@@ -187,6 +184,17 @@ impl<'h> Cost<'h> {
             );
             Violation::at(S12, step, what)
         })
+    }
+
+    /// The most that the policies have allowed so far: they may be edited.
+    fn follow(&mut self, spec: &Value) {
+        let limit = number(spec, &["backoffLimitPerNode"]).max(0) as u64;
+        self.limit = self.limit.max(limit);
+        let policy = [
+            &["podFailurePolicy"][..],
+            &["failurePolicy", "podFailurePolicy"],
+        ];
+        self.judged_by_policy |= policy.iter().any(|path| at(spec, path).is_some());
     }
 
     /// Further attempts that a person has asked for.

@@ -265,8 +265,9 @@ fn records_stay<'h>(
     pods: &mut Outcomes<'h>,
     step: &'h Step,
 ) -> Result<(), Box<Violation>> {
-    let before = job.records.values();
-    let mut accepts = before.filter(|record| record.is_accepted()).count() as i64;
+    // A node whose failure was accepted may have been tried again since.
+    let before = standing::tried(job).into_values();
+    let mut accepts = before.filter(|tried| tried.decides().is_accepted()).count() as i64;
     for change in record_changes(step) {
         let bad = |what: String| Violation::at(S4, step, what);
         if let Some(old) = change.old.filter(|old| old.is_final()) {

@@ -36,6 +36,7 @@ pub mod silence;
 mod standing;
 pub mod stopping;
 pub mod terminal;
+mod window;
 mod world;
 
 pub use history::{History, Key, Request, Step};

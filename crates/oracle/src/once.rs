@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::family;
@@ -10,6 +11,7 @@ use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
 use crate::standing::{is_decided, may_have_run};
+use crate::window::Window;
 use crate::world::{MadeFor, World};
 
 /// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
@@ -82,7 +84,7 @@ pub fn run_once(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut past = Past::default();
     for step in &history.steps {
         if let Some((job, pod)) = world.created_pod(step) {
-            past.judge_creation(&world, &mut checked, (job, pod), step)?;
+            past.judge_creation(&world, (&mut checked, assumptions), (job, pod), step)?;
         }
         world.apply(step);
         past.remember(&world, assumptions, step);
@@ -107,6 +109,10 @@ struct Past<'h> {
     stripped: HashSet<&'h str>,
     /// By job and uid of the node: the last record of an attempt in which something may have run.
     latest: HashMap<(&'h str, &'h str), Record<'h>>,
+    /// By job: `backoffLimitPerNode`.
+    limits: HashMap<&'h str, Window>,
+    /// By job and name of the pod: when an attempt was promised.
+    reserved: HashMap<(&'h str, &'h str), (u64, Timestamp)>,
     /// By job: all that the annotation for retries ever asked for.
     asked: HashMap<&'h str, BTreeSet<&'h str>>,
 }
@@ -115,7 +121,7 @@ impl<'h> Past<'h> {
     fn judge_creation(
         &mut self,
         world: &World<'h>,
-        checked: &mut Checked,
+        (checked, assumptions): (&mut Checked, &Assumptions),
         (job, pod): (&'h str, &'h Value),
         step: &'h Step,
     ) -> Result<(), Box<Violation>> {
@@ -154,7 +160,10 @@ impl<'h> Past<'h> {
             })?;
         }
         let failed = self.failed.get(&(job, node)).map_or(0, BTreeSet::len);
-        let most = number(spec, &["backoffLimitPerNode"]).max(0) as usize;
+        // An attempt that was promised is kept when the limit was lowered.
+        let since = self.reserved.get(&(job, name));
+        let limit = self.limits.get(job);
+        let most = limit.map_or(0, |limit| limit.most(assumptions, step, since));
         let latest = self.latest.get(&(job, node));
         let decided = latest.is_some_and(|record| is_decided(*record));
         checked.require(asked || failed <= most && !decided, || {
@@ -224,10 +233,11 @@ impl<'h> Past<'h> {
                 };
                 let retry = text(job, &["metadata", "annotations", "carillon.dev/retry"]);
                 let entries = retry.split(',').map(str::trim);
-                self.asked
-                    .entry(object::uid(job))
-                    .or_default()
-                    .extend(entries);
+                let uid = object::uid(job);
+                self.asked.entry(uid).or_default().extend(entries);
+                let limit = number(job, &["spec", "backoffLimitPerNode"]).max(0);
+                let limits = self.limits.entry(uid).or_default();
+                limits.follow(step, limit as usize);
             }
             object::SLICES => {
                 let Some(job) = step.new.as_deref().and_then(object::log_of) else {
@@ -239,6 +249,8 @@ impl<'h> Past<'h> {
                 let changes = crate::world::record_changes(step);
                 for record in changes.iter().filter_map(|change| change.new) {
                     let node = (job, record.node_uid());
+                    let promise = self.reserved.entry((job, record.pod()));
+                    promise.or_insert((step.rev, step.at));
                     if may_have_run(record) {
                         let latest = self.latest.entry(node).or_insert(record);
                         if latest.attempt() <= record.attempt() {

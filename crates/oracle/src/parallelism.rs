@@ -10,6 +10,7 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::S3;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, SLICES, at, time};
+use crate::window::Window;
 use crate::world::{Job, World, record_changes};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
@@ -34,8 +35,9 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
         for uid in world.concerned(step) {
             bounds.entry(uid).or_default().follow(&world, uid, step);
         }
-        let most =
-            |job: &str, since: Option<&_>| Some(bounds.get(job)?.most(assumptions, step, since));
+        let most = |job: &str, since: Option<&_>| {
+            Some(bounds.get(job)?.allowed.most(assumptions, step, since))
+        };
         if let Some((job, pod)) = created {
             let name = object::name(pod);
             let since = reserved.get(&(job, name)).copied();
@@ -147,8 +149,7 @@ fn is_lost(
 #[derive(Debug, Default)]
 struct Bounds<'h> {
     desired: Desired<'h>,
-    /// Since when, and how many.
-    values: Vec<((u64, Timestamp), usize)>,
+    allowed: Window,
 }
 
 impl<'h> Bounds<'h> {
@@ -165,28 +166,7 @@ impl<'h> Bounds<'h> {
             Value::Number(number) => number.as_u64().unwrap_or(0) as usize,
             _ => usize::MAX,
         };
-        if self.values.last().is_none_or(|(_, last)| *last != allowed) {
-            self.values.push(((step.rev, step.at), allowed));
-        }
-    }
-
-    /// The most that an instance acting now may take for allowed, or has at some time `since` then.
-    fn most(
-        &self,
-        assumptions: &Assumptions,
-        now: &Step,
-        since: Option<&(u64, Timestamp)>,
-    ) -> usize {
-        let mut most = 0;
-        for (from, allowed) in self.values.iter().rev() {
-            most = most.max(*allowed);
-            // Everybody has seen this value, so that none before it counts.
-            let known = !assumptions.may_see(now, *from);
-            if known && since.is_none_or(|since| from.0 <= since.0) {
-                break;
-            }
-        }
-        most
+        self.allowed.follow(step, allowed);
     }
 }
 
