@@ -420,6 +420,8 @@ mod tests {
         let failing = condition("FailureTarget", "NodeFailed", "");
         let complete = condition("Complete", "AllNodesDone", "");
         let stalled = condition("Stalled", "InvalidTemplate", "");
+        let quota = condition("Reconciling", "QuotaExceeded", "pods=10");
+        let turn = condition("Reconciling", reasons::WAITING_FOR_JOB, "fix runs.");
         let unlisted = json!({"nodeNames": ["n7"]});
         let twice = json!({"backoffLimitPerNode": 1});
         let plain = json!({});
@@ -491,6 +493,20 @@ mod tests {
                 none,
                 &fits,
                 "it is started when the job no longer stalls",
+            ),
+            (
+                &plain,
+                &quota,
+                none,
+                &fits,
+                "it is started when its turn comes",
+            ),
+            (
+                &plain,
+                &turn,
+                none,
+                &fits,
+                "it is started when this retry has its turn: fix runs",
             ),
             (
                 &plain,
