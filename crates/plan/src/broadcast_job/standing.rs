@@ -33,6 +33,8 @@ pub(super) struct Attempts<R> {
     failures: usize,
     /// How many were interrupted, or refused by the kubelet.
     interruptions: usize,
+    /// How many were withdrawn.
+    withdrawn: usize,
     /// The last one, and its number.
     pub(super) last: (u32, R),
     /// The last one in which anything may have run, and its number: this one decides.
@@ -47,6 +49,7 @@ impl<R: Copy> Attempts<R> {
         Self {
             failures: usize::from(record.state == NodeState::Failed),
             interruptions: usize::from(interrupted && !was_withdrawn(record)),
+            withdrawn: usize::from(was_withdrawn(record)),
             last: one,
             ran: may_have_run(record).then_some(one),
         }
@@ -58,6 +61,7 @@ impl<R: Copy> Attempts<R> {
         Self {
             failures: self.failures + other.failures,
             interruptions: self.interruptions + other.interruptions,
+            withdrawn: self.withdrawn + other.withdrawn,
             last: later(self.last, other.last),
             ran: match (self.ran, other.ran) {
                 (Some(one), Some(other)) => Some(later(one, other)),
@@ -87,7 +91,6 @@ impl<R: Copy> Attempts<R> {
         let Some(ran) = self.ran.map(|(_, at)| record(at)) else {
             return match last.state {
                 NodeState::Skipped => Standing::Skipped,
-                _ if was_withdrawn(last) => again(None),
                 _ => again(self.after_interruptions(last)),
             };
         };
@@ -105,7 +108,6 @@ impl<R: Copy> Attempts<R> {
             NodeState::Failed if there => Standing::Retry(after(ran, self.failures)),
             NodeState::Failed => Standing::Gone,
             _ if policies.at_most_once => given_up,
-            _ if was_withdrawn(last) => again(self.after_interruptions(ran)),
             _ => again(self.after_interruptions(last)),
         }
     }
@@ -123,9 +125,14 @@ impl<R: Copy> Attempts<R> {
         })
     }
 
-    /// The first interruption costs no time.
+    /// The first interruption costs no time, nor does the first withdrawal. Each waits for those of its kind only.
     fn after_interruptions(&self, last: &Record) -> Option<Timestamp> {
-        after(last, self.interruptions.saturating_sub(1))
+        let alike = if was_withdrawn(last) {
+            self.withdrawn
+        } else {
+            self.interruptions
+        };
+        after(last, alike.saturating_sub(1))
     }
 }
 

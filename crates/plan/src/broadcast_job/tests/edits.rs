@@ -215,13 +215,17 @@ fn a_machine_that_is_replaced_waits_for_no_back_off_of_the_one_before() {
 }
 
 #[test]
-fn an_attempt_that_was_withdrawn_counts_for_no_back_off() {
+fn an_attempt_that_was_withdrawn_counts_for_no_interruption_and_many_for_each_other() {
     let mut world = World::new(1, json!({}));
-    for _ in 0..4 {
+    for wait in [0, 10, 20, 40] {
         world.settle();
         world.cordon("n0000");
         world.settle();
         world.node("n0000").unschedulable = false;
+        world.settle();
+        let due = world.plan().wake.unwrap_or(world.now);
+        assert_eq!(due.duration_since(world.now).as_secs(), wait);
+        world.now = due;
     }
     world.start();
     let before = world.creations_on("n0000");
