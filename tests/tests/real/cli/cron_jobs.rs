@@ -146,7 +146,9 @@ fn resume_says_which_run_is_made_up_for_and_that_one_runs() {
     let hours =
         |hours: i64| jiff::Timestamp::from_second(created.as_second() - hours * 3600 - 1800);
     let last = hours(3).unwrap().to_string();
-    let status = json!({"status": {"lastScheduleTime": last}}).to_string();
+    let in_force = json!({"schedule": "@every 1h", "since": last});
+    let status = json!({"lastScheduleTime": last, "scheduleInForce": in_force});
+    let status = json!({"status": status}).to_string();
     let args = [
         "patch",
         "ccj",
