@@ -6,6 +6,7 @@ use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::monkey;
 use crate::scenario::{Subject, View};
 
 /// The longest pause between two edits.
@@ -155,20 +156,6 @@ impl Editor {
             _ => json!({"jitterSeconds": rng.u32(0..=30)}),
         });
     }
-
-    /// As a careful user would leave it.
-    fn mend(&self) {
-        let view = View::new(&self.actor);
-        if self.subject.is_job() {
-            view.edit_job(json!({"suspend": false}));
-            if view
-                .job()
-                .is_some_and(|job| job["spec"]["parallelism"] == 0)
-            {
-                view.edit_job(json!({"parallelism": 2}));
-            }
-        }
-    }
 }
 
 fn one<T: Clone>(rng: &mut Rng, of: &[T]) -> T {
@@ -196,7 +183,9 @@ impl Component for Editor {
             return Some(self.next.min(self.until));
         }
         if self.next < self.until + LOOKS_AGAIN {
-            self.mend();
+            if self.subject.is_job() {
+                monkey::mend_job(&self.actor);
+            }
             self.next = self.until + LOOKS_AGAIN;
         }
         let actor = self.actor.clone();

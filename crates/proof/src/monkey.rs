@@ -13,6 +13,7 @@ use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+pub(crate) use self::jobs::mend as mend_job;
 use crate::process::Process;
 use crate::scenario::{JOB, NAMESPACE, Subject, View};
 
@@ -153,7 +154,7 @@ impl Monkey {
             cron_jobs::mend(&actor);
         }
         if self.subject.is_job() {
-            jobs::mend(&actor);
+            mend_job(&actor);
         }
         for n in 0..self.nodes {
             let node = format!("node-{n}");

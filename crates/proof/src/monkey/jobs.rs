@@ -28,7 +28,7 @@ pub(super) fn mischief(actor: &Actor, rng: &mut Rng) {
 }
 
 /// Everything as a careful administrator would leave it.
-pub(super) fn mend(actor: &Actor) {
+pub(crate) fn mend(actor: &Actor) {
     let view = View::new(actor);
     let Some(job) = view.job() else { return };
     if job["spec"]["suspend"] == true {

@@ -8,7 +8,6 @@ use super::world::World;
 use crate::broadcast_job::action::{Act, Action, OnError};
 use crate::broadcast_job::{Refused, TEMPLATE_RECHECK, Template};
 use crate::condition::{self, Refusal};
-use crate::pod::PodPhase;
 
 #[test]
 fn every_eligible_node_runs_one_pod_and_the_job_completes() {
@@ -563,14 +562,7 @@ fn a_deleted_job_lets_its_pods_go_and_writes_no_outcome() {
 fn a_pod_that_arrives_after_the_end_is_removed() {
     let mut world = World::new(1, json!({}));
     world.run_to_the_end();
-    let row = crate::pod::PodRow {
-        uid: world.uid(),
-        tracked: true,
-        phase: PodPhase::Running,
-        node: Some("n0000".into()),
-        ..Default::default()
-    };
-    world.pods.insert("job-late".into(), row);
+    world.stray("job-late", "n0000").tracked = true;
     // Until it is known that it was told to stop it is not let go: that may fail.
     assert_eq!(world.words(), ["delete_pod"]);
     world.settle();
@@ -584,14 +576,7 @@ fn pods_that_arrive_after_the_end_are_let_go_when_their_turn_to_be_stopped_has_c
     world.run_to_the_end();
     world.max_pod_changes = 2;
     for n in 0..5 {
-        let row = crate::pod::PodRow {
-            uid: world.uid(),
-            tracked: true,
-            phase: PodPhase::Running,
-            node: Some("n0000".into()),
-            ..Default::default()
-        };
-        world.pods.insert(format!("job-late-{n}").into(), row);
+        world.stray(&format!("job-late-{n}"), "n0000").tracked = true;
     }
     world.settle();
     let stopped = |row: &crate::pod::PodRow| row.deletion.is_some() && !row.tracked;

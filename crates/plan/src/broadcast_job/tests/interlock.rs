@@ -96,6 +96,29 @@ fn retrying() -> World {
     world
 }
 
+/// The only node of a job that runs each at most once has failed.
+fn failed_at_most_once() -> World {
+    let spec =
+        json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
+    let mut world = World::new(1, spec);
+    world.spec["execution"] = json!("AtMostOnce");
+    world.start();
+    world.end("n0000", 3);
+    world.settle();
+    world
+}
+
+/// Makes of the last attempt that a plan adds the attempt of this number on node n0000.
+fn try_again(world: &World, attempt: u32) -> impl Fn(&mut Plan) + use<> {
+    let (uid, pod) = (world.nodes["n0000"].uid, world.pod_of("n0000", attempt));
+    move |plan| {
+        let result = slice(plan).results.last_mut().unwrap();
+        (result.node, result.node_uid) = ("n0000".to_owned(), uid.to_string());
+        (result.attempt, result.pod) = (attempt as i32, pod.clone());
+        drop_steps_with(plan, "create_pod");
+    }
+}
+
 #[test]
 fn a_pod_is_created_only_for_an_attempt_stored_by_an_earlier_step() {
     let world = fresh();
@@ -200,54 +223,14 @@ fn a_node_that_has_succeeded_is_not_served_again() {
 
 #[test]
 fn a_node_where_something_may_have_run_is_served_again_at_most_once_only_on_request() {
-    let spec =
-        json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
-    let mut world = World::new(1, spec);
-    world.spec["execution"] = json!("AtMostOnce");
-    world.start();
-    world.end("n0000", 3);
-    world.settle();
+    let mut world = failed_at_most_once();
     world.join("n0001");
-    let (name, uid) = ("n0000", world.nodes["n0000"].uid);
-    let again = |plan: &mut Plan| {
-        let result = slice(plan).results.last_mut().unwrap();
-        (result.node, result.node_uid) = (name.to_owned(), uid.to_string());
-        (result.attempt, result.pod) = (2, crate::name::pod("job", Uid::MAX, name, 2));
-        drop_steps_with(plan, "create_pod");
-    };
-    trips(&world, rules::RUN_ONCE, again);
+    let again = try_again(&world, 2);
+    trips(&world, rules::RUN_ONCE, &again);
     world.spec["execution"] = json!("AtLeastOnce");
     let mut plan = world.plan();
     again(&mut plan);
     assert_eq!(world.verify(&plan), Ok(()));
-}
-
-#[test]
-fn an_attempt_that_ends_with_a_write_counts_for_what_the_write_adds() {
-    let spec =
-        json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
-    let mut world = World::new(1, spec);
-    world.spec["execution"] = json!("AtMostOnce");
-    world.start();
-    world.end("n0000", 3);
-    world.settle();
-    // The request was for the second attempt, which ends now.
-    world.retry = Some(world.pod_of("n0000", 1));
-    world.start();
-    world.end("n0000", 3);
-    world.join("n0001");
-    let (name, uid) = ("n0000", world.nodes["n0000"].uid);
-    trips(&world, rules::RUN_ONCE, |plan| {
-        let result = slice(plan).results.last_mut().unwrap();
-        (result.node, result.node_uid) = (name.to_owned(), uid.to_string());
-        (result.attempt, result.pod) = (3, crate::name::pod("job", Uid::MAX, name, 3));
-        drop_steps_with(plan, "create_pod");
-    });
-    // And a request for one after that which ends now is one.
-    world.retry = Some(world.pod_of("n0000", 2));
-    let mut plan = world.plan();
-    let mut added = slice(&mut plan).results.iter();
-    assert!(added.any(|result| result.attempt == 3 && result.requested));
 }
 
 #[test]

@@ -8,23 +8,11 @@ use serde_json::json;
 use super::world::World;
 use crate::pod::{Deletion, PodPhase, PodRow};
 
-/// A pod with the labels and the owner of the job's, which somebody has made.
-fn stray(world: &mut World, name: &str, node: &str) {
-    let row = PodRow {
-        uid: world.uid(),
-        rv: 1,
-        node: Some(node.into()),
-        phase: PodPhase::Running,
-        ..PodRow::default()
-    };
-    world.pods.insert(name.into(), row);
-}
-
 #[test]
 fn a_copy_of_a_pod_on_a_node_not_yet_served_holds_its_turn_and_is_named() {
     let mut world = World::new(2, json!({"parallelism": 1}));
     world.start();
-    stray(&mut world, "copy", "n0001");
+    world.stray("copy", "n0001");
     world.end("n0000", 0);
     world.settle();
     assert_eq!(world.created.len(), 1);
@@ -46,7 +34,7 @@ fn a_copy_of_a_pod_on_a_node_not_yet_served_holds_its_turn_and_is_named() {
 fn a_promise_waits_until_another_pod_on_its_node_has_ended() {
     let mut world = World::new(1, json!({}));
     world.crash_after(1);
-    stray(&mut world, "copy", "n0000");
+    world.stray("copy", "n0000");
     world.settle();
     assert!(world.created.is_empty());
     assert_eq!(world.attempts("n0000"), [(Started, String::new())]);

@@ -377,6 +377,18 @@ impl World {
         }
     }
 
+    /// A pod with the labels and the owner of the job's runs on a node, and no attempt has made it.
+    pub(super) fn stray(&mut self, name: &str, node: &str) -> &mut PodRow {
+        let row = PodRow {
+            uid: self.uid(),
+            rv: 1,
+            node: Some(node.into()),
+            phase: PodPhase::Running,
+            ..PodRow::default()
+        };
+        self.pods.entry(name.into()).insert_entry(row).into_mut()
+    }
+
     /// A pod, whosever it is by now.
     pub(super) fn row(&mut self, pod: &str) -> Option<&mut PodRow> {
         let unowned = self.unowned.get_mut(pod).map(|taken| &mut taken.pod);

@@ -5,11 +5,10 @@ use carillon_api::condition::types;
 use serde_json::json;
 
 use super::super::world::World;
-use super::{ended, retrying, running, set, slice, status, trips};
+use super::{ended, failed_at_most_once, retrying, running, set, slice, status, trips, try_again};
 use crate::broadcast_job::Refused;
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::interlock::rules;
-use crate::pod::PodRow;
 
 /// Five pods are promised, and none can be created.
 fn promised(parallelism: &serde_json::Value) -> World {
@@ -51,14 +50,9 @@ fn a_percentage_of_nodes_that_are_gone_gives_no_place() {
 #[test]
 fn a_pod_that_runs_is_let_go_only_when_it_was_told_to_stop() {
     let mut world = ended(json!({}));
-    let uid = world.uid();
-    let row = PodRow {
-        uid,
-        tracked: true,
-        node: Some("n0000".into()),
-        ..PodRow::default()
-    };
-    world.pods.insert("job-late".into(), row);
+    let late = world.stray("job-late", "n0000");
+    late.tracked = true;
+    let uid = late.uid;
     trips(&world, rules::RELEASE, |plan| {
         let pod = "job-late".into();
         let release = Step::wanted(vec![Action::ReleasePod { pod, uid }]);
@@ -101,4 +95,20 @@ fn a_failure_is_accepted_only_by_a_resume_and_only_if_it_was_told() {
     trips(&world, rules::APPEND_ONLY, |plan| {
         slice(plan).results[0].message = "made up".to_owned();
     });
+}
+
+#[test]
+fn an_attempt_that_ends_with_a_write_counts_for_what_the_write_adds() {
+    let mut world = failed_at_most_once();
+    // The request was for the second attempt, which ends now.
+    world.retry = Some(world.pod_of("n0000", 1));
+    world.start();
+    world.end("n0000", 3);
+    world.join("n0001");
+    trips(&world, rules::RUN_ONCE, try_again(&world, 3));
+    // And a request for one after that which ends now is one.
+    world.retry = Some(world.pod_of("n0000", 2));
+    let mut plan = world.plan();
+    let mut added = slice(&mut plan).results.iter();
+    assert!(added.any(|result| result.attempt == 3 && result.requested));
 }
