@@ -14,10 +14,21 @@ pub struct Regression {
     pub swarm: Swarm,
     /// The seed.
     pub seed: u64,
-    /// Whether the tenant of [`Swarm::case_with_tenant`] is part of it. The first seeds were found without.
-    pub with_tenant: bool,
+    /// Who else was there. The first seeds were found before there was anybody.
+    pub beside: Beside,
     /// What it has found.
     pub found: &'static str,
+}
+
+/// Who acts beside the operator, its users and what goes wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Beside {
+    /// Nobody.
+    Nobody,
+    /// The tenant of [`Swarm::case_with_tenant`].
+    Tenant,
+    /// Who edits what is served, in each third of the schedules.
+    Editor,
 }
 
 /// All of them, by swarm.
@@ -36,6 +47,16 @@ pub const ALL: &[Regression] = &[
         Swarm::BroadcastJobs,
         707_554,
         "a creation that had waited made a second pod of an attempt that was over",
+    ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
+        559_312_205,
+        "a failed node whose further attempt was taken back as its job failed was counted nowhere",
+    ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
+        559_312_696,
+        "a job was Complete and counted a node as waiting for a retry",
     ),
     found(
         Swarm::CronJobs,
@@ -145,11 +166,11 @@ pub const ALL: &[Regression] = &[
 pub fn of(swarm: Swarm) -> impl Iterator<Item = Case> {
     let of = ALL.iter().filter(move |known| known.swarm == swarm);
     of.map(|known| {
-        let case = known.swarm.case_without_edits(known.seed);
-        if known.with_tenant {
-            swarm::beside_a_tenant(case)
-        } else {
-            case
+        let without = || known.swarm.case_without_edits(known.seed);
+        match known.beside {
+            Beside::Nobody => without(),
+            Beside::Tenant => swarm::beside_a_tenant(without()),
+            Beside::Editor => known.swarm.case(known.seed),
         }
     })
 }
@@ -158,14 +179,21 @@ const fn found(swarm: Swarm, seed: u64, found: &'static str) -> Regression {
     Regression {
         swarm,
         seed,
-        with_tenant: false,
+        beside: Beside::Nobody,
         found,
     }
 }
 
 const fn beside_a_tenant(swarm: Swarm, seed: u64, found: &'static str) -> Regression {
     Regression {
-        with_tenant: true,
+        beside: Beside::Tenant,
+        ..self::found(swarm, seed, found)
+    }
+}
+
+const fn beside_an_editor(swarm: Swarm, seed: u64, found: &'static str) -> Regression {
+    Regression {
+        beside: Beside::Editor,
         ..self::found(swarm, seed, found)
     }
 }

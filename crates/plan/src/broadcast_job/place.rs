@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::start::Start;
 use super::status::{self, Facts};
 use super::survey::Survey;
-use super::{Cause, Snapshot, order, stop_reason, stored_cause};
+use super::{Snapshot, order, stop_reason, stored_cause};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::record::Record;
 
@@ -27,6 +27,9 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     // stays so: whatever joined since came after its end.
     let sealed = snapshot.slices.last().is_some_and(|slice| slice.sealed);
     let mut progress = Progress::read(snapshot, stored.as_ref().map(stop_reason), now);
+    if stored.is_some() {
+        take_back(snapshot, &mut progress, now);
+    }
     let kin = Kin::read(snapshot, now);
     let survey = Survey::make(snapshot, &progress, &kin, sealed, now);
     let pause = if stored.is_some() || sealed {
@@ -43,7 +46,8 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     let deadline = deadline(snapshot, &pause, now);
     let stage = match stored {
-        Some(cause) => stopping(snapshot, &mut progress, cause, now),
+        Some(cause) if progress.is_under_way() => Stage::Stopping(cause),
+        Some(cause) => Stage::Ending(End::Failed(cause)),
         None if pause.reason.is_some() => Stage::Open,
         None => open(snapshot, &progress, &survey, &kin, sealed, deadline, now),
     };
@@ -90,21 +94,11 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
 }
 
-/// The stage of a job whose decision to fail is stored. What it has promised is taken back.
-fn stopping<'a>(
-    snapshot: &Snapshot<'a>,
-    progress: &mut Progress<'a>,
-    cause: Cause,
-    now: Timestamp,
-) -> Stage {
+/// Takes back what a job has promised that is going to fail.
+fn take_back<'a>(snapshot: &Snapshot<'a>, progress: &mut Progress<'a>, now: Timestamp) {
     for seated in progress.take_reserved() {
         let given_up = (NodeState::Skipped, results::NOT_STARTED);
         progress.give_up(snapshot, seated, given_up, now);
-    }
-    if progress.is_under_way() {
-        Stage::Stopping(cause)
-    } else {
-        Stage::Ending(End::Failed(cause))
     }
 }
 

@@ -47,10 +47,11 @@ fn kept(facts: &Facts<'_>, counted: usize, stored: i32) -> usize {
 pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let old = &facts.job.status;
     let survey = facts.survey;
-    // A job that fails tries nothing again.
-    let (failed, retrying) = match facts.stage.cause() {
-        Some(_) => (survey.failed + survey.retrying, 0),
-        None => (survey.failed, survey.retrying),
+    // A job that fails or ends tries nothing again, also what was asked for too late.
+    let (failed, retrying) = if facts.stage.cause().is_some() || facts.stage.ends() {
+        (survey.failed + survey.retrying, 0)
+    } else {
+        (survey.failed, survey.retrying)
     };
     let succeeded = kept(facts, survey.succeeded, old.succeeded);
     let failed = kept(facts, failed, old.failed);

@@ -1,6 +1,6 @@
 //! What changes while a job runs: parallelism, policies, pauses, requests, machines.
 
-use carillon_api::NodeState::{Disrupted, Failed, Succeeded};
+use carillon_api::NodeState::{Disrupted, Failed, Skipped, Succeeded};
 use carillon_api::condition::{reasons, results, types};
 use serde_json::json;
 
@@ -118,6 +118,57 @@ fn a_lowered_parallelism_holds_for_promises_too() {
     world.settle();
     assert_eq!(most, 1);
     assert_eq!(world.status["succeeded"], 20);
+}
+
+#[test]
+fn a_failed_node_whose_further_attempt_is_taken_back_as_the_job_fails_has_failed() {
+    let mut world = World::new(
+        2,
+        json!({"backoffLimitPerNode": 0, "failurePolicy": {"type": "FailFast", "maxFailed": 1}}),
+    );
+    world.start();
+    world.end("n0000", 1);
+    world.settle();
+    world.retry = Some(world.pod_of("n0000", 1));
+    world.creation_problem = Some(Refused {
+        reason: reasons::QUOTA_EXCEEDED,
+        message: "no room".to_owned(),
+    });
+    // The attempt is reserved, and its pod not created.
+    world.crash_after(1);
+    world.end("n0001", 1);
+    world.retry = None;
+    world.spec["failurePolicy"]["maxFailed"] = json!(0);
+    world.settle();
+    assert!(world.is(types::FAILED));
+    let skipped = (Skipped, results::NOT_STARTED.to_owned());
+    assert_eq!(world.attempts("n0000")[1], skipped);
+    let counts = [&world.status["failed"], &world.status["done"]];
+    assert_eq!(counts, [&json!(2), &json!("2/2")]);
+}
+
+#[test]
+fn a_request_that_comes_as_the_job_completes_comes_too_late() {
+    let mut world = World::new(
+        2,
+        json!({"failurePolicy": {"type": "Continue"}, "backoffLimitPerNode": 0}),
+    );
+    world.start();
+    world.end("n0000", 1);
+    world.settle();
+    world.end("n0001", 0);
+    // The log is sealed, and the end not yet stored.
+    while !world.slices[0].sealed {
+        assert!(world.crash_after(1) > 0);
+    }
+    assert!(!world.is(types::COMPLETE));
+    world.retry = Some(world.pod_of("n0000", 1));
+    world.settle();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(world.attempts("n0000").len(), 1);
+    let counts = ["failed", "done"].map(|field| &world.status[field]);
+    assert_eq!(counts, [&json!(1), &json!("2/2")]);
+    assert_eq!(world.status.get("retrying"), None);
 }
 
 #[test]
