@@ -19,7 +19,7 @@ use crate::world::{Job, World};
 ///
 /// Every job that is left, and that nobody has deleted, has come to where its spec says:
 /// - Failed: no pod of it is left that has not ended; for `NodeFailed` a node failed, for
-///   `DeadlineExceeded` there is a deadline, and so on;
+///   `DeadlineExceeded` there is, or was as that was decided, a deadline, and so on;
 /// - Complete: its type is Always, and no pod of it is left that has not ended;
 /// - paused, by `spec.paused` or because a node failed and the policy is Pause;
 /// - with `may_stall`: Stalled;
@@ -31,7 +31,7 @@ use crate::world::{Job, World};
 ///   not answer.
 ///
 /// And when a job became Complete, each node that everybody saw as eligible had an outcome, and no
-/// more nodes had failed than its policy accepts.
+/// more nodes had failed than its policy accepts, or accepted as its log was sealed.
 pub fn all_is_done(history: &History, assumptions: &Assumptions) -> Verdict {
     if assumptions.over {
         done_at_the_end(L1, history, assumptions)
@@ -139,12 +139,17 @@ fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option
     if let Some(node) = open {
         return Some(format!("node {node} is eligible and has no outcome"));
     }
-    too_many_failures(world, job)
+    // What came after the seal came after the end.
+    let specs = job.sealed_by.iter().copied().chain([&object["spec"]]);
+    let wrong: Option<Vec<String>> = specs
+        .map(|spec| too_many_failures(world, job, spec))
+        .collect();
+    wrong.and_then(|mut wrong| wrong.pop())
 }
 
 /// Failures that the policy does not let pass.
-fn too_many_failures(world: &World<'_>, job: &Job<'_>) -> Option<String> {
-    let policy = &job.last["spec"]["failurePolicy"];
+fn too_many_failures(world: &World<'_>, job: &Job<'_>, spec: &Value) -> Option<String> {
+    let policy = &spec["failurePolicy"];
     let standings = standings(world, job);
     let by_rule = standings.iter().find(|(_, tried, standing)| {
         *standing == Standing::Failed && tried.decides().reason() == "JobFailedByPodFailurePolicy"
@@ -186,12 +191,16 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
     if is_true(object, "Failed") {
         let reason = object::condition(object, "Failed").map_or("", |c| text(c, &["reason"]));
         let failed = || Tally::of(job).failed > 0;
+        let any = |is_so: fn(&Value) -> bool| {
+            let mut specs = job.failed_by.iter().copied().chain([spec]);
+            specs.any(is_so)
+        };
         let cause = match reason {
             "NodeFailed" => failed(),
             "DeadlineExceeded" => {
-                at(spec, &["completionPolicy", "activeDeadlineSeconds"]).is_some()
+                any(|spec| at(spec, &["completionPolicy", "activeDeadlineSeconds"]).is_some())
             }
-            "NoEligibleNodes" => text(spec, &["noEligibleNodes"]) == "Fail",
+            "NoEligibleNodes" => any(|spec| text(spec, &["noEligibleNodes"]) == "Fail"),
             "PodFailurePolicy" => {
                 let decided =
                     |record: &Record<'_>| record.reason() == "JobFailedByPodFailurePolicy";
@@ -273,7 +282,7 @@ fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<
     }) {
         return Some(format!("node {name} is eligible and has no outcome"));
     }
-    if let Some(failures) = too_many_failures(world, job) {
+    if let Some(failures) = too_many_failures(world, job, spec) {
         return Some(format!("it is open: {failures}"));
     }
     let served = standings.iter().any(|(.., s)| *s != Standing::Gone);
@@ -293,7 +302,7 @@ fn is_ready(node: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::object::NODES;
-    use crate::scene::{Scene, breaks, holds, over};
+    use crate::scene::{Scene, breaks, holds, over, strict};
     use jiff::SignedDuration;
     use serde_json::json;
 
@@ -575,6 +584,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_policy_allowed_as_the_log_was_sealed_it_cannot_take_back() {
+        let fails_fast = |job: &mut Value| job["spec"]["failurePolicy"] = json!({});
+        let lets_pass = || failed(json!({"failurePolicy": {"type": "Continue"}}));
+        let end = |scene: Scene| scene.end("Complete", "AllNodesDone", 0, 1);
+        let edited = lets_pass().seal().edit("admin", (JOBS, "fix"), fails_fast);
+        holds(L1, &end(edited), &over());
+        let edited = lets_pass().edit("admin", (JOBS, "fix"), fails_fast);
+        let strict = Assumptions {
+            over: true,
+            ..strict()
+        };
+        breaks(L1, &end(edited.seal()), &strict, "1 nodes failed, 0 may");
+    }
+
+    #[test]
     fn a_job_without_nodes_ends_as_it_was_told() {
         let fails = |policy| {
             let job = Scene::new().job(json!({"noEligibleNodes": policy}));
@@ -582,6 +606,12 @@ mod tests {
         };
         holds(L1, &fails("Fail"), &over());
         breaks(L1, &fails("Wait"), &over(), "there is no cause");
+        let job = Scene::new().job(json!({"noEligibleNodes": "Fail"}));
+        let decided = job.condition("FailureTarget", "True", "NoEligibleNodes");
+        let waits = |job: &mut Value| job["spec"]["noEligibleNodes"] = json!("Wait");
+        let edited = decided.edit("admin", (JOBS, "fix"), waits);
+        let ended = edited.seal().end("Failed", "NoEligibleNodes", 0, 0);
+        holds(L1, &ended, &over());
         let named = Scene::new().node("n1").job(json!({"nodeNames": ["n2"]}));
         holds(L1, &named, &over());
     }

@@ -67,6 +67,10 @@ pub(crate) struct Job<'h> {
     pub(crate) last: &'h Value,
     /// As it was before, each since when.
     versions: Vec<((u64, Timestamp), &'h Value)>,
+    /// The specs that whoever decided that it fails may have seen.
+    pub(crate) failed_by: Vec<&'h Value>,
+    /// The specs that whoever sealed its log may have seen.
+    pub(crate) sealed_by: Vec<&'h Value>,
     /// When it went.
     pub(crate) gone: Option<(u64, Timestamp)>,
     /// Its pods by name, without those that somebody else made.
@@ -281,6 +285,8 @@ impl<'h> World<'h> {
             key: &step.key,
             last: object,
             versions: Vec::new(),
+            failed_by: Vec::new(),
+            sealed_by: Vec::new(),
             gone: None,
             pods: BTreeMap::new(),
             slices: BTreeMap::new(),
@@ -296,6 +302,14 @@ impl<'h> World<'h> {
             job.versions.push(((step.rev, step.at), object));
         }
         job.gone = step.new.is_none().then_some((step.rev, step.at));
+        let fails = |job: &Value| object::is_true(job, "FailureTarget");
+        if fails(object) && step.old.as_deref().is_none_or(|old| !fails(old)) {
+            let uid = object::uid(object);
+            let specs = self.specs(uid, step).collect();
+            if let Some(job) = self.jobs.get_mut(uid) {
+                job.failed_by = specs;
+            }
+        }
     }
 
     fn apply_pod(&mut self, step: &'h Step) {
@@ -328,10 +342,17 @@ impl<'h> World<'h> {
             return;
         };
         self.made_for.follow(slice);
-        let job = object::log_of(slice).or_else(|| self.made_for.job_of(slice));
-        let Some(job) = job.and_then(|uid| self.jobs.get_mut(uid)) else {
+        let uid = object::log_of(slice).or_else(|| self.made_for.job_of(slice));
+        let uid = uid.unwrap_or_default();
+        let is_sealed = |slice: &Value| slice["sealed"] == true;
+        let seals = is_sealed(slice) && !step.old.as_deref().is_some_and(is_sealed);
+        let specs = seals.then(|| self.specs(uid, step).collect());
+        let Some(job) = self.jobs.get_mut(uid) else {
             return;
         };
+        if let Some(specs) = specs {
+            job.sealed_by = specs;
+        }
         if step.new.is_some() {
             job.slices.insert(&step.key.name, slice);
         } else {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ending::{alike, limit};
 use super::object::{self as of_cron};
 use super::schedule::Schedule;
-use super::world::{Cron, Crons, InForce};
+use super::world::{Cron, Crons, Decided};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -73,7 +73,8 @@ pub fn every_tick_is_settled_in_time(history: &History, assumptions: &Assumption
 /// - `lastSuccessfulTime` is not before the end of a child that completed and is still there;
 /// - in our own kind: the ticks of each schedule while it was in force (of the first one since its
 ///   creation), up to the last that was run or counted, are as many as those for which a child was
-///   created and `missedRuns` together. A run that was promised when the schedule was edited may be both.
+///   created and `missedRuns` together. Each write of the status decides some, of the schedule that was
+///   in force before it. A run that was promised when the schedule was edited may be both.
 pub fn notes_are_what_happened(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     if !assumptions.over {
@@ -216,27 +217,25 @@ fn miscounted(cron: &Cron<'_>) -> Option<String> {
     let missed = number(cron.last, &["status", "missedRuns"]);
     let until = of_cron::last_counted(cron.last).unwrap_or(created);
     let (_, first) = cron.versions.first()?;
-    let unnoted = [InForce {
-        noted: &first["spec"],
-        from: created,
-        open: 0,
+    let unnoted = [Decided {
+        schedule: &first["spec"],
+        after: created,
+        until,
     }];
     // Nothing is noted before anything is decided.
-    let noted = match &cron.in_force[..] {
-        [] if cron.versions.len() > 1 => return None,
-        [] => &unnoted[..],
-        noted => noted,
+    let decided = match cron.is_noted {
+        false if cron.versions.len() > 1 => return None,
+        false => &unnoted[..],
+        true => &cron.decided,
     };
-    let (mut ticks, mut open) = (0, 0);
-    for (at, in_force) in noted.iter().enumerate() {
-        let end = noted.get(at + 1).map_or(until, |next| next.from);
+    let ticks = |decided: &Decided<'_>| {
         // The status was written after an edit that could not be read.
-        let Some(schedule) = Schedule::of(in_force.noted) else {
-            continue;
-        };
-        ticks += schedule.ticks(in_force.from.max(created), end).len() as i64;
-        open += in_force.open as i64;
-    }
+        let schedule = Schedule::of(decided.schedule);
+        let after = decided.after.max(created);
+        schedule.map_or(0, |schedule| schedule.ticks(after, decided.until).len())
+    };
+    let ticks = decided.iter().map(ticks).sum::<usize>() as i64;
+    let open = cron.open as i64;
     let run = cron
         .runs
         .iter()
@@ -428,6 +427,23 @@ mod tests {
         holds(L4, &edited(1), &over());
         breaks(L4, &edited(0), &over(), "there were 5 ticks");
         breaks(L4, &edited(4), &over(), "there were 5 ticks");
+    }
+
+    #[test]
+    fn a_time_that_was_run_too_early_is_one_of_the_schedule_that_was_in_force_then() {
+        let note = |scene: Scene, schedule: &str, since: &str| {
+            let scene = scene.edit_cron(|cron| cron["spec"]["schedule"] = json!(schedule));
+            scene.cron_status(|status| {
+                let since = format!("2026-01-01T{since}Z");
+                status["scheduleInForce"] = json!({"schedule": schedule, "since": since});
+            })
+        };
+        // A clock that is ahead ran 10 at 6; then the schedule was changed, and changed back.
+        let early = note(cron(json!({})), "*/10 * * * *", "00:00:00").at("00:06:00");
+        let early = early.ran(10);
+        let edited = note(early.at("00:06:10"), "* * * * *", "00:06:10");
+        let back = note(edited, "*/10 * * * *", "00:06:20");
+        holds(L4, &back, &over());
     }
 
     #[test]

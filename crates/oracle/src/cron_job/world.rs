@@ -32,8 +32,12 @@ pub(crate) struct Cron<'h> {
     /// Times from which an interval may be counted: its creation, every tick that was noted, and since
     /// when a schedule was in force.
     pub(crate) bases: Vec<Timestamp>,
-    /// Every schedule that its status noted as the one in force.
-    pub(crate) in_force: Vec<InForce<'h>>,
+    /// Whether its status ever noted which schedule is in force.
+    pub(crate) is_noted: bool,
+    /// What each write of its status decided, since that is noted.
+    pub(crate) decided: Vec<Decided<'h>>,
+    /// So many runs were promised when the schedule changed: they may count as missed and yet be started.
+    pub(crate) open: usize,
     /// Words that it was ever asked for a run with.
     pub(crate) requests: Vec<&'h str>,
     /// Uids of the children that its status ever had among the active ones.
@@ -48,15 +52,15 @@ pub(crate) struct Cron<'h> {
     pub(crate) runs: Vec<(&'h Key, &'h Value)>,
 }
 
-/// A schedule that was in force.
+/// Times of a schedule that a write of the status decided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InForce<'h> {
-    /// What the status noted.
-    pub(crate) noted: &'h Value,
+pub(crate) struct Decided<'h> {
+    /// The schedule, as the status noted it before.
+    pub(crate) schedule: &'h Value,
     /// All times up to this one were decided before, or are not its own.
-    pub(crate) from: Timestamp,
-    /// So many runs were promised then: they may count as missed and yet be started.
-    pub(crate) open: usize,
+    pub(crate) after: Timestamp,
+    /// The last instant that was decided.
+    pub(crate) until: Timestamp,
 }
 
 /// A child that exists.
@@ -159,7 +163,9 @@ impl<'h> Crons<'h> {
             last: object,
             versions: Vec::new(),
             bases: Vec::new(),
-            in_force: Vec::new(),
+            is_noted: false,
+            decided: Vec::new(),
+            open: 0,
             requests: Vec::new(),
             noted: BTreeSet::new(),
             gone: None,
@@ -184,18 +190,28 @@ impl<'h> Crons<'h> {
             }
         }
         let noted = &object["status"]["scheduleInForce"];
-        if !noted.is_null() && cron.in_force.last().is_none_or(|last| last.noted != noted) {
-            let before = step.old.as_deref().unwrap_or(object);
-            let promised = of_cron::references(before).iter();
-            cron.in_force.push(InForce {
-                noted,
-                from: of_cron::in_force_since(object)
-                    .max(of_cron::last_counted(before))
-                    .unwrap_or(step.at),
-                open: promised
-                    .filter(|run| text(run, &["uid"]).is_empty())
-                    .count(),
-            });
+        cron.is_noted |= !noted.is_null();
+        if let Some(before) = step.old.as_deref() {
+            let schedule = &before["status"]["scheduleInForce"];
+            let changes = !schedule.is_null() && schedule != noted;
+            // It was in force until another one is.
+            let since = of_cron::in_force_since(object).filter(|_| changes);
+            let until = of_cron::last_counted(object).max(since);
+            let after = of_cron::decided_until(before).filter(|_| !schedule.is_null());
+            if let (Some(after), Some(until)) = (after, until)
+                && after < until
+            {
+                cron.decided.push(Decided {
+                    schedule,
+                    after,
+                    until,
+                });
+            }
+            if changes {
+                let promised = of_cron::references(before).iter();
+                let promised = promised.filter(|run| text(run, &["uid"]).is_empty());
+                cron.open += promised.count();
+            }
         }
         let references = of_cron::references(object).iter();
         let uids = references.map(|reference| text(reference, &["uid"]));
