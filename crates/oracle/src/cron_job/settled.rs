@@ -430,6 +430,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_first_write_of_a_status_counts_is_of_the_schedule_that_it_notes() {
+        let late = |counted: i64| {
+            cron(json!({})).at("00:12:00").cron_status(|status| {
+                let since = json!({"schedule": "*/5 * * * *", "since": "2026-01-01T00:00:00Z"});
+                status["scheduleInForce"] = since;
+                status["missedRuns"] = json!(counted);
+                status["lastMissedTime"] = json!("2026-01-01T00:10:00Z");
+            })
+        };
+        holds(L4, &late(2), &over());
+        breaks(L4, &late(1), &over(), "there were 2 ticks");
+    }
+
+    #[test]
     fn a_time_that_was_run_too_early_is_one_of_the_schedule_that_was_in_force_then() {
         let note = |scene: Scene, schedule: &str, since: &str| {
             let scene = scene.edit_cron(|cron| cron["spec"]["schedule"] = json!(schedule));

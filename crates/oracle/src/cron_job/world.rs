@@ -192,12 +192,18 @@ impl<'h> Crons<'h> {
         let noted = &object["status"]["scheduleInForce"];
         cron.is_noted |= !noted.is_null();
         if let Some(before) = step.old.as_deref() {
-            let schedule = &before["status"]["scheduleInForce"];
-            let changes = !schedule.is_null() && schedule != noted;
-            // It was in force until another one is.
-            let since = of_cron::in_force_since(object).filter(|_| changes);
-            let until = of_cron::last_counted(object).max(since);
-            let after = of_cron::decided_until(before).filter(|_| !schedule.is_null());
+            let old = &before["status"]["scheduleInForce"];
+            let is_first = old.is_null();
+            let changes = !is_first && old != noted;
+            let since = of_cron::in_force_since(object);
+            let counted = of_cron::last_counted(object);
+            let (schedule, after, until) = if is_first {
+                (noted, of_cron::last_counted(before).max(since), counted)
+            } else {
+                // It was in force until another one is.
+                let until = counted.max(since.filter(|_| changes));
+                (old, of_cron::decided_until(before), until)
+            };
             if let (Some(after), Some(until)) = (after, until)
                 && after < until
             {
