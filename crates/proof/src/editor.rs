@@ -107,6 +107,19 @@ impl Editor {
         view.patch_job(&json!({"metadata": {"annotations": {"carillon.dev/retry": value}}}));
     }
 
+    /// A node whose pods fail by themselves is tried for ever, as long as that is to be ignored.
+    fn stop_ignoring(&self) {
+        let view = View::new(&self.actor);
+        let rules = view.job();
+        let rules = rules.map(|job| job["spec"]["podFailurePolicy"]["rules"].clone());
+        let rules = rules.unwrap_or_default();
+        let mut rules = rules.as_array().into_iter().flatten();
+        let ignores = |rule: &Value| rule["action"] == "Ignore" && !rule["onExitCodes"].is_null();
+        if self.subject == Subject::BroadcastJob && rules.any(ignores) {
+            view.edit_job(json!({"podFailurePolicy": null}));
+        }
+    }
+
     fn edit_job(&mut self, view: &View<'_>) {
         let rng = &mut self.rng;
         view.edit_job(match rng.u32(0..6) {
@@ -186,6 +199,7 @@ impl Component for Editor {
             if self.subject.is_job() {
                 monkey::mend_job(&self.actor);
             }
+            self.stop_ignoring();
             self.next = self.until + LOOKS_AGAIN;
         }
         let actor = self.actor.clone();

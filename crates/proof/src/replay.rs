@@ -109,7 +109,7 @@ fn at_revision<'h>(
     })
 }
 
-/// Uids of a BroadcastJob and of all that are of its family.
+/// Uids of a BroadcastJob and of all that are of its family, and of who has the name of the first.
 fn family(versions: &Versions<'_>, revision: u64, uid: &str) -> Vec<String> {
     let jobs: Vec<&Value> = at_revision(versions, Kind::BroadcastJob, revision).collect();
     let jobs = || jobs.iter();
@@ -122,7 +122,15 @@ fn family(versions: &Versions<'_>, revision: u64, uid: &str) -> Vec<String> {
     let listed = jobs().filter(|job| job["metadata"]["uid"] == *first);
     let listed = listed.filter_map(|job| job["status"]["retries"].as_array());
     let listed = listed.flatten().filter_map(|retry| text(&retry["uid"]));
-    let mut family: Vec<String> = retries.chain(listed).collect();
+    let named = own.map(|job| &job["spec"]["retryOf"]["name"]);
+    let of_name = |job: &&&Value| {
+        let namespace = own.map(|job| &job["metadata"]["namespace"]);
+        let meta = &job["metadata"];
+        named == Some(&meta["name"]) && namespace == Some(&meta["namespace"])
+    };
+    let other = jobs().filter(of_name);
+    let other = other.filter_map(|job| text(&job["metadata"]["uid"]));
+    let mut family: Vec<String> = retries.chain(listed).chain(other).collect();
     family.extend([first, uid.to_owned()]);
     family
 }

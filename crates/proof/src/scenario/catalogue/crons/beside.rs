@@ -57,10 +57,10 @@ pub(super) fn all() -> Vec<Scenario> {
     ]
 }
 
-/// The first pod on node-0 hangs.
+/// The first pod on node-0 hangs for two minutes. Whose pod that is, is not sure where requests are refused.
 fn hangs_first(node: &str, nth: usize) -> Fate {
     let work = if node == "node-0" && nth == 0 {
-        Work::Hangs
+        Work::Ends(120 * SECOND, 0)
     } else {
         Work::Ends(2 * SECOND, 0)
     };
