@@ -85,14 +85,6 @@ impl Values {
         Self { bits, star: true }
     }
 
-    /// One value.
-    pub(super) fn only(value: u32) -> Self {
-        Self {
-            bits: 1 << value,
-            star: false,
-        }
-    }
-
     /// Whether `value` is allowed.
     pub(super) fn contains(self, value: u32) -> bool {
         value < u64::BITS && self.bits & (1 << value) != 0
