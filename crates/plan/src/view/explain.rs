@@ -62,17 +62,16 @@ pub fn node(
     now: Timestamp,
 ) -> Option<NodeExplanation> {
     let members = Members::read(family);
-    let is_it = |member: &Job| member.owner == job.owner;
-    let (_, ledger) = members.all().find(|(member, _)| is_it(member))?;
-    let here = match row {
-        Some(row) => ledger.attempts_on(name, row.uid),
-        None => ledger.attempts_on_last(name),
-    };
+    let ledger = members.ledger_of(job)?;
+    let node = (name, row.map(|row| row.uid));
+    let here = ledger.attempts_at(node);
     let of = |ledger: &Ledger<'_>| -> Vec<Attempt> {
         let attempts = ledger.attempts(name).into_iter();
         attempts.map(|record| Attempt::of(record, now)).collect()
     };
-    let others = members.all().filter(|(member, _)| !is_it(member));
+    let others = members
+        .all()
+        .filter(|(member, _)| member.owner != job.owner);
     let others = others.map(|(member, ledger)| InFamily {
         job: member.owner.name.clone(),
         attempts: of(ledger),
@@ -82,7 +81,7 @@ pub fn node(
     if row.is_none() && unknown && !is_listed(job, name) {
         return None;
     }
-    let settled = members.settled(job, (name, row.map(|row| row.uid)));
+    let settled = members.settled(job, node);
     let mut found = find(job, name, row, here, settled.map(|settled| settled.reason));
     if found.place == Place::Waiting && members.runs_in(job, name).is_some() {
         reasons::RUNS_ELSEWHERE.clone_into(&mut found.reason);
@@ -235,9 +234,8 @@ pub struct Group {
 /// Explains all nodes, for a job of a family.
 pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
     let members = Members::read(family);
-    let own = members.all().find(|(member, _)| member.owner == job.owner);
     let no_records = Ledger::default();
-    let ledger = own.map_or(&no_records, |(_, ledger)| ledger);
+    let ledger = members.ledger_of(job).unwrap_or(&no_records);
     let nothing: &[&Record] = &[];
     let there = nodes.iter().map(|(name, row)| {
         let attempts = ledger.attempts_on(name, row.uid);

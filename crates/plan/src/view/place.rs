@@ -46,6 +46,11 @@ pub struct Found {
     pub due: Option<Timestamp>,
 }
 
+/// The attempt that decides what a node is told by: the last in which something ran, if there is one.
+pub(super) fn decisive<'r>(attempts: &[&'r Record]) -> Option<&'r Record> {
+    last_that_ran(attempts).or_else(|| attempts.last().copied())
+}
+
 /// Finds a node. `row` is `None` when its object is gone; `attempts` are those on this very node,
 /// oldest first; `settled` is why its family leaves nothing to do there.
 pub fn find(
@@ -66,7 +71,7 @@ pub fn find(
         reason: reason.to_owned(),
         due: None,
     };
-    let decides = last_that_ran(attempts).or_else(|| attempts.last().copied());
+    let decides = decisive(attempts);
     let known = standing_after(job, attempts, row.is_some()).zip(attempts.last());
     let of_decisive = |place| found(place, decides.map_or("", |record| &record.reason));
     let Some((stands, latest)) = known else {
