@@ -289,11 +289,9 @@ pub fn printable(message: &str) -> String {
         return clean;
     }
     let ellipsis = '…';
-    let mut start = clean.len() - (MAX_MESSAGE_BYTES - ellipsis.len_utf8());
-    while !clean.is_char_boundary(start) {
-        start += 1;
-    }
-    format!("{ellipsis}{}", &clean[start..])
+    let start = clean.len() - (MAX_MESSAGE_BYTES - ellipsis.len_utf8());
+    let kept = &clean[clean.ceil_char_boundary(start)..];
+    format!("{ellipsis}{kept}")
 }
 
 #[cfg(test)]

@@ -88,6 +88,10 @@ pub fn find(
             (None, Some(_)) => found(Place::Waiting, ""),
         };
     };
+    let waits = |place, due| Found {
+        due,
+        ..found(place, refused.as_deref().unwrap_or(&latest.reason))
+    };
     match stands {
         NodeStanding::Succeeded => found(Place::Succeeded, ""),
         NodeStanding::Failed => of_decisive(Place::Failed),
@@ -97,15 +101,8 @@ pub fn find(
         NodeStanding::Gone => found(Place::Gone, results::NODE_GONE),
         NodeStanding::Retry(_) if ends => of_decisive(Place::Failed),
         NodeStanding::Again(_) if ends => found(Place::Interrupted, &latest.reason),
-        NodeStanding::Retry(due) | NodeStanding::Again(due) => Found {
-            due,
-            place: if matches!(stands, NodeStanding::Retry(_)) {
-                Place::Retrying
-            } else {
-                Place::Interrupted
-            },
-            reason: refused.unwrap_or_else(|| latest.reason.to_string()),
-        },
+        NodeStanding::Retry(due) => waits(Place::Retrying, due),
+        NodeStanding::Again(due) => waits(Place::Interrupted, due),
     }
 }
 

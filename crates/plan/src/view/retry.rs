@@ -12,7 +12,7 @@ use super::family::{Members, Relative, Settled, may_have_succeeded};
 use super::ledger::{Ledger, Node, is_of};
 use super::place::decisive;
 use super::progress::{Standing, standing};
-use super::read::StoredJob;
+use super::read::{StoredJob, list};
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
 use crate::eligibility::refusal;
 use crate::node::{NodeRow, Nodes};
@@ -390,8 +390,7 @@ fn nothing_failed(job: &str, gone: &[String]) -> Vec<String> {
 
 /// The number of the next retry: above that of every job of the family, also of those that are gone.
 pub fn next_number(first: &Value, family: &[Relative]) -> u32 {
-    let listed = first["status"]["retries"].as_array().into_iter().flatten();
-    let listed = listed.filter_map(|retry| retry["name"].as_str());
+    let listed = list(&first["status"]["retries"]).filter_map(|retry| retry["name"].as_str());
     let there = family.iter().map(|one| &*one.stored.job.owner.name);
     let numbers = listed.chain(there).filter_map(|name| {
         let (_, number) = name.rsplit_once("-retry-")?;
