@@ -70,11 +70,8 @@ pub struct Failure {
 impl PodRow {
     /// Whether a container has started at some time; sidecars left out.
     pub fn has_started(&self) -> bool {
-        let ended = || {
-            let end = self.end.as_ref();
-            end.is_some_and(|end| end.exit_code.is_some())
-        };
-        self.phase != PodPhase::Pending || self.started.is_some() || self.restarts > 0 || ended()
+        let exited = self.end.as_ref().and_then(|end| end.exit_code).is_some();
+        self.phase != PodPhase::Pending || self.started.is_some() || self.restarts > 0 || exited
     }
 
     /// Whether the kubelet has refused to run it, as when the node has too little CPU left. One that was seen to
