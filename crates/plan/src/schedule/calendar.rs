@@ -108,11 +108,8 @@ fn alike(year: i32) -> Option<i32> {
 }
 
 fn begin(year: i32) -> Option<DateTime<Utc>> {
-    Some(
-        NaiveDate::from_ymd_opt(year, 1, 1)?
-            .and_hms_opt(0, 0, 0)?
-            .and_utc(),
-    )
+    let first = NaiveDate::from_ymd_opt(year, 1, 1)?;
+    Some(first.and_hms_opt(0, 0, 0)?.and_utc())
 }
 
 fn can_match(fields: &Fields) -> bool {
