@@ -24,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::account::Account;
 use self::action::{Action, Plan, Run, Step};
-pub use self::child::{Child, ChildKind, Children, Ended};
+pub use self::child::{Child, ChildKind, Children, Ended, referred};
 use self::decision::Decision;
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
 pub use self::request::Asked;
@@ -106,10 +106,8 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if changed && !cron.is_native() {
         // Whatever was decided was decided by the schedule that is there since the creation.
         let since_creation = || cron.in_force(cron.meta.created);
-        account
-            .status
-            .schedule_in_force
-            .get_or_insert_with(since_creation);
+        let in_force = &mut account.status.schedule_in_force;
+        in_force.get_or_insert_with(since_creation);
     }
     let status = match (changed, starts.created.is_empty()) {
         (true, _) => vec![Action::WriteStatus(Box::new(account.status))],

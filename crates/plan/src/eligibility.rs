@@ -94,13 +94,11 @@ impl Refusal<'_> {
             Self::NodeAffinity => "NodeAffinityMismatch",
             Self::Unschedulable => "NodeUnschedulable",
             Self::Taint(_) => "NodeTaintNotTolerated",
-            Self::Resource {
-                resource: "cpu", ..
-            } => "InsufficientCpu",
-            Self::Resource {
-                resource: "memory", ..
-            } => "InsufficientMemory",
-            Self::Resource { .. } => "InsufficientResource",
+            Self::Resource { resource, .. } => match *resource {
+                "cpu" => "InsufficientCpu",
+                "memory" => "InsufficientMemory",
+                _ => "InsufficientResource",
+            },
         }
     }
 }
@@ -111,68 +109,46 @@ impl fmt::Display for Refusal<'_> {
             Self::NotListed => f.write_str("the node is not in spec.nodeNames"),
             Self::Deleting => f.write_str("the node is being deleted"),
             Self::NodeName { wanted } => write!(f, "the template names node {wanted}"),
-            Self::NodeSelector {
-                key,
-                wanted,
-                found: Some(found),
-            } => {
-                write!(
-                    f,
-                    "nodeSelector wants {key}={wanted}, the node has {key}={found}"
-                )
-            }
-            Self::NodeSelector {
-                key,
-                wanted,
-                found: None,
-            } => {
-                write!(
-                    f,
-                    "nodeSelector wants {key}={wanted}, the node has no such label"
-                )
+            Self::NodeSelector { key, wanted, found } => {
+                write!(f, "nodeSelector wants {key}={wanted}, the node has ")?;
+                match found {
+                    Some(found) => write!(f, "{key}={found}"),
+                    None => f.write_str("no such label"),
+                }
             }
             Self::NodeAffinity => f.write_str("no term of the required node affinity matches"),
             Self::Unschedulable => f.write_str("the node is cordoned"),
-            Self::Taint(taint) => {
-                write!(
-                    f,
-                    "taint {}={}:{}",
-                    taint.key,
-                    taint.value,
-                    taint.effect.as_str()
-                )
+            Self::Taint(Taint { key, value, effect }) => {
+                write!(f, "taint {key}={value}:{}", effect.as_str())
             }
             Self::Resource {
                 resource,
                 wanted,
                 found,
-            } => write!(
-                f,
-                "the pod asks for {} of {resource}, the empty node has {}",
-                Thousandths(*wanted),
-                Thousandths(*found)
-            ),
+            } => {
+                let (wanted, found) = (amount(*wanted), amount(*found));
+                write!(
+                    f,
+                    "the pod asks for {wanted} of {resource}, the empty node has {found}"
+                )
+            }
         }
     }
 }
 
-struct Thousandths(Milli);
-
-impl fmt::Display for Thousandths {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 % 1000 == 0 {
-            write!(f, "{}", self.0 / 1000)
-        } else {
-            write!(f, "{}m", self.0)
-        }
+/// As a quantity: `4`, `4500m`.
+pub(crate) fn amount(milli: Milli) -> String {
+    if milli % 1000 == 0 {
+        (milli / 1000).to_string()
+    } else {
+        format!("{milli}m")
     }
 }
 
 /// The first check the node does not pass, or `None`: the node is served.
 pub fn refusal<'a>(wish: &'a Placement, name: &str, node: &'a NodeRow) -> Option<Refusal<'a>> {
-    Check::ALL
-        .into_iter()
-        .find_map(|check| check_one(check, wish, name, node))
+    let mut checks = Check::ALL.into_iter();
+    checks.find_map(|check| check_one(check, wish, name, node))
 }
 
 /// One check alone, for an explanation of each.
@@ -183,33 +159,32 @@ pub fn check_one<'a>(
     node: &'a NodeRow,
 ) -> Option<Refusal<'a>> {
     match check {
-        Check::Listed => wish
-            .only
-            .as_ref()
-            .filter(|only| !only.contains(name))
-            .map(|_| Refusal::NotListed),
+        Check::Listed => {
+            let only = wish.only.as_ref()?;
+            (!only.contains(name)).then_some(Refusal::NotListed)
+        }
         Check::Deletion => node.deleting.then_some(Refusal::Deleting),
-        Check::NodeName => wish
-            .node_name
-            .as_deref()
-            .filter(|wanted| *wanted != name)
-            .map(|wanted| Refusal::NodeName { wanted }),
+        Check::NodeName => {
+            let wanted = wish.node_name.as_deref()?;
+            (wanted != name).then_some(Refusal::NodeName { wanted })
+        }
         Check::NodeSelector => wish.node_selector.iter().find_map(|(key, wanted)| {
             let found = node.label(key);
             (found != Some(wanted)).then_some(Refusal::NodeSelector { key, wanted, found })
         }),
         Check::NodeAffinity => {
-            let terms = wish.required_terms.as_ref()?;
-            (!terms.iter().any(|term| term_matches(term, name, node)))
-                .then_some(Refusal::NodeAffinity)
+            let mut terms = wish.required_terms.as_ref()?.iter();
+            let matches = terms.any(|term| term_matches(term, name, node));
+            (!matches).then_some(Refusal::NodeAffinity)
         }
         Check::Schedulable => (node.unschedulable && !wish.tolerates_unschedulable())
             .then_some(Refusal::Unschedulable),
-        Check::Taints => node
-            .taints
-            .iter()
-            .find(|taint| taint.effect != Effect::PreferNoSchedule && !wish.tolerates(taint))
-            .map(Refusal::Taint),
+        Check::Taints => {
+            let mut taints = node.taints.iter();
+            let decides = |taint: &&Taint| taint.effect != Effect::PreferNoSchedule;
+            let found = taints.find(|taint| decides(taint) && !wish.tolerates(taint))?;
+            Some(Refusal::Taint(found))
+        }
         Check::Resources => wish.requests.iter().find_map(|(resource, wanted)| {
             let found = node.allocatable(resource);
             (*wanted > found).then_some(Refusal::Resource {
@@ -223,13 +198,14 @@ pub fn check_one<'a>(
 
 /// Source: component-helpers `nodeaffinity`: an empty term matches nothing.
 fn term_matches(term: &Term, name: &str, node: &NodeRow) -> bool {
-    let fields = |r: &Requirement| r.key == "metadata.name" && requirement_matches(r, Some(name));
-    !(term.expressions.is_empty() && term.fields.is_empty())
-        && term
-            .expressions
-            .iter()
-            .all(|r| requirement_matches(r, node.label(&r.key)))
-        && term.fields.iter().all(fields)
+    let label = |r: &Requirement| requirement_matches(r, node.label(&r.key));
+    let field = |r: &Requirement| r.key == "metadata.name" && requirement_matches(r, Some(name));
+    let Term {
+        expressions,
+        fields,
+    } = term;
+    let is_empty = expressions.is_empty() && fields.is_empty();
+    !is_empty && expressions.iter().all(label) && fields.iter().all(field)
 }
 
 fn requirement_matches(requirement: &Requirement, found: Option<&str>) -> bool {

@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::node::{Effect, Taint};
 use crate::quantity::{self, Milli};
 
+/// The taint that Kubernetes gives a cordoned node.
+pub(crate) const CORDONED: &str = "node.kubernetes.io/unschedulable";
+
 /// The template's wishes. Fields this version does not know are left to the scheduler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placement {
@@ -96,11 +99,7 @@ impl Placement {
         Self {
             only: None,
             node_name: text(spec, "nodeName").filter(|name| !name.is_empty()),
-            node_selector: spec
-                .get("nodeSelector")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
+            node_selector: entries(spec.get("nodeSelector"))
                 .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
                 .collect(),
             required_terms: required
@@ -113,15 +112,14 @@ impl Placement {
 
     /// Whether some toleration covers `taint`.
     pub fn tolerates(&self, taint: &Taint) -> bool {
-        self.tolerations
-            .iter()
-            .any(|toleration| toleration.tolerates(taint))
+        let mut all = self.tolerations.iter();
+        all.any(|toleration| toleration.tolerates(taint))
     }
 
     /// Whether a cordoned node is accepted, as DaemonSet pods do.
     pub fn tolerates_unschedulable(&self) -> bool {
         self.tolerates(&Taint {
-            key: "node.kubernetes.io/unschedulable".into(),
+            key: CORDONED.into(),
             value: "".into(),
             effect: Effect::NoSchedule,
         })
@@ -133,11 +131,12 @@ fn text(value: &Value, key: &str) -> Option<String> {
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    let list = value.get(key).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn entries(map: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    map.and_then(Value::as_object).into_iter().flatten()
 }
 
 fn term(value: &Value) -> Term {
@@ -237,18 +236,15 @@ fn container_requests(container: &Value) -> Amounts {
 }
 
 fn amounts(map: Option<&Value>) -> Amounts {
-    map.and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter_map(|(resource, amount)| {
-            let milli = match amount {
-                Value::String(text) => quantity::parse(text)?,
-                Value::Number(number) => quantity::parse(&number.to_string())?,
-                _ => return None,
-            };
-            Some((resource.clone(), milli))
-        })
-        .collect()
+    let read = entries(map).filter_map(|(resource, amount)| {
+        let milli = match amount {
+            Value::String(text) => quantity::parse(text)?,
+            Value::Number(number) => quantity::parse(&number.to_string())?,
+            _ => return None,
+        };
+        Some((resource.clone(), milli))
+    });
+    read.collect()
 }
 
 fn add(into: &mut Amounts, other: &Amounts) {

@@ -70,11 +70,8 @@ pub struct Failure {
 impl PodRow {
     /// Whether a container has started at some time; sidecars left out.
     pub fn has_started(&self) -> bool {
-        let ended = || {
-            let end = self.end.as_ref();
-            end.is_some_and(|end| end.exit_code.is_some())
-        };
-        self.phase != PodPhase::Pending || self.started.is_some() || self.restarts > 0 || ended()
+        let exited = self.end.as_ref().and_then(|end| end.exit_code).is_some();
+        self.phase != PodPhase::Pending || self.started.is_some() || self.restarts > 0 || exited
     }
 
     /// Whether the kubelet has refused to run it, as when the node has too little CPU left. One that was seen to
@@ -289,11 +286,9 @@ pub fn printable(message: &str) -> String {
         return clean;
     }
     let ellipsis = '…';
-    let mut start = clean.len() - (MAX_MESSAGE_BYTES - ellipsis.len_utf8());
-    while !clean.is_char_boundary(start) {
-        start += 1;
-    }
-    format!("{ellipsis}{}", &clean[start..])
+    let start = clean.len() - (MAX_MESSAGE_BYTES - ellipsis.len_utf8());
+    let kept = &clean[clean.ceil_char_boundary(start)..];
+    format!("{ellipsis}{kept}")
 }
 
 #[cfg(test)]

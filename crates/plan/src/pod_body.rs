@@ -27,12 +27,11 @@ pub fn pod_body(
     node: &str,
     placement: PodPlacement,
 ) -> Value {
-    let mut spec = template
-        .get("spec")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
-    keep_last_words(&mut spec);
+    let mut spec = written(template, "/spec");
+    for container in containers(&mut spec) {
+        let policy = container.entry("terminationMessagePolicy");
+        policy.or_insert_with(|| json!("FallbackToLogsOnError"));
+    }
     match placement {
         PodPlacement::Scheduler => pin_by_affinity(&mut spec, node),
         PodPlacement::NodeName => {
@@ -48,22 +47,11 @@ pub fn pod_body(
 }
 
 fn metadata(template: &Value, owner: &ObjectKey, name: &str) -> Value {
-    let copied = |field: &str| {
-        template
-            .pointer(&format!("/metadata/{field}"))
-            .and_then(Value::as_object)
-            .cloned()
-    };
-    let mut labels = copied("labels").unwrap_or_default();
+    let mut labels = written(template, "/metadata/labels");
+    let uid = owner.uid.to_string();
     labels.insert(LABEL_BROADCAST_JOB_NAME.to_owned(), json!(owner.name));
-    labels.insert(
-        LABEL_BROADCAST_JOB_UID.to_owned(),
-        json!(owner.uid.to_string()),
-    );
-    let finalizers = template
-        .pointer("/metadata/finalizers")
-        .and_then(Value::as_array);
-    let mut finalizers = finalizers.cloned().unwrap_or_default();
+    labels.insert(LABEL_BROADCAST_JOB_UID.to_owned(), json!(uid));
+    let mut finalizers = finalizers(template);
     finalizers.push(json!(FINALIZER_RESULT_TRACKING));
     let mut metadata = object([
         ("name", name.into()),
@@ -72,22 +60,43 @@ fn metadata(template: &Value, owner: &ObjectKey, name: &str) -> Value {
         ("finalizers", finalizers.into()),
         ("ownerReferences", vec![owner.reference()].into()),
     ]);
-    if let Some(annotations) = copied("annotations") {
-        metadata["annotations"] = annotations.into();
+    let annotations = template.pointer("/metadata/annotations");
+    if let Some(annotations) = annotations.filter(|annotations| annotations.is_object()) {
+        metadata["annotations"] = annotations.clone();
     }
     metadata
+}
+
+/// The object at this place of a template, such as its labels; empty where there is none.
+pub(crate) fn written(template: &Value, path: &str) -> Map<String, Value> {
+    let object = template.pointer(path).and_then(Value::as_object);
+    object.cloned().unwrap_or_default()
+}
+
+/// The finalizers that a template has itself.
+pub(crate) fn finalizers(template: &Value) -> Vec<Value> {
+    let list = template.pointer("/metadata/finalizers");
+    let list = list.and_then(Value::as_array);
+    list.cloned().unwrap_or_default()
+}
+
+/// All containers of a pod's spec.
+pub(crate) fn containers(
+    spec: &mut Map<String, Value>,
+) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let lists = spec.iter_mut();
+    let lists = lists.filter(|(key, _)| matches!(&***key, "initContainers" | "containers"));
+    let containers = lists.filter_map(|(_, list)| list.as_array_mut()).flatten();
+    containers.filter_map(Value::as_object_mut)
 }
 
 /// The node's checks were made by us; the scheduler only has to bind. Preferred terms stay.
 fn pin_by_affinity(spec: &mut Map<String, Value>, node: &str) {
     let required = json!({"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]});
-    let affinity = object_at(spec, "affinity");
-    let node_affinity = object_at(affinity, "nodeAffinity");
-    node_affinity.insert(
-        "requiredDuringSchedulingIgnoredDuringExecution".to_owned(),
-        required,
-    );
+    let node_affinity = object_at(object_at(spec, "affinity"), "nodeAffinity");
+    let field = "requiredDuringSchedulingIgnoredDuringExecution";
+    node_affinity.insert(field.to_owned(), required);
 }
 
 /// The object under `key`; anything else there is replaced, since the API would refuse it.
@@ -99,21 +108,6 @@ fn object_at<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<Stri
     match entry {
         Value::Object(object) => object,
         _ => unreachable!("made an object above"),
-    }
-}
-
-fn keep_last_words(spec: &mut Map<String, Value>) {
-    for list in ["initContainers", "containers"] {
-        let containers = spec
-            .get_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten();
-        for container in containers.filter_map(Value::as_object_mut) {
-            container
-                .entry("terminationMessagePolicy")
-                .or_insert_with(|| json!("FallbackToLogsOnError"));
-        }
     }
 }
 

@@ -9,9 +9,10 @@ use carillon_api::policy::{
     PodFailurePolicyRule,
 };
 use jiff::SignedDuration;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::spec::{count, word};
+use super::spec::Reader;
 use crate::max_failed::MaxFailed;
 use crate::name;
 use crate::printable::one_line;
@@ -43,95 +44,71 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Reads `spec` and the annotation `carillon.dev/retry`. `restarts`: restartPolicy OnFailure.
-    pub(super) fn read(
-        spec: &Value,
-        retry: Option<&str>,
-        restarts: bool,
-        problems: &mut Vec<String>,
-    ) -> Self {
-        let at_most_once = word(
-            spec,
-            "execution",
-            "spec.execution",
-            false,
-            &[("AtLeastOnce", false), ("AtMostOnce", true)],
-            problems,
-        );
-        let no_eligible_nodes = word(
-            spec,
+    /// Reads a spec and the annotation `carillon.dev/retry`. `restarts`: restartPolicy OnFailure.
+    pub(super) fn read(spec: &mut Reader<'_>, retry: Option<&str>, restarts: bool) -> Self {
+        let retry = retry.unwrap_or_default();
+        let at_most_once = spec.word("execution", &[("AtLeastOnce", false), ("AtMostOnce", true)]);
+        let no_eligible_nodes = spec.word(
             "noEligibleNodes",
-            "spec.noEligibleNodes",
-            NoEligibleNodes::Wait,
             &[
                 ("Wait", NoEligibleNodes::Wait),
                 ("Complete", NoEligibleNodes::Complete),
                 ("Fail", NoEligibleNodes::Fail),
             ],
-            problems,
         );
-        let mut seconds = |field| count(spec, "spec", field, problems);
-        let start_deadline = seconds("podStartDeadlineSeconds").map(SignedDuration::from_secs);
-        let lost = seconds("nodeLostTimeoutSeconds").unwrap_or(DEFAULT_NODE_LOST_TIMEOUT_SECONDS);
-        let backoff_limit = seconds("backoffLimitPerNode").unwrap_or(0);
-        let max_failed = match spec.pointer("/failurePolicy/maxFailed") {
-            None | Some(Value::Null) => MaxFailed::Count(0),
-            Some(value) => MaxFailed::read(value).unwrap_or_else(|problem| {
-                problems.push(format!("spec.failurePolicy.maxFailed: {problem}"));
-                MaxFailed::Count(0)
-            }),
-        };
-        let failure_rules = failure_rules(spec, problems);
-        if !failure_rules.is_empty() && restarts {
-            problems.push(
-                "spec.podFailurePolicy: found with restartPolicy OnFailure, which restarts what failed; write restartPolicy Never"
-                    .to_owned(),
-            );
-        }
-        if at_most_once {
-            let ignores = failure_rules
-                .iter()
-                .any(|rule| rule.action == PodFailurePolicyAction::Ignore);
-            for (wrong, found) in [
-                (restarts, "restartPolicy OnFailure"),
-                (backoff_limit > 0, "backoffLimitPerNode over 0"),
-                (ignores, "a rule of podFailurePolicy with action Ignore"),
-            ] {
-                if wrong {
-                    problems.push(format!(
-                        "spec.execution: found AtMostOnce with {found}, which runs a node twice; create the job again without one of them"
-                    ));
-                }
-            }
-        }
-        Self {
+        let start_deadline = spec.count("podStartDeadlineSeconds");
+        let lost = spec.count("nodeLostTimeoutSeconds");
+        let backoff_limit = spec.count("backoffLimitPerNode").unwrap_or(0);
+        let none = MaxFailed::Count(0);
+        let max_failed = spec.value("failurePolicy.maxFailed", MaxFailed::read, none);
+        let policies = Self {
             at_most_once,
             backoff_limit: usize::try_from(backoff_limit).unwrap_or(usize::MAX),
-            failure_rules,
-            start_deadline,
-            max_failed,
-            node_lost_timeout: SignedDuration::from_secs(lost),
+            failure_rules: failure_rules(spec),
+            start_deadline: start_deadline.map(SignedDuration::from_secs),
+            max_failed: max_failed.unwrap_or(none),
+            node_lost_timeout: SignedDuration::from_secs(
+                lost.unwrap_or(DEFAULT_NODE_LOST_TIMEOUT_SECONDS),
+            ),
             no_eligible_nodes,
-            retry: read_retry(retry.unwrap_or_default()),
-            unreadable_retry: unreadable(retry.unwrap_or_default()),
+            retry: read_retry(retry),
+            unreadable_retry: unreadable(retry),
+        };
+        policies.check(spec, restarts);
+        policies
+    }
+
+    /// Which of them exclude each other.
+    fn check(&self, spec: &mut Reader<'_>, restarts: bool) {
+        let mut rules = self.failure_rules.iter();
+        let ignores = rules.any(|rule| rule.action == PodFailurePolicyAction::Ignore);
+        if restarts && !self.failure_rules.is_empty() {
+            spec.problem(
+                "podFailurePolicy",
+                "found with restartPolicy OnFailure, which restarts what failed; write restartPolicy Never",
+            );
+        }
+        for (runs_twice, found) in [
+            (restarts, "restartPolicy OnFailure"),
+            (self.backoff_limit > 0, "backoffLimitPerNode over 0"),
+            (ignores, "a rule of podFailurePolicy with action Ignore"),
+        ] {
+            if self.at_most_once && runs_twice {
+                spec.problem("execution", format_args!(
+                    "found AtMostOnce with {found}, which runs a node twice; create the job again without one of them"
+                ));
+            }
         }
     }
 }
 
-fn failure_rules(spec: &Value, problems: &mut Vec<String>) -> Vec<PodFailurePolicyRule> {
-    let stored = match spec.get("podFailurePolicy") {
-        None | Some(Value::Null) => return Vec::new(),
-        Some(stored) => stored,
+fn failure_rules(spec: &mut Reader<'_>) -> Vec<PodFailurePolicyRule> {
+    let read = |stored: &Value| match PodFailurePolicy::deserialize(stored) {
+        Ok(policy) => Ok(policy.rules),
+        Err(error) => Err(format!("{error}; write rules as in batch/v1")),
     };
-    let rules = match serde_json::from_value::<PodFailurePolicy>(stored.clone()) {
-        Ok(policy) => policy.rules,
-        Err(error) => {
-            problems.push(format!(
-                "spec.podFailurePolicy: {error}; write rules as in batch/v1"
-            ));
-            return Vec::new();
-        }
-    };
+    let rules = spec.value("podFailurePolicy", read, Vec::new());
+    let rules = rules.unwrap_or_default();
     for (at, rule) in rules.iter().enumerate() {
         let problem = match (&rule.on_exit_codes, &rule.on_pod_conditions) {
             (Some(codes), None)
@@ -142,7 +119,7 @@ fn failure_rules(spec: &Value, problems: &mut Vec<String>) -> Vec<PodFailurePoli
             (Some(_), None) | (None, Some(_)) => continue,
             _ => "found both or none of onExitCodes and onPodConditions; write one of them",
         };
-        problems.push(format!("spec.podFailurePolicy.rules[{at}]: {problem}"));
+        spec.problem(&format!("podFailurePolicy.rules[{at}]"), problem);
     }
     rules
 }

@@ -1,6 +1,7 @@
 //! A stored BroadcastJob as the planner reads it: total, whatever was stored.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use carillon_api::{BroadcastJobStatus, FailurePolicyType};
@@ -78,82 +79,23 @@ pub struct JobMeta {
 impl Job {
     /// Reads a stored object. What cannot be used becomes a problem, with field, value and remedy.
     pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
-        let mut problems = Vec::new();
-        let length = meta.owner.name.len();
-        if length > MAX_NAME {
-            problems.push(format!(
-                "metadata.name: has {length} characters; pods carry it as a label of at most {MAX_NAME}, create the job again under a shorter name"
-            ));
-        }
-        let template = spec.get("template").unwrap_or(&Value::Null);
-        let pod_spec = template.get("spec").unwrap_or(&Value::Null);
-        let containers = pod_spec.get("containers").and_then(Value::as_array);
-        if containers.is_none_or(Vec::is_empty) {
-            problems.push(
-                "spec.template.spec.containers: missing; write the containers to run".to_owned(),
-            );
-        }
-        if let Some(node) = pod_spec
-            .get("nodeName")
-            .and_then(Value::as_str)
-            .filter(|n| !n.is_empty())
-        {
-            problems.push(format!(
-                "spec.template.spec.nodeName: found {node:?}; one pod runs on every node, use nodeSelector to choose some"
-            ));
-        }
-        let parallelism = read_parallelism(spec, &mut problems);
-        let completion = spec.get("completionPolicy").unwrap_or(&Value::Null);
-        let failure = spec.get("failurePolicy").unwrap_or(&Value::Null);
-        let never_ends = word(
-            completion,
-            "type",
-            "spec.completionPolicy.type",
-            false,
+        let mut read = Reader::of(spec);
+        read.check_name(&meta.owner.name);
+        read.check_template();
+        let parallelism = read.value("parallelism", Parallelism::read, Parallelism::Count(1));
+        let never_ends = read.word(
+            "completionPolicy.type",
             &[("Always", false), ("Never", true)],
-            &mut problems,
         );
-        let failure_type = word(
-            failure,
-            "type",
-            "spec.failurePolicy.type",
-            FailurePolicyType::FailFast,
-            &[
-                ("FailFast", FailurePolicyType::FailFast),
-                ("Continue", FailurePolicyType::Continue),
-                ("Pause", FailurePolicyType::Pause),
-            ],
-            &mut problems,
-        );
-        let seconds = |field: &str, problems: &mut Vec<String>| {
-            count(completion, "spec.completionPolicy", field, problems).filter(|_| !never_ends)
-        };
-        let deadline_seconds = seconds("activeDeadlineSeconds", &mut problems);
-        let ttl_seconds = seconds("ttlSecondsAfterFinished", &mut problems);
-        let restart_limit = count(failure, "spec.failurePolicy", "restartLimit", &mut problems);
-        let restart_limit = match pod_spec.get("restartPolicy").and_then(Value::as_str) {
-            Some("Never") => None,
-            Some("OnFailure") => {
-                Some(restart_limit.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX)))
-            }
-            found => {
-                problems.push(format!(
-                    "spec.template.spec.restartPolicy: found {:?}; write OnFailure or Never",
-                    found.unwrap_or("")
-                ));
-                None
-            }
-        };
-        let policies = Policies::read(
-            spec,
-            meta.retry.as_deref(),
-            restart_limit.is_some(),
-            &mut problems,
-        );
-        let mut placement = Placement::read(pod_spec);
-        placement.only = read_node_names(spec, &mut problems);
-        let retry_of = First::read(spec, &mut problems);
-        let stored = read_status(status, &mut problems);
+        let failure = read.word("failurePolicy.type", &FAILURE_POLICIES);
+        let deadline_seconds = read.count("completionPolicy.activeDeadlineSeconds");
+        let ttl_seconds = read.count("completionPolicy.ttlSecondsAfterFinished");
+        let restart_limit = read.restart_limit();
+        let policies = Policies::read(&mut read, meta.retry.as_deref(), restart_limit.is_some());
+        let mut placement = Placement::read(read.field("template.spec").unwrap_or(&Value::Null));
+        placement.only = read.node_names();
+        let retry_of = First::read(spec, &mut read.problems);
+        let status = read_status(status, &mut read.problems);
         Self {
             owner: meta.owner,
             generation: meta.generation,
@@ -161,96 +103,147 @@ impl Job {
             deleting: meta.deleting,
             resume: meta.resume,
             placement,
-            template: template.into(),
-            parallelism,
-            paused: spec.get("paused").and_then(Value::as_bool).unwrap_or(false),
+            template: read.field("template").unwrap_or(&Value::Null).into(),
+            parallelism: parallelism.unwrap_or(Parallelism::Count(i32::MAX as u32)),
+            paused: read.field("paused").and_then(Value::as_bool) == Some(true),
             never_ends,
-            deadline_seconds,
-            ttl_seconds,
-            failure: failure_type,
+            deadline_seconds: deadline_seconds.filter(|_| !never_ends),
+            ttl_seconds: ttl_seconds.filter(|_| !never_ends),
+            failure,
             policies,
             restart_limit,
             retry_of,
-            problems,
-            status: stored,
+            problems: read.problems,
+            status,
         }
     }
 }
 
-fn read_parallelism(spec: &Value, problems: &mut Vec<String>) -> Parallelism {
-    match spec.get("parallelism") {
-        None | Some(Value::Null) => Parallelism::Count(i32::MAX as u32),
-        Some(value) => Parallelism::read(value).unwrap_or_else(|problem| {
-            problems.push(format!("spec.parallelism: {problem}"));
-            Parallelism::Count(1)
-        }),
-    }
+const FAILURE_POLICIES: [(&str, FailurePolicyType); 3] = [
+    ("FailFast", FailurePolicyType::FailFast),
+    ("Continue", FailurePolicyType::Continue),
+    ("Pause", FailurePolicyType::Pause),
+];
+
+/// A spec, and what of it cannot be used.
+pub(super) struct Reader<'a> {
+    spec: &'a Value,
+    problems: Vec<String>,
 }
 
-/// An empty list, or one that cannot be read, stands for no node: rather none than all.
-fn read_node_names(spec: &Value, problems: &mut Vec<String>) -> Option<BTreeSet<Box<str>>> {
-    let stored = match spec.get("nodeNames") {
-        None | Some(Value::Null) => return None,
-        Some(stored) => stored,
-    };
-    let names: Option<BTreeSet<Box<str>>> = stored.as_array().and_then(|names| {
-        let names = names.iter();
-        names.map(|name| Some(name.as_str()?.into())).collect()
-    });
-    if names.as_ref().is_none_or(BTreeSet::is_empty) {
-        problems.push(
-            "spec.nodeNames: must be a list of node names; create the job again with one, or without the field for all nodes"
-                .to_owned(),
-        );
+impl<'a> Reader<'a> {
+    fn of(spec: &'a Value) -> Self {
+        Self {
+            spec,
+            problems: Vec::new(),
+        }
     }
-    Some(names.unwrap_or_default())
-}
 
-/// One of a few words; absent means the default.
-pub(super) fn word<T: Copy>(
-    parent: &Value,
-    key: &str,
-    field: &str,
-    default: T,
-    choices: &[(&str, T)],
-    problems: &mut Vec<String>,
-) -> T {
-    let found = match parent.get(key) {
-        None | Some(Value::Null) => return default,
-        Some(found) => found,
-    };
-    if let Some((_, value)) = choices
-        .iter()
-        .find(|(name, _)| found.as_str() == Some(name))
-    {
-        return *value;
+    /// The field at a path such as `failurePolicy.type`, unless it is null.
+    fn field(&self, path: &str) -> Option<&'a Value> {
+        let mut keys = path.split('.');
+        let found = keys.try_fold(self.spec, |of, key| of.get(key))?;
+        Some(found).filter(|found| !found.is_null())
     }
-    let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-    problems.push(format!(
-        "{field}: found {found}; write one of {}",
-        names.join(", ")
-    ));
-    default
-}
 
-/// A number from 0 up.
-pub(super) fn count(
-    parent: &Value,
-    path: &str,
-    field: &str,
-    problems: &mut Vec<String>,
-) -> Option<i64> {
-    match parent.get(field) {
-        None | Some(Value::Null) => None,
-        Some(value) => {
-            let found = value.as_i64().filter(|n| *n >= 0);
-            if found.is_none() {
-                problems.push(format!(
-                    "{path}.{field}: must be a number from 0 up, found {value}"
-                ));
+    /// Notes what is wrong with a field, and what to write.
+    pub(super) fn problem(&mut self, path: &str, what: impl Display) {
+        self.problems.push(format!("spec.{path}: {what}"));
+    }
+
+    /// A field, if it is there; `instead` of one that `read` refuses.
+    pub(super) fn value<T>(
+        &mut self,
+        path: &str,
+        read: impl FnOnce(&Value) -> Result<T, String>,
+        instead: T,
+    ) -> Option<T> {
+        Some(read(self.field(path)?).unwrap_or_else(|problem| {
+            self.problem(path, problem);
+            instead
+        }))
+    }
+
+    /// One of a few words; the first is the default.
+    pub(super) fn word<T: Copy>(&mut self, path: &str, choices: &[(&str, T)]) -> T {
+        let (_, default) = choices[0];
+        let read = |found: &Value| {
+            let mut all = choices.iter();
+            let chosen = all.find(|(word, _)| found.as_str() == Some(word));
+            chosen.map(|(_, value)| *value).ok_or_else(|| {
+                let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+                format!("found {found}; write one of {}", words.join(", "))
+            })
+        };
+        self.value(path, read, default).unwrap_or(default)
+    }
+
+    /// A number from 0 up.
+    pub(super) fn count(&mut self, path: &str) -> Option<i64> {
+        let read = |value: &Value| {
+            let found = value.as_i64().filter(|n| *n >= 0).map(Some);
+            found.ok_or_else(|| format!("must be a number from 0 up, found {value}"))
+        };
+        self.value(path, read, None).flatten()
+    }
+
+    fn check_name(&mut self, name: &str) {
+        let length = name.len();
+        if length > MAX_NAME {
+            self.problems.push(format!(
+                "metadata.name: has {length} characters; pods carry it as a label of at most {MAX_NAME}, create the job again under a shorter name"
+            ));
+        }
+    }
+
+    fn check_template(&mut self) {
+        let path = "template.spec.containers";
+        let containers = self.field(path).and_then(Value::as_array);
+        if containers.is_none_or(Vec::is_empty) {
+            self.problem(path, "missing; write the containers to run");
+        }
+        let path = "template.spec.nodeName";
+        let node = self.field(path).and_then(Value::as_str);
+        if let Some(node) = node.filter(|node| !node.is_empty()) {
+            self.problem(
+                path,
+                format_args!(
+                    "found {node:?}; one pod runs on every node, use nodeSelector to choose some"
+                ),
+            );
+        }
+    }
+
+    /// Restarts that a pod may have, with restartPolicy OnFailure.
+    fn restart_limit(&mut self) -> Option<u32> {
+        let limit = self.count("failurePolicy.restartLimit").unwrap_or(0);
+        let path = "template.spec.restartPolicy";
+        match self.field(path).and_then(Value::as_str).unwrap_or_default() {
+            "Never" => None,
+            "OnFailure" => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
+            found => {
+                self.problem(
+                    path,
+                    format_args!("found {found:?}; write OnFailure or Never"),
+                );
+                None
             }
-            found
         }
+    }
+
+    /// An empty list, or one that cannot be read, stands for no node: rather none than all.
+    fn node_names(&mut self) -> Option<BTreeSet<Box<str>>> {
+        let read = |stored: &Value| {
+            let names = stored.as_array().and_then(|names| {
+                let names = names.iter().map(|name| Some(name.as_str()?.into()));
+                names.collect::<Option<BTreeSet<Box<str>>>>()
+            });
+            let names = names.filter(|names| !names.is_empty());
+            names.ok_or_else(|| {
+                "must be a list of node names; create the job again with one, or without the field for all nodes".to_owned()
+            })
+        };
+        self.value("nodeNames", read, BTreeSet::new())
     }
 }
 

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::action::{Action, Note, Run};
-use super::child::{Child, ChildKind, Ended};
+use super::child::{Child, ChildKind, Ended, referred};
 use super::decision::Decision;
 use super::promise::kind_of;
 use super::spec::timetable;
@@ -66,8 +66,7 @@ impl<'a> Account<'a> {
         let Some(kind) = kind_of(&reference) else {
             return;
         };
-        let key = (kind, reference.name.as_str().into());
-        let child = snapshot.children.get(&key);
+        let child = referred(snapshot.children, &reference);
         let uid: Option<Uid> = reference.uid.as_ref().and_then(|uid| uid.parse().ok());
         if uid.is_none() {
             // What somebody wrote there, and is no uid, makes it a promise again.

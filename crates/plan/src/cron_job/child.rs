@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use carillon_api::cron_job::RunReference;
 use jiff::Timestamp;
 
+use super::promise::kind_of;
+use crate::object_key::{ApiKind, BROADCAST_JOB, JOB};
 use crate::uid::Uid;
 
 /// What a run is.
@@ -20,20 +23,22 @@ impl ChildKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Job, Self::BroadcastJob];
 
+    /// `apiVersion` and `kind`.
+    fn api_kind(self) -> ApiKind {
+        match self {
+            Self::Job => JOB,
+            Self::BroadcastJob => BROADCAST_JOB,
+        }
+    }
+
     /// Such as `batch/v1`.
     pub fn api_version(self) -> &'static str {
-        match self {
-            Self::Job => "batch/v1",
-            Self::BroadcastJob => carillon_api::names::API_VERSION,
-        }
+        self.api_kind().0
     }
 
     /// Such as `Job`.
     pub fn kind(self) -> &'static str {
-        match self {
-            Self::Job => "Job",
-            Self::BroadcastJob => "BroadcastJob",
-        }
+        self.api_kind().1
     }
 }
 
@@ -81,3 +86,9 @@ impl Ended {
 
 /// The children that a CronJob controls, by kind and name.
 pub type Children = BTreeMap<(ChildKind, Box<str>), Child>;
+
+/// The child that a reference is to.
+pub fn referred<'c>(children: &'c Children, reference: &RunReference) -> Option<&'c Child> {
+    let kind = kind_of(reference)?;
+    children.get(&(kind, reference.name.as_str().into()))
+}

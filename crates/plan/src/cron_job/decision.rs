@@ -104,20 +104,17 @@ impl<'a> View<'a> {
         let first = possible.find(|run| !self.is_taken(run));
         // Until it is known what became of it nothing is decided: it may have been kept.
         let is_other = |entry: &&RunReference| {
-            let is_first = first
-                .as_ref()
-                .is_some_and(|run| is_to(entry, run.kind, &run.name));
+            let mut first = first.iter();
+            let is_first = first.any(|run| is_to(entry, run.kind, &run.name));
             !is_first && cron.minute_of(&entry.name).is_some()
         };
         if self.open.iter().any(is_other) {
             return;
         }
         // What is promised may be an earlier tick of its minute.
-        let minutes = self
-            .open
-            .iter()
-            .filter_map(|entry| cron.minute_of(&entry.name));
-        let open = minutes.min().unwrap_or(Timestamp::MAX);
+        let open = self.open.iter();
+        let open = open.filter_map(|entry| cron.minute_of(&entry.name));
+        let open = open.min().unwrap_or(Timestamp::MAX);
         decision.over = due.over.filter(|over| !cron.is_native() && *over < open);
         decision.many = due.many;
         // One after the other, so that everything before a recorded tick is decided.
@@ -125,11 +122,8 @@ impl<'a> View<'a> {
         let passed = due.run.iter().take_while(before);
         decision.passed = passed.map(|tick| cron.run_at(*tick)).collect();
         let over = |run: &Run| starts(run.time.checked_add(cron.deadline?).ok()?);
-        decision.wake = decision
-            .wake
-            .into_iter()
-            .chain(first.as_ref().and_then(over))
-            .min();
+        let over = first.as_ref().and_then(over);
+        decision.wake = decision.wake.into_iter().chain(over).min();
         decision.run.extend(first);
     }
 

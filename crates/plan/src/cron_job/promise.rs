@@ -14,6 +14,7 @@ use super::child::{Child, ChildKind};
 use super::{Asked, CronJob};
 use crate::name;
 use crate::object::{NewObject, as_written, object};
+use crate::pod_body::written;
 use crate::schedule::zone;
 
 /// What follows the CronJob's name in that of a run on request, before its hash; minutes are digits.
@@ -62,11 +63,10 @@ impl CronJob {
 
     /// The minute in the name of a run of a tick. `None`: this is not one.
     pub(super) fn minute_of(&self, name: &str) -> Option<Timestamp> {
-        let minutes = name
-            .strip_prefix(&*self.meta.owner.name)?
-            .strip_prefix('-')?;
-        let digits = !minutes.is_empty() && minutes.bytes().all(|byte| byte.is_ascii_digit());
-        let minutes: i64 = digits.then(|| minutes.parse().ok()).flatten()?;
+        let minutes = name.strip_prefix(&*self.meta.owner.name)?;
+        let minutes = minutes.strip_prefix('-')?;
+        let digits = minutes.bytes().all(|byte| byte.is_ascii_digit());
+        let minutes: i64 = minutes.parse().ok().filter(|_| digits)?;
         Timestamp::from_second(minutes.checked_mul(60)?).ok()
     }
 
@@ -103,12 +103,9 @@ impl CronJob {
     /// is ours, so that Jobs of native CronJobs are those that kube-controller-manager makes. A run
     /// on request was scheduled for no time.
     pub fn child_body<'a>(&self, template: &'a Value, run: &Run) -> NewObject<'a> {
-        let part = |key: &str| {
-            let part = template.pointer(&format!("/metadata/{key}"));
-            part.and_then(Value::as_object).cloned().unwrap_or_default()
-        };
         let owner = &self.meta.owner;
-        let (mut labels, mut annotations) = (part("labels"), part("annotations"));
+        let mut labels = written(template, "/metadata/labels");
+        let mut annotations = written(template, "/metadata/annotations");
         let mut spec = as_written(template.get("spec"));
         if !self.is_native() {
             labels.insert(LABEL_CRON_JOB_NAME.to_owned(), json!(owner.name));

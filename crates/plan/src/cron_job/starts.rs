@@ -5,7 +5,7 @@ use carillon_api::ConcurrencyPolicy;
 use super::account::Account;
 use super::action::{Action, Run, Why};
 use super::promise::{is_to, kind_of};
-use super::{Snapshot, history};
+use super::{Snapshot, history, referred};
 
 /// What a plan starts, and what has to go first.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Starts {
         let mut stopped = Vec::new();
         for entry in others {
             let Some(kind) = kind_of(entry) else { continue };
-            match snapshot.children.get(&(kind, entry.name.as_str().into())) {
+            match referred(snapshot.children, entry) {
                 Some(child) if !child.deleting => {
                     stopped.push(history::delete(kind, &entry.name, child, Why::Replaced));
                 }

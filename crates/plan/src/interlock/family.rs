@@ -31,27 +31,33 @@ fn may_start_pods(member: &Member<'_>) -> Option<&'static str> {
     }
 }
 
+/// The first of these jobs that may still start pods, and why.
+fn at_work<'a>(
+    members: impl IntoIterator<Item = &'a Member<'a>>,
+) -> Option<(&'a str, &'static str)> {
+    let mut members = members.into_iter();
+    members.find_map(|member| Some((member.name, may_start_pods(member)?)))
+}
+
 /// The job that is retried, and these others, are over.
-fn are_over(snapshot: &Snapshot<'_>, retries: &[Member<'_>]) -> Result<(), Trip> {
+fn are_over(snapshot: &Snapshot<'_>, retries: &[Member<'_>]) -> Result<(), String> {
     let first = snapshot.family.and_then(|family| family.first.as_ref());
     let Some(first) = first else {
-        return trip(
-            rules::FAMILY,
-            "a retry starts; expected that the job it retries is there",
-        );
+        return Err("a retry starts; expected that the job it retries is there".to_owned());
     };
-    for member in retries.iter().chain([first]) {
-        if let Some(why) = may_start_pods(member) {
-            return trip(
-                rules::FAMILY,
-                format!(
-                    "a retry starts while job {} {why}; expected that it is over",
-                    member.name
-                ),
-            );
-        }
+    match at_work(retries.iter().chain([first])) {
+        None => Ok(()),
+        Some((name, why)) => Err(format!(
+            "a retry starts while job {name} {why}; expected that it is over"
+        )),
     }
-    Ok(())
+}
+
+fn of_family(what: String) -> Trip {
+    Trip {
+        rule: rules::FAMILY,
+        what,
+    }
 }
 
 /// What the others of a family forbid.
@@ -161,6 +167,26 @@ fn gives_up(
     ))
 }
 
+/// The slice of a job that is gone which a write may close.
+fn closable<'a>(gone: &'a Member<'_>, write: &SliceWrite) -> Result<&'a Slice, &'static str> {
+    let is_full = |slice: &Slice| slice.records.len() >= MAX_RESULTS_PER_SLICE;
+    let last = gone.slices.last();
+    if last.is_none_or(|last| is_full(last) && !last.sealed) {
+        return Err("written; expected nothing, its last slice is full, not sealed");
+    }
+    let at = write.index as usize;
+    let Some(stored) = gone.slices.get(at) else {
+        return Err("added; expected that it was there");
+    };
+    if at + 1 == gone.slices.len() && !write.sealed {
+        return Err("written; expected that it is sealed");
+    }
+    if write.rv != Some(stored.rv) || write.results.len() != stored.records.len() {
+        return Err("written; expected the version and results that were read");
+    }
+    Ok(stored)
+}
+
 impl Check<'_> {
     /// The log of another one that is gone is closed.
     pub(super) fn close(
@@ -170,91 +196,71 @@ impl Check<'_> {
         write: &SliceWrite,
         step: &Step,
     ) -> Result<(), Trip> {
-        let bad = |what: String| {
-            let index = write.index;
-            trip(
-                rules::FAMILY,
-                format!("slice {index} of job {name}: {what}"),
-            )
-        };
+        let closed = self.may_close((name, uid), write, step);
+        let index = write.index;
+        closed.map_err(|what| of_family(format!("slice {index} of job {name}: {what}")))
+    }
+
+    fn may_close(&self, whose: (&str, Uid), write: &SliceWrite, step: &Step) -> Result<(), String> {
         if let Some(why) = starts_nothing(self.snapshot) {
-            return bad(format!("written; expected nothing, {why}"));
+            return Err(format!("written; expected nothing, {why}"));
         }
         if step.on_error != OnError::Stop {
-            return bad("the plan goes on when this fails; expected that it stops".to_owned());
+            return Err("the plan goes on when this fails; expected that it stops".to_owned());
         }
-        let listed = self
-            .snapshot
-            .family
-            .map_or(&[][..], |family| &family.retries);
-        let own = self.snapshot.job.owner.uid;
-        let place = listed.iter().position(|member| member.uid == own);
+        let (listed, place) = self.listed();
         let before = &listed[..place.unwrap_or(listed.len())];
         let is_gone =
-            |member: &Member<'_>| (member.name, member.uid) == (name, uid) && member.job.is_none();
+            |member: &Member<'_>| (member.name, member.uid) == whose && member.job.is_none();
         let Some(at) = before.iter().position(is_gone) else {
-            return bad(
+            return Err(
                 "written; expected a retry of the family that had its turn before, and that it is gone"
                     .to_owned(),
             );
         };
         let (gone, since) = (&before[at], &before[at + 1..]);
         if let Some(problem) = &gone.problem {
-            return bad(format!("written; expected a log that is whole: {problem}"));
+            return Err(format!("written; expected a log that is whole: {problem}"));
         }
-        for member in since {
-            if let Some(why) = may_start_pods(member) {
-                let other = member.name;
-                return bad(format!(
-                    "written while job {other} {why}; expected that all who had a turn since are over"
-                ));
-            }
+        if let Some((other, why)) = at_work(since) {
+            return Err(format!(
+                "written while job {other} {why}; expected that all who had a turn since are over"
+            ));
         }
-        let is_full = |slice: &Slice| slice.records.len() >= MAX_RESULTS_PER_SLICE;
-        if gone
-            .slices
-            .last()
-            .is_none_or(|last| is_full(last) && !last.sealed)
-        {
-            return bad("written; expected nothing, its last slice is full, not sealed".to_owned());
-        }
-        let at = write.index as usize;
-        let Some(stored) = gone.slices.get(at) else {
-            return bad("added; expected that it was there".to_owned());
-        };
-        if at + 1 == gone.slices.len() && !write.sealed {
-            return bad("written; expected that it is sealed".to_owned());
-        }
-        if write.rv != Some(stored.rv) || write.results.len() != stored.records.len() {
-            return bad("written; expected the version and results that were read".to_owned());
-        }
+        let stored = closable(gone, write)?;
         for (old, new) in stored.records.iter().zip(&write.results) {
             let Some(new) = Record::read(new) else {
-                return bad("has a result that cannot be read back".to_owned());
+                return Err("has a result that cannot be read back".to_owned());
             };
-            if let Err(what) = gives_up(self, gone, old, &new) {
-                return bad(format!("pod {}: {what}", old.pod));
-            }
+            gives_up(self, gone, old, &new).map_err(|what| format!("pod {}: {what}", old.pod))?;
         }
         Ok(())
     }
 
+    /// The retries that its family lists, and the place of the job among them.
+    fn listed(&self) -> (&[Member<'_>], Option<usize>) {
+        let family = self.snapshot.family;
+        let listed = family.map_or(&[][..], |family| &family.retries);
+        let own = self.snapshot.job.owner.uid;
+        (listed, listed.iter().position(|member| member.uid == own))
+    }
+
     /// Whether the family lets the job serve these nodes.
     pub(super) fn family_lets(&self) -> Result<(), Trip> {
-        let (snapshot, job) = (self.snapshot, self.snapshot.job);
-        if job.retry_of.is_none() {
+        if self.snapshot.job.retry_of.is_none() {
             return Ok(());
         }
-        let listed = snapshot.family.map_or(&[][..], |family| &family.retries);
-        let is_own = |member: &Member<'_>| member.uid == job.owner.uid;
-        let Some(place) = listed.iter().position(is_own) else {
-            return trip(
-                rules::FAMILY,
-                "a retry starts; expected that it is in the list of its family before",
+        self.may_serve().map_err(of_family)
+    }
+
+    fn may_serve(&self) -> Result<(), String> {
+        let (listed, Some(place)) = self.listed() else {
+            return Err(
+                "a retry starts; expected that it is in the list of its family before".to_owned(),
             );
         };
-        are_over(snapshot, &listed[..place])?;
-        let others = Others::of(snapshot);
+        are_over(self.snapshot, &listed[..place])?;
+        let others = Others::of(self.snapshot);
         let reserved: HashSet<&str> = self.log.reserved.iter().copied().collect();
         let created: HashSet<&str> = self.created.iter().map(|(pod, _)| *pod).collect();
         for entry in self.log.attempts.values().filter(|entry| entry.is_open()) {
@@ -263,20 +269,14 @@ impl Check<'_> {
                 continue;
             }
             if let Some(whose) = others.served.get(&(node, entry.node_uid)) {
-                return trip(
-                    rules::FAMILY,
-                    format!(
-                        "node {node}: served; expected nothing, it succeeded or may have in job {whose}"
-                    ),
-                );
+                return Err(format!(
+                    "node {node}: served; expected nothing, it succeeded or may have in job {whose}"
+                ));
             }
             if let Some((pod, whose)) = others.held.get(node) {
-                return trip(
-                    rules::FAMILY,
-                    format!(
-                        "node {node}: served; expected that pod {pod} of job {whose} is known to have ended"
-                    ),
-                );
+                return Err(format!(
+                    "node {node}: served; expected that pod {pod} of job {whose} is known to have ended"
+                ));
             }
         }
         Ok(())
@@ -290,28 +290,31 @@ impl Check<'_> {
         rv: u64,
         retries: &[Retry],
     ) -> Result<(), Trip> {
-        let (snapshot, job) = (self.snapshot, self.snapshot.job);
-        if let Some(why) = starts_nothing(snapshot) {
-            let own = &job.owner.name;
+        if let Some(why) = starts_nothing(self.snapshot) {
+            let own = &self.snapshot.job.owner.name;
             return trip(
                 rules::STARTS,
                 format!("job {own}: takes its turn; expected nothing, {why}"),
             );
         }
+        let joined = self.may_join((name, uid), rv, retries);
+        joined.map_err(of_family)
+    }
+
+    fn may_join(&self, to: (&str, Uid), rv: u64, retries: &[Retry]) -> Result<(), String> {
+        let (snapshot, job) = (self.snapshot, self.snapshot.job);
+        let (name, uid) = to;
         let named = job.retry_of.as_ref();
-        let is_named = named.is_some_and(|named| (&*named.name, named.uid) == (name, uid));
-        let is_first = |first: &&Member<'_>| (first.name, first.uid) == (name, uid);
+        let is_named = named.is_some_and(|named| (&*named.name, named.uid) == to);
+        let is_first = |first: &&Member<'_>| (first.name, first.uid) == to;
         let is_read = |stored: &&Job| stored.rv == rv && stored.retry_of.is_none();
         let family = snapshot.family.filter(|_| is_named);
         let first = family.and_then(|family| family.first.as_ref());
         let stored = first.filter(is_first).and_then(|first| first.job);
         let (Some(family), Some(stored)) = (family, stored.filter(is_read)) else {
-            return trip(
-                rules::FAMILY,
-                format!(
-                    "job {name} ({uid}), version {rv}: its list is written; expected that of the job it retries, as it was read"
-                ),
-            );
+            return Err(format!(
+                "job {name} ({uid}), version {rv}: its list is written; expected that of the job it retries, as it was read"
+            ));
         };
         let before = &stored.status.retries;
         let own = Retry {
@@ -320,13 +323,10 @@ impl Check<'_> {
         };
         let grows = retries.split_last() == Some((&own, before));
         if !grows || before.iter().any(|retry| retry.uid == own.uid) {
-            return trip(
-                rules::FAMILY,
-                format!(
-                    "job {name}: its list becomes {} long; expected this job added at its end, once",
-                    retries.len()
-                ),
-            );
+            return Err(format!(
+                "job {name}: its list becomes {} long; expected this job added at its end, once",
+                retries.len()
+            ));
         }
         are_over(snapshot, &family.retries)
     }

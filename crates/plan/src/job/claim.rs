@@ -29,35 +29,30 @@ pub(super) fn claim(snapshot: &Snapshot<'_>) -> Claims {
         return if lost.is_empty() {
             Claims::Settled
         } else {
-            let kept = snapshot.pods.clone().into_iter();
-            Claims::Only(
-                kept.filter(|(name, pod)| is_selected(&(&**name, pod)))
-                    .collect(),
-            )
+            let mut kept = snapshot.pods.clone();
+            kept.retain(|name, pod| is_selected(&(&**name, pod)));
+            Claims::Only(kept)
         };
     }
     let free = snapshot.free.iter().map(|(name, pod)| (&**name, pod));
-    let found: Vec<Named<'_>> = free
-        .filter(|(_, pod)| !pod.deleting)
-        .filter(is_selected)
-        .collect();
-    let mut steps = Vec::new();
-    if !found.is_empty() {
-        // It may have been deleted since, and its pods left to nobody on purpose.
-        steps.push(Step::needed(vec![Action::ConfirmCurrent]));
-        let adopt = |(name, pod): Named<'_>| Action::AdoptPod {
-            name: name.to_owned(),
-            uid: pod.uid,
-        };
-        steps.push(Step::wanted(found.into_iter().map(adopt).collect()));
-    }
-    if !lost.is_empty() {
-        let disown = |(name, pod): Named<'_>| Action::DisownPod {
-            name: name.to_owned(),
-            uid: pod.uid,
-        };
-        steps.push(Step::wanted(lost.into_iter().map(disown).collect()));
-    }
+    let found = free.filter(|(_, pod)| !pod.deleting).filter(is_selected);
+    let adopt = |(name, pod): Named<'_>| Action::AdoptPod {
+        name: name.to_owned(),
+        uid: pod.uid,
+    };
+    let disown = |(name, pod): Named<'_>| Action::DisownPod {
+        name: name.to_owned(),
+        uid: pod.uid,
+    };
+    let adopted: Vec<Action> = found.map(adopt).collect();
+    // It may have been deleted since, and its pods left to nobody on purpose.
+    let confirmed = adopted.first().map(|_| Action::ConfirmCurrent);
+    let mut steps = vec![
+        Step::needed(Vec::from_iter(confirmed)),
+        Step::wanted(adopted),
+        Step::wanted(lost.into_iter().map(disown).collect()),
+    ];
+    steps.retain(|step| !step.actions.is_empty());
     if steps.is_empty() {
         Claims::Settled
     } else {

@@ -70,15 +70,10 @@ pub(super) fn add_interim(status: &mut JobStatus, end: &EndState, strict: bool, 
 
 /// Whether the Job is suspended. Its time counts from when it was resumed.
 pub(super) fn set_suspended(status: &mut JobStatus, suspend: bool, now: Timestamp) -> Option<Note> {
-    let (reason, word) = if suspend {
-        ("JobSuspended", "Suspended")
+    let (reason, word, message) = if suspend {
+        ("JobSuspended", "Suspended", "Job suspended")
     } else {
-        ("JobResumed", "Resumed")
-    };
-    let message = if suspend {
-        "Job suspended"
-    } else {
-        "Job resumed"
+        ("JobResumed", "Resumed", "Job resumed")
     };
     if !set(status, "Suspended", suspend, reason, message, now) {
         return None;

@@ -38,10 +38,8 @@ impl EndState {
 
     /// All completions are there.
     pub(super) fn complete() -> Self {
-        Self::success(
-            "CompletionsReached",
-            "Reached expected number of succeeded pods",
-        )
+        let message = "Reached expected number of succeeded pods";
+        Self::success("CompletionsReached", message)
     }
 
     /// Type of the condition that says what is going to happen.
@@ -110,12 +108,8 @@ fn past_backoff_limit(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Option<EndS
     };
     let past =
         tally.failed > limit || spec.restarts_on_failure && restarts() >= i64::from(limit).max(1);
-    past.then(|| {
-        EndState::failure(
-            "BackoffLimitExceeded",
-            "Job has reached the specified backoff limit",
-        )
-    })
+    let message = "Job has reached the specified backoff limit";
+    past.then(|| EndState::failure("BackoffLimitExceeded", message))
 }
 
 /// When the deadline passes of a Job that goes on with this status.
@@ -124,15 +118,12 @@ pub(super) fn deadline(
     status: &JobStatus,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let job = snapshot.job;
-    let seconds = job
-        .spec
-        .active_deadline_seconds
-        .filter(|_| !job.spec.suspend)?;
+    let spec = &snapshot.job.spec;
+    let seconds = spec.active_deadline_seconds.filter(|_| !spec.suspend)?;
     // Its time counts from its resumption. A Job that kube-controller-manager up to 1.35 has suspended
     // keeps the start before that until then, and upstream takes it for the start that counts.
     let is_resumed = conditions::find(status, "Suspended").is_some();
-    let start = if is_resumed && !is_strict(job, snapshot.limits) {
+    let start = if is_resumed && !is_strict(snapshot.job, snapshot.limits) {
         now
     } else {
         status.start_time.as_ref()?.0
@@ -150,15 +141,10 @@ fn past_deadline(snapshot: &Snapshot<'_>, status: &JobStatus, now: Timestamp) ->
 fn failed_indexes(job: &Job, tally: &Tally<'_>) -> Option<EndState> {
     let by_index = tally.by_index.as_ref()?;
     let failed = by_index.failed.as_ref()?.len();
-    let most = job
-        .spec
-        .max_failed_indexes
-        .map(|most| u32::try_from(most).unwrap_or(0));
-    if most.is_some_and(|most| failed > most) {
-        return Some(EndState::failure(
-            "MaxFailedIndexesExceeded",
-            "Job has exceeded the specified maximal number of failed indexes",
-        ));
+    let most = job.spec.max_failed_indexes;
+    if most.is_some_and(|most| i64::from(failed) > i64::from(most.max(0))) {
+        let message = "Job has exceeded the specified maximal number of failed indexes";
+        return Some(EndState::failure("MaxFailedIndexesExceeded", message));
     }
     let over = failed > 0 && failed + by_index.succeeded.len() >= by_index.completions;
     over.then(|| EndState::failure("FailedIndexes", "Job has failed indexes"))

@@ -91,18 +91,11 @@ pub(super) fn manage(snapshot: &Snapshot<'_>, tally: &Tally<'_>, now: Timestamp)
     if !surplus.is_empty() {
         return Managed::removes(tally, &surplus);
     }
-    let terminating = if spec.replaces_only_failed {
-        tally.terminating
-    } else {
-        0
-    };
-    let missing = usize::try_from(wanted - active - terminating).unwrap_or(0);
-    create(
-        snapshot,
-        tally,
-        missing.min(snapshot.limits.max_pod_changes),
-        now,
-    )
+    let terminating = Some(tally.terminating).filter(|_| spec.replaces_only_failed);
+    let in_place = active + terminating.unwrap_or(0);
+    let missing = usize::try_from(wanted - in_place).unwrap_or(0);
+    let many = missing.min(snapshot.limits.max_pod_changes);
+    create(snapshot, tally, many, now)
 }
 
 /// How many pods should run.
@@ -123,9 +116,8 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
     }
     let limits = snapshot.limits;
     let per_index = snapshot.job.spec.backoff_limit_per_index.is_some();
-    let held = tally
-        .backoff
-        .remaining(now, limits.backoff, limits.max_backoff);
+    let backoff = tally.backoff;
+    let held = backoff.remaining(now, limits.backoff, limits.max_backoff);
     if held.is_positive() && !per_index {
         return Managed {
             wait: Some(held),
@@ -136,22 +128,21 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
     let mut wait = None;
     let new: Vec<NewPod> = match &tally.by_index {
         None => {
-            let new = names(snapshot, None, many).into_iter();
-            new.map(|name| NewPod {
+            let new = |name| NewPod {
                 name,
                 why,
                 ..NewPod::default()
-            })
-            .collect()
+            };
+            let names = names(snapshot, None, many).into_iter();
+            names.map(new).collect()
         }
         Some(by_index) => {
             let mut indexes = pending(snapshot, tally, by_index, many);
             if per_index {
                 Due { now: indexes, wait } = due(indexes, &by_index.held_back, now, limits);
             }
-            let new = indexes.into_iter();
-            new.map(|index| with_index(snapshot, by_index, index, why))
-                .collect()
+            let new = |index| with_index(snapshot, by_index, index, why);
+            indexes.into_iter().map(new).collect()
         }
     };
     let created = new.len() as i32;
@@ -235,9 +226,8 @@ fn names(snapshot: &Snapshot<'_>, index: Option<u32>, many: usize) -> Vec<String
         }
     }
     let free = (0..).zip(taken).filter(|(_, taken)| !taken);
-    free.take(many)
-        .map(|(ordinal, _)| names.name(ordinal))
-        .collect()
+    let free = free.take(many).map(|(ordinal, _)| names.name(ordinal));
+    free.collect()
 }
 
 /// What the stored status counts, and the names of new pods follow from.

@@ -6,6 +6,7 @@ use super::action::NewPod;
 use super::{FINALIZER_JOB_TRACKING, Job};
 use crate::name;
 use crate::object::{NewObject, as_written, object};
+use crate::pod_body::{self, containers, written};
 
 /// Annotation and label of a pod that has a completion index.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -20,18 +21,12 @@ const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// also the host name `<job>-<index>`, the index as label, annotation and variable, and what has
 /// failed before it. Nothing else (upstream: `GetPodFromTemplate`, `indexed_job_utils.go`).
 pub fn pod_body<'a>(job: &Job, template: &'a Value, pod: &NewPod) -> NewObject<'a> {
-    let written = |path: &str| {
-        let object = template.pointer(path).and_then(Value::as_object);
-        object.cloned().unwrap_or_default()
-    };
-    let mut labels = written("/metadata/labels");
-    let mut annotations = written("/metadata/annotations");
+    let mut labels = written(template, "/metadata/labels");
+    let mut annotations = written(template, "/metadata/annotations");
     let spec = template.get("spec").filter(|spec| spec.is_object());
     let mut spec = as_written(spec);
     if let Some(index) = pod.index {
-        let text = index.to_string();
-        labels.insert(COMPLETION_INDEX.to_owned(), json!(text));
-        annotations.insert(COMPLETION_INDEX.to_owned(), json!(text));
+        labels.insert(COMPLETION_INDEX.to_owned(), json!(index.to_string()));
         let hostname = format!("{}-{index}", job.meta.owner.name);
         if let Some(spec) = spec.to_mut().as_object_mut() {
             spec.insert("hostname".to_owned(), json!(hostname));
@@ -39,6 +34,7 @@ pub fn pod_body<'a>(job: &Job, template: &'a Value, pod: &NewPod) -> NewObject<'
         }
     }
     for (key, count) in [
+        (COMPLETION_INDEX, pod.index),
         (ANNOTATION_FAILURES, pod.failures),
         (ANNOTATION_IGNORED_FAILURES, pod.ignored_failures),
     ] {
@@ -69,11 +65,7 @@ pub fn pod_body<'a>(job: &Job, template: &'a Value, pod: &NewPod) -> NewObject<'
 
 /// The template may name ours itself, and no finalizer may be there twice.
 fn finalizers(template: &Value) -> Vec<Value> {
-    let written = template.pointer("/metadata/finalizers");
-    let mut finalizers = written
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let mut finalizers = pod_body::finalizers(template);
     if !finalizers.iter().any(|one| one == FINALIZER_JOB_TRACKING) {
         finalizers.push(json!(FINALIZER_JOB_TRACKING));
     }
@@ -84,19 +76,15 @@ fn finalizers(template: &Value) -> Vec<Value> {
 fn tell_index(spec: &mut Map<String, Value>) {
     let path = format!("metadata.labels['{COMPLETION_INDEX}']");
     let variable = json!({"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-    for list in ["initContainers", "containers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        let containers = containers.into_iter().flatten();
-        for container in containers.filter_map(Value::as_object_mut) {
-            let variables = container.entry("env").or_insert(Value::Null);
-            if variables.is_null() {
-                *variables = json!([]);
-            }
-            if let Some(variables) = variables.as_array_mut()
-                && !variables.iter().any(|one| one["name"] == INDEX_VARIABLE)
-            {
-                variables.push(variable.clone());
-            }
+    for container in containers(spec) {
+        let variables = container.entry("env").or_insert(Value::Null);
+        if variables.is_null() {
+            *variables = json!([]);
+        }
+        if let Some(variables) = variables.as_array_mut()
+            && !variables.iter().any(|one| one["name"] == INDEX_VARIABLE)
+        {
+            variables.push(variable.clone());
         }
     }
 }

@@ -67,12 +67,10 @@ impl Uncounted {
             failed: read(stored.and_then(|stored| stored.failed.as_ref())),
         }
     }
-}
 
-impl Uncounted {
     /// Whether a pod has succeeded and does not count as failed already: it was told to stop, and ended
     /// well after that was stored. Upstream completes a Job with such a pod, and counts no success.
-    fn has_succeeded(&self, pod: &JobPod) -> bool {
+    pub(super) fn has_succeeded(&self, pod: &JobPod) -> bool {
         pod.phase == PodPhase::Succeeded && !self.failed.contains(&pod.uid)
     }
 
@@ -99,9 +97,8 @@ impl<'a> Tally<'a> {
         let succeeded = || pods().filter(|(_, pod)| uncounted.has_succeeded(pod) && new(pod));
         let failed = || pods().filter(|(_, pod)| snapshot.has_failed(pod) && new(pod));
         let ended = |(_, pod): Named<'_>| pod.finished;
-        let backoff = snapshot
-            .backoff
-            .after(succeeded().filter_map(ended), failed().filter_map(ended));
+        let (well, badly) = (succeeded().filter_map(ended), failed().filter_map(ended));
+        let backoff = snapshot.backoff.after(well, badly);
         let counted = failed().filter(|(_, pod)| pod_failure_policy::is_counted(spec, pod));
         let stored = |count: Option<i32>| count.unwrap_or(0);
         let by_index = completions.map(|completions| {

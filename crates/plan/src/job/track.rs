@@ -9,6 +9,7 @@ use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
 use super::action::Action;
 use super::active_pods::Named;
 use super::end_state::EndState;
+use super::failed_indexes::valid_index;
 use super::pod::JobPod;
 use super::pod_failure_policy::FailureAction;
 use super::tally::{ByIndex, Tally, Uncounted};
@@ -39,37 +40,26 @@ pub(super) fn track(
     let mut new_indexes = HashSet::new();
     let most = snapshot.limits.max_uncounted;
     for (name, pod) in in_order(snapshot) {
-        if !pod.tracked {
-            continue;
-        }
         let failed = snapshot.has_failed(pod);
         if !may_be_released(snapshot, tally, pod, failed, end) {
             continue;
         }
         let mut handled = None;
-        let by_index = tally.by_index.as_ref();
-        let index = pod
-            .index
-            .filter(|index| by_index.is_some_and(|by_index| *index < by_index.completions));
-        let counts = by_index.is_none() || index.is_some();
-        if pod.phase == PodPhase::Succeeded && !uncounted.failed.contains(&pod.uid) {
+        let (by_index, index) = (tally.by_index.as_ref(), valid_index(pod, spec));
+        let counts = !uncounted.has(pod) && (by_index.is_none() || index.is_some());
+        if uncounted.has_succeeded(pod) {
             match (by_index, index) {
-                (None, _) if !uncounted.succeeded.contains(&pod.uid) => {
-                    lists.succeeded.push(pod.uid);
-                }
+                (None, _) if counts => lists.succeeded.push(pod.uid),
                 // An index is counted once by being what it is.
                 (Some(by_index), Some(index)) if by_index.is_new(index) => {
                     new_indexes.insert(index);
                 }
                 _ => {}
             }
-        } else if failed || end.is_some_and(|end| !end.success) {
-            let known = uncounted.has(pod);
-            if counts && !known {
-                handled = pod_failure_policy::action(spec, pod);
-                if pod_failure_policy::is_counted(spec, pod) {
-                    lists.failed.push(pod.uid);
-                }
+        } else if counts && (failed || end.is_some_and(|end| !end.success)) {
+            handled = pod_failure_policy::action(spec, pod);
+            if handled != Some(FailureAction::Ignore) {
+                lists.failed.push(pod.uid);
             }
         }
         tracked.released.push(release((name, pod), handled));
@@ -107,9 +97,10 @@ pub(super) fn release((name, pod): Named<'_>, handled: Option<FailureAction>) ->
     }
 }
 
-/// By index where there is one, so that a full status has counted the lowest.
+/// Pods that may not be counted yet: by index where there is one, so that a full status has counted the lowest.
 fn in_order<'a>(snapshot: &Snapshot<'a>) -> Vec<Named<'a>> {
-    let mut pods: Vec<Named<'_>> = snapshot.named().collect();
+    let pods = snapshot.named().filter(|(_, pod)| pod.tracked);
+    let mut pods: Vec<Named<'_>> = pods.collect();
     if snapshot.job.spec.is_indexed() {
         pods.sort_by_key(|(_, pod)| pod.index);
     }
@@ -128,13 +119,10 @@ fn may_be_released(
     }
     // Its counts are needed by the pod that replaces it.
     let held_back = || {
-        let held = tally.by_index.as_ref().and_then(|by_index| {
-            let held = by_index.held_back.get(&pod.index?)?;
-            Some(held.1.uid == pod.uid)
-        });
-        held.unwrap_or(false)
+        let (_, held) = tally.by_index.as_ref()?.held_back.get(&pod.index?)?;
+        Some(held.uid)
     };
-    failed && !held_back()
+    failed && held_back() != Some(pod.uid)
 }
 
 #[derive(Default)]
@@ -170,11 +158,8 @@ fn flush(snapshot: &Snapshot<'_>, status: &mut JobStatus) -> Lists {
             }
         }
     };
-    count(
-        stored.succeeded,
-        &mut lists.succeeded,
-        &mut status.succeeded,
-    );
-    count(stored.failed, &mut lists.failed, &mut status.failed);
+    let Lists { succeeded, failed } = &mut lists;
+    count(stored.succeeded, succeeded, &mut status.succeeded);
+    count(stored.failed, failed, &mut status.failed);
     lists
 }

@@ -29,28 +29,25 @@ pub(super) struct Calendar {
 
 impl Calendar {
     pub(super) fn new(fields: &Fields) -> Self {
-        let any_day_of_month = Values::all(Field::DayOfMonth);
-        let any_day_of_week = Values::all(Field::DayOfWeek);
-        let lists = if fields.both_days() {
-            vec![(fields.days_of_month, fields.days_of_week)]
+        let parts = if fields.both_days() {
+            vec![*fields]
         } else {
-            vec![
-                (fields.days_of_month, any_day_of_week),
-                (any_day_of_month, fields.days_of_week),
-            ]
-        };
-        let parts = lists
-            .into_iter()
-            .map(|(days_of_month, days_of_week)| Fields {
-                days_of_month,
-                days_of_week,
+            let by_day_of_month = Fields {
+                days_of_week: Values::all(Field::DayOfWeek),
                 ..*fields
-            })
-            .filter(can_match)
-            // Every list is in range, so there is nothing that `cron` could refuse.
-            .filter_map(|fields| cron::Schedule::from_str(&canonical(&fields)).ok())
-            .collect();
-        Self { parts }
+            };
+            let by_day_of_week = Fields {
+                days_of_month: Values::all(Field::DayOfMonth),
+                ..*fields
+            };
+            vec![by_day_of_month, by_day_of_week]
+        };
+        let parts = parts.iter().filter(|fields| can_match(fields));
+        // Every list is in range, so there is nothing that `cron` could refuse.
+        let parts = parts.filter_map(|fields| cron::Schedule::from_str(&canonical(fields)).ok());
+        Self {
+            parts: parts.collect(),
+        }
     }
 
     /// Whether no time matches, in any year.
@@ -111,46 +108,30 @@ fn alike(year: i32) -> Option<i32> {
 }
 
 fn begin(year: i32) -> Option<DateTime<Utc>> {
-    Some(
-        NaiveDate::from_ymd_opt(year, 1, 1)?
-            .and_hms_opt(0, 0, 0)?
-            .and_utc(),
-    )
+    let first = NaiveDate::from_ymd_opt(year, 1, 1)?;
+    Some(first.and_hms_opt(0, 0, 0)?.and_utc())
 }
 
 fn can_match(fields: &Fields) -> bool {
-    let lists = [
-        fields.minutes,
-        fields.hours,
-        fields.days_of_month,
-        fields.months,
-        fields.days_of_week,
-    ];
+    let is_empty = |(_, list): &(Field, Values)| list.is_empty();
     let first_day = fields.days_of_month.iter().next().unwrap_or(u32::MAX);
     let longest = fields.months.iter().map(|month| match month {
         2 => 29,
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     });
-    !lists.iter().any(|list| list.is_empty()) && longest.max().is_some_and(|days| first_day <= days)
+    !fields.lists().iter().any(is_empty) && longest.max().is_some_and(|days| first_day <= days)
 }
 
 /// Seconds, minutes, hours, days of month, months, days of week as `cron` writes them: Sunday is 1.
 fn canonical(fields: &Fields) -> String {
-    let list = |field: Field, values: Values, plus: u32| {
+    let lists = fields.lists().map(|(field, values)| {
         if values.is_full(field) {
             return "*".to_owned();
         }
+        let plus = u32::from(field == Field::DayOfWeek);
         let values: Vec<String> = values.iter().map(|v| (v + plus).to_string()).collect();
         values.join(",")
-    };
-    [
-        "0".to_owned(),
-        list(Field::Minute, fields.minutes, 0),
-        list(Field::Hour, fields.hours, 0),
-        list(Field::DayOfMonth, fields.days_of_month, 0),
-        list(Field::Month, fields.months, 0),
-        list(Field::DayOfWeek, fields.days_of_week, 1),
-    ]
-    .join(" ")
+    });
+    format!("0 {}", lists.join(" "))
 }

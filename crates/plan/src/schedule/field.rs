@@ -25,24 +25,23 @@ pub enum Field {
 }
 
 impl Field {
-    /// The lowest and the highest value.
-    pub(super) fn bounds(self) -> (u32, u32) {
+    /// What it is called, its lowest and its highest value, and their names, beginning with the lowest.
+    fn row(self) -> (&'static str, (u32, u32), &'static [&'static str]) {
         match self {
-            Self::Minute => (0, 59),
-            Self::Hour => (0, 23),
-            Self::DayOfMonth => (1, 31),
-            Self::Month => (1, 12),
-            Self::DayOfWeek => (0, 6),
+            Self::Minute => ("minute", (0, 59), &[]),
+            Self::Hour => ("hour", (0, 23), &[]),
+            Self::DayOfMonth => ("day of month", (1, 31), &[]),
+            Self::Month => ("month", (1, 12), &MONTHS),
+            Self::DayOfWeek => ("day of week", (0, 6), &DAYS),
         }
     }
 
-    /// The names of its values, beginning with the lowest.
+    pub(super) fn bounds(self) -> (u32, u32) {
+        self.row().1
+    }
+
     fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Month => &MONTHS,
-            Self::DayOfWeek => &DAYS,
-            _ => &[],
-        }
+        self.row().2
     }
 
     /// `0 to 6 or sun to sat`.
@@ -57,13 +56,7 @@ impl Field {
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Minute => "minute",
-            Self::Hour => "hour",
-            Self::DayOfMonth => "day of month",
-            Self::Month => "month",
-            Self::DayOfWeek => "day of week",
-        })
+        f.write_str(self.row().0)
     }
 }
 
@@ -83,14 +76,6 @@ impl Values {
         let (min, max) = field.bounds();
         let bits = (min..=max).fold(0, |bits, value| bits | 1 << value);
         Self { bits, star: true }
-    }
-
-    /// One value.
-    pub(super) fn only(value: u32) -> Self {
-        Self {
-            bits: 1 << value,
-            star: false,
-        }
     }
 
     /// Whether `value` is allowed.

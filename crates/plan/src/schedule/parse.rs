@@ -9,14 +9,15 @@ use super::zone::{self, ZoneError};
 use super::{every, every::EveryError};
 
 const PREFIXES: [&str; 2] = ["TZ=", "CRON_TZ="];
-const NAMES: [&str; 7] = [
-    "@yearly",
-    "@annually",
-    "@monthly",
-    "@weekly",
-    "@daily",
-    "@midnight",
-    "@hourly",
+/// Names, and the fields that they stand for.
+const NAMES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
 ];
 
 /// Why a text is no schedule. Says where, what was found, and what to write.
@@ -65,11 +66,12 @@ fn more_hint(found: usize) -> &'static str {
 }
 
 fn name_hint(found: &str) -> String {
+    let names = NAMES.map(|(name, _)| name);
     let plain = found.trim().to_ascii_lowercase();
-    if NAMES.contains(&plain.as_str()) {
+    if names.contains(&&*plain) {
         return format!("write {plain}, in lower case and without blanks");
     }
-    let names = NAMES.join(", ");
+    let names = names.join(", ");
     format!("write one of {names}, or @every with a duration, as in @every 5m")
 }
 
@@ -102,6 +104,17 @@ impl Fields {
     /// Whether a day must be in both lists of days. Else one of them is enough.
     pub(super) fn both_days(&self) -> bool {
         self.days_of_month.star || self.days_of_week.star
+    }
+
+    /// In the order in which they are written.
+    pub(super) fn lists(&self) -> [(Field, Values); 5] {
+        [
+            (Field::Minute, self.minutes),
+            (Field::Hour, self.hours),
+            (Field::DayOfMonth, self.days_of_month),
+            (Field::Month, self.months),
+            (Field::DayOfWeek, self.days_of_week),
+        ]
     }
 }
 
@@ -144,37 +157,10 @@ fn named(text: &str) -> Result<Rhythm, ScheduleError> {
     if let Some(duration) = text.strip_prefix("@every ") {
         return Ok(Rhythm::Every(every::parse(duration)?));
     }
-    let hourly = Fields {
-        minutes: Values::only(0),
-        hours: Values::all(Field::Hour),
-        days_of_month: Values::all(Field::DayOfMonth),
-        months: Values::all(Field::Month),
-        days_of_week: Values::all(Field::DayOfWeek),
-    };
-    let daily = Fields {
-        hours: Values::only(0),
-        ..hourly
-    };
-    let monthly = Fields {
-        days_of_month: Values::only(1),
-        ..daily
-    };
-    Ok(Rhythm::Calendar(match text {
-        "@hourly" => hourly,
-        "@daily" | "@midnight" => daily,
-        "@weekly" => Fields {
-            days_of_week: Values::only(0),
-            ..daily
-        },
-        "@monthly" => monthly,
-        "@yearly" | "@annually" => Fields {
-            months: Values::only(1),
-            ..monthly
-        },
-        _ => {
-            return Err(ScheduleError::Name { found: clip(text) });
-        }
-    }))
+    match NAMES.iter().find(|(name, _)| *name == text) {
+        Some((_, meaning)) => Ok(Rhythm::Calendar(fields(meaning)?)),
+        None => Err(ScheduleError::Name { found: clip(text) }),
+    }
 }
 
 #[cfg(test)]

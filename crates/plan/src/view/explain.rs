@@ -62,17 +62,16 @@ pub fn node(
     now: Timestamp,
 ) -> Option<NodeExplanation> {
     let members = Members::read(family);
-    let is_it = |member: &Job| member.owner == job.owner;
-    let (_, ledger) = members.all().find(|(member, _)| is_it(member))?;
-    let here = match row {
-        Some(row) => ledger.attempts_on(name, row.uid),
-        None => ledger.attempts_on_last(name),
-    };
+    let ledger = members.ledger_of(job)?;
+    let node = (name, row.map(|row| row.uid));
+    let here = ledger.attempts_at(node);
     let of = |ledger: &Ledger<'_>| -> Vec<Attempt> {
         let attempts = ledger.attempts(name).into_iter();
         attempts.map(|record| Attempt::of(record, now)).collect()
     };
-    let others = members.all().filter(|(member, _)| !is_it(member));
+    let others = members
+        .all()
+        .filter(|(member, _)| member.owner != job.owner);
     let others = others.map(|(member, ledger)| InFamily {
         job: member.owner.name.clone(),
         attempts: of(ledger),
@@ -82,22 +81,21 @@ pub fn node(
     if row.is_none() && unknown && !is_listed(job, name) {
         return None;
     }
-    let settled = members.settled(job, (name, row.map(|row| row.uid)));
+    let settled = members.settled(job, node);
     let mut found = find(job, name, row, here, settled.map(|settled| settled.reason));
-    if found.place == Place::Waiting && members.runs_in(job, name).is_some() {
+    let runs_in = members.runs_in(job, name);
+    let runs_in = runs_in.filter(|_| found.place == Place::Waiting);
+    if runs_in.is_some() {
         reasons::RUNS_ELSEWHERE.clone_into(&mut found.reason);
     }
     let settled = settled.filter(|settled| settled.reason == found.reason);
-    let next = match settled {
-        Some(settled) => done_by_others(settled, family, job, (name, row)),
-        None if standing(job).0.has_ended() && found.place != Place::Succeeded => {
+    let next = match (settled, runs_in) {
+        (Some(settled), _) => done_by_others(settled, family, job, (name, row)),
+        _ if standing(job).0.has_ended() && found.place != Place::Succeeded => {
             after_the_end(family, job, (name, row))
         }
-        None if found.reason == reasons::RUNS_ELSEWHERE => match members.runs_in(job, name) {
-            Some(by) => format!("it is started when what runs there of {by} has ended"),
-            None => next(job, &found, name, row),
-        },
-        None => next(job, &found, name, row),
+        (None, Some(by)) => format!("it is started when what runs there of {by} has ended"),
+        (None, None) => next(job, &found, name, row),
     };
     Some(NodeExplanation {
         namespace: job.owner.namespace.clone(),
@@ -134,10 +132,7 @@ fn done_by_others(
 
 /// What can be done about a node in a job that has ended: what `retry` would say.
 fn after_the_end(family: &[Relative], job: &Job, (name, row): (&str, Option<&NodeRow>)) -> String {
-    let nodes: Nodes = row
-        .map(|row| (name.into(), row.clone()))
-        .into_iter()
-        .collect();
+    let nodes = Nodes::from_iter(row.map(|row| (name.into(), row.clone())));
     let named = [name.to_owned()];
     let again = match choose_again(family, &job.owner.name, Some(&named), Some(&nodes)) {
         Ok(again) => again,
@@ -235,19 +230,16 @@ pub struct Group {
 /// Explains all nodes, for a job of a family.
 pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
     let members = Members::read(family);
-    let own = members.all().find(|(member, _)| member.owner == job.owner);
     let no_records = Ledger::default();
-    let ledger = own.map_or(&no_records, |(_, ledger)| ledger);
+    let ledger = members.ledger_of(job).unwrap_or(&no_records);
     let nothing: &[&Record] = &[];
     let there = nodes.iter().map(|(name, row)| {
         let attempts = ledger.attempts_on(name, row.uid);
         (&**name, Some(row), attempts)
     });
-    let is_there = |name: &str, uid| nodes.get(name).is_some_and(|row| row.uid == uid);
-    let gone = ledger
-        .nodes()
-        .filter(|(name, uid, _)| !is_there(name, *uid))
-        .map(|(name, _, attempts)| (name, None, attempts));
+    let is_gone = |name: &str, uid| nodes.get(name).is_none_or(|row| row.uid != uid);
+    let gone = ledger.nodes().filter(|(name, uid, _)| is_gone(name, *uid));
+    let gone = gone.map(|(name, _, attempts)| (name, None, attempts));
     let listed = job.placement.only.iter().flatten().map(|name| &**name);
     let unknown = listed
         .filter(|name| !nodes.contains_key(*name) && ledger.attempts(name).is_empty())
@@ -264,11 +256,13 @@ pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
             place,
             reason,
             count: 0,
-            example: row
-                .and_then(|row| refusal(&job.placement, name, row))
-                .filter(|_| matches!(place, Place::Refused | Place::Retrying | Place::Interrupted))
-                .map(|refusal| refusal.to_string())
-                .unwrap_or_default(),
+            example: match (place, row) {
+                (Place::Refused | Place::Retrying | Place::Interrupted, Some(row)) => {
+                    let refusal = refusal(&job.placement, name, row);
+                    refusal.map_or_else(String::new, |refusal| refusal.to_string())
+                }
+                _ => String::new(),
+            },
             nodes: Vec::new(),
         });
         group.count += 1;

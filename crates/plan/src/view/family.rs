@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use carillon_api::NodeState;
 use carillon_api::condition::results;
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Node, is_of};
 use super::progress::{Standing, standing};
 use super::read::StoredJob;
 use crate::broadcast_job::{Job, NodeStanding, standing_after};
@@ -85,9 +85,6 @@ pub fn may_have_succeeded(record: &Record) -> bool {
     record.state == NodeState::Unknown && *record.reason == *results::JOB_DELETED
 }
 
-/// A node by its name and, where it is known, its uid: a machine replaced under the same name is another one.
-pub type Node<'n> = (&'n str, Option<Uid>);
-
 /// Why nothing is left to do for a retry on a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settled<'a> {
@@ -124,6 +121,13 @@ impl<'a> Members<'a> {
     /// The jobs and their records.
     pub fn all(&self) -> impl Iterator<Item = (&'a Job, &Ledger<'a>)> {
         self.all.iter().map(|(one, ledger)| (one.job(), ledger))
+    }
+
+    /// The records of a job, if it is one of them.
+    pub fn ledger_of(&self, job: &Job) -> Option<&Ledger<'a>> {
+        let mut all = self.all();
+        let (_, own) = all.find(|(member, _)| member.owner == job.owner)?;
+        Some(own)
     }
 
     /// The first job.
@@ -184,55 +188,53 @@ impl<'a> Members<'a> {
         tried.collect()
     }
 
+    /// Uids of the retries that had their turn before a job, and that whoever made it did not know.
+    fn unknown_to(&self, job: &Job) -> BTreeSet<&'a str> {
+        let known = job.retry_of.as_ref().map_or(0, |first| first.known_retries);
+        let own = job.owner.uid.to_string();
+        let listed = self
+            .first()
+            .into_iter()
+            .flat_map(|first| &first.status.retries);
+        let before = listed
+            .map(|retry| &*retry.uid)
+            .take_while(|uid| *uid != own);
+        before.skip(known).collect()
+    }
+
     /// Why nothing is left to do for a retry on a node that it has not begun with, as the operator judges it.
-    pub fn settled(&self, job: &Job, (name, uid): Node<'_>) -> Option<Settled<'a>> {
-        let retry_of = job.retry_of.as_ref()?;
-        let on = |ledger: &Ledger<'a>| {
-            let mut here = ledger.attempts(name);
-            here.retain(|record| uid.is_none_or(|uid| record.node_uid == uid));
-            here
-        };
-        let is_own = |member: &Job| member.owner.uid == job.owner.uid;
-        if self
-            .all()
-            .any(|(m, ledger)| is_own(m) && !on(ledger).is_empty())
-        {
+    pub fn settled(&self, job: &Job, node: Node<'_>) -> Option<Settled<'a>> {
+        job.retry_of.as_ref()?;
+        let here = self.all().map(|(member, ledger)| {
+            let mut here = ledger.attempts(node.0);
+            here.retain(|record| is_of(record, node));
+            (member, here)
+        });
+        let here: Vec<_> = here.filter(|(_, attempts)| !attempts.is_empty()).collect();
+        let own = job.owner.uid;
+        if here.iter().any(|(member, _)| member.owner.uid == own) {
             return None;
         }
-        let by_one = |reason: &'static str, what: &dyn Fn(&Record) -> bool| {
-            let mut others = self.all().filter(|(member, _)| !is_own(member));
-            let found = others.find(|(_, ledger)| on(ledger).into_iter().any(what));
-            found.map(|(member, _)| {
-                let by = &*member.owner.name;
-                Settled { reason, by }
-            })
+        let by_one = |reason: &'static str, what: &dyn Fn(&Job, &Record) -> bool| {
+            let mut all = here.iter();
+            let (member, _) = all.find(|(member, attempts)| {
+                let mut attempts = attempts.iter();
+                attempts.any(|record| what(member, record))
+            })?;
+            let by = &*member.owner.name;
+            Some(Settled { reason, by })
         };
-        let succeeded = |record: &Record| record.state == NodeState::Succeeded;
-        let lost = |record: &Record| *record.reason == *results::JOB_DELETED;
+        let unknown = self.unknown_to(job);
+        let succeeded = |_: &Job, record: &Record| record.state == NodeState::Succeeded;
+        let lost = |_: &Job, record: &Record| *record.reason == *results::JOB_DELETED;
+        let tried = |member: &Job, record: &Record| {
+            let is_over = member.deleting || standing(member).0.has_ended();
+            let has_run = record.state != NodeState::Started && !has_run_nothing(record);
+            is_over && has_run && unknown.contains(&*member.owner.uid.to_string())
+        };
         by_one(results::ALREADY_SUCCEEDED, &succeeded)
             .or_else(|| by_one(results::ALREADY_TRIED, &lost))
-            .or_else(|| {
-                let listed = &self.first()?.status.retries;
-                let uid = job.owner.uid.to_string();
-                let place = listed.iter().position(|retry| retry.uid == uid);
-                let before = listed[..place.unwrap_or(listed.len())].iter();
-                let unknown: BTreeSet<&str> = before
-                    .skip(retry_of.known_retries)
-                    .map(|retry| &*retry.uid)
-                    .collect();
-                let (member, _) = self.all().find(|(member, ledger)| {
-                    let is_over = member.deleting || standing(member).0.has_ended();
-                    let tried = |record: &Record| {
-                        record.state != NodeState::Started && !has_run_nothing(record)
-                    };
-                    is_over
-                        && unknown.contains(&*member.owner.uid.to_string())
-                        && on(ledger).into_iter().any(tried)
-                })?;
-                let by = &*member.owner.name;
-                let reason = results::ALREADY_TRIED;
-                Some(Settled { reason, by })
-            })
+            .or_else(|| by_one(results::ALREADY_TRIED, &tried))
     }
 
     /// Another job of the family with an attempt on the node that has not ended.
@@ -250,10 +252,7 @@ impl<'a> Members<'a> {
         let job = one.job();
         let only = job.placement.only.as_ref();
         let listed = only.is_none_or(|only| only.contains(name));
-        let here = match uid {
-            Some(uid) => ledger.attempts_on(name, uid),
-            None => ledger.attempts_on_last(name),
-        };
+        let here = ledger.attempts_at((name, uid));
         let stands = standing_after(job, here, true);
         let given_up = stands == Some(NodeStanding::Failed);
         let open = !job.deleting && !standing(job).0.has_ended();

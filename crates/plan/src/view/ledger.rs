@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
+/// A node by its name and, where it is known, its uid: a machine replaced under the same name is another one.
+pub type Node<'n> = (&'n str, Option<Uid>);
+
+/// Whether an attempt is one on this node.
+pub fn is_of(record: &Record, (name, uid): Node<'_>) -> bool {
+    *record.node == *name && uid.is_none_or(|uid| record.node_uid == uid)
+}
+
 /// All attempts of a job. A node is its name and uid together: a machine replaced under the same
 /// name is another one.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +50,14 @@ impl<'a> Ledger<'a> {
     pub fn attempts_on_last<'s>(&'s self, name: &'s str) -> &'s [&'a Record] {
         let last = self.attempts(name).last().map(|record| record.node_uid);
         last.map_or(&[], |uid| self.attempts_on(name, uid))
+    }
+
+    /// Every attempt on a node; where its uid is not known, on the one of its name that was tried last.
+    pub fn attempts_at<'s>(&'s self, (name, uid): Node<'s>) -> &'s [&'a Record] {
+        match uid {
+            Some(uid) => self.attempts_on(name, uid),
+            None => self.attempts_on_last(name),
+        }
     }
 
     /// Every node with a record, by name, with its attempts.

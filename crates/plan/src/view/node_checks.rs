@@ -2,13 +2,9 @@
 
 use serde::Serialize;
 
-use crate::eligibility::{Check, Refusal, check_one};
+use crate::eligibility::{Check, Refusal, amount, check_one};
 use crate::node::{Effect, NodeRow, Taint};
-use crate::placement::{Operator, Placement, Requirement, Term};
-use crate::quantity::Milli;
-
-/// The taint that Kubernetes gives a cordoned node.
-const CORDONED: &str = "node.kubernetes.io/unschedulable";
+use crate::placement::{CORDONED, Operator, Placement, Requirement, Term};
 
 /// One check.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -48,6 +44,23 @@ pub struct Remedy {
     pub write: String,
 }
 
+impl Remedy {
+    fn node(what: &'static str, write: impl Into<String>) -> Self {
+        Self {
+            on: On::Node,
+            what,
+            write: write.into(),
+        }
+    }
+
+    fn template(what: &'static str, write: impl Into<String>) -> Self {
+        Self {
+            on: On::Template,
+            ..Self::node(what, write)
+        }
+    }
+}
+
 /// What a remedy changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub enum On {
@@ -59,28 +72,25 @@ pub enum On {
 
 /// All checks in their order, also those after the first that does not pass.
 pub fn check_all(wish: &Placement, name: &str, node: &NodeRow) -> Vec<CheckResult> {
-    Check::ALL
-        .into_iter()
-        .map(|check| {
-            let mut findings = findings(check, wish, name, node);
-            let texts: Vec<&str> = findings.iter().map(|finding| &*finding.text).collect();
-            let (passes, found) = match texts.as_slice() {
-                [] => (true, passed(check, wish, node)),
-                texts => (false, texts.join("; ")),
-            };
-            // What to do about cordoning is said once, by its own check.
-            let said = node.unschedulable && !wish.tolerates_unschedulable();
-            findings.retain(|finding| {
-                check != Check::Taints || !said || !finding.text.contains(CORDONED)
-            });
-            CheckResult {
-                check: label(check),
-                passed: passes,
-                found,
-                findings,
-            }
-        })
-        .collect()
+    // What to do about cordoning is said once, by its own check.
+    let said = node.unschedulable && !wish.tolerates_unschedulable();
+    let checks = Check::ALL.into_iter().map(|check| {
+        let mut findings = findings(check, wish, name, node);
+        let texts: Vec<&str> = findings.iter().map(|finding| &*finding.text).collect();
+        let (passed, found) = match texts.as_slice() {
+            [] => (true, passed(check, wish, node)),
+            texts => (false, texts.join("; ")),
+        };
+        let is_said = |text: &str| said && check == Check::Taints && text.contains(CORDONED);
+        findings.retain(|finding| !is_said(&finding.text));
+        CheckResult {
+            check: label(check),
+            passed,
+            found,
+            findings,
+        }
+    });
+    checks.collect()
 }
 
 fn label(check: Check) -> &'static str {
@@ -128,24 +138,18 @@ fn findings(check: Check, wish: &Placement, name: &str, node: &NodeRow) -> Vec<F
 }
 
 fn text(refusal: &Refusal<'_>, wish: &Placement, name: &str, node: &NodeRow) -> String {
-    match refusal {
-        Refusal::NodeAffinity => {
-            let unmet = unmet(wish, name, node);
-            let terms: Vec<String> = unmet
-                .iter()
-                .map(|term| {
-                    let term: Vec<String> = term.iter().map(|r| requirement(r, node)).collect();
-                    term.join(" and ")
-                })
-                .filter(|term| !term.is_empty())
-                .collect();
-            if terms.is_empty() {
-                refusal.to_string()
-            } else {
-                format!("{refusal}: {}", terms.join(", or "))
-            }
-        }
-        _ => refusal.to_string(),
+    if *refusal != Refusal::NodeAffinity {
+        return refusal.to_string();
+    }
+    let unmet = unmet(wish, name, node).into_iter().map(|term| {
+        let term: Vec<String> = term.iter().map(|r| requirement(r, node)).collect();
+        term.join(" and ")
+    });
+    let terms: Vec<String> = unmet.filter(|term| !term.is_empty()).collect();
+    if terms.is_empty() {
+        refusal.to_string()
+    } else {
+        format!("{refusal}: {}", terms.join(", or "))
     }
 }
 
@@ -170,90 +174,65 @@ fn requirement(requirement: &Requirement, node: &NodeRow) -> String {
 
 /// Of each affinity term the requirements that do not hold.
 fn unmet<'a>(wish: &'a Placement, name: &str, node: &NodeRow) -> Vec<Vec<&'a Requirement>> {
-    let holds = |term: Term| {
+    let fails = |term: Term| {
         let alone = Placement {
             required_terms: Some(vec![term]),
             ..Placement::default()
         };
-        check_one(Check::NodeAffinity, &alone, name, node).is_none()
+        check_one(Check::NodeAffinity, &alone, name, node).is_some()
     };
-    let on_label = |r: &&Requirement| {
-        !holds(Term {
-            expressions: vec![(*r).clone()],
-            ..Term::default()
-        })
+    let on_label = |r: &Requirement| Term {
+        expressions: vec![r.clone()],
+        ..Term::default()
     };
-    let on_field = |r: &&Requirement| {
-        !holds(Term {
-            fields: vec![(*r).clone()],
-            ..Term::default()
-        })
+    let on_field = |r: &Requirement| Term {
+        fields: vec![r.clone()],
+        ..Term::default()
     };
-    wish.required_terms
-        .iter()
-        .flatten()
-        .map(|term| {
-            let labels = term.expressions.iter().filter(on_label);
-            labels.chain(term.fields.iter().filter(on_field)).collect()
-        })
-        .collect()
+    let of_term = |term: &'a Term| {
+        let labels = term.expressions.iter().filter(|r| fails(on_label(r)));
+        let fields = term.fields.iter().filter(|r| fails(on_field(r)));
+        labels.chain(fields).collect()
+    };
+    wish.required_terms.iter().flatten().map(of_term).collect()
 }
 
 fn remedies(refusal: &Refusal<'_>, wish: &Placement, name: &str, node: &NodeRow) -> Vec<Remedy> {
-    let on_node = |what, write| Remedy {
-        on: On::Node,
-        what,
-        write,
-    };
-    let on_template = |what, write| Remedy {
-        on: On::Template,
-        what,
-        write,
-    };
     match *refusal {
-        Refusal::NotListed => vec![on_template(
+        Refusal::NotListed => vec![Remedy::template(
             "name the node in spec.nodeNames, or leave the field out",
-            String::new(),
+            "",
         )],
-        Refusal::Deleting => vec![on_node(
+        Refusal::Deleting => vec![Remedy::node(
             "wait: a node that joins under this name is another one, and is served",
-            String::new(),
+            "",
         )],
-        Refusal::NodeName { .. } => {
-            vec![on_template("leave nodeName out", String::new())]
-        }
+        Refusal::NodeName { .. } => vec![Remedy::template("leave nodeName out", "")],
         Refusal::NodeSelector { key, wanted, .. } => vec![
-            on_node("set the label", set_label(name, key, wanted, node)),
-            on_template("ask for less", format!("# without nodeSelector {key}")),
+            Remedy::node("set the label", set_label(name, key, wanted, node)),
+            Remedy::template("ask for less", format!("# without nodeSelector {key}")),
         ],
-        Refusal::NodeAffinity => unmet(wish, name, node)
-            .iter()
-            .filter_map(|term| {
-                let commands: Option<Vec<String>> = term
-                    .iter()
-                    .map(|requirement| meet(name, requirement, node))
-                    .collect();
-                let commands = commands?.join(" && ");
-                (!commands.is_empty()).then(|| on_node("change the labels", commands))
-            })
-            .collect(),
+        Refusal::NodeAffinity => {
+            let unmet = unmet(wish, name, node).into_iter();
+            let unmet = unmet.filter(|term| !term.is_empty());
+            let commands = unmet.filter_map(|term| {
+                let commands = term.iter().map(|requirement| meet(name, requirement, node));
+                let commands: Vec<String> = commands.collect::<Option<_>>()?;
+                Some(Remedy::node("change the labels", commands.join(" && ")))
+            });
+            commands.collect()
+        }
         Refusal::Unschedulable => vec![
-            on_node("uncordon the node", format!("kubectl uncordon {name}")),
-            on_template(
-                "tolerate cordoned nodes",
-                tolerations(CORDONED, "", Effect::NoSchedule),
-            ),
+            Remedy::node("uncordon the node", format!("kubectl uncordon {name}")),
+            tolerate("tolerate cordoned nodes", CORDONED, "", Effect::NoSchedule),
         ],
         Refusal::Taint(taint) => vec![
             untaint(name, taint),
-            on_template(
-                "tolerate the taint",
-                tolerations(&taint.key, &taint.value, taint.effect),
-            ),
+            tolerate("tolerate the taint", &taint.key, &taint.value, taint.effect),
         ],
         Refusal::Resource {
             resource, found, ..
-        } => vec![on_template(
+        } => vec![Remedy::template(
             "ask for what the node has, all containers together",
             format!(
                 "resources:\n  requests:\n    {resource}: {:?}",
@@ -288,37 +267,27 @@ fn meet(name: &str, requirement: &Requirement, node: &NodeRow) -> Option<String>
     }
 }
 
-fn untaint(name: &str, taint: &Taint) -> Remedy {
+fn untaint(name: &str, Taint { key, effect, .. }: &Taint) -> Remedy {
     // Kubernetes sets these itself, and would set them again.
-    let (what, write) = if taint.key.starts_with("node.kubernetes.io/") {
-        (
+    if key.starts_with("node.kubernetes.io/") {
+        return Remedy::node(
             "repair the node: Kubernetes takes the taint off when its cause is gone",
             format!("kubectl describe node {name}"),
-        )
-    } else {
-        let Taint { key, effect, .. } = taint;
-        let effect = effect.as_str();
-        (
-            "remove the taint",
-            format!("kubectl taint node {name} {key}:{effect}-"),
-        )
-    };
-    Remedy {
-        on: On::Node,
-        what,
-        write,
+        );
     }
+    let effect = effect.as_str();
+    let command = format!("kubectl taint node {name} {key}:{effect}-");
+    Remedy::node("remove the taint", command)
 }
 
-fn tolerations(key: &str, value: &str, effect: Effect) -> String {
+fn tolerate(what: &'static str, key: &str, value: &str, effect: Effect) -> Remedy {
     let matching = match value {
         "" => "  operator: Exists".to_owned(),
         value => format!("  operator: Equal\n  value: {value:?}"),
     };
-    format!(
-        "tolerations:\n- key: {key}\n{matching}\n  effect: {}",
-        effect.as_str()
-    )
+    let effect = effect.as_str();
+    let toleration = format!("tolerations:\n- key: {key}\n{matching}\n  effect: {effect}");
+    Remedy::template(what, toleration)
 }
 
 fn passed(check: Check, wish: &Placement, node: &NodeRow) -> String {
@@ -332,25 +301,18 @@ fn passed(check: Check, wish: &Placement, node: &NodeRow) -> String {
         Check::Deletion => "not being deleted".to_owned(),
         Check::NodeName => "the template names no node".to_owned(),
         Check::NodeSelector => {
-            let selector = wish.node_selector.iter();
-            listed(
-                selector.map(|(k, v)| format!("{k}={v}")).collect(),
-                "no label is asked for",
-            )
+            let labels = wish.node_selector.iter().map(|(k, v)| format!("{k}={v}"));
+            listed(labels.collect(), "no label is asked for")
         }
         Check::NodeAffinity if wish.required_terms.is_none() => "nothing is required".to_owned(),
         Check::NodeAffinity => "a term matches".to_owned(),
         Check::Schedulable if node.unschedulable => "cordoned, which is tolerated".to_owned(),
         Check::Schedulable => "not cordoned".to_owned(),
         Check::Taints => {
-            let tolerated = node
-                .taints
-                .iter()
-                .filter(|t| t.effect != Effect::PreferNoSchedule);
-            let tolerated = tolerated
-                .map(|t| format!("{} is tolerated", Refusal::Taint(t)))
-                .collect();
-            listed(tolerated, "no taint")
+            let taints = node.taints.iter();
+            let taints = taints.filter(|t| t.effect != Effect::PreferNoSchedule);
+            let tolerated = taints.map(|t| format!("{} is tolerated", Refusal::Taint(t)));
+            listed(tolerated.collect(), "no taint")
         }
         Check::Resources => {
             let fits = wish.requests.iter().map(|(resource, wanted)| {
@@ -359,15 +321,6 @@ fn passed(check: Check, wish: &Placement, node: &NodeRow) -> String {
             });
             listed(fits.collect(), "nothing is asked for")
         }
-    }
-}
-
-/// As a quantity: `4`, `4500m`.
-fn amount(milli: Milli) -> String {
-    if milli % 1000 == 0 {
-        (milli / 1000).to_string()
-    } else {
-        format!("{milli}m")
     }
 }
 

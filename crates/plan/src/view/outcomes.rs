@@ -40,30 +40,21 @@ impl Outcome {
 /// The outcomes, folded: failures first, then what is under way, then successes; the more
 /// frequent first.
 pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Outcome> {
-    let mut folded: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    let mut folded: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
     for record in records {
-        let key = (
-            rank(record.state),
-            &*record.reason,
-            record.exit_code,
-            &*record.message,
-        );
-        let nodes = folded.entry((key, record.state)).or_default();
-        nodes.push(record.node.to_string());
+        let (reason, message) = (&*record.reason, &*record.message);
+        let key = (rank(record.state), reason, record.exit_code, message);
+        folded.entry(key).or_default().push(record);
     }
-    let mut outcomes: Vec<Outcome> = folded
-        .into_iter()
-        .map(
-            |(((_, reason, exit_code, message), state), nodes)| Outcome {
-                count: nodes.len(),
-                state,
-                reason: reason.to_owned(),
-                exit_code,
-                message: message.to_owned(),
-                nodes,
-            },
-        )
-        .collect();
+    let outcomes = folded.into_values().map(|alike| Outcome {
+        count: alike.len(),
+        state: alike[0].state,
+        reason: alike[0].reason.to_string(),
+        exit_code: alike[0].exit_code,
+        message: alike[0].message.to_string(),
+        nodes: alike.iter().map(|record| record.node.to_string()).collect(),
+    });
+    let mut outcomes: Vec<Outcome> = outcomes.collect();
     outcomes.sort_by_key(|outcome| (rank(outcome.state), std::cmp::Reverse(outcome.count)));
     outcomes
 }
@@ -81,13 +72,10 @@ fn rank(state: NodeState) -> u8 {
 
 /// An outcome in words. A reason that only repeats the exit code is left out.
 pub fn sentence(state: NodeState, reason: &str, exit_code: Option<i32>, message: &str) -> String {
-    let exit = exit_code
-        .filter(|_| state != NodeState::Succeeded)
-        .map(|code| format!("exit {code}"));
-    let reason = Some(reason)
-        .filter(|reason| !reason.is_empty())
-        .filter(|reason| *reason != results::NON_ZERO_EXIT_CODE || exit.is_none())
-        .map(str::to_owned);
+    let exit_code = exit_code.filter(|_| state != NodeState::Succeeded);
+    let exit = exit_code.map(|code| format!("exit {code}"));
+    let repeats = exit.is_some() && reason == results::NON_ZERO_EXIT_CODE;
+    let reason = (!reason.is_empty() && !repeats).then(|| reason.to_owned());
     let message = (!message.is_empty()).then(|| format!("{message:?}"));
     let parts: Vec<String> = [reason, exit, message].into_iter().flatten().collect();
     if parts.is_empty() {
@@ -128,6 +116,8 @@ impl Attempt {
     pub fn of(record: &Record, now: Timestamp) -> Self {
         let under_way = (record.state == NodeState::Started).then_some(now);
         let end = record.finished.or(under_way);
+        let ran = record.started.zip(end);
+        let took = ran.map(|(started, end)| end.duration_since(started));
         Self {
             node: record.node.to_string(),
             attempt: record.attempt,
@@ -136,10 +126,7 @@ impl Attempt {
             exit_code: record.exit_code,
             started: record.started,
             finished: record.finished,
-            seconds: record
-                .started
-                .zip(end)
-                .map(|(started, end)| end.duration_since(started).as_secs().max(0)),
+            seconds: took.map(|took| took.as_secs().max(0)),
             pod: record.pod.to_string(),
             message: record.message.to_string(),
         }

@@ -46,6 +46,11 @@ pub struct Found {
     pub due: Option<Timestamp>,
 }
 
+/// The attempt that decides what a node is told by: the last in which something ran, if there is one.
+pub(super) fn decisive<'r>(attempts: &[&'r Record]) -> Option<&'r Record> {
+    last_that_ran(attempts).or_else(|| attempts.last().copied())
+}
+
 /// Finds a node. `row` is `None` when its object is gone; `attempts` are those on this very node,
 /// oldest first; `settled` is why its family leaves nothing to do there.
 pub fn find(
@@ -66,7 +71,7 @@ pub fn find(
         reason: reason.to_owned(),
         due: None,
     };
-    let decides = last_that_ran(attempts).or_else(|| attempts.last().copied());
+    let decides = decisive(attempts);
     let known = standing_after(job, attempts, row.is_some()).zip(attempts.last());
     let of_decisive = |place| found(place, decides.map_or("", |record| &record.reason));
     let Some((stands, latest)) = known else {
@@ -83,6 +88,10 @@ pub fn find(
             (None, Some(_)) => found(Place::Waiting, ""),
         };
     };
+    let waits = |place, due| Found {
+        due,
+        ..found(place, refused.as_deref().unwrap_or(&latest.reason))
+    };
     match stands {
         NodeStanding::Succeeded => found(Place::Succeeded, ""),
         NodeStanding::Failed => of_decisive(Place::Failed),
@@ -92,15 +101,8 @@ pub fn find(
         NodeStanding::Gone => found(Place::Gone, results::NODE_GONE),
         NodeStanding::Retry(_) if ends => of_decisive(Place::Failed),
         NodeStanding::Again(_) if ends => found(Place::Interrupted, &latest.reason),
-        NodeStanding::Retry(due) | NodeStanding::Again(due) => Found {
-            due,
-            place: if matches!(stands, NodeStanding::Retry(_)) {
-                Place::Retrying
-            } else {
-                Place::Interrupted
-            },
-            reason: refused.unwrap_or_else(|| latest.reason.to_string()),
-        },
+        NodeStanding::Retry(due) => waits(Place::Retrying, due),
+        NodeStanding::Again(due) => waits(Place::Interrupted, due),
     }
 }
 

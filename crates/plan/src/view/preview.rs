@@ -1,5 +1,6 @@
 //! What a job would do, before it is applied.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use carillon_api::condition::results;
@@ -41,6 +42,15 @@ impl Preview {
     pub fn all_placed(&self) -> bool {
         let left_out = self.refused.iter().any(|entry| entry.asked_for);
         self.problems.is_empty() && !self.served.is_empty() && !left_out
+    }
+
+    /// What follows from who is served and who is not.
+    fn count(&mut self, job: &Job) {
+        let (served, refused) = (self.served.len(), &mut self.refused);
+        refused.sort_by_key(|entry| Reverse(entry.count));
+        self.nodes = served + refused.iter().map(|entry| entry.count).sum::<usize>();
+        self.at_a_time = job.parallelism.of(served).min(served);
+        self.rounds = served.div_ceil(self.at_a_time.max(1));
     }
 }
 
@@ -104,19 +114,18 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         };
         refuse(String::new(), finding, true, name);
     }
-    let mut refused: Vec<RefusedNodes> = refused.into_values().collect();
-    refused.sort_by_key(|entry| std::cmp::Reverse(entry.count));
-    let at_a_time = job.parallelism.of(served.len()).min(served.len());
-    Preview {
+    let mut preview = Preview {
         namespace: job.owner.namespace.clone(),
         job: job.owner.name.clone(),
-        nodes: served.len() + refused.iter().map(|entry| entry.count).sum::<usize>(),
-        at_a_time,
-        rounds: served.len().div_ceil(at_a_time.max(1)),
+        nodes: 0,
+        at_a_time: 0,
+        rounds: 0,
         served,
-        refused,
+        refused: refused.into_values().collect(),
         problems: job.problems.clone(),
-    }
+    };
+    preview.count(job);
+    preview
 }
 
 /// Judges the manifest of a retry against its family as stored, as the operator would. `named` is the job of
@@ -170,14 +179,7 @@ pub fn in_family(
             nodes,
         });
     }
-    preview
-        .refused
-        .sort_by_key(|entry| std::cmp::Reverse(entry.count));
-    preview.at_a_time = job
-        .parallelism
-        .of(preview.served.len())
-        .min(preview.served.len());
-    preview.rounds = preview.served.len().div_ceil(preview.at_a_time.max(1));
+    preview.count(job);
 }
 
 /// What tells causes of one reason apart: nothing that may differ from node to node, such as the

@@ -92,6 +92,10 @@ impl Progress {
         let job = &stored.job;
         let status = &job.status;
         let (standing, condition) = standing(job);
+        let eta = match standing {
+            Standing::Running => eta(job, ledger),
+            _ => None,
+        };
         Self {
             retry_of: job.retry_of.as_ref().map(|first| first.name.clone()),
             retries: status.retries.iter().map(|r| r.name.clone()).collect(),
@@ -109,10 +113,7 @@ impl Progress {
             retrying: status.retrying,
             lost: status.lost,
             refused: status.refused.iter().map(|refused| refused.count).sum(),
-            eta_seconds: matches!(standing, Standing::Running)
-                .then(|| eta(job, ledger))
-                .flatten()
-                .map(|eta| eta.as_secs()),
+            eta_seconds: eta.map(|eta| eta.as_secs()),
             created: stored.created,
         }
     }
@@ -190,14 +191,11 @@ fn count_failed(failed: i32) -> String {
 /// `node-17 failed (exit 3) and 2 more`: the failure that came last, since those before it may have
 /// been accepted by a resume.
 fn failures(job: &Job, ledger: &Ledger<'_>) -> Option<String> {
-    let failed = || {
-        ledger
-            .latest()
-            .filter(|record| record.state == NodeState::Failed)
-    };
-    let last = failed().max_by_key(|record| record.finished)?;
+    let failed = |record: &&Record| record.state == NodeState::Failed;
+    let failed: Vec<&Record> = ledger.latest().filter(failed).collect();
+    let last = failed.iter().max_by_key(|record| record.finished)?;
     let node = &last.node;
-    let others = failed().count() as i32 - job.status.acknowledged_failures - 1;
+    let others = failed.len() as i32 - job.status.acknowledged_failures - 1;
     let how = sentence(last.state, &last.reason, last.exit_code, "");
     let how = how.trim_start_matches("Failed: ");
     Some(match others {
@@ -257,10 +255,11 @@ fn took(mut attempts: Vec<(Timestamp, Timestamp)>, gap: f64) -> f64 {
 }
 
 fn median(ended: &[(Timestamp, Timestamp)]) -> Option<f64> {
-    let mut durations: Vec<f64> = ended
-        .iter()
-        .map(|(started, finished)| finished.duration_since(*started).as_secs_f64().max(0.0))
-        .collect();
+    let durations = ended.iter().map(|(started, finished)| {
+        let took = finished.duration_since(*started);
+        took.as_secs_f64().max(0.0)
+    });
+    let mut durations: Vec<f64> = durations.collect();
     durations.sort_by(f64::total_cmp);
     durations.get(durations.len() / 2).copied()
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use carillon_api::NodeResult;
 use carillon_api::names::{ANNOTATION_RESUME, ANNOTATION_RETRY, LABEL_SLICE_INDEX};
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::broadcast_job::{Job, JobMeta};
 use crate::node::{Effect, NodeRow, Taint};
-use crate::object_key::{BROADCAST_JOB, ObjectKey};
+use crate::object_key::{ApiKind, BROADCAST_JOB, ObjectKey};
 use crate::quantity;
 use crate::record::{Record, Slice};
 
@@ -25,26 +26,17 @@ pub struct StoredJob {
 /// Reads a BroadcastJob. Total: what is missing is empty, what is wrong is a problem of the job.
 pub fn job(object: &Value) -> StoredJob {
     let meta = &object["metadata"];
-    let null = Value::Null;
-    let owner = ObjectKey::of(
-        BROADCAST_JOB,
-        text(&meta["namespace"]),
-        text(&meta["name"]),
-        text(&meta["uid"]).parse().unwrap_or_default(),
-    );
     let annotation = |key| meta["annotations"][key].as_str().map(str::to_owned);
     let read = JobMeta {
-        owner,
+        owner: owner(BROADCAST_JOB, meta),
         generation: meta["generation"].as_i64().unwrap_or(0),
-        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        rv: version(meta),
         deleting: meta["deletionTimestamp"].is_string(),
         resume: annotation(ANNOTATION_RESUME),
         retry: annotation(ANNOTATION_RETRY),
     };
-    let spec = object.get("spec").unwrap_or(&null);
-    let status = object.get("status").unwrap_or(&null);
     StoredJob {
-        job: Job::read(read, spec, status),
+        job: Job::read(read, &object["spec"], &object["status"]),
         created: text(&meta["creationTimestamp"]).parse().ok(),
     }
 }
@@ -54,19 +46,14 @@ pub fn node(object: &Value) -> Option<(Arc<str>, NodeRow)> {
     let meta = &object["metadata"];
     let row = NodeRow {
         uid: text(&meta["uid"]).parse().ok()?,
-        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        rv: version(meta),
         deleting: meta["deletionTimestamp"].is_string(),
         unschedulable: object["spec"]["unschedulable"] == true,
         hostname: None,
         labels: entries(&meta["labels"])
             .filter_map(|(key, value)| Some((key.into(), value.as_str()?.into())))
             .collect(),
-        taints: object["spec"]["taints"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(taint)
-            .collect(),
+        taints: list(&object["spec"]["taints"]).filter_map(taint).collect(),
         not_ready_since: not_ready_since(object),
         allocatable: entries(&object["status"]["allocatable"])
             .filter_map(|(key, value)| Some((key.into(), quantity::parse(value.as_str()?)?)))
@@ -89,30 +76,24 @@ fn slice(object: &Value) -> Result<Slice, String> {
         let name = text(&meta["name"]);
         format!("NodeResultSlice {name}: {what} this version cannot read")
     };
-    let stored = object["results"].as_array().into_iter().flatten();
-    let records: Option<Vec<Record>> = stored
-        .map(|result| {
-            let result: NodeResult = serde_json::from_value(result.clone()).ok()?;
-            Record::read(&result)
-        })
-        .collect();
+    let records = list(&object["results"]).map(|result| {
+        let result = NodeResult::deserialize(result).ok()?;
+        Record::read(&result)
+    });
+    let records: Option<Vec<Record>> = records.collect();
+    let index = text(&meta["labels"][LABEL_SLICE_INDEX]).parse();
     Ok(Slice {
-        index: text(&meta["labels"][LABEL_SLICE_INDEX])
-            .parse()
-            .map_err(|_| unreadable("has a slice index"))?,
+        index: index.map_err(|_| unreadable("has a slice index"))?,
         uid: text(&meta["uid"]).parse().unwrap_or_default(),
-        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        rv: version(meta),
         sealed: object["sealed"] == true,
         records: records.ok_or_else(|| unreadable("has a result"))?,
     })
 }
 
 fn not_ready_since(node: &Value) -> Option<Timestamp> {
-    let conditions = node["status"]["conditions"].as_array();
-    let ready = conditions
-        .into_iter()
-        .flatten()
-        .find(|c| c["type"] == "Ready")?;
+    let mut conditions = list(&node["status"]["conditions"]);
+    let ready = conditions.find(|condition| condition["type"] == "Ready")?;
     let since = text(&ready["lastTransitionTime"]);
     since.parse().ok().filter(|_| ready["status"] != "True")
 }
@@ -125,8 +106,22 @@ fn taint(value: &Value) -> Option<Taint> {
     })
 }
 
-fn text(value: &Value) -> &str {
+/// Kind, namespace, name and uid.
+pub(super) fn owner(kind: ApiKind, meta: &Value) -> Arc<ObjectKey> {
+    let uid = text(&meta["uid"]).parse().unwrap_or_default();
+    ObjectKey::of(kind, text(&meta["namespace"]), text(&meta["name"]), uid)
+}
+
+pub(super) fn version(meta: &Value) -> u64 {
+    text(&meta["resourceVersion"]).parse().unwrap_or(0)
+}
+
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 /// Sorted by key, as rows have them.

@@ -8,11 +8,12 @@ use carillon_api::condition::results;
 use carillon_api::names::{ANNOTATION_RETRY_OF, API_VERSION};
 use serde_json::{Value, json};
 
-use super::family::{Members, Relative, may_have_succeeded};
-use super::ledger::Ledger;
+use super::family::{Members, Relative, Settled, may_have_succeeded};
+use super::ledger::{Ledger, Node, is_of};
+use super::place::decisive;
 use super::progress::{Standing, standing};
-use super::read::StoredJob;
-use crate::broadcast_job::{Job, NodeStanding, last_that_ran, standing_after};
+use super::read::{StoredJob, list};
+use crate::broadcast_job::{Job, NodeStanding, standing_after};
 use crate::eligibility::refusal;
 use crate::node::{NodeRow, Nodes};
 use crate::placement::Placement;
@@ -58,6 +59,42 @@ pub struct Obstacles {
     pub waiting: BTreeMap<String, Vec<String>>,
 }
 
+impl Again {
+    fn add(&mut self, members: &Members<'_>, node: Node<'_>) {
+        let name = node.0.to_owned();
+        self.stalled.extend(members.stalled_for(node));
+        match members.tried_by(node) {
+            Some((by, paused)) => {
+                self.paused.extend(paused.then(|| by.to_owned()));
+                self.tried.push((name, by.to_owned()));
+            }
+            None => self.nodes.push(name),
+        }
+    }
+
+    /// What is wrong with nodes counts where these were asked for by name, or where nothing is left.
+    fn unless(
+        mut self,
+        mut problems: Vec<String>,
+        named: bool,
+        job: &str,
+    ) -> Result<Self, Vec<String>> {
+        let nothing = self.nodes.is_empty() && self.tried.is_empty();
+        problems.retain(|_| named);
+        if named || nothing {
+            problems.append(&mut self.lost);
+        }
+        if nothing && problems.is_empty() {
+            problems = nothing_failed(job, &self.obstacles.gone);
+        }
+        if problems.is_empty() {
+            Ok(self)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
 impl Obstacles {
     fn look_at(&mut self, job: &Job, name: &str, row: Option<&NodeRow>) {
         // Which nodes are listed is what is being decided.
@@ -86,78 +123,55 @@ pub fn choose_again(
     }
     let members = Members::read(family);
     let outcomes = members.latest();
-    let failed = |record: &Record| members.has_failed(record);
+    let model = members.all().find(|(member, _)| member.owner.name == job);
     let wanted: BTreeSet<&str> = match named {
         None => {
             let all = outcomes.iter().map(|(_, record)| *record);
-            let all = all.filter(|record| failed(record) || may_have_succeeded(record));
+            let all = all.filter(|record| members.has_failed(record) || may_have_succeeded(record));
             let tried = members.tried_again().into_iter().map(|tried| tried.node);
             all.map(|record| &*record.node).chain(tried).collect()
         }
         Some(named) => named.iter().map(String::as_str).collect(),
     };
-    let model = members.all().find(|(member, _)| member.owner.name == job);
     let mut again = Again::default();
     let mut problems = Vec::new();
-    for node in wanted {
-        let row = nodes.and_then(|nodes| nodes.get(node));
-        if nodes.is_some() && row.is_none() {
-            if named.is_none() {
-                again.obstacles.gone.push(node.to_owned());
-            } else {
-                let mut known = members.all();
-                problems.push(no_node(
-                    node,
-                    known.any(|(_, ledger)| !ledger.attempts(node).is_empty()),
-                ));
-            }
-            continue;
-        }
-        let uid = row.map(|row| row.uid);
-        let is_it =
-            |record: &Record| *record.node == *node && uid.is_none_or(|uid| record.node_uid == uid);
-        let here = || outcomes.iter().filter(|(_, record)| is_it(record));
-        let mut succeeded = here().filter(|(_, record)| record.state == NodeState::Succeeded);
-        if let Some((whose, _)) = succeeded.next() {
-            problems.extend(named.map(|_| has_succeeded(node, whose)));
-            continue;
-        }
-        let mut deleted = here().filter(|(_, record)| may_have_succeeded(record));
+    for name in wanted {
+        let node = known(nodes, name);
+        let by = |is_it: &dyn Fn(&Record) -> bool| {
+            let mut here = outcomes.iter().filter(|(_, record)| is_of(record, node));
+            here.find(|(_, record)| is_it(record)).map(|(job, _)| *job)
+        };
         // One that was made anew under the same name may be run.
-        let deleted = deleted
-            .next()
-            .filter(|_| !here().any(|(_, record)| failed(record)));
-        if let Some((whose, _)) = deleted {
-            again.lost.push(lost(node, whose));
-            continue;
-        }
-        again.stalled.extend(members.stalled_for((node, uid)));
-        if let Some((by, paused)) = members.tried_by((node, uid)) {
-            again.tried.push((node.to_owned(), by.to_owned()));
-            again.paused.extend(paused.then(|| by.to_owned()));
+        let may_be_run = || by(&|record| members.has_failed(record)).is_some();
+        if is_gone(nodes, name) {
+            let mut all = members.all();
+            let known = all.any(|(_, ledger)| !ledger.attempts(name).is_empty());
+            problems.push(no_node(name, known));
+            again.obstacles.gone.push(name.to_owned());
+        } else if let Some(whose) = by(&|record| record.state == NodeState::Succeeded) {
+            problems.push(has_succeeded(name, whose));
+        } else if let Some(whose) = by(&may_have_succeeded).filter(|_| !may_be_run()) {
+            again.lost.push(lost(name, whose));
         } else {
-            again.nodes.push(node.to_owned());
+            again.add(&members, node);
+            if let Some((model, _)) = model {
+                again.obstacles.look_at(model, name, row(nodes, name));
+            }
         }
-        if let Some((model, _)) = model {
-            again.obstacles.look_at(model, node, row);
-        }
     }
-    let nothing = again.nodes.is_empty() && again.tried.is_empty();
-    if named.is_some() || nothing {
-        problems.append(&mut again.lost);
-    }
-    if nothing && problems.is_empty() {
-        let gone = again.obstacles.gone.iter();
-        problems.extend(gone.map(|node| no_node(node, true)));
-    }
-    if nothing && problems.is_empty() {
-        problems.push(format!("{job} has no failed node"));
-    }
-    if problems.is_empty() {
-        Ok(again)
-    } else {
-        Err(problems)
-    }
+    again.unless(problems, named.is_some(), job)
+}
+
+fn row<'n>(nodes: Option<&'n Nodes>, node: &str) -> Option<&'n NodeRow> {
+    nodes?.get(node)
+}
+
+fn known<'n>(nodes: Option<&Nodes>, name: &'n str) -> Node<'n> {
+    (name, row(nodes, name).map(|row| row.uid))
+}
+
+fn is_gone(nodes: Option<&Nodes>, node: &str) -> bool {
+    nodes.is_some_and(|nodes| !nodes.contains_key(node))
 }
 
 /// The nodes on which a job that has ended has left something to do: they are eligible and were not started, or
@@ -216,124 +230,139 @@ pub fn choose(
     named: Option<&[String]>,
     nodes: Option<&Nodes>,
 ) -> Result<Request, Vec<String>> {
-    let (stands, _) = standing(job);
     let name = &job.owner.name;
     if job.deleting {
         return Err(vec![format!("{name} is being deleted")]);
     }
-    if stands == Standing::Stopping {
+    if standing(job).0 == Standing::Stopping {
         let wait =
             format!("{name} is failing: wait until it has ended (kubectl carillon wait {name})");
         return Err(vec![wait]);
     }
     let members = Members::read(family);
-    let own = members.all().find(|(member, _)| member.owner == job.owner);
     let nothing = Ledger::default();
-    let ledger = own.map_or(&nothing, |(_, ledger)| ledger);
-    let on = |node: &str| match nodes.and_then(|nodes| nodes.get(node)) {
-        Some(row) => ledger.attempts_on(node, row.uid).to_vec(),
-        None => ledger.attempts_on_last(node).to_vec(),
+    let ledger = members.ledger_of(job).unwrap_or(&nothing);
+    let tried = members.tried_again().into_iter();
+    let tried = tried.filter(|one| one.by == name);
+    let open = Open {
+        job,
+        ledger,
+        nodes,
+        tries: tried.map(|one| one.node).collect(),
     };
-    let is_gone = |node: &str| nodes.is_some_and(|nodes| !nodes.contains_key(node));
     let mut request = Request::default();
-    let mut failed: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut tried = BTreeSet::new();
-    for node in ledger.names() {
-        match after(job, &on(node)) {
-            After::Failed(_) if is_gone(node) => request.obstacles.gone.push(node.to_owned()),
-            After::Failed(pod) => drop(failed.insert(node, pod)),
-            After::TriedAgain => drop(tried.insert(node)),
+    let mut problems = Vec::new();
+    for node in open.wanted(named) {
+        match open.after(node) {
+            _ if named.is_some() && is_gone(nodes, node) => {
+                problems.push(no_node(node, !ledger.attempts(node).is_empty()));
+            }
+            After::Gone => request.obstacles.gone.push(node.to_owned()),
+            After::Failed(_) => request.nodes.push(node.to_owned()),
+            After::TriedAgain => request.tried.push(node.to_owned()),
+            After::Other if named.is_some() => problems.push(open.problem(&members, node)),
             After::Other => {}
         }
     }
-    // Of the family they have failed, and it is this one that tries them.
-    let of_family = members.tried_again().into_iter();
-    let of_family = of_family.filter(|one| one.by == *name).map(|one| one.node);
-    tried.extend(of_family.filter(|node| !failed.contains_key(node) && !is_gone(node)));
-    match named {
-        None => {
-            request.nodes = failed.keys().map(|node| (*node).to_owned()).collect();
-            request.tried = tried.iter().map(|node| (*node).to_owned()).collect();
-        }
-        Some(named) => {
-            request.obstacles.gone.clear();
-            let mut problems = Vec::new();
-            for node in named {
-                if is_gone(node) {
-                    problems.push(no_node(node, !ledger.attempts(node).is_empty()));
-                } else if failed.contains_key(node.as_str()) {
-                    request.nodes.push(node.clone());
-                } else if tried.contains(node.as_str()) {
-                    request.tried.push(node.clone());
-                } else {
-                    let uid = nodes.and_then(|nodes| Some(nodes.get(&**node)?.uid));
-                    let problem = match members.settled(job, (node, uid)) {
-                        Some(settled) if settled.reason == results::ALREADY_SUCCEEDED => {
-                            has_succeeded(node, settled.by)
-                        }
-                        Some(settled) => format!(
-                            "node {node} was tried by {}, which whoever made {name} did not know; wait \
-                             until {name} has ended, and ask again",
-                            settled.by
-                        ),
-                        None => problem(&on(node), job, node),
-                    };
-                    problems.push(problem);
-                }
-            }
-            if !problems.is_empty() {
-                return Err(problems);
-            }
-        }
+    if problems.is_empty() && request.nodes.is_empty() && request.tried.is_empty() {
+        problems = nothing_failed(name, &request.obstacles.gone);
     }
-    if request.nodes.is_empty() && request.tried.is_empty() {
-        let gone = request.obstacles.gone.iter();
-        let mut problems: Vec<String> = gone.map(|node| no_node(node, true)).collect();
-        if problems.is_empty() {
-            problems.push(format!("{name} has no failed node"));
-        }
+    if !problems.is_empty() {
         return Err(problems);
     }
     for node in request.nodes.iter().chain(&request.tried) {
-        let row = nodes.and_then(|nodes| nodes.get(&**node));
-        request.obstacles.look_at(job, node, row);
+        request.obstacles.look_at(job, node, row(nodes, node));
     }
-    // What was asked for before stays, as long as its attempt is the last one.
-    let asked = &job.policies.retry;
-    let before = failed.values().filter(|pod| asked.contains(**pod));
-    let nodes = request.nodes.iter();
-    let now = nodes.filter_map(|node| failed.get(node.as_str()));
-    let entries: BTreeSet<&str> = before.chain(now).copied().collect();
-    let entries: Vec<&str> = entries.into_iter().collect();
-    request.value = entries.join(",");
+    request.value = open.value(&request.nodes);
     Ok(request)
 }
 
-/// What a request means for a node, after these attempts.
+/// What a request means for a node.
 enum After<'a> {
     /// It has failed, also if it waits for a retry anyway, which a request makes earlier. The pod of the last
     /// attempt in which something ran.
     Failed(&'a str),
+    /// It has failed, and does not exist any more.
+    Gone,
     /// It has failed before, and is under way again or about to be.
     TriedAgain,
     /// None of these.
     Other,
 }
 
-fn after<'a>(job: &Job, attempts: &[&'a Record]) -> After<'a> {
-    let ran = || last_that_ran(attempts).or_else(|| attempts.last().copied());
-    let (Some(stands), Some(ran)) = (standing_after(job, attempts, true), ran()) else {
-        return After::Other;
-    };
-    let mut all = attempts.iter();
-    match stands {
-        NodeStanding::Failed | NodeStanding::Retry(_) => After::Failed(&ran.pod),
-        NodeStanding::Started | NodeStanding::Again(_)
-            if all.any(|record| record.state == NodeState::Failed) =>
-        {
-            After::TriedAgain
+/// A job that has not ended.
+struct Open<'a> {
+    job: &'a Job,
+    ledger: &'a Ledger<'a>,
+    nodes: Option<&'a Nodes>,
+    /// The nodes that have failed in its family, and that it is this one that tries.
+    tries: BTreeSet<&'a str>,
+}
+
+impl<'a> Open<'a> {
+    /// The nodes that are asked for; all that it knows, if none are named.
+    fn wanted(&self, named: Option<&'a [String]>) -> Vec<&'a str> {
+        let all = || self.ledger.names().chain(self.tries.iter().copied());
+        match named {
+            Some(named) => named.iter().map(String::as_str).collect(),
+            None => all().collect::<BTreeSet<_>>().into_iter().collect(),
         }
-        _ => After::Other,
+    }
+
+    fn after(&self, node: &str) -> After<'a> {
+        let attempts = self.ledger.attempts_at(known(self.nodes, node));
+        let mut all = attempts.iter();
+        let is_gone = is_gone(self.nodes, node);
+        match (standing_after(self.job, attempts, true), decisive(attempts)) {
+            (Some(NodeStanding::Failed | NodeStanding::Retry(_)), _) if is_gone => After::Gone,
+            (Some(NodeStanding::Failed | NodeStanding::Retry(_)), Some(ran)) => {
+                After::Failed(&ran.pod)
+            }
+            (Some(NodeStanding::Started | NodeStanding::Again(_)), _)
+                if all.any(|record| record.state == NodeState::Failed) =>
+            {
+                After::TriedAgain
+            }
+            _ if self.tries.contains(node) && !is_gone => After::TriedAgain,
+            _ => After::Other,
+        }
+    }
+
+    /// The pods that stand for these nodes. What was asked for before stays, as long as its attempt is the last one.
+    fn value(&self, nodes: &[String]) -> String {
+        let failed = |node: &str| match self.after(node) {
+            After::Failed(pod) => Some(pod),
+            After::Gone | After::TriedAgain | After::Other => None,
+        };
+        let asked = &self.job.policies.retry;
+        let before = self.ledger.names().filter_map(failed);
+        let before = before.filter(|pod| asked.contains(*pod));
+        let now = nodes.iter().filter_map(|node| failed(node));
+        let pods: BTreeSet<&str> = before.chain(now).collect();
+        Vec::from_iter(pods).join(",")
+    }
+
+    /// Why a node that was named and has not failed cannot be tried again.
+    fn problem(&self, members: &Members<'_>, name: &str) -> String {
+        let (node, own) = (known(self.nodes, name), &self.job.owner.name);
+        if let Some(Settled { reason, by }) = members.settled(self.job, node) {
+            return match reason {
+                results::ALREADY_SUCCEEDED => has_succeeded(name, by),
+                _ => format!(
+                    "node {name} was tried by {by}, which whoever made {own} did not know; wait until {own} \
+                     has ended, and ask again"
+                ),
+            };
+        }
+        let last = self.ledger.attempts_at(node).last();
+        match last.map(|record| record.state) {
+            Some(NodeState::Succeeded) => has_succeeded(name, own),
+            Some(NodeState::Started) => format!("node {name} is under way"),
+            Some(NodeState::Disrupted | NodeState::Unknown | NodeState::Failed) => {
+                format!("node {name} was interrupted, and is tried again by itself")
+            }
+            Some(NodeState::Skipped) | None => format!("node {name} was not started yet"),
+        }
     }
 }
 
@@ -351,22 +380,17 @@ fn lost(node: &str, retry: &str) -> String {
     )
 }
 
-/// Why a node that was named and has not failed cannot be tried again.
-fn problem(attempts: &[&Record], job: &Job, node: &str) -> String {
-    match attempts.last().map(|record| record.state) {
-        Some(NodeState::Succeeded) => has_succeeded(node, &job.owner.name),
-        Some(NodeState::Started) => format!("node {node} is under way"),
-        Some(NodeState::Disrupted | NodeState::Unknown | NodeState::Failed) => {
-            format!("node {node} was interrupted, and is tried again by itself")
-        }
-        Some(NodeState::Skipped) | None => format!("node {node} was not started yet"),
+/// What is said of a job where there is nothing to try again; these nodes have failed and are gone.
+fn nothing_failed(job: &str, gone: &[String]) -> Vec<String> {
+    if gone.is_empty() {
+        return vec![format!("{job} has no failed node")];
     }
+    gone.iter().map(|node| no_node(node, true)).collect()
 }
 
 /// The number of the next retry: above that of every job of the family, also of those that are gone.
 pub fn next_number(first: &Value, family: &[Relative]) -> u32 {
-    let listed = first["status"]["retries"].as_array().into_iter().flatten();
-    let listed = listed.filter_map(|retry| retry["name"].as_str());
+    let listed = list(&first["status"]["retries"]).filter_map(|retry| retry["name"].as_str());
     let there = family.iter().map(|one| &*one.stored.job.owner.name);
     let numbers = listed.chain(there).filter_map(|name| {
         let (_, number) = name.rsplit_once("-retry-")?;
@@ -400,10 +424,7 @@ pub fn again(object: &Value, first: &Value, name: &str, nodes: &[String]) -> Val
         spec.insert("nodeNames".to_owned(), json!(nodes));
         spec.remove("paused");
         // A retry ends.
-        if spec
-            .get("completionPolicy")
-            .is_some_and(|policy| policy["type"] == "Never")
-        {
+        if object["spec"]["completionPolicy"]["type"] == "Never" {
             spec.remove("completionPolicy");
         }
         let retry_of = json!({

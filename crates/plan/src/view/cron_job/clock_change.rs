@@ -113,16 +113,13 @@ pub fn changes(
     after: Timestamp,
     until: Timestamp,
 ) -> Vec<ClockChange> {
-    let offset = |at: Timestamp| zone.to_offset(at);
-    zone.following(after)
-        .take(MOST)
-        .map(|change| change.timestamp())
-        .take_while(|at| *at <= until)
-        .filter_map(|at| {
-            let before = offset(at.checked_sub(SignedDuration::from_secs(1)).ok()?);
-            change(stored, at, before, offset(at))
-        })
-        .collect()
+    let changes = zone.following(after).take(MOST);
+    let changes = changes.map(|change| change.timestamp());
+    let changes = changes.take_while(|at| *at <= until).filter_map(|at| {
+        let before = at.checked_sub(SignedDuration::from_secs(1)).ok()?;
+        change(stored, at, zone.to_offset(before), zone.to_offset(at))
+    });
+    changes.collect()
 }
 
 fn change(stored: &StoredCron, at: Timestamp, before: Offset, now: Offset) -> Option<ClockChange> {
@@ -150,11 +147,8 @@ fn change(stored: &StoredCron, at: Timestamp, before: Offset, now: Offset) -> Op
     let last = second_before(from.max(to))?;
     let shown = |time: Timestamp| Offset::UTC.to_datetime(time);
     change.count = wall.count(first, last, u64::MAX);
-    change.times = wall
-        .oldest(first, last, FEW)
-        .into_iter()
-        .map(shown)
-        .collect();
+    let few = wall.oldest(first, last, FEW).into_iter();
+    change.times = few.map(shown).collect();
     change.last = wall.latest(first, last).map(shown);
     change.effect = match (change.count, change.is_forward(), stored.is_once()) {
         (0, ..) => Effect::Unaffected,
@@ -184,10 +178,8 @@ pub enum Pass {
 /// The pass of a tick; `None` when its time comes once.
 pub(super) fn pass(zone: &TimeZone, tick: Timestamp) -> Option<Pass> {
     let offset = zone.to_offset(tick);
-    match zone
-        .to_ambiguous_timestamp(offset.to_datetime(tick))
-        .offset()
-    {
+    let shown = zone.to_ambiguous_timestamp(offset.to_datetime(tick));
+    match shown.offset() {
         AmbiguousOffset::Fold { before, .. } if before == offset => Some(Pass::First),
         AmbiguousOffset::Fold { .. } => Some(Pass::Second),
         AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Gap { .. } => None,

@@ -6,15 +6,12 @@ use carillon_api::cron_job::RunReference;
 use jiff::Timestamp;
 
 use crate::cron_job::action::{Action, Plan, Run, Why};
-use crate::cron_job::{Child, Children, CronJob, Snapshot, Template, plan};
+use crate::cron_job::{Child, Children, CronJob, Snapshot, Template, plan, referred};
 
 /// The plan for a CronJob of which all children are known.
 fn planned(cron: &CronJob, children: &Children, now: Timestamp) -> Plan {
-    let here = |entry: &RunReference| {
-        let mut all = children.iter();
-        all.any(|((kind, name), _)| entry.kind == kind.kind() && entry.name == **name)
-    };
-    let missing = || cron.status.active.iter().filter(|entry| !here(entry));
+    let is_missing = |entry: &&RunReference| referred(children, entry).is_none();
+    let missing = || cron.status.active.iter().filter(is_missing);
     let gone = missing().filter_map(|entry| entry.uid.as_ref()?.parse().ok());
     let absent = missing().filter(|entry| entry.uid.is_none());
     let snapshot = Snapshot {
@@ -78,10 +75,8 @@ pub(super) fn replaced(cron: &CronJob, children: &Children, now: Timestamp) -> V
 pub(super) fn active(cron: &CronJob, children: &Children) -> Vec<String> {
     let entries = cron.status.active.iter();
     let open = entries.filter(|entry| {
-        let mut all = children.iter();
-        all.any(|((kind, name), child)| {
-            entry.kind == kind.kind() && entry.name == **name && child.ended.is_none()
-        })
+        let child = referred(children, entry);
+        child.is_some_and(|child| child.ended.is_none())
     });
     open.map(|entry| entry.name.clone()).collect()
 }

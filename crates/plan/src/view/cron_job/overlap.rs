@@ -50,21 +50,19 @@ pub enum Then {
 /// What the children of a CronJob that have ended tell; `None` when there are none.
 pub fn overlap(stored: &StoredCron, children: &Children) -> Option<Overlap> {
     let schedule = stored.cron.timetable.as_ref().ok()?;
-    let mut ended: Vec<(Timestamp, i64, &Child)> = children
-        .values()
-        .filter_map(|child| {
-            let (started, end) = (child.started?, child.ended?.at?);
-            Some((started, end.duration_since(started).as_secs().max(0), child))
-        })
-        .collect();
+    let ended = children.values().filter_map(|child| {
+        let (started, end) = (child.started?, child.ended?.at?);
+        Some((started, end.duration_since(started).as_secs().max(0), child))
+    });
+    let mut ended: Vec<(Timestamp, i64, &Child)> = ended.collect();
     ended.sort_by_key(|(started, ..)| *started);
     let ended = ended.split_off(ended.len().saturating_sub(LAST));
     let mut seconds: Vec<i64> = ended.iter().map(|(_, took, _)| *took).collect();
     seconds.sort_unstable();
-    let compared: Vec<(i64, i64)> = ended
-        .iter()
-        .filter_map(|(_, took, child)| Some((*took, gap(stored, schedule, child)?)))
-        .collect();
+    let compared = ended.iter();
+    let compared =
+        compared.filter_map(|(_, took, child)| Some((*took, gap(stored, schedule, child)?)));
+    let compared: Vec<(i64, i64)> = compared.collect();
     let gaps = || compared.iter().map(|(_, gap)| *gap);
     Some(Overlap {
         runs: seconds.len(),
@@ -81,9 +79,8 @@ pub fn overlap(stored: &StoredCron, children: &Children) -> Option<Overlap> {
 /// Seconds from the tick of a child to the next; `None` for a run on request, or of a schedule
 /// that was another one.
 fn gap(stored: &StoredCron, schedule: &Schedule, child: &Child) -> Option<i64> {
-    let tick = child
-        .scheduled
-        .filter(|_| child.request.is_none() && !child.by_hand)?;
+    let by_schedule = child.request.is_none() && !child.by_hand;
+    let tick = child.scheduled.filter(|_| by_schedule)?;
     let before = tick.checked_sub(SignedDuration::from_secs(1)).ok()?;
     let next = schedule.next(tick)?;
     // Any tick may be one of `@every`.

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended};
-use crate::object_key::ObjectKey;
 use crate::uid::Uid;
+use crate::view::read::{list, owner, text, version};
 
 /// Written by `kubectl create job --from`.
 const ANNOTATION_INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
@@ -27,32 +27,24 @@ pub struct StoredCron {
 /// Reads a CronJob, of carillon.dev or of batch/v1. Total, as [`CronJob::read`].
 pub fn cron(object: &Value) -> StoredCron {
     let meta = &object["metadata"];
-    let null = Value::Null;
     let api = if text(&object["apiVersion"]).starts_with("batch/") {
         Api::Native
     } else {
         Api::Carillon
     };
-    let owner = ObjectKey::of(
-        api.kind(),
-        text(&meta["namespace"]),
-        text(&meta["name"]),
-        text(&meta["uid"]).parse().unwrap_or_default(),
-    );
     let read = CronJobMeta {
-        owner,
+        owner: owner(api.kind(), meta),
         api,
         generation: meta["generation"].as_i64().unwrap_or(0),
-        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        rv: version(meta),
         deleting: meta["deletionTimestamp"].is_string(),
         created: text(&meta["creationTimestamp"]).parse().unwrap_or_default(),
         run_now: meta["annotations"][ANNOTATION_RUN_NOW]
             .as_str()
             .map(str::to_owned),
     };
-    let spec = object.get("spec").unwrap_or(&null);
-    let status = object.get("status").unwrap_or(&null);
-    let mut cron = CronJob::read(read, spec, status);
+    let spec = &object["spec"];
+    let mut cron = CronJob::read(read, spec, &object["status"]);
     if cron.meta.owner.uid == Uid::MIN {
         // Which share of the jitter it gets follows from the uid.
         cron.offset = SignedDuration::ZERO;
@@ -90,8 +82,7 @@ impl StoredCron {
 /// Of Jobs and BroadcastJobs those that a CronJob controls.
 pub fn children(owner: Uid, kind: ChildKind, objects: &[Value]) -> Children {
     let own = objects.iter().filter(|object| {
-        let references = object["metadata"]["ownerReferences"].as_array();
-        let mut references = references.into_iter().flatten();
+        let mut references = list(&object["metadata"]["ownerReferences"]);
         references.any(|reference| {
             reference["controller"] == true
                 && reference["kind"] == "CronJob"
@@ -109,10 +100,10 @@ pub fn children(owner: Uid, kind: ChildKind, objects: &[Value]) -> Children {
 pub fn child(object: &Value) -> Child {
     let (meta, status) = (&object["metadata"], &object["status"]);
     let annotation = |key: &str| meta["annotations"][key].as_str();
-    let mut finalizers = meta["finalizers"].as_array().into_iter().flatten();
+    let mut finalizers = list(&meta["finalizers"]);
     Child {
         uid: text(&meta["uid"]).parse().unwrap_or_default(),
-        rv: text(&meta["resourceVersion"]).parse().unwrap_or(0),
+        rv: version(meta),
         held: finalizers.any(|finalizer| finalizer == FINALIZER_RUN_TRACKING),
         deleting: meta["deletionTimestamp"].is_string(),
         retried: false,
@@ -125,7 +116,7 @@ pub fn child(object: &Value) -> Child {
 }
 
 fn ended(status: &Value) -> Option<Ended> {
-    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut conditions = list(&status["conditions"]);
     let over = conditions.find(|condition| {
         let end = [types::COMPLETE, types::FAILED];
         condition["status"] == "True" && end.contains(&text(&condition["type"]))
@@ -141,10 +132,6 @@ fn ended(status: &Value) -> Option<Ended> {
 
 fn time(value: &Value) -> Option<Timestamp> {
     text(value).parse().ok()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -114,10 +114,8 @@ pub enum Standing {
 /// Where a request stands.
 pub fn standing(stored: &StoredCron, children: &Children, request: &Request) -> Standing {
     let status = &stored.cron.status;
-    let own = status
-        .active
-        .iter()
-        .find(|entry| entry.name == request.name);
+    let mut entries = status.active.iter();
+    let own = entries.find(|entry| entry.name == request.name);
     if status.ran_now.contains(&request.word) || own.is_some_and(|entry| entry.uid.is_some()) {
         return Standing::Started;
     }
