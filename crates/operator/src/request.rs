@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use carillon_api::Retry;
 use carillon_api::names::{
     API_VERSION, FINALIZER_RESULT_TRACKING, FINALIZER_RUN_TRACKING, LABEL_BROADCAST_JOB_NAME,
     LABEL_BROADCAST_JOB_UID,
 };
 use carillon_api::path::{NoSegment, Path, Resource};
+use carillon_api::{NodeResult, Retry};
 use carillon_plan::ObjectKey;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::SliceWrite;
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::object::object;
+use carillon_plan::record::Record;
 use carillon_plan::{name, record};
 use http::{Method, Request, Uri, header};
 use serde::Serialize;
@@ -321,10 +322,8 @@ fn over(old: &Value, mut new: Value) -> Value {
 /// to the `first` job of its family, too.
 pub fn write_slice(owner: &ObjectKey, first: Option<&ObjectKey>, slice: &SliceWrite) -> Call {
     let name = name::slice(&owner.name, owner.uid, slice.index);
-    let content = [
-        ("sealed", json!(slice.sealed)),
-        ("results", json!(slice.results)),
-    ];
+    let results: Vec<NodeResult> = slice.records().map(Record::write).collect();
+    let content = [("sealed", json!(slice.sealed)), ("results", json!(results))];
     let mut body = json!({});
     for (key, value) in content {
         body[key] = value;
@@ -482,9 +481,8 @@ mod tests {
     fn a_slice_is_created_with_its_owner_or_patched_at_its_version() {
         let slice = SliceWrite {
             index: 2,
-            rv: None,
             sealed: true,
-            results: vec![],
+            ..SliceWrite::default()
         };
         let created = write_slice(&owner(), None, &slice);
         assert_eq!(request(&created).method(), Method::POST);

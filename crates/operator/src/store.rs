@@ -9,9 +9,11 @@ mod cron_job;
 mod free_pod;
 mod job;
 mod job_pod;
+mod journal;
 mod node;
 mod owned;
 mod pod;
+mod pod_rows;
 mod retry;
 mod sink;
 mod size;
@@ -26,13 +28,14 @@ use carillon_plan::broadcast_job::{Job, TakenPods};
 use carillon_plan::cron_job::{Children, CronJob};
 use carillon_plan::job::{Job as NativeJob, JobPods, is_ours};
 use carillon_plan::node::Nodes;
-use carillon_plan::pod::Pods;
 use carillon_plan::{ObjectKey, Uid};
 use tokio::sync::watch;
 
 pub use self::broadcast_job::is_open;
 use self::job::NativeJobs;
+pub use self::journal::Journal;
 use self::owned::Owned;
+pub use self::pod_rows::PodRows;
 use self::retry::Retries;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
@@ -52,7 +55,8 @@ pub struct Tables {
     jobs: HashMap<Arc<ObjectKey>, Arc<Job>>,
     retries: Retries,
     nodes: Nodes,
-    pods: Owned<Pods>,
+    node_changes: Journal,
+    pods: Owned<PodRows>,
     taken_pods: Owned<TakenPods>,
     slices: Owned<Ledger>,
     cron_jobs: HashMap<Arc<ObjectKey>, CronJobRow>,
@@ -89,8 +93,13 @@ impl Tables {
         &self.nodes
     }
 
+    /// Which nodes have changed.
+    pub fn node_changes(&self) -> &Journal {
+        &self.node_changes
+    }
+
     /// The pods of a job.
-    pub fn pods(&self, job: &ObjectKey) -> Option<&Pods> {
+    pub fn pods(&self, job: &ObjectKey) -> Option<&PodRows> {
         self.pods.of(job)
     }
 

@@ -35,6 +35,7 @@ use carillon_plan::broadcast_job::action::{Action, Plan, SliceWrite, Step};
 use carillon_plan::interlock::rules;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod_body::PodPlacement;
+use carillon_plan::record::Record;
 use carillon_plan::{ObjectKey, Uid, name};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -283,25 +284,23 @@ fn objects() -> Vec<(Kind, Value)> {
 /// A planner that makes a second pod on every node.
 fn second_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
     let slice = &snapshot.slices[0];
-    let mut results: Vec<_> = slice
-        .records
-        .iter()
-        .map(carillon_plan::record::Record::write)
-        .collect();
-    let mut second = results[0].clone();
-    second.attempt = 2;
-    second.pod_uid.clear();
-    second.pod = name::pod("fix", uid(JOB), "n1", 2);
+    let pod: Box<str> = name::pod("fix", uid(JOB), "n1", 2).into();
+    let second = Record {
+        attempt: 2,
+        pod: pod.clone(),
+        pod_uid: None,
+        ..slice.records[0].clone()
+    };
     let create = Action::CreatePod {
-        pod: second.pod.as_str().into(),
+        pod,
         node: "n1".into(),
     };
-    results.push(second);
     let write = SliceWrite {
         index: 0,
         rv: Some(slice.rv),
-        sealed: false,
-        results,
+        kept: slice.records.clone(),
+        added: vec![second],
+        ..SliceWrite::default()
     };
     Plan {
         steps: vec![

@@ -6,6 +6,7 @@ pub mod action;
 mod decide;
 pub mod family;
 mod finish;
+mod index;
 mod judge;
 mod ledger;
 mod order;
@@ -26,6 +27,7 @@ use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::family::{Family, Member, no_first};
+pub use self::index::{Changes, Index};
 pub use self::policies::Policies;
 pub use self::spec::{Job, JobMeta};
 pub use self::standing::{Standing as NodeStanding, last_that_ran, standing_after};
@@ -34,7 +36,7 @@ pub use self::taken::{Taken, TakenPod, TakenPods};
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::condition::{self, Refusal};
 use crate::node::Nodes;
-use crate::pod::Pods;
+use crate::pod::{PodRow, Pods};
 use crate::record::Slice;
 use crate::uid::Uid;
 
@@ -85,6 +87,44 @@ pub struct Snapshot<'a> {
     pub family: Option<&'a Family<'a>>,
     /// Most pods created or deleted by one plan.
     pub max_pod_changes: usize,
+    /// What was kept of earlier plans, brought up to date. `None`: it is made from the rest, and the plan is the
+    /// same.
+    pub index: Option<&'a Index>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// With its index, or else the one made from the rest, which is put `here`.
+    pub(crate) fn indexed<'b>(&'b self, here: &'b mut Option<Index>) -> (Snapshot<'b>, &'b Index) {
+        let index = self.index.unwrap_or_else(|| {
+            here.insert(Index::of(self.job, self.nodes, self.pods, self.slices))
+        });
+        (*self, index)
+    }
+
+    /// The pods that a plan looks at, and maybe others.
+    pub fn noticed_pods(&self) -> impl Iterator<Item = (&'a str, &'a PodRow)> + use<'a> {
+        let (index, pods) = (self.index, self.pods);
+        let all = pods.iter().filter(move |_| index.is_none());
+        let noticed = index.into_iter().flat_map(Index::pods);
+        let looked_at = index.into_iter().flat_map(|index| {
+            let awake = index.awake().iter();
+            let awake = awake.map(|place| &index.records().at(*place).0.pod);
+            awake.filter(|pod| !index.pods().contains(*pod))
+        });
+        let noticed = noticed.chain(looked_at);
+        let noticed = noticed.filter_map(|name| pods.get_key_value(name));
+        all.chain(noticed).map(|(name, pod)| (&**name, pod))
+    }
+
+    /// The pods that are not over, but those of quiet attempts.
+    pub(crate) fn pods_of(
+        &self,
+        index: &'a Index,
+    ) -> impl Iterator<Item = (&'a str, &'a PodRow)> + use<'a> {
+        let pods = self.pods;
+        let known = index.pods().iter();
+        known.filter_map(|name| Some((&**name, pods.get(name)?)))
+    }
 }
 
 /// What the API server said when it was asked to accept the template.
@@ -124,12 +164,15 @@ struct Cause {
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let ended = |type_| condition::is_true(&job.status.conditions, type_);
+    let mut fresh = None;
     if job.deleting {
-        finish::release_everything(snapshot)
-    } else if ended(types::COMPLETE) || ended(types::FAILED) {
-        finish::after_the_end(snapshot, now)
+        return finish::release_everything(snapshot);
+    }
+    let (snapshot, index) = snapshot.indexed(&mut fresh);
+    if ended(types::COMPLETE) || ended(types::FAILED) {
+        finish::after_the_end(&snapshot, index, now)
     } else {
-        told_first(snapshot, now).unwrap_or_else(|| place::work(snapshot, now))
+        told_first(&snapshot, now).unwrap_or_else(|| place::work(&snapshot, index, now))
     }
 }
 

@@ -71,18 +71,18 @@ pub(crate) fn line(
 
 #[cfg(test)]
 mod tests {
-    use carillon_api::node_result_slice::NodeResult;
-
     use super::*;
     use crate::broadcast_job::action::{Action, Plan, SliceWrite, Step};
+    use crate::record::Record;
 
     #[test]
     fn every_part_of_a_plan_is_in_its_digest() {
         let write = SliceWrite {
-            index: 0,
             rv: Some(1),
-            sealed: false,
-            results: vec![NodeResult::default()],
+            kept: [Record::default()].into_iter().collect(),
+            changed: [(0, Record::default())].into(),
+            added: vec![Record::default()],
+            ..SliceWrite::default()
         };
         let plan = Plan {
             steps: vec![Step::needed(vec![Action::WriteSlice(write)])],
@@ -107,8 +107,10 @@ mod tests {
             changed(&|plan| plan.steps.push(Step::needed(vec![Action::DeleteJob]))),
             slice(&|write| write.rv = None),
             slice(&|write| write.sealed = true),
-            slice(&|write| write.results[0].exit_code = Some(3)),
-            slice(&|write| write.results.clear()),
+            slice(&|write| write.edit(|all| all[0].exit_code = Some(3))),
+            slice(&|write| write.added[0].exit_code = Some(3)),
+            slice(&|write| write.added.clear()),
+            slice(&|write| write.kept.clear()),
         ];
         let distinct: std::collections::BTreeSet<_> = digests.iter().collect();
         assert_eq!(distinct.len(), digests.len());

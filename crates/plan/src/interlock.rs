@@ -2,7 +2,7 @@
 //!
 //! A plan is checked against the snapshot it was made from, by rules that are about what may never
 //! happen and not about what should. Nothing of the planner is used here, so that a mistake of one
-//! is not a mistake of both. The cost is that of one walk over plan, records and pods.
+//! is not a mistake of both. The cost is that of one walk over the plan, and what is open.
 //!
 //! Each rule is about what a plan *does*. A snapshot that is odd already (somebody changed a slice,
 //! somebody made a look-alike pod) trips nothing as long as the plan leaves it alone.
@@ -21,7 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::log::Log;
 use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step};
-use crate::broadcast_job::{Job, Snapshot};
+use crate::broadcast_job::{Index, Job, Snapshot};
 use crate::condition;
 use crate::pod::printable;
 
@@ -120,10 +120,13 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
     if plan.steps.is_empty() {
         return Ok(());
     }
+    let mut fresh = None;
+    let (snapshot, index) = snapshot.indexed(&mut fresh);
     let mut check = Check {
-        snapshot,
+        snapshot: &snapshot,
+        index,
         now,
-        log: Log::read(snapshot.slices),
+        log: Log::of(snapshot.slices, index.records()),
         stopping: is(snapshot.job, types::FAILURE_TARGET) || is(snapshot.job, types::FAILED),
         statuses: 0,
         desired: snapshot.job.status.desired,
@@ -172,6 +175,8 @@ pub fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
 /// What is known once the steps so far are carried out.
 struct Check<'a> {
     snapshot: &'a Snapshot<'a>,
+    /// What there is without looking at all of it.
+    index: &'a Index,
     now: Timestamp,
     log: Log<'a>,
     /// The decision that the job fails is stored.
@@ -202,9 +207,7 @@ impl<'a> Check<'a> {
                         ),
                     );
                 }
-                let stored = |slice: &&'a crate::record::Slice| slice.index == write.index;
-                let stored = self.snapshot.slices.iter().find(stored);
-                self.log.check(self.snapshot, stored, write, self.now)
+                self.log.check(self.snapshot, write, self.now)
             }
             Action::CreatePod { pod, node } => self.create(pod, node),
             Action::DeletePod { pod, uid, rv } => self.delete(pod, *uid, *rv),

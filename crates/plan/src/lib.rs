@@ -27,6 +27,7 @@ pub mod pod_body;
 pub mod printable;
 pub mod quantity;
 pub mod record;
+pub mod record_index;
 pub mod schedule;
 pub mod selector;
 pub mod uid;

@@ -81,6 +81,11 @@ impl PodRow {
         self.phase == PodPhase::Failed && silent && self.started.is_none() && !self.disrupted
     }
 
+    /// Whether anything is left to do about it.
+    pub fn is_live(&self) -> bool {
+        self.tracked || !self.phase.has_ended()
+    }
+
     /// Whether it can be let go once its outcome is stored: it has ended, or was told to stop. Let go before, it
     /// would run on for ever if the request to stop it failed.
     pub fn may_be_released(&self) -> bool {

@@ -4,6 +4,7 @@
 //! slice (or as the first entry of the next), and every write of a slice names the resourceVersion
 //! it was planned from. So two leaders cannot both reserve: one of them gets a conflict.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use carillon_api::node_result_slice::{NodeResult, Rest};
@@ -25,7 +26,62 @@ pub struct Slice {
     /// No further attempt may be reserved, here or in a later slice.
     pub sealed: bool,
     /// Attempts, oldest first.
-    pub records: Vec<Record>,
+    pub records: Records,
+}
+
+/// The attempts of a slice. A copy costs nothing until one of the two is changed.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Records(Arc<Vec<Record>>);
+
+impl Records {
+    /// Whether these are the other ones and not merely equal. False tells nothing.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Deref for Records {
+    type Target = Vec<Record>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Records {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl FromIterator<Record> for Records {
+    fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Self {
+        Self(Arc::new(records.into_iter().collect()))
+    }
+}
+
+impl From<Vec<Record>> for Records {
+    fn from(records: Vec<Record>) -> Self {
+        Self(Arc::new(records))
+    }
+}
+
+impl<'a> IntoIterator for &'a Records {
+    type Item = &'a Record;
+    type IntoIter = std::slice::Iter<'a, Record>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a mut Records {
+    type Item = &'a mut Record;
+    type IntoIter = std::slice::IterMut<'a, Record>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
 }
 
 /// One attempt on one node.

@@ -1,6 +1,7 @@
 //! BroadcastJob: gate, snapshot, plan, apply for one job at a time.
 
 mod inputs;
+mod kept;
 mod memory;
 mod observe;
 mod replay;
@@ -28,7 +29,7 @@ use crate::writes::SendError;
 
 pub use self::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 pub use self::memory::Memory;
-use self::memory::{is_behind, snapshot};
+use self::memory::snapshot;
 pub use self::observe::{debug, measure};
 pub use self::replay::replay;
 
@@ -141,18 +142,13 @@ impl BroadcastJobs {
             return false;
         }
         let mut memory = lock(&self.memory);
-        if !is_behind(job, tables.ledger(&job.owner)) {
-            if let Some(memory) = memory.get_mut(&job.owner) {
-                memory.behind_since = None;
-            }
+        let memory = memory.entry(job.owner.clone()).or_default();
+        if !memory.catch_up(tables, job) {
+            memory.behind_since = None;
             return false;
         }
         let now = clock::instant();
-        let since = memory
-            .entry(job.owner.clone())
-            .or_default()
-            .behind_since
-            .get_or_insert(now);
+        let since = memory.behind_since.get_or_insert(now);
         now.saturating_duration_since(*since) < BEHIND_LIMIT
     }
 
@@ -160,12 +156,16 @@ impl BroadcastJobs {
         let mut memory = {
             let mut memory = lock(&self.memory);
             let memory = memory.entry(job.owner.clone()).or_default();
+            memory.catch_up(tables, job);
             memory.follow(tables, &job.owner, now);
             memory.clone()
         };
         memory.forget_disputed(clock::instant());
         memory.refusal = self.core.refusals.of(&job.owner);
-        snapshot(tables, job, &memory, self.max_pod_changes, |snapshot| {
+        let kept = memory.kept.clone();
+        let index = &lock(&kept).index;
+        let most = self.max_pod_changes;
+        snapshot(tables, job, &memory, most, Some(index), |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
             Considered {

@@ -138,7 +138,7 @@ impl SlimSlice {
             uid,
             rv: self.metadata.rv(),
             sealed: self.sealed,
-            records,
+            records: records.into(),
         })
     }
 }
@@ -240,7 +240,7 @@ mod tests {
             });
             let slice: SlimSlice = serde_json::from_value(stored).unwrap();
             assert_eq!(
-                slice.row(&mut Interner::default()).unwrap().records,
+                *slice.row(&mut Interner::default()).unwrap().records,
                 [record]
             );
         }

@@ -29,7 +29,7 @@ impl Row for SlimNode {
         }
         let old = tables.nodes.get(&name);
         wake_affected(tables, &name, old, Some(&row), wakes);
-        tables.nodes.insert(name, row);
+        tables.put_node(name, Some(row));
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -41,7 +41,7 @@ impl Row for SlimNode {
         if !same {
             return;
         }
-        if let Some(old) = tables.nodes.remove(name) {
+        if let Some(old) = tables.put_node(name.into(), None) {
             wake_affected(tables, name, Some(&old), None, wakes);
         }
     }
@@ -66,9 +66,24 @@ impl Row for SlimNode {
             .map(|(name, _)| name.clone())
             .collect();
         for name in gone {
-            if let Some(old) = tables.nodes.remove(&name) {
+            if let Some(old) = tables.put_node(name.clone(), None) {
                 wake_affected(tables, &name, Some(&old), None, wakes);
             }
+        }
+    }
+}
+
+/// Changes of nodes that are noted, at least. A job that looks more seldom reads all of them.
+const NOTED: usize = 1024;
+
+impl Tables {
+    /// Enters a node, or removes it. The row that was there.
+    fn put_node(&mut self, name: Arc<str>, row: Option<NodeRow>) -> Option<NodeRow> {
+        let most = self.nodes.len().max(NOTED);
+        self.node_changes.note(&name, most);
+        match row {
+            Some(row) => self.nodes.insert(name, row),
+            None => self.nodes.remove(&name),
         }
     }
 }

@@ -5,22 +5,16 @@ use std::sync::Arc;
 
 use carillon_plan::broadcast_job::TakenPods;
 use carillon_plan::object_key::BROADCAST_JOB;
-use carillon_plan::pod::{PodRow, Pods};
+use carillon_plan::pod::PodRow;
 use carillon_plan::{ObjectKey, Uid};
 
-use super::owned::Rows;
+use super::pod_rows::PodRows;
 use super::taken::taken_from;
 use super::{Key, Row, Tables, Wake, held_at};
 use crate::controllers::broadcast_job::Remembered;
 use crate::gate::Kind;
 use crate::slim::SlimPod;
 use crate::watch::{Held, Listed};
-
-impl Rows for Pods {
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-}
 
 impl Row for SlimPod {
     const KIND: Kind = Kind::Pod;
@@ -69,7 +63,7 @@ impl Row for SlimPod {
             };
             unchanged != row
         });
-        let replaced = pods.insert(name, row).filter(|old| old.uid != uid);
+        let replaced = pods.put(name, row).filter(|old| old.uid != uid);
         if let Some(other) = replaced {
             tables.pods.forget(other.uid);
         }
@@ -92,10 +86,8 @@ impl Row for SlimPod {
     ) {
         let mut owners = Vec::new();
         let mut changed = |owner: &Arc<ObjectKey>| owners.push(owner.clone());
-        let retain = |pods: &mut Pods, stays: &mut dyn FnMut(Uid) -> bool| {
-            pods.retain(|_, pod| stays(pod.uid));
-        };
-        tables.pods.sweep(namespace, listed, retain, &mut changed);
+        let pods = &mut tables.pods;
+        pods.sweep(namespace, listed, PodRows::retain, &mut changed);
         let retain = |pods: &mut TakenPods, stays: &mut dyn FnMut(Uid) -> bool| {
             pods.retain(|_, taken| stays(taken.pod.uid));
         };
@@ -135,7 +127,7 @@ impl Row for SlimPod {
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        for (name, row) in tables.pods.in_scope(namespace).flatten() {
+        for (name, row) in tables.pods.in_scope(namespace).flat_map(|pods| pods.iter()) {
             each(name, row.uid, row.rv);
         }
         for (name, taken) in tables.taken_pods.in_scope(namespace).flatten() {
@@ -147,7 +139,7 @@ impl Row for SlimPod {
 impl Tables {
     /// The pods of a job that are watched: those that it controls, and those that were taken from it.
     pub fn watched_pods(&self, job: &ObjectKey) -> impl Iterator<Item = (&str, &PodRow)> {
-        let pods = self.pods.of(job).into_iter().flatten();
+        let pods = self.pods.of(job).into_iter().flat_map(|pods| pods.iter());
         let taken = self.taken_pods.of(job).into_iter().flatten();
         let taken = taken.map(|(name, taken)| (&**name, &taken.pod));
         pods.map(|(name, pod)| (&**name, pod)).chain(taken)
@@ -157,7 +149,7 @@ impl Tables {
     fn forget_pod(&mut self, pod: &Listed, wakes: &mut Vec<Wake>) -> Option<PodRow> {
         let mut row = None;
         let owner = self.pods.leave(pod.uid()?, |pods| {
-            row = pods.remove(&*pod.name);
+            row = pods.remove(&pod.name);
         });
         if let Some(owner) = owner {
             self.wake_whose_turn_it_is(&owner, wakes);

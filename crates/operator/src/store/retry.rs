@@ -173,7 +173,7 @@ impl Tables {
             uid: key.uid,
             job: self.jobs.get(key).map(|job| &**job),
             slices: ledger.map_or(&[], |ledger| &ledger.slices),
-            pods: self.pods(key).unwrap_or(none),
+            pods: self.pods(key).map_or(none, |pods| pods),
             taken: self.taken_pods(key),
             problem: ledger.and_then(Ledger::problem),
         }

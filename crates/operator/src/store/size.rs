@@ -26,7 +26,7 @@ impl Tables {
             let waiting = pod.waiting.as_ref();
             waiting.map_or(0, |w| size_of_val(&**w) + w.message.len())
         };
-        let pods = self.pods.values().flatten();
+        let pods = self.pods.values().flat_map(|pods| pods.iter());
         let taken = self.taken_pods.values().flatten();
         let pods = pods.map(|(name, pod)| (&**name, pod));
         let pods = pods.chain(taken.map(|(name, taken)| (&**name, &taken.pod)));

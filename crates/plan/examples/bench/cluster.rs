@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{
-    Job, JobMeta, Snapshot, Taken, TakenPod, TakenPods, Template, settle,
+    Changes, Index, Job, JobMeta, Snapshot, Taken, TakenPod, TakenPods, Template, settle,
 };
 use carillon_plan::condition;
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
@@ -25,8 +25,16 @@ pub(crate) struct Cluster {
     /// What time it is.
     pub(crate) now: Timestamp,
     job: Job,
+    /// Type of its completionPolicy.
+    completion: &'static str,
+    /// A node that is not there yet, and how they look.
+    next: NodeRow,
+    changed_nodes: Vec<Arc<str>>,
     nodes: Nodes,
     pods: Pods,
+    /// Names of the pods that have changed since the last sync.
+    changed: Vec<Box<str>>,
+    index: Index,
     slices: Vec<Slice>,
     template: Template,
     gone: BTreeSet<Uid>,
@@ -43,12 +51,17 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Nothing has been begun on any of these nodes.
-    pub(crate) fn new(nodes: usize) -> Self {
+    pub(crate) fn new(nodes: usize, completion: &'static str) -> Self {
         let mut cluster = Self {
             now: Timestamp::from_second(1_800_000_000).expect("a time"),
-            job: job(&Value::Null),
+            job: job(completion, &Value::Null),
+            completion,
             nodes: Nodes::new(),
             pods: Pods::new(),
+            changed: Vec::new(),
+            next: NodeRow::default(),
+            changed_nodes: Vec::new(),
+            index: Index::default(),
             slices: Vec::new(),
             template: Template::Accepted,
             gone: BTreeSet::new(),
@@ -94,19 +107,34 @@ impl Cluster {
         ]
         .map(|(resource, amount)| (resource.into(), amount))
         .into();
+        cluster.next = NodeRow {
+            labels,
+            taints,
+            allocatable,
+            ..NodeRow::default()
+        };
         for n in 0..nodes {
             let name: Arc<str> = format!("node-{n:06}.example.internal").into();
-            let row = NodeRow {
-                uid: cluster.uid(),
-                hostname: Some(name.clone()),
-                labels: labels.clone(),
-                taints: taints.clone(),
-                allocatable: allocatable.clone(),
-                ..NodeRow::default()
-            };
+            let row = cluster.row(&name);
             cluster.nodes.insert(name, row);
         }
         cluster
+    }
+
+    fn row(&mut self, name: &Arc<str>) -> NodeRow {
+        NodeRow {
+            uid: self.uid(),
+            hostname: Some(name.clone()),
+            ..self.next.clone()
+        }
+    }
+
+    /// A node joins.
+    pub(crate) fn join(&mut self) {
+        let name: Arc<str> = "node-new.example.internal".into();
+        let row = self.row(&name);
+        self.nodes.insert(name.clone(), row);
+        self.changed_nodes.push(name);
     }
 
     fn uid(&mut self) -> Uid {
@@ -115,8 +143,8 @@ impl Cluster {
         uid.parse().expect("a uid")
     }
 
-    /// What the operator sees.
-    pub(crate) fn snapshot<T>(&self, look: impl FnOnce(&Snapshot<'_>) -> T) -> T {
+    /// What the operator sees, with what is `kept` or without.
+    pub(crate) fn snapshot<T>(&self, kept: bool, look: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         look(&Snapshot {
             job: &self.job,
             nodes: &self.nodes,
@@ -135,7 +163,20 @@ impl Cluster {
             refusal: None,
             family: None,
             max_pod_changes: MAX_POD_CHANGES,
+            index: Some(&self.index).filter(|_| kept),
         })
+    }
+
+    /// Catches up with what has changed since the last sync.
+    pub(crate) fn follow(&mut self) {
+        let pods = std::mem::take(&mut self.changed);
+        let names = std::mem::take(&mut self.changed_nodes);
+        let changes = Changes {
+            nodes: &names,
+            pods: &pods,
+        };
+        let (job, nodes, pods) = (&self.job, &self.nodes, &self.pods);
+        (self.index).follow(job, nodes, pods, &self.slices, Some(changes));
     }
 
     /// Carries out a plan.
@@ -145,8 +186,9 @@ impl Cluster {
             match action {
                 Action::WriteSlice(write) => {
                     self.serial += 1;
-                    let records = write.results.iter().map(|result| {
-                        let mut record = Record::read(result).expect("a record");
+                    // All of it comes anew from the API server.
+                    let records = write.records().map(|record| {
+                        let mut record = Record::read(&record.write()).expect("a record");
                         // The caches share names.
                         if let Some((name, _)) = self.nodes.get_key_value(&record.node) {
                             record.node = name.clone();
@@ -174,19 +216,23 @@ impl Cluster {
                         created: Some(self.now),
                         ..PodRow::default()
                     };
+                    self.changed.push(pod.clone());
                     self.pods.insert(pod.clone(), row);
                     self.waiting.push((pod, node));
                 }
                 Action::ReleasePod { pod, .. } => {
                     if let Some(row) = self.pods.get_mut(&pod) {
                         row.tracked = false;
+                        self.changed.push(pod);
                     }
                 }
                 Action::WriteStatus(mut status) => {
                     settle(&mut status, created);
                     let status = serde_json::to_value(&*status).expect("a status");
-                    self.job = job(&status);
+                    self.job = job(self.completion, &status);
                 }
+                // All is as it was read.
+                Action::ConfirmJob | Action::ConfirmSlice { .. } | Action::ConfirmPod { .. } => {}
                 other => panic!("nobody asked for {other:?}"),
             }
         }
@@ -199,6 +245,7 @@ impl Cluster {
             row.phase = PodPhase::Running;
             row.node = Some(node);
             row.started = Some(self.now);
+            self.changed.push(name.clone());
             self.running.push_back(name);
         }
     }
@@ -209,6 +256,7 @@ impl Cluster {
         for name in self.running.drain(..count) {
             let row = self.pods.get_mut(&name).expect("a pod");
             row.phase = PodPhase::Succeeded;
+            self.changed.push(name.clone());
             row.end = Some(Box::new(End {
                 exit_code: Some(0),
                 finished: Some(self.now),
@@ -235,6 +283,11 @@ impl Cluster {
         self.now += time;
     }
 
+    /// Whether a pod runs, or a node waits for one.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.running.is_empty() || self.slices.is_empty()
+    }
+
     /// Whether the job has ended and all of its pods are released.
     pub(crate) fn is_over(&self) -> bool {
         condition::is_true(&self.job.status.conditions, "Complete")
@@ -243,7 +296,7 @@ impl Cluster {
 }
 
 /// A job as many are: an agent's upgrade on every Linux node.
-fn job(status: &Value) -> Job {
+fn job(completion: &str, status: &Value) -> Job {
     let meta = JobMeta {
         owner: ObjectKey::of(BROADCAST_JOB, "ops", "upgrade-agent", Uid::MAX),
         generation: 1,
@@ -253,6 +306,7 @@ fn job(status: &Value) -> Job {
         retry: None,
     };
     let spec = json!({
+        "completionPolicy": {"type": completion},
         "template": {"spec": {
             "restartPolicy": "Never",
             "nodeSelector": {"kubernetes.io/os": "linux"},

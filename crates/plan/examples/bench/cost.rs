@@ -1,8 +1,11 @@
 //! CPU time and heap of a sync.
 
+use std::fmt::Debug;
+
 use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::plan;
-use carillon_plan::interlock;
+use carillon_plan::interlock::{self, Trip};
+use carillon_plan::plan::Act;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::HEAP;
@@ -26,6 +29,26 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
+    /// Of plans that are made, verified, and thrown away.
+    pub(crate) fn of_plans<A: Act + Debug>(
+        repeats: usize,
+        plan: impl Fn() -> carillon_plan::plan::Plan<A>,
+        verify: impl Fn(&carillon_plan::plan::Plan<A>) -> Result<(), Trip>,
+    ) -> Self {
+        let before = HEAP.current_usage();
+        let most = || HEAP.peak_usage().saturating_sub(before);
+        HEAP.reset_peak_usage();
+        drop(plan());
+        let heap_plan = most();
+        HEAP.reset_peak_usage();
+        let samples = (0..repeats).map(|_| timed(&plan, &verify).1).collect();
+        Self {
+            samples,
+            heap_plan,
+            heap_all: most(),
+        }
+    }
+
     /// Median and least of the plan.
     pub(crate) fn plan(&self) -> (f64, f64) {
         self.of(|[plan, ..]| *plan)
@@ -53,42 +76,49 @@ impl Cost {
     }
 }
 
+/// A plan, and CPU milliseconds of plan, verify and digest.
+fn timed<A: Act + Debug>(
+    plan: impl FnOnce() -> carillon_plan::plan::Plan<A>,
+    verify: impl FnOnce(&carillon_plan::plan::Plan<A>) -> Result<(), Trip>,
+) -> (carillon_plan::plan::Plan<A>, [f64; 3]) {
+    let begin = cpu_seconds();
+    let planned = plan();
+    let after_plan = cpu_seconds();
+    let verdict = verify(&planned);
+    let after_verify = cpu_seconds();
+    let digest = planned.digest();
+    let after_digest = cpu_seconds();
+    if let Err(trip) = verdict {
+        panic!("the interlock refuses the plan: {trip}");
+    }
+    assert_eq!(digest.len(), 64);
+    let parts = [
+        after_plan - begin,
+        after_verify - after_plan,
+        after_digest - after_verify,
+    ];
+    (planned, parts.map(|seconds| seconds * 1e3))
+}
+
 /// One sync as the operator makes it: the plan, and CPU milliseconds of its parts.
-pub(crate) fn sync(cluster: &Cluster) -> (Plan, [f64; 3]) {
-    cluster.snapshot(|snapshot| {
-        let begin = cpu_seconds();
-        let planned = plan(snapshot, cluster.now);
-        let after_plan = cpu_seconds();
-        let verdict = interlock::verify(snapshot, &planned, cluster.now);
-        let after_verify = cpu_seconds();
-        let digest = planned.digest();
-        let after_digest = cpu_seconds();
-        if let Err(trip) = verdict {
-            panic!("the interlock refuses the plan: {trip}");
-        }
-        assert_eq!(digest.len(), 64);
-        let parts = [
-            after_plan - begin,
-            after_verify - after_plan,
-            after_digest - after_verify,
-        ];
-        (planned, parts.map(|seconds| seconds * 1e3))
+pub(crate) fn sync(cluster: &mut Cluster) -> (Plan, [f64; 3]) {
+    let begin = cpu_seconds();
+    cluster.follow();
+    let followed = (cpu_seconds() - begin) * 1e3;
+    let now = cluster.now;
+    cluster.snapshot(true, |snapshot| {
+        let verify = |plan: &Plan| interlock::verify(snapshot, plan, now);
+        let (planned, [plan, verify, digest]) = timed(|| plan(snapshot, now), verify);
+        (planned, [plan + followed, verify, digest])
     })
 }
 
-/// Measures the next sync, of which nothing is carried out.
-pub(crate) fn measure(cluster: &Cluster, repeats: usize) -> Cost {
-    let before = HEAP.current_usage();
-    let most = || HEAP.peak_usage().saturating_sub(before);
-    HEAP.reset_peak_usage();
-    let planned = cluster.snapshot(|snapshot| plan(snapshot, cluster.now));
-    let heap_plan = most();
-    drop(planned);
-    HEAP.reset_peak_usage();
-    drop(sync(cluster));
-    Cost {
-        heap_plan,
-        heap_all: most(),
-        samples: (0..repeats).map(|_| sync(cluster).1).collect(),
-    }
+/// Measures the next sync, of which nothing is carried out. `kept`: with what is kept of the syncs before.
+pub(crate) fn measure(cluster: &mut Cluster, kept: bool, repeats: usize) -> Cost {
+    cluster.follow();
+    let now = cluster.now;
+    cluster.snapshot(kept, |snapshot| {
+        let verify = |plan: &Plan| interlock::verify(snapshot, plan, now);
+        Cost::of_plans(repeats, || plan(snapshot, now), verify)
+    })
 }

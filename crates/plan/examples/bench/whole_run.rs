@@ -18,7 +18,7 @@ pub(crate) struct Run {
 
 /// Runs a job on `nodes` nodes, of whose pods up to `batch` end within each batch period.
 pub(crate) fn run(nodes: usize, batch: usize) -> Run {
-    let mut cluster = Cluster::new(nodes);
+    let mut cluster = Cluster::new(nodes, "Always");
     let mut run = Run {
         syncs: 0,
         seconds: 0.0,
@@ -26,7 +26,7 @@ pub(crate) fn run(nodes: usize, batch: usize) -> Run {
     while !cluster.is_over() {
         // What is left of a plan that was bounded comes at once, the rest when the batch is full.
         loop {
-            let (plan, parts) = sync(&cluster);
+            let (plan, parts) = sync(&mut cluster);
             run.syncs += 1;
             run.seconds += parts.iter().sum::<f64>() / 1e3;
             let again = plan.again;

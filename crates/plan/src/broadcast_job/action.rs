@@ -1,13 +1,14 @@
 //! What a plan for a BroadcastJob does.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use carillon_api::node_result_slice::NodeResult;
 use carillon_api::{BroadcastJobStatus, Retry};
 
 use crate::digest::line;
 pub use crate::plan::{Act, Note, OnError};
+use crate::record::{Record, Records};
 use crate::uid::Uid;
 
 /// A plan for a BroadcastJob.
@@ -190,8 +191,8 @@ impl Act for Action {
     }
 }
 
-/// The whole content of a result slice.
-#[derive(Clone, Debug, PartialEq)]
+/// A result slice as it will be: what is kept of it, what changes, and what is added.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SliceWrite {
     /// Index of the slice.
     pub index: u32,
@@ -199,18 +200,55 @@ pub struct SliceWrite {
     pub rv: Option<u64>,
     /// No further attempt may be reserved.
     pub sealed: bool,
-    /// All of its results.
-    pub results: Vec<NodeResult>,
+    /// Its results as they were read.
+    pub kept: Records,
+    /// Those of them that change, by place.
+    pub changed: BTreeMap<usize, Record>,
+    /// Results that are added.
+    pub added: Vec<Record>,
 }
 
 impl SliceWrite {
+    /// How many results it will hold.
+    pub fn len(&self) -> usize {
+        self.kept.len() + self.added.len()
+    }
+
+    /// Whether it will hold none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of its results.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        let kept = self.kept.iter().enumerate();
+        let kept = kept.map(|(at, record)| self.changed.get(&at).unwrap_or(record));
+        kept.chain(&self.added)
+    }
+
+    /// Changes what it will hold, for those who put mistakes into plans.
+    pub fn edit<T>(&mut self, change: impl FnOnce(&mut Vec<Record>) -> T) -> T {
+        let mut records: Vec<Record> = self.records().cloned().collect();
+        let changed = change(&mut records);
+        self.added = records.split_off(self.kept.len().min(records.len()));
+        self.kept.truncate(records.len());
+        let all = self.kept.iter().zip(records).enumerate();
+        let other = all.filter(|(_, (old, new))| *old != new);
+        self.changed = other.map(|(at, (_, new))| (at, new)).collect();
+        changed
+    }
+
     fn summary(&self) -> String {
         let seal = if self.sealed { ", sealed" } else { "" };
-        format!("slice {}: {} results{seal}", self.index, self.results.len())
+        format!("slice {}: {} results{seal}", self.index, self.len())
     }
 
     fn write_results(&self, out: &mut dyn Write) -> serde_json::Result<()> {
-        let mut results = self.results.iter();
-        results.try_for_each(|result| line(out, result))
+        line(out, &(self.kept.len(), self.changed.len()))?;
+        for (at, record) in &self.changed {
+            line(out, &(at, record.write()))?;
+        }
+        let mut added = self.added.iter();
+        added.try_for_each(|record| line(out, &record.write()))
     }
 }

@@ -6,11 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::family::{Kin, Turn};
 use super::pause::Pause;
-use super::progress::{Place, Progress};
+use super::progress::Progress;
 use super::standing::Attempts;
-use super::survey::Survey;
+use super::survey::{Failure, Survey};
 use super::{Cause, Job, Snapshot, TEMPLATE_RECHECK, Template};
 use crate::condition::{self, Refusal};
+use crate::record_index::Place;
 
 /// How far a job is that has not ended.
 #[derive(Debug)]
@@ -97,16 +98,16 @@ pub(super) fn new_cause(
     now: Timestamp,
 ) -> Option<Cause> {
     let job = snapshot.job;
-    if let Some((node, place)) = survey.job_failed_by {
-        let record = progress.record(snapshot, place);
+    if let Some(Failure { node, place, .. }) = survey.job_failed_by() {
+        let record = progress.record(snapshot, *place);
         return Some(Cause {
             reason: reasons::POD_FAILURE_POLICY.to_owned(),
             message: format!("node {node}: {}", record.message),
         });
     }
     if job.failure == FailurePolicyType::FailFast
-        && survey.failed > tolerated(job, survey.accepted, survey.present)
-        && let Some((node, place)) = survey.failed_sample
+        && survey.failed.len() > tolerated(job, survey.accepted(), survey.present)
+        && let Some(&Failure { node, place, .. }) = survey.failed.first()
     {
         let record = progress.record(snapshot, place);
         let how = match record.state {
@@ -120,7 +121,7 @@ pub(super) fn new_cause(
             reason: reasons::NODE_FAILED.to_owned(),
             message: format!(
                 "{} failed, among them node {node}{how}, and failurePolicy is FailFast",
-                survey.failed
+                survey.failed.len()
             ),
         });
     }
@@ -131,15 +132,8 @@ pub(super) fn new_cause(
             message: "no node is eligible, and noEligibleNodes is Fail".to_owned(),
         });
     }
-    // Ends are judged by when the pods ended, not by when the operator looked.
     let deadline = deadline.filter(|deadline| *deadline <= now)?;
-    let finished = |attempts: &Attempts<Place>| {
-        let (_, place) = attempts.last;
-        progress.record(snapshot, place).finished
-    };
-    let mut ends = progress.nodes.iter();
-    let in_time =
-        all_done && ends.all(|(_, attempts)| finished(attempts).is_none_or(|at| at <= deadline));
+    let in_time = all_done && ended_by(snapshot, progress, deadline);
     (!in_time).then(|| Cause {
         reason: reasons::DEADLINE_EXCEEDED.to_owned(),
         message: format!(
@@ -147,6 +141,18 @@ pub(super) fn new_cause(
             snapshot.job.deadline_seconds.unwrap_or_default()
         ),
     })
+}
+
+/// Whether each node's last pod had ended by then. It is judged by when that ended, not by when the operator
+/// looked.
+fn ended_by(snapshot: &Snapshot<'_>, progress: &Progress<'_>, deadline: Timestamp) -> bool {
+    let in_time = |attempts: &Attempts<Place>| {
+        let (_, place) = attempts.last;
+        let finished = progress.record(snapshot, place).finished;
+        finished.is_none_or(|at| at <= deadline)
+    };
+    let mut nodes = progress.index.records().nodes();
+    nodes.all(|name| progress.on(snapshot, name).values().all(in_time))
 }
 
 /// What keeps a job from starting anything until a person acts.

@@ -112,20 +112,13 @@ impl First {
     }
 }
 
-/// Whether results are missing that the status of a job has counted.
-pub fn lacks_results(status: &BroadcastJobStatus, slices: &[Slice]) -> bool {
-    let (mut succeeded, mut failed, mut interrupted) = (0_i32, 0_i32, 0_i32);
-    for record in slices.iter().flat_map(|slice| &slice.records) {
-        match record.state {
-            NodeState::Succeeded => succeeded += 1,
-            NodeState::Failed => failed += 1,
-            NodeState::Disrupted | NodeState::Unknown => interrupted += 1,
-            NodeState::Started | NodeState::Skipped => {}
-        }
-    }
+/// Whether results are missing that the status of a job has counted. `count`: how many have come out like this.
+pub fn lacks_results(status: &BroadcastJobStatus, count: impl Fn(NodeState) -> usize) -> bool {
+    let count = |state| i32::try_from(count(state)).unwrap_or(i32::MAX);
+    let interrupted = count(NodeState::Disrupted) + count(NodeState::Unknown);
     // What was interrupted may have been counted as failed.
-    succeeded < status.succeeded
-        || failed + interrupted < status.failed
+    count(NodeState::Succeeded) < status.succeeded
+        || count(NodeState::Failed) + interrupted < status.failed
         || interrupted < status.disrupted
 }
 
@@ -269,6 +262,13 @@ impl<'a> Kin<'a> {
                 }
             }
         }
+    }
+
+    /// Names of nodes on which others have done anything that matters.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &'a str> {
+        let done = self.succeeded.iter().chain(&self.tried);
+        let done = done.map(|(name, _)| *name);
+        done.chain(self.occupied.keys().chain(self.missing.keys()).copied())
     }
 
     /// What the others have done on a node. `tried`: this job has begun with it.
@@ -498,6 +498,7 @@ fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
     let mut records = member.slices.iter().flat_map(|slice| &slice.records);
     let is_whole = in_order && records.all(Record::is_final);
     let sealed = member.slices.last().is_some_and(|slice| slice.sealed);
+    let count = |state| count(member.slices, state);
     match member.job {
         // One that has had its turn has begun its log before.
         None if member.slices.is_empty() => Err(NotOver::Gone("so are its NodeResultSlices")),
@@ -508,9 +509,15 @@ fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
         )),
         None if is_whole && sealed => Ok(()),
         None => Err(NotOver::LeftOpen),
-        Some(job) if is_whole && sealed && !lacks_results(&job.status, member.slices) => Ok(()),
+        Some(job) if is_whole && sealed && !lacks_results(&job.status, count) => Ok(()),
         Some(_) => Err(NotOver::Incomplete(String::new())),
     }
+}
+
+/// How many attempts have come out like this.
+pub fn count(slices: &[Slice], state: NodeState) -> usize {
+    let records = slices.iter().flat_map(|slice| &slice.records);
+    records.filter(|record| record.state == state).count()
 }
 
 /// Whether a slice has room for no further result: the next one goes into another slice.

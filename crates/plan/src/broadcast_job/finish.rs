@@ -6,6 +6,7 @@ use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
+use super::index::Index;
 use super::progress::Progress;
 use super::{Job, Snapshot, family, release, stop};
 use crate::broadcast_job::action::{Action, Plan, Step};
@@ -58,10 +59,10 @@ pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
 }
 
 /// After the end: release what is recorded, remove pods that came late, then wait for the TTL.
-pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+pub(super) fn after_the_end<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let mut plan = Plan::default();
-    let progress = Progress::read(snapshot, None, now);
+    let progress = Progress::read(snapshot, index, None, now);
     let mut late: Vec<_> = progress
         .to_stop
         .iter()
@@ -71,7 +72,7 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     // The log is sealed and the view of it therefore whole: a pod without a record was created by
     // a request that arrived after its reservation was gone.
     if snapshot.slices.last().is_some_and(|slice| slice.sealed) {
-        let mut strays: Vec<_> = strays(snapshot).collect();
+        let mut strays: Vec<_> = strays(snapshot, index).collect();
         strays.sort_unstable_by_key(|(name, _)| *name);
         for (name, pod) in strays {
             if pod.deletion.is_none() && !pod.phase.has_ended() {
@@ -93,7 +94,10 @@ pub(super) fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         plan.steps
             .push(Step::wanted(vec![Action::WriteStatus(Box::new(told))]));
     }
-    plan.steps.extend(release(to_release));
+    let most = snapshot.max_pod_changes;
+    plan.again = to_release.len() > most;
+    plan.steps
+        .extend(release(to_release.into_iter().take(most)));
     match due {
         Some(due) if due > now => plan.wake = Some(due),
         // Whoever needs its results wakes it when that is over.
@@ -148,14 +152,13 @@ fn status(
 }
 
 /// Tracked pods of the job that no record names.
-fn strays<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
-    let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
-    let recorded: BTreeSet<&str> = records.map(|record| &*record.pod).collect();
-    snapshot
-        .pods
-        .iter()
-        .map(|(name, pod)| (&**name, pod))
-        .filter(move |(name, pod)| pod.tracked && !recorded.contains(name))
+fn strays<'a>(
+    snapshot: &Snapshot<'a>,
+    index: &'a Index,
+) -> impl Iterator<Item = (&'a str, &'a crate::pod::PodRow)> {
+    let tracked = snapshot.pods_of(index).filter(|(_, pod)| pod.tracked);
+    tracked
+        .filter(|(name, _)| index.records().of_pod(name).next().is_none())
         .filter(|(name, _)| !was_given(snapshot.job, name))
 }
 

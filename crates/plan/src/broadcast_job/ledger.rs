@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 
-use super::progress::Place;
 use crate::broadcast_job::action::{Action, SliceWrite, Step};
 use crate::record::{Record, Slice};
+use crate::record_index::Place;
 
 /// Steps that store `updates`, append `reservations` and, with `seal`, close the log.
 ///
@@ -20,57 +20,45 @@ pub(super) fn write(
     reservations: Vec<Record>,
     seal: bool,
 ) -> Vec<Step> {
-    let mut contents: BTreeMap<usize, Vec<Record>> = BTreeMap::new();
+    let mut writes: BTreeMap<usize, SliceWrite> = BTreeMap::new();
     for (&(slice_at, record_at), record) in updates {
-        let records = contents
-            .entry(slice_at)
-            .or_insert_with(|| slices[slice_at].records.clone());
-        records[record_at] = record.clone();
+        let write = writes.entry(slice_at);
+        let write = write.or_insert_with(|| unchanged(&slices[slice_at]));
+        write.changed.insert(record_at, record.clone());
     }
-    let tail = slices.len().checked_sub(1);
     let mut left = reservations.into_iter().peekable();
-    let mut sealed_tail = tail.is_some_and(|at| slices[at].sealed);
-    let mut seal = seal && !sealed_tail;
-    if let Some(at) = tail {
-        let room = MAX_RESULTS_PER_SLICE.saturating_sub(slices[at].records.len());
+    let mut seal = seal && !slices.last().is_some_and(|last| last.sealed);
+    let mut full = false;
+    if let Some(last) = slices.last() {
+        let room = MAX_RESULTS_PER_SLICE.saturating_sub(last.records.len());
+        full = room == 0;
         if room > 0 && (left.peek().is_some() || seal) {
-            let records = contents
-                .entry(at)
-                .or_insert_with(|| slices[at].records.clone());
-            records.extend(left.by_ref().take(room));
+            let write = writes.entry(slices.len() - 1);
+            let write = write.or_insert_with(|| unchanged(last));
+            write.added.extend(left.by_ref().take(room));
+            full = write.len() >= MAX_RESULTS_PER_SLICE;
             // The seal must be where the next reservation would go, or that one would not meet it.
-            if seal && records.len() < MAX_RESULTS_PER_SLICE {
-                sealed_tail = true;
-                seal = false;
-            }
+            write.sealed |= seal && !full;
+            seal &= full;
         }
     }
-    let mut full = tail.is_some_and(|at| {
-        let records = contents.get(&at).unwrap_or(&slices[at].records);
-        records.len() >= MAX_RESULTS_PER_SLICE
-    });
-    let changed: Vec<Action> = contents
-        .into_iter()
-        .map(|(at, records)| {
-            let sealed = if Some(at) == tail {
-                sealed_tail
-            } else {
-                slices[at].sealed
-            };
-            slice(slices[at].index, Some(slices[at].rv), sealed, &records)
-        })
-        .collect();
     let mut steps = Vec::new();
-    if !changed.is_empty() {
-        steps.push(Step::needed(changed));
+    if !writes.is_empty() {
+        let writes = writes.into_values().map(Action::WriteSlice).collect();
+        steps.push(Step::needed(writes));
     }
     let mut index = slices.last().map_or(0, |last| last.index + 1);
     while left.peek().is_some() || seal || full {
-        let records: Vec<Record> = left.by_ref().take(MAX_RESULTS_PER_SLICE).collect();
-        let sealed = seal && left.peek().is_none() && records.len() < MAX_RESULTS_PER_SLICE;
+        let added: Vec<Record> = left.by_ref().take(MAX_RESULTS_PER_SLICE).collect();
+        full = added.len() >= MAX_RESULTS_PER_SLICE;
+        let sealed = seal && left.peek().is_none() && !full;
         seal &= !sealed;
-        full = records.len() >= MAX_RESULTS_PER_SLICE;
-        steps.push(Step::needed(vec![slice(index, None, sealed, &records)]));
+        steps.push(Step::needed(vec![Action::WriteSlice(SliceWrite {
+            index,
+            sealed,
+            added,
+            ..SliceWrite::default()
+        })]));
         index += 1;
     }
     steps
@@ -78,17 +66,17 @@ pub(super) fn write(
 
 /// Begins a log that is empty.
 pub(super) fn begin() -> Action {
-    slice(0, None, false, &[])
+    Action::WriteSlice(SliceWrite::default())
 }
 
-fn slice(index: u32, rv: Option<u64>, sealed: bool, records: &[Record]) -> Action {
-    let results = records.iter().map(Record::write).collect();
-    Action::WriteSlice(SliceWrite {
-        index,
-        rv,
-        sealed,
-        results,
-    })
+fn unchanged(slice: &Slice) -> SliceWrite {
+    SliceWrite {
+        index: slice.index,
+        rv: Some(slice.rv),
+        sealed: slice.sealed,
+        kept: slice.records.clone(),
+        ..SliceWrite::default()
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +96,7 @@ mod tests {
         Slice {
             index,
             rv: 7,
-            records: records(count),
+            records: records(count).into(),
             ..Slice::default()
         }
     }
@@ -118,7 +106,7 @@ mod tests {
     /// (index, rv, results, sealed) of each write, step by step.
     fn shape(steps: &[Step]) -> Vec<Vec<Shape>> {
         let one = |action: &Action| match action {
-            Action::WriteSlice(w) => (w.index, w.rv, w.results.len(), w.sealed),
+            Action::WriteSlice(w) => (w.index, w.rv, w.len(), w.sealed),
             other => panic!("{other:?}"),
         };
         steps

@@ -42,7 +42,7 @@ pub(super) fn steps(
     if stage.cause().is_some() {
         steps.extend(status.take());
     }
-    let to_stop = to_stop(progress, stage);
+    let to_stop = to_stop(snapshot, progress, stage);
     let mut again = matches!(stage, Stage::Deciding(_))
         || start.more
         || start.join.is_some()
@@ -105,9 +105,14 @@ fn questions(
 }
 
 /// Pods to stop, by name: those of a job that fails, and those that have to go in any case.
-fn to_stop<'a>(progress: &Progress<'a>, stage: &Stage) -> BTreeMap<&'a str, (Uid, u64)> {
-    let running = progress.running().filter(|_| stage.fails());
-    let running = running.filter_map(|seated| Some((&*seated.record.pod, seated.pod?)));
+fn to_stop<'a>(
+    snapshot: &Snapshot<'a>,
+    progress: &Progress<'a>,
+    stage: &Stage,
+) -> BTreeMap<&'a str, (Uid, u64)> {
+    let running = stage.fails().then(|| progress.all_running(snapshot));
+    let running = running.into_iter().flatten();
+    let running = running.map(|(record, pod)| (&*record.pod, pod));
     let running = running.filter(|(_, pod)| pod.deletion.is_none());
     let all = running.chain(progress.to_stop.iter().copied());
     all.map(|(name, pod)| (name, (pod.uid, pod.rv))).collect()

@@ -5,10 +5,11 @@ use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
 use super::decide::tolerated;
-use super::progress::{Place, Progress};
+use super::progress::Progress;
 use super::survey::Survey;
 use super::{Job, Snapshot};
 use crate::condition;
+use crate::record_index::Place;
 
 /// Whether the job is paused, and what follows from that for the status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,15 +45,16 @@ impl Pause {
         } else {
             Vec::new()
         };
-        let accepted = survey.accepted + accepts.len();
+        let accepted = survey.accepted() + accepts.len();
         // A pause by failure lasts until somebody ends it, also when a failed node is retried or
         // more failures are allowed. A job that is going to fail is not paused by its failures.
-        let failures =
-            || survey.failed > tolerated(job, accepted, survey.present) || by_failure && !asked;
+        let failures = || {
+            survey.failed.len() > tolerated(job, accepted, survey.present) || by_failure && !asked
+        };
         let reason = if job.paused {
             Some(reasons::PAUSED_BY_USER)
         } else if job.failure == FailurePolicyType::Pause
-            && survey.job_failed_by.is_none()
+            && survey.job_failed_by().is_none()
             && failures()
         {
             Some(reasons::PAUSED_BY_FAILURE)
@@ -73,7 +75,7 @@ impl Pause {
     /// Of a job that has begun to end: nobody pauses that.
     pub(super) fn none(job: &Job, survey: &Survey<'_>, now: Timestamp) -> Self {
         let none = Self {
-            accepted: survey.accepted,
+            accepted: survey.accepted(),
             resumed_by: job.status.resumed_by.clone(),
             ..Self::default()
         };
@@ -117,11 +119,12 @@ impl Pause {
 /// are stored already.
 fn seen(snapshot: &Snapshot<'_>, progress: &Progress<'_>, survey: &Survey<'_>) -> Vec<Place> {
     let told = usize::try_from(snapshot.job.status.failed).unwrap_or(0);
-    let mut failures = survey.failures.clone();
+    let failures = survey.failed.iter().filter(|failure| !failure.accepted);
+    let mut failures: Vec<Place> = failures.map(|failure| failure.place).collect();
     failures.sort_by_key(|place| {
         let is_new = progress.updates.contains_key(place);
         (is_new, progress.record(snapshot, *place).finished, *place)
     });
-    failures.truncate(told.saturating_sub(survey.accepted));
+    failures.truncate(told.saturating_sub(survey.accepted()));
     failures
 }

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::decide::{End, Stage, deadline, new_cause, nobody_to_serve, recheck, stalled};
 use super::family::Kin;
+use super::index::Index;
 use super::pause::Pause;
 use super::progress::Progress;
 use super::start::Start;
@@ -13,20 +14,19 @@ use super::status::{self, Facts};
 use super::survey::Survey;
 use super::{Snapshot, order, stop_reason, stored_cause};
 use crate::broadcast_job::action::{Action, Plan, Step};
-use crate::record::Record;
 
 /// How soon a retry looks again for what another job of its family has still to do: a pod that runs there
 /// does not wake it, nor do results that are not in the cache yet.
 const FAMILY_RETRY: SignedDuration = SignedDuration::from_secs(10);
 
 /// The plan of a job that has not ended.
-pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+pub(super) fn work<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let stored = stored_cause(job);
     // A job that fails says so before it seals its log. Sealed without a cause it was complete, and
     // stays so: whatever joined since came after its end.
     let sealed = snapshot.slices.last().is_some_and(|slice| slice.sealed);
-    let mut progress = Progress::read(snapshot, stored.as_ref().map(stop_reason), now);
+    let mut progress = Progress::read(snapshot, index, stored.as_ref().map(stop_reason), now);
     if stored.is_some() {
         take_back(snapshot, &mut progress, now);
     }
@@ -37,13 +37,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     } else {
         Pause::decide(snapshot, &progress, &survey, now)
     };
-    for place in &pause.accepts {
-        let accepted = Record {
-            accepted: true,
-            ..progress.record(snapshot, *place).clone()
-        };
-        progress.updates.insert(*place, accepted);
-    }
+    progress.accept(snapshot, &pause.accepts);
     let deadline = deadline(snapshot, &pause, now);
     let stage = match stored {
         Some(cause) if progress.is_under_way() => Stage::Stopping(cause),
@@ -51,22 +45,17 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         None if pause.reason.is_some() => Stage::Open,
         None => open(snapshot, &progress, &survey, &kin, sealed, deadline, now),
     };
-    let starts = matches!(stage, Stage::Open) && pause.reason.is_none() && !sealed;
-    let start = if starts && job.problems.is_empty() {
+    let is_open = matches!(stage, Stage::Open) && pause.reason.is_none() && !sealed;
+    let start = if is_open && job.problems.is_empty() {
         Start::choose(snapshot, &mut progress, &survey, &kin, now)
     } else {
         Start::default()
     };
     let waits = waits_for_family(&kin, &survey, &start);
-    let wake = [
-        deadline.filter(|_| matches!(stage, Stage::Open)),
-        progress.next_due,
-        recheck(snapshot),
-        survey.next_retry,
-        now.checked_add(FAMILY_RETRY).ok().filter(|_| waits),
-    ];
-    let of_start = start.other_pod.as_ref();
-    let of_start = of_start.map(|(node, pod)| (&**node, &**pod));
+    let look_again = now.checked_add(FAMILY_RETRY).ok().filter(|_| waits);
+    let deadline = deadline.filter(|_| matches!(stage, Stage::Open));
+    let due = [progress.next_due, recheck(snapshot), survey.next_retry];
+    let wake = due.into_iter().chain([deadline, look_again]);
     let creates = !start.creations.is_empty();
     let (status, notes) = status::next(&Facts {
         job,
@@ -77,10 +66,8 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         stage: &stage,
         stalled: stalled(snapshot, &kin),
         creation_problem: snapshot.creation_problem.filter(|_| creates),
-        other_pod: of_start.or(survey.other_pod).filter(|_| !creates),
-        is_about_to_begin: start.join.is_some()
-            || start.check.is_some()
-            || !survey.missing.is_empty(),
+        other_pod: start.waits_for().or(survey.other_pod).filter(|_| !creates),
+        is_about_to_begin: start.asks_first() || !survey.missing.is_empty(),
         now,
     });
     let status =
@@ -88,7 +75,7 @@ pub(super) fn work(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let (steps, again) = order::steps(snapshot, &progress, &survey.missing, &stage, start, status);
     Plan {
         steps,
-        wake: wake.into_iter().flatten().min(),
+        wake: wake.flatten().min(),
         again,
         notes,
     }

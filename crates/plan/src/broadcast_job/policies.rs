@@ -21,7 +21,7 @@ use crate::printable::one_line;
 const SHOWN: usize = 64;
 
 /// The policies of a job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Policies {
     /// execution AtMostOnce: a node whose pod may have run is never tried again.
     pub at_most_once: bool,

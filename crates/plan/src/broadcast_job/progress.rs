@@ -1,11 +1,12 @@
-//! One walk over the records and their pods: what has become of each attempt.
+//! One walk over the attempts under way and the pods that are not over: what has become of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
+use super::index::{Index, identities};
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
 use super::standing::Attempts;
 use super::taken::ASK_SOONEST;
@@ -13,13 +14,11 @@ use super::{DISPUTED, Snapshot};
 use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
 use crate::record::Record;
+use crate::record_index::Place;
 use crate::uid::Uid;
 
 /// Identity of a node: a machine replaced under the same name is another one.
 pub(super) type NodeId<'a> = (&'a str, Uid);
-
-/// Where a record is stored: position of the slice, position in it.
-pub(super) type Place = (usize, usize);
 
 /// What an attempt holds. One that is over, and whose pod has ended, holds nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,10 +55,10 @@ pub(super) struct Seated<'a> {
 }
 
 /// What the records and pods say, with the outcomes seen now already entered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Progress<'a> {
-    /// The attempts on each node, sorted by node.
-    pub(super) nodes: Vec<(NodeId<'a>, Attempts<Place>)>,
+    /// All records, by what they mean.
+    pub(super) index: &'a Index,
     /// Records that change.
     pub(super) updates: BTreeMap<Place, Record>,
     /// What holds a seat, in the order of the records.
@@ -95,56 +94,83 @@ impl<'a> Progress<'a> {
     /// The walk. `stopping` is the reason recorded for pods stopped because the job is failing.
     pub(super) fn read(
         snapshot: &Snapshot<'a>,
+        index: &'a Index,
         stopping: Option<&'static str>,
         now: Timestamp,
     ) -> Self {
-        let mut progress = Self::default();
+        let mut progress = Self::of(index);
         let mut nodes = NodeCursor::new(snapshot.nodes);
-        let records = snapshot
-            .slices
-            .iter()
-            .map(|slice| slice.records.len())
-            .sum();
-        let mut attempts: Vec<(NodeId<'a>, Attempts<Place>)> = Vec::with_capacity(records);
-        for (slice_at, slice) in snapshot.slices.iter().enumerate() {
-            for (record_at, record) in slice.records.iter().enumerate() {
-                let place = (slice_at, record_at);
-                let judged = if record.is_final() {
-                    progress.over(snapshot, place, record, now);
-                    None
-                } else {
-                    let node = nodes.find(&record.node);
-                    let node = node.filter(|node| node.uid == record.node_uid);
-                    progress.started(snapshot, node, (place, record), stopping, now)
-                };
-                let key = (&*record.node, record.node_uid);
-                let one = progress.count(judged.as_ref().unwrap_or(record), place);
-                attempts.push((key, one));
-                if let Some(update) = judged {
-                    progress.updates.insert(place, update);
-                }
+        let looked_at = looked_at(snapshot, index);
+        for &place in &looked_at {
+            let record = &snapshot.slices[place.0].records[place.1];
+            if record.is_final() {
+                progress.over(snapshot, place, record, now);
+                continue;
+            }
+            let node = nodes.find(&record.node);
+            let node = node.filter(|node| node.uid == record.node_uid);
+            let judged = progress.started(snapshot, node, (place, record), stopping, now);
+            if let Some(update) = judged {
+                progress.enter(place, update);
             }
         }
-        // Most come in the order of their nodes; of one node they have to stay in theirs.
-        attempts.sort_by_key(|(key, _)| *key);
-        attempts.dedup_by(|(key, later), (known_key, known)| {
-            let same = key == known_key;
-            if same {
-                *known = known.and(*later);
+        // More than one plan may let go is not asked for.
+        let ended = index.ended().iter();
+        let ended = ended.filter(|place| !looked_at.contains(place));
+        for &(slice, at) in ended.take(snapshot.max_pod_changes + 1) {
+            let record = &snapshot.slices[slice].records[at];
+            if let Some(pod) = snapshot.pods.get(&record.pod) {
+                progress.release(record, pod);
             }
-            same
-        });
-        progress.nodes = attempts;
+        }
         progress.ask_again.sort_unstable();
         let alive = snapshot
-            .pods
-            .iter()
+            .pods_of(index)
             .filter(|(_, pod)| !pod.phase.has_ended());
-        let bound = alive.filter_map(|(name, pod)| Some((pod.node.as_deref()?, &**name)));
+        let bound = alive.filter_map(|(name, pod)| Some((pod.node.as_deref()?, name)));
         progress.occupied.extend(bound);
         progress.occupied.sort_unstable();
         progress.occupied.dedup();
         progress
+    }
+
+    fn of(index: &'a Index) -> Self {
+        Self {
+            index,
+            updates: BTreeMap::new(),
+            seats: Vec::new(),
+            to_stop: Vec::new(),
+            to_release: Vec::new(),
+            taken: Vec::new(),
+            ask_again: Vec::new(),
+            to_label: Vec::new(),
+            relies_on: Vec::new(),
+            more_to_confirm: false,
+            occupied: Vec::new(),
+            interrupted: [NodeState::Disrupted, NodeState::Unknown]
+                .map(|state| index.records().count(state))
+                .iter()
+                .sum(),
+            next_due: None,
+        }
+    }
+
+    /// Failures are accepted.
+    pub(super) fn accept(&mut self, snapshot: &Snapshot<'a>, failures: &[Place]) {
+        for place in failures {
+            let accepted = Record {
+                accepted: true,
+                ..self.record(snapshot, *place).clone()
+            };
+            self.updates.insert(*place, accepted);
+        }
+    }
+
+    /// A record changes.
+    fn enter(&mut self, place: Place, update: Record) {
+        let interrupted = matches!(update.state, NodeState::Disrupted | NodeState::Unknown);
+        self.interrupted += usize::from(interrupted);
+        self.updates.insert(place, update);
     }
 
     /// A pod that exists on a node of this name and has not ended, or is promised, other than `pod`.
@@ -170,41 +196,63 @@ impl<'a> Progress<'a> {
 
     /// Whether there was an attempt on a node of this name.
     pub(super) fn has_tried(&self, node: &str) -> bool {
-        self.of_name(node).next().is_some()
+        !self.index.records().of_node(node).is_empty()
     }
 
     /// The last attempt on nodes of this name, as it is stored.
     pub(super) fn last_of_name(&self, snapshot: &Snapshot<'a>, node: &str) -> Option<&'a Record> {
-        let attempts = self.of_name(node).map(|(_, attempts)| attempts.last);
-        let (_, (slice, record)) = attempts.max_by_key(|(attempt, _)| *attempt)?;
-        Some(&snapshot.slices[slice].records[record])
+        let places = self.index.records().of_node(node).iter();
+        let records = places.map(|(slice, record)| &snapshot.slices[*slice].records[*record]);
+        records.max_by_key(|record| record.attempt)
     }
 
     /// Number of the next attempt on nodes of this name.
-    pub(super) fn next_attempt(&self, node: &str) -> u32 {
-        let attempts = self.of_name(node).map(|(_, attempts)| attempts.last.0);
-        attempts.max().unwrap_or(0) + 1
+    pub(super) fn next_attempt(&self, snapshot: &Snapshot<'a>, node: &str) -> u32 {
+        let last = self.last_of_name(snapshot, node);
+        last.map_or(0, |record| record.attempt) + 1
     }
 
-    /// The attempts on a node.
-    pub(super) fn of(&self, id: NodeId<'_>) -> Option<&Attempts<Place>> {
-        let at = self.nodes.binary_search_by(|(known, _)| (*known).cmp(&id));
-        at.ok().map(|at| &self.nodes[at].1)
+    /// The attempts on each of the nodes of this name, in the order of their uids.
+    pub(super) fn on(&self, snapshot: &Snapshot<'a>, node: &str) -> BTreeMap<Uid, Attempts<Place>> {
+        let places = self.index.records().of_node(node);
+        identities(places, |place| self.record(snapshot, place))
     }
 
-    fn of_name<'s>(
-        &'s self,
-        node: &'s str,
-    ) -> impl Iterator<Item = &'s (NodeId<'a>, Attempts<Place>)> + use<'s, 'a> {
-        let first = self.nodes.partition_point(|((name, _), _)| *name < node);
-        let rest = self.nodes[first..].iter();
-        rest.take_while(move |((name, _), _)| *name == node)
+    /// The names of nodes on which a pod exists that has not ended, or is promised.
+    pub(super) fn occupied(&self) -> impl Iterator<Item = &'a str> {
+        self.occupied.iter().map(|(node, _)| *node)
+    }
+
+    /// Attempts whose pod is there and has not ended, but the quiet ones.
+    fn running(&self) -> impl Iterator<Item = &Seated<'a>> {
+        let seats = self.seats.iter();
+        seats.filter(|seated| matches!(seated.seat, Seat::Alive { .. }))
     }
 
     /// Attempts whose pod is there and has not ended.
-    pub(super) fn running(&self) -> impl Iterator<Item = &Seated<'a>> {
-        let seats = self.seats.iter();
-        seats.filter(|seated| matches!(seated.seat, Seat::Alive { .. }))
+    pub(super) fn all_running(
+        &self,
+        snapshot: &Snapshot<'a>,
+    ) -> impl Iterator<Item = (&'a Record, &'a PodRow)> {
+        let record = |&(slice, at): &Place| &snapshot.slices[slice].records[at];
+        let quiet = self.index.quiet().iter().map(record);
+        let quiet = quiet.filter_map(|record| Some((record, snapshot.pods.get(&record.pod)?)));
+        let running = self.running();
+        quiet.chain(running.filter_map(|seated| Some((seated.record, seated.pod?))))
+    }
+
+    /// How many these are.
+    pub(super) fn active(&self) -> usize {
+        self.index.quiet().len() + self.running().count()
+    }
+
+    /// How many of them were taken from the job.
+    pub(super) fn active_and_taken(&self) -> usize {
+        let taken: BTreeSet<&str> = self.taken.iter().map(|(_, pod, _)| *pod).collect();
+        let running = self.running();
+        running
+            .filter(|seated| taken.contains(&*seated.record.pod))
+            .count()
     }
 
     /// Attempts under way on nodes that have not answered for too long.
@@ -236,12 +284,14 @@ impl<'a> Progress<'a> {
     /// Whether an attempt is under way.
     pub(super) fn is_under_way(&self) -> bool {
         let mut seats = self.seats.iter();
-        seats.any(|seated| !matches!(seated.seat, Seat::Lingering { .. }))
+        let quiet = self.index.quiet();
+        !quiet.is_empty() || seats.any(|seated| !matches!(seated.seat, Seat::Lingering { .. }))
     }
 
     /// Places that parallelism gives, and that pods take.
     pub(super) fn places(&self) -> usize {
-        self.seats.iter().filter(|one| one.seat.has_pod()).count()
+        let seats = self.seats.iter().filter(|one| one.seat.has_pod());
+        self.index.quiet().len() + seats.count()
     }
 
     /// Ends a reservation whose pod will not be created, and does not exist; or keeps it for now.
@@ -264,12 +314,7 @@ impl<'a> Progress<'a> {
             finished: Some(now),
             ..record.clone()
         };
-        let id: NodeId<'a> = (&record.node, record.node_uid);
-        let one = self.count(&update, place);
-        if let Ok(at) = self.nodes.binary_search_by_key(&id, |(known, _)| *known) {
-            self.nodes[at].1 = self.nodes[at].1.and(one);
-        }
-        self.updates.insert(place, update);
+        self.enter(place, update);
     }
 
     /// Whether what a pod has not done can be stored now, once it is confirmed. One whose pod is not as it
@@ -282,13 +327,6 @@ impl<'a> Progress<'a> {
         let room = self.relies_on.len() < snapshot.max_pod_changes;
         self.more_to_confirm |= !room;
         room
-    }
-
-    fn count(&mut self, record: &Record, place: Place) -> Attempts<Place> {
-        if matches!(record.state, NodeState::Disrupted | NodeState::Unknown) {
-            self.interrupted += 1;
-        }
-        Attempts::of(record, place)
     }
 
     /// Something is due at this time, unless that is past.
@@ -526,6 +564,25 @@ impl<'a> Progress<'a> {
             self.relies_on.push((&record.pod, Some((pod.uid, pod.rv))));
         }
     }
+}
+
+/// Attempts that have to be looked at, and those whose pod was taken.
+fn looked_at(snapshot: &Snapshot<'_>, index: &Index) -> BTreeSet<Place> {
+    let records = index.records();
+    let mut places = index.awake().clone();
+    let is_not_quiet = |place: &Place| !index.quiet().contains(place);
+    for pod in snapshot.taken.watched.keys() {
+        let of_pod = records.of_pod(pod);
+        places.extend(of_pod.filter(is_not_quiet));
+    }
+    let asked = snapshot.taken.asked;
+    if !asked.is_empty() {
+        let is_asked = |record: &Record| record.pod_uid.is_some_and(|uid| asked.contains_key(&uid));
+        let named = records.all().filter(|(_, record)| is_asked(record));
+        let named = named.map(|(place, _)| place);
+        places.extend(named.filter(is_not_quiet));
+    }
+    places
 }
 
 /// What is known of the pod of an attempt under way.

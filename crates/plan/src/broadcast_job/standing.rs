@@ -4,6 +4,7 @@ use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
+use super::index::Counts;
 use super::{Job, Policies, RETRY_BASE, RETRY_MAX};
 use crate::record::Record;
 
@@ -24,6 +25,17 @@ pub enum Standing {
     Retry(Option<Timestamp>),
     /// It was to be tried again, and its node object has gone since: no longer to be served.
     Gone,
+}
+
+impl Standing {
+    /// What a node adds to the counts of its job. `there`: its node object exists.
+    pub(super) fn counts(self, there: bool) -> Counts {
+        Counts {
+            desired: usize::from(self != Self::Gone),
+            present: usize::from(there),
+            succeeded: usize::from(self == Self::Succeeded),
+        }
+    }
 }
 
 /// What the attempts on one node come to. `R` leads to a record.

@@ -10,13 +10,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::decide::recheck;
 use super::family::{self, Closing, Elsewhere, Kin, Turn};
 use super::judge::node_of;
-use super::progress::{Place, Progress, Seated};
+use super::progress::{Progress, Seated};
 use super::survey::Survey;
 use super::{Snapshot, Template, ledger};
 use crate::broadcast_job::action::{Action, Step};
 use crate::eligibility;
 use crate::name;
 use crate::record::Record;
+use crate::record_index::Place;
 use crate::uid::Uid;
 
 /// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more.
@@ -47,7 +48,7 @@ pub(super) struct Start {
     /// A promise has to wait for a pod of another one of the family.
     pub(super) waits_elsewhere: bool,
     /// Node and pod, where a promise has to wait until another pod is no longer on its node.
-    pub(super) other_pod: Option<(Arc<str>, Box<str>)>,
+    other_pod: Option<(Arc<str>, Box<str>)>,
 }
 
 impl Start {
@@ -98,25 +99,47 @@ impl Start {
             .max_pod_changes
             .saturating_sub(start.creations.len());
         start.more = survey.candidates.len().min(room) > budget;
-        for &(node, node_uid) in survey.candidates.iter().take(room.min(budget)) {
-            let attempt = progress.next_attempt(node);
-            let pod: Box<str> = name::pod(&job.owner.name, job.owner.uid, node, attempt).into();
-            start.creations.push(Action::CreatePod {
-                pod: pod.clone(),
-                node: node.clone(),
-            });
-            let attempts = progress.of((node, node_uid));
-            let record = |place| progress.record(snapshot, place);
-            start.reservations.push(Record {
-                node: node.clone(),
-                node_uid,
-                attempt,
-                pod,
-                requested: attempts.is_some_and(|all| all.is_asked_for(&job.policies, record)),
-                ..Record::default()
-            });
+        for candidate in survey.candidates.iter().take(room.min(budget)) {
+            start.reserve(snapshot, progress, *candidate);
         }
         start
+    }
+
+    /// Node and pod, where a promise waits for that pod.
+    pub(super) fn waits_for(&self) -> Option<(&str, &str)> {
+        let waits = self.other_pod.as_ref();
+        waits.map(|(node, pod)| (&**node, &**pod))
+    }
+
+    /// Whether something has to be known, or its turn to be stored, before it begins.
+    pub(super) fn asks_first(&self) -> bool {
+        self.join.is_some() || self.check.is_some()
+    }
+
+    /// Reserves the next attempt on a node, and creates its pod.
+    fn reserve<'a>(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        progress: &Progress<'a>,
+        (node, node_uid): (&Arc<str>, Uid),
+    ) {
+        let job = snapshot.job;
+        let attempt = progress.next_attempt(snapshot, node);
+        let pod: Box<str> = name::pod(&job.owner.name, job.owner.uid, node, attempt).into();
+        self.creations.push(Action::CreatePod {
+            pod: pod.clone(),
+            node: node.clone(),
+        });
+        let record = |place| progress.record(snapshot, place);
+        let attempts = progress.on(snapshot, node).remove(&node_uid);
+        self.reservations.push(Record {
+            node: node.clone(),
+            node_uid,
+            attempt,
+            pod,
+            requested: attempts.is_some_and(|all| all.is_asked_for(&job.policies, record)),
+            ..Record::default()
+        });
     }
 
     /// Creates what was reserved before and is still wanted, as far as there are places: first those that were

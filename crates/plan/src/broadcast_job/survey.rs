@@ -1,6 +1,6 @@
 //! All nodes of the cluster, as one job sees them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use carillon_api::Refused;
@@ -9,11 +9,13 @@ use jiff::Timestamp;
 
 use super::Snapshot;
 use super::family::{Elsewhere, Kin};
-use super::progress::{Place, Progress};
+use super::index::{Counts, Rest};
+use super::progress::Progress;
 use super::standing::Standing;
 use crate::eligibility::{self, Refusal};
-use crate::node::NodeCursor;
+use crate::node::NodeRow;
 use crate::record::Record;
+use crate::record_index::Place;
 use crate::uid::Uid;
 
 /// Names of nodes that status shows for each reason.
@@ -43,16 +45,8 @@ pub(super) struct Survey<'a> {
     pub(super) missing: Vec<(&'a str, Uid)>,
     /// Nodes whose pod succeeded.
     pub(super) succeeded: usize,
-    /// Nodes that failed and are not tried again.
-    pub(super) failed: usize,
-    /// The first of them, and the attempt that decided.
-    pub(super) failed_sample: Option<(&'a str, Place)>,
-    /// The first of those for which a rule says that the job fails.
-    pub(super) job_failed_by: Option<(&'a str, Place)>,
-    /// The attempts with which nodes failed that a resume has not accepted.
-    pub(super) failures: Vec<Place>,
-    /// How many it has.
-    pub(super) accepted: usize,
+    /// Nodes that failed and are not tried again, in the order of their names.
+    pub(super) failed: Vec<Failure<'a>>,
     /// Nodes that failed and are tried again.
     pub(super) retrying: usize,
     /// When the next back-off is over.
@@ -64,7 +58,71 @@ pub(super) struct Survey<'a> {
     /// No attempt was ever made.
     pub(super) untouched: bool,
     /// Nodes left out, by reason.
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: LeftOut<'a>,
+    /// How many of them the family has left nothing to do on.
+    settled: usize,
+}
+
+/// What a node is served for.
+#[derive(Clone, Copy, Debug)]
+enum Tries {
+    First,
+    /// From this time on.
+    Again(Option<Timestamp>),
+}
+
+/// A node that failed for good.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Failure<'a> {
+    pub(super) node: &'a str,
+    uid: Uid,
+    /// The attempt that decided.
+    pub(super) place: Place,
+    /// A resume has accepted it.
+    pub(super) accepted: bool,
+    /// A rule says that the job fails by it.
+    fails_job: bool,
+}
+
+/// Nodes that are left out, by reason: how many, and some of their names.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut<'a>(BTreeMap<&'static str, (usize, Vec<&'a str>)>);
+
+impl<'a> LeftOut<'a> {
+    fn add(&mut self, reason: &'static str, node: &'a str) {
+        self.add_all(reason, ([node].into_iter(), 1));
+    }
+
+    fn add_all(
+        &mut self,
+        reason: &'static str,
+        (nodes, count): (impl Iterator<Item = &'a str>, usize),
+    ) {
+        if count > 0 {
+            let (sum, sample) = self.0.entry(reason).or_default();
+            *sum += count;
+            sample.extend(nodes.take(SAMPLE));
+        }
+    }
+
+    /// The reasons.
+    pub(super) fn reasons(&self) -> impl Iterator<Item = &'static str> {
+        self.0.keys().copied()
+    }
+
+    /// As a status says it.
+    pub(super) fn told(&self) -> Vec<Refused> {
+        let told = self.0.iter().map(|(reason, (count, nodes))| {
+            let mut nodes: Vec<&str> = nodes.clone();
+            nodes.sort_unstable();
+            Refused {
+                reason: (*reason).to_owned(),
+                count: i32::try_from(*count).unwrap_or(i32::MAX),
+                sample: nodes.into_iter().take(SAMPLE).map(str::to_owned).collect(),
+            }
+        });
+        told.collect()
+    }
 }
 
 impl<'a> Survey<'a> {
@@ -76,98 +134,169 @@ impl<'a> Survey<'a> {
         closed: bool,
         now: Timestamp,
     ) -> Self {
-        let mut survey = Self::default();
-        let mut settled = 0;
-        let mut refused: BTreeMap<&'static str, Refused> = BTreeMap::new();
-        let mut refuse = |reason, node: &str| leave_out(&mut refused, reason, node);
-        survey.desired = progress.nodes.len();
-        survey.untouched = progress.nodes.is_empty();
-        let mut again = BTreeMap::new();
-        let mut cursor = NodeCursor::new(snapshot.nodes);
-        for &((name, uid), ref attempts) in &progress.nodes {
-            let there = cursor.find(name).is_some_and(|node| node.uid == uid);
-            survey.present += usize::from(there);
-            let record = |place| progress.record(snapshot, place);
-            match attempts.standing(&snapshot.job.policies, record, there) {
-                Standing::Started | Standing::Skipped => {}
-                Standing::Succeeded => survey.succeeded += 1,
-                Standing::Failed => {
-                    let (_, decided) = attempts.ran.unwrap_or(attempts.last);
-                    survey.has_failed(name, decided, record(decided));
-                }
-                Standing::Again(due) => {
-                    again.insert((name, uid), due.filter(|due| *due > now));
-                }
-                Standing::Retry(due) => {
-                    survey.retrying += 1;
-                    again.insert((name, uid), due.filter(|due| *due > now));
-                }
-                Standing::Gone => {
-                    refuse(results::NODE_GONE, name);
-                    survey.desired -= 1;
-                }
-            }
+        let apart = apart(snapshot, progress, kin);
+        let mut survey = Self::of_the_rest(snapshot, progress, &apart, closed);
+        for name in &apart {
+            survey.look(snapshot, progress, kin, name, closed, now);
         }
-        // Both are in the order of names.
-        let mut tried = progress.nodes.iter().map(|(id, _)| *id).peekable();
-        for (name, node) in snapshot.nodes {
-            let id = (&**name, node.uid);
-            while tried.next_if(|tried| *tried < id).is_some() {}
-            let due = again.get(&id);
-            if due.is_none() && tried.peek() == Some(&id) {
-                continue;
-            }
-            let refusal = eligibility::refusal(&snapshot.job.placement, name, node);
-            let elsewhere = kin.on(id, due.is_some());
-            if let Elsewhere::Settled(reason) = elsewhere
-                && !matches!(refusal, Some(Refusal::NotListed))
-            {
-                settled += 1;
-                refuse(reason, name);
-                continue;
-            }
-            if closed && (refusal.is_none() || due.is_some()) {
-                continue;
-            }
-            match refusal {
-                None => {
-                    let due = due.copied().flatten();
-                    survey.eligible(snapshot, progress, elsewhere, (name, node.uid), due);
-                }
-                Some(refusal) if due.is_some() => {
-                    survey.held_up += 1;
-                    survey
-                        .held_up_sample
-                        .get_or_insert_with(|| (name, refusal.reason()));
-                }
-                // It was never asked for, and is therefore not left out.
-                Some(Refusal::NotListed) => continue,
-                Some(refusal) => {
-                    refuse(refusal.reason(), name);
-                    continue;
-                }
-            }
-            survey.desired += usize::from(due.is_none());
-            survey.present += usize::from(due.is_none());
-        }
+        survey.candidates.sort_unstable();
+        survey.failed.sort_unstable();
         for name in snapshot.job.placement.only.iter().flatten() {
             if !snapshot.nodes.contains_key(&**name) && !progress.has_tried(name) {
-                refuse(results::NODE_NOT_FOUND, name);
+                survey.refused.add(results::NODE_NOT_FOUND, name);
             }
         }
-        survey.refused = refused.into_values().collect();
-        let nothing_to_do = settled > 0 && survey.desired == 0 && survey.untouched;
+        let nothing_to_do = survey.settled > 0 && survey.desired == 0 && survey.untouched;
         survey.is_settled =
             nothing_to_do && (closed || !survey.leaves_out_what_was_meant(snapshot, kin));
         survey
+    }
+
+    /// The nodes that the index knows all of.
+    fn of_the_rest(
+        snapshot: &Snapshot<'a>,
+        progress: &Progress<'a>,
+        apart: &BTreeSet<&'a str>,
+        closed: bool,
+    ) -> Self {
+        let rest = Rest::new(progress.index, apart);
+        let Counts {
+            desired,
+            present,
+            succeeded,
+        } = rest.counts();
+        let mut survey = Self {
+            desired,
+            present,
+            succeeded,
+            untouched: progress.index.records().is_empty(),
+            ..Self::default()
+        };
+        for name in rest.failed() {
+            survey.add_failures(snapshot, progress, name);
+        }
+        survey.refused.add_all(results::NODE_GONE, rest.gone());
+        for (reason, nodes, count) in rest.refused() {
+            survey.refused.add_all(reason, (nodes, count));
+        }
+        if !closed {
+            let (nodes, count) = rest.eligible();
+            survey.desired += count;
+            survey.present += count;
+            let nodes = nodes.take(snapshot.max_pod_changes + 1);
+            let uid = |name| snapshot.nodes.get(name).map(|node| node.uid);
+            let nodes = nodes.filter_map(|name| Some((name, uid(name)?)));
+            survey.candidates.extend(nodes);
+        }
+        survey
+    }
+    /// The nodes of one name.
+    fn look(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        progress: &Progress<'a>,
+        kin: &Kin<'a>,
+        name: &'a str,
+        closed: bool,
+        now: Timestamp,
+    ) {
+        let record = |place| progress.record(snapshot, place);
+        let node = snapshot.nodes.get_key_value(name);
+        let mut tries = Tries::First;
+        let mut serves = true;
+        for (uid, attempts) in progress.on(snapshot, name) {
+            let there = node.is_some_and(|(_, node)| node.uid == uid);
+            serves &= !there;
+            let standing = attempts.standing(&snapshot.job.policies, record, there);
+            let counts = standing.counts(there);
+            self.desired += counts.desired;
+            self.present += counts.present;
+            self.succeeded += counts.succeeded;
+            match standing {
+                Standing::Started | Standing::Skipped | Standing::Succeeded => {}
+                Standing::Failed => {
+                    let (_, decided) = attempts.ran.unwrap_or(attempts.last);
+                    self.has_failed(name, uid, decided, record(decided));
+                }
+                Standing::Gone => self.refused.add(results::NODE_GONE, name),
+                Standing::Again(at) | Standing::Retry(at) => {
+                    self.retrying += usize::from(matches!(standing, Standing::Retry(_)));
+                    tries = Tries::Again(at.filter(|at| *at > now));
+                    serves = true;
+                }
+            }
+        }
+        if let Some(node) = node.filter(|_| serves) {
+            self.serve(snapshot, progress, kin, node, tries, closed);
+        }
+    }
+
+    /// A node that is there, and is served for the first time or again.
+    fn serve(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        progress: &Progress<'a>,
+        kin: &Kin<'a>,
+        (name, node): (&'a Arc<str>, &'a NodeRow),
+        tries: Tries,
+        closed: bool,
+    ) {
+        let again = matches!(tries, Tries::Again(_));
+        let refusal = eligibility::refusal(&snapshot.job.placement, name, node);
+        let elsewhere = kin.on((name, node.uid), again);
+        match (elsewhere, refusal) {
+            // It was never asked for, and is therefore not left out.
+            (_, Some(Refusal::NotListed)) if !again => return,
+            (Elsewhere::Settled(reason), refusal) if refusal != Some(Refusal::NotListed) => {
+                self.settled += 1;
+                self.refused.add(reason, name);
+                return;
+            }
+            (_, refusal) if closed && (refusal.is_none() || again) => return,
+            (_, None) => {
+                let due = match tries {
+                    Tries::First => None,
+                    Tries::Again(due) => due,
+                };
+                self.eligible(snapshot, progress, elsewhere, (name, node.uid), due);
+            }
+            (_, Some(refusal)) if again => {
+                self.held_up += 1;
+                self.held_up_sample
+                    .get_or_insert_with(|| (name, refusal.reason()));
+            }
+            (_, Some(refusal)) => {
+                self.refused.add(refusal.reason(), name);
+                return;
+            }
+        }
+        self.desired += usize::from(!again);
+        self.present += usize::from(!again);
+    }
+
+    /// The nodes of one name that have failed for good.
+    fn add_failures(&mut self, snapshot: &Snapshot<'a>, progress: &Progress<'a>, name: &'a str) {
+        let record = |place| progress.record(snapshot, place);
+        let node = snapshot.nodes.get(name).map(|node| node.uid);
+        for (uid, attempts) in progress.on(snapshot, name) {
+            let there = node == Some(uid);
+            let standing = attempts.standing(&snapshot.job.policies, record, there);
+            if standing == Standing::Failed {
+                let (_, decided) = attempts.ran.unwrap_or(attempts.last);
+                self.has_failed(name, uid, decided, record(decided));
+            }
+        }
     }
 
     /// Whether a retry that has nothing to start was made for a node that is left out for the moment: for
     /// one that it names, or that another one of its family has begun with.
     fn leaves_out_what_was_meant(&self, snapshot: &Snapshot<'_>, kin: &Kin<'_>) -> bool {
         let settled = [results::ALREADY_SUCCEEDED, results::ALREADY_TRIED];
-        let mut refused = self.refused.iter();
-        if refused.all(|refused| settled.contains(&&*refused.reason)) {
+        if self
+            .refused
+            .reasons()
+            .all(|reason| settled.contains(&reason))
+        {
             return false;
         }
         let others = snapshot.family.into_iter();
@@ -217,30 +346,39 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn has_failed(&mut self, node: &'a str, place: Place, record: &Record) {
-        self.failed += 1;
-        self.failed_sample.get_or_insert((node, place));
-        if record.accepted {
-            self.accepted += 1;
-        } else {
-            self.failures.push(place);
-        }
-        if *record.reason == *results::JOB_FAILED_BY_RULE {
-            self.job_failed_by.get_or_insert((node, place));
-        }
+    fn has_failed(&mut self, node: &'a str, uid: Uid, place: Place, record: &Record) {
+        self.failed.push(Failure {
+            node,
+            uid,
+            place,
+            accepted: record.accepted,
+            fails_job: *record.reason == *results::JOB_FAILED_BY_RULE,
+        });
+    }
+
+    /// How many of the failures a resume has accepted.
+    pub(super) fn accepted(&self) -> usize {
+        self.failed
+            .iter()
+            .filter(|failure| failure.accepted)
+            .count()
+    }
+
+    /// The first failure for which a rule says that the job fails.
+    pub(super) fn job_failed_by(&self) -> Option<&Failure<'a>> {
+        self.failed.iter().find(|failure| failure.fails_job)
     }
 }
 
-/// Counts a node that is left out.
-fn leave_out(refused: &mut BTreeMap<&'static str, Refused>, reason: &'static str, node: &str) {
-    let entry = refused.entry(reason).or_insert_with(|| Refused {
-        reason: reason.to_owned(),
-        ..Refused::default()
-    });
-    entry.count += 1;
-    if entry.sample.len() < SAMPLE {
-        entry.sample.push(node.to_owned());
-    }
+/// Names of nodes that are looked at one by one: those that are tried again, that have changed, where a pod is,
+/// or where others of the family have been.
+fn apart<'a>(snapshot: &Snapshot<'a>, progress: &Progress<'a>, kin: &Kin<'a>) -> BTreeSet<&'a str> {
+    let index = progress.index;
+    let changed = progress.updates.keys();
+    let changed = changed.map(|(slice, at)| &*snapshot.slices[*slice].records[*at].node);
+    let in_the_way = progress.occupied().filter(|name| index.is_untried(name));
+    let apart = index.unsettled().chain(in_the_way);
+    apart.chain(changed).chain(kin.nodes()).collect()
 }
 
 /// The last pod on the node, if it is missing in the cache: it may live all the same, as on a node

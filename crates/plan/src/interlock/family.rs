@@ -181,7 +181,8 @@ fn closable<'a>(gone: &'a Member<'_>, write: &SliceWrite) -> Result<&'a Slice, &
     if at + 1 == gone.slices.len() && !write.sealed {
         return Err("written; expected that it is sealed");
     }
-    if write.rv != Some(stored.rv) || write.results.len() != stored.records.len() {
+    let is_kept = write.kept == stored.records && write.added.is_empty();
+    if write.rv != Some(stored.rv) || !is_kept {
         return Err("written; expected the version and results that were read");
     }
     Ok(stored)
@@ -228,11 +229,8 @@ impl Check<'_> {
             ));
         }
         let stored = closable(gone, write)?;
-        for (old, new) in stored.records.iter().zip(&write.results) {
-            let Some(new) = Record::read(new) else {
-                return Err("has a result that cannot be read back".to_owned());
-            };
-            gives_up(self, gone, old, &new).map_err(|what| format!("pod {}: {what}", old.pod))?;
+        for (old, new) in stored.records.iter().zip(write.records()) {
+            gives_up(self, gone, old, new).map_err(|what| format!("pod {}: {what}", old.pod))?;
         }
         Ok(())
     }
@@ -263,7 +261,7 @@ impl Check<'_> {
         let others = Others::of(self.snapshot);
         let reserved: HashSet<&str> = self.log.reserved.iter().copied().collect();
         let created: HashSet<&str> = self.created.iter().map(|(pod, _)| *pod).collect();
-        for entry in self.log.attempts.values().filter(|entry| entry.is_open()) {
+        for entry in self.log.open() {
             let node = entry.node;
             if !reserved.contains(node) && !created.contains(entry.pod) {
                 continue;

@@ -1,10 +1,10 @@
 //! Rules of the log of attempts: it is only appended to, and a seal closes it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use carillon_api::NodeState;
 use carillon_api::condition::{results, types};
-use carillon_api::node_result_slice::{MAX_RESULTS_PER_SLICE, NodeResult};
+use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Trip, is, rules, trip};
@@ -14,6 +14,7 @@ use crate::broadcast_job::action::SliceWrite;
 use crate::name;
 use crate::pod::{PodPhase, PodRow};
 use crate::record::{Record, Slice};
+use crate::record_index::{Place, RecordIndex};
 use crate::uid::Uid;
 
 /// How long the intent to take back a promise is stored before that is done, where nothing may run twice.
@@ -37,7 +38,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn of(record: &'a Record, slice: u32) -> Self {
+    fn of((record, slice): (&'a Record, u32)) -> Self {
         Self {
             node: &record.node,
             node_uid: record.node_uid,
@@ -52,48 +53,36 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn read(result: &'a NodeResult, slice: u32) -> Option<Self> {
-        Some(Self {
-            node: &result.node,
-            node_uid: result.node_uid.parse().ok()?,
-            attempt: u32::try_from(result.attempt).ok()?,
-            state: result.state,
-            pod: &result.pod,
-            pod_uid: match &*result.pod_uid {
-                "" => None,
-                text => Some(text.parse().ok()?),
-            },
-            reason: &result.reason,
-            node_gone: result.node_gone_time.as_ref().map(|time| time.0),
-            requested: result.requested,
-            slice,
-        })
-    }
-
     pub(super) fn is_open(&self) -> bool {
         self.state == NodeState::Started
+    }
+
+    /// Whether it is over without success, and something may have run.
+    fn ran_in_vain(&self) -> bool {
+        match self.state {
+            NodeState::Failed | NodeState::Unknown => true,
+            NodeState::Disrupted => ![results::WITHDRAWN, results::REJECTED].contains(&self.reason),
+            NodeState::Started | NodeState::Succeeded | NodeState::Skipped => false,
+        }
     }
 }
 
 /// What the slices hold after the steps so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Log<'a> {
-    /// Every attempt, by the name of its pod.
-    pub(super) attempts: HashMap<&'a str, Entry<'a>>,
+    /// As they were read.
+    stored: &'a RecordIndex,
+    slices: &'a [Slice],
+    /// What this plan has written, by pod.
+    entered: HashMap<&'a str, Entry<'a>>,
+    /// The pods of these, by node.
+    entered_on: HashMap<&'a str, Vec<&'a str>>,
     /// Names of nodes for which this plan reserves an attempt.
     pub(super) reserved: Vec<&'a str>,
-    /// The slices as they were read.
-    stored: &'a [Slice],
-    /// Number of results and seal of each slice.
-    slices: BTreeMap<u32, (usize, bool)>,
-    /// The highest attempt on nodes of each name; made when the first attempt is added.
-    latest: Option<HashMap<&'a str, u32>>,
-    /// Nodes that have succeeded.
-    succeeded: HashSet<(&'a str, Uid)>,
-    /// Nodes on which something may have run without success, and the last attempt that did.
-    ran: HashMap<(&'a str, Uid), u32>,
-    /// The last attempt on a node that somebody has asked for.
-    requested: HashMap<(&'a str, Uid), u32>,
+    /// Index and length of the last slice.
+    last: Option<(u32, usize)>,
+    /// The log is sealed.
+    sealed: bool,
     /// Failures that this plan accepts.
     accepts: i32,
     /// Slices this plan has written.
@@ -107,31 +96,37 @@ pub(super) struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    pub(super) fn read(slices: &'a [Slice]) -> Self {
-        let records = slices.iter().map(|slice| slice.records.len()).sum();
-        let mut log = Self {
-            attempts: HashMap::with_capacity(records),
-            stored: slices,
-            ..Self::default()
-        };
-        for slice in slices {
-            let shape = (slice.records.len(), slice.sealed);
-            log.slices.insert(slice.index, shape);
-            for record in &slice.records {
-                log.note(Entry::of(record, slice.index));
-            }
+    pub(super) fn of(slices: &'a [Slice], stored: &'a RecordIndex) -> Self {
+        Self {
+            stored,
+            slices,
+            entered: HashMap::new(),
+            entered_on: HashMap::new(),
+            reserved: Vec::new(),
+            last: (slices.last()).map(|last| (last.index, last.records.len())),
+            sealed: slices.iter().any(|slice| slice.sealed),
+            accepts: 0,
+            written: HashSet::new(),
+            present: HashSet::new(),
+            pods_present: HashSet::new(),
+            job_present: false,
         }
-        log
+    }
+
+    /// The slice of this index, as it was read.
+    fn slice(&self, index: u32) -> Option<&'a Slice> {
+        let at = index as usize;
+        let there = self.slices.get(at).filter(|slice| slice.index == index);
+        there.or_else(|| self.slices.iter().find(|slice| slice.index == index))
     }
 
     /// Enters a write that the later steps can rely on.
     pub(super) fn enter(&mut self, write: &'a SliceWrite) {
-        let shape = (write.results.len(), write.sealed);
-        self.slices.insert(write.index, shape);
+        self.last = self.last.max(Some((write.index, write.len())));
+        self.sealed |= write.sealed;
         self.present.insert(write.index);
-        let entries = write.results.iter();
-        for entry in entries.filter_map(|result| Entry::read(result, write.index)) {
-            self.note(entry);
+        for record in write.changed.values().chain(&write.added) {
+            self.note(Entry::of((record, write.index)));
         }
     }
 
@@ -142,8 +137,7 @@ impl<'a> Log<'a> {
 
     /// The slice was there in this version.
     pub(super) fn is_as_read(&mut self, index: u32, rv: u64) {
-        let read = self.stored.iter().find(|slice| slice.index == index);
-        if read.is_some_and(|slice| slice.rv == rv) {
+        if self.slice(index).is_some_and(|slice| slice.rv == rv) {
             self.present.insert(index);
         }
     }
@@ -175,64 +169,102 @@ impl<'a> Log<'a> {
     }
 
     fn note(&mut self, entry: Entry<'a>) {
-        self.attempts.insert(entry.pod, entry);
-        if let Some(latest) = &mut self.latest {
-            raise(latest, entry.node, entry.attempt);
-        }
-        if entry.state == NodeState::Succeeded {
-            self.succeeded.insert((entry.node, entry.node_uid));
-        }
-        let ended_badly = matches!(
-            entry.state,
-            NodeState::Failed | NodeState::Disrupted | NodeState::Unknown
-        );
-        let id = (entry.node, entry.node_uid);
-        let nothing_ran = entry.state == NodeState::Disrupted
-            && [results::WITHDRAWN, results::REJECTED].contains(&entry.reason);
-        if ended_badly && !nothing_ran {
-            let last = self.ran.entry(id).or_default();
-            *last = entry.attempt.max(*last);
-        }
-        if entry.requested {
-            let last = self.requested.entry(id).or_default();
-            *last = entry.attempt.max(*last);
+        if self.entered.insert(entry.pod, entry).is_none() {
+            let pods = self.entered_on.entry(entry.node).or_default();
+            pods.push(entry.pod);
         }
     }
 
-    /// The highest attempt on nodes of this name.
-    fn latest(&mut self, node: &str) -> u32 {
-        let latest = self.latest.get_or_insert_with(|| {
-            let mut latest = HashMap::with_capacity(self.attempts.len());
-            for record in self.stored.iter().flat_map(|slice| &slice.records) {
-                raise(&mut latest, &record.node, record.attempt);
-            }
-            for entry in self.attempts.values() {
-                raise(&mut latest, entry.node, entry.attempt);
-            }
-            latest
-        });
-        latest.get(node).copied().unwrap_or(0)
+    /// The attempt whose pod has this name.
+    pub(super) fn attempt(&self, pod: &str) -> Option<Entry<'a>> {
+        let entered = self.entered.get(pod).copied();
+        entered.or_else(|| {
+            let place = self.stored.of_pod(pod).next_back()?;
+            Some(Entry::of(self.stored.at(place)))
+        })
+    }
+
+    /// The attempts on nodes of this name.
+    fn attempts_on(&self, node: &'a str) -> impl Iterator<Item = Entry<'a>> {
+        let stored = self.stored.of_node(node).iter();
+        let stored = stored.map(|place| Entry::of(self.stored.at(*place)));
+        let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
+        let entered = self.entered_on.get(node).into_iter().flatten();
+        stored.chain(entered.map(|pod| self.entered[pod]))
+    }
+
+    /// The attempts that are under way.
+    pub(super) fn open(&self) -> impl Iterator<Item = Entry<'a>> {
+        let stored = self.stored.open().iter();
+        let stored = stored.map(|place| Entry::of(self.stored.at(*place)));
+        let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
+        let entered = self.entered.values().copied();
+        stored.chain(entered.filter(Entry::is_open))
+    }
+
+    /// Those of them that are stored at these places, or that this plan changes.
+    pub(super) fn open_among<'b>(
+        &'b self,
+        places: &'b BTreeSet<Place>,
+    ) -> impl Iterator<Item = Entry<'a>> + use<'a, 'b> {
+        let stored = places.iter().map(|place| Entry::of(self.stored.at(*place)));
+        let stored = stored.filter(Entry::is_open);
+        let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
+        let entered = self.entered.values().copied();
+        stored.chain(entered.filter(Entry::is_open))
+    }
+
+    /// How many of these places this plan does not change.
+    pub(super) fn unchanged(&self, places: &BTreeSet<Place>) -> usize {
+        let entered = self.entered.keys();
+        let stored = entered.flat_map(|pod| self.stored.of_pod(pod));
+        places.len() - stored.filter(|place| places.contains(place)).count()
+    }
+
+    /// How many attempts are under way on nodes of this name.
+    pub(super) fn open_on(&self, node: &'a str) -> usize {
+        self.attempts_on(node).filter(Entry::is_open).count()
+    }
+
+    /// The attempts of these pods.
+    pub(super) fn of_uids<T>(&self, pods: &BTreeMap<Uid, T>) -> impl Iterator<Item = Entry<'a>> {
+        let all = self.stored.all().filter(|_| !pods.is_empty());
+        let stored = all.map(|(place, _)| Entry::of(self.stored.at(place)));
+        let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
+        let all = stored.chain(self.entered.values().copied());
+        all.filter(|entry| entry.pod_uid.is_some_and(|uid| pods.contains_key(&uid)))
+    }
+
+    /// How many attempts there are, at least.
+    pub(super) fn len(&self) -> usize {
+        self.stored.len() + self.entered.len()
+    }
+
+    /// How many attempts have come out like this.
+    pub(super) fn count(&self, state: NodeState) -> usize {
+        let entered = self.entered.values().filter(|entry| entry.state == state);
+        let is_new = |entry: &&Entry<'a>| {
+            let stored = self.stored.of_pod(entry.pod).next_back();
+            stored.is_none_or(|place| self.stored.at(place).0.state != state)
+        };
+        self.stored.count(state) + entered.filter(is_new).count()
     }
 
     /// Whether no further attempt can be reserved.
     pub(super) fn is_sealed(&self) -> bool {
-        self.slices.values().any(|(_, sealed)| *sealed)
+        self.sealed
     }
 
-    pub(super) fn has_succeeded(&self, entry: &Entry<'_>) -> bool {
-        self.succeeded.contains(&(entry.node, entry.node_uid))
+    pub(super) fn has_succeeded(&self, entry: &Entry<'a>) -> bool {
+        let mut attempts = self.attempts_on(entry.node);
+        attempts
+            .any(|other| other.node_uid == entry.node_uid && other.state == NodeState::Succeeded)
     }
 
-    /// Nodes that have succeeded.
-    pub(super) fn successes(&self) -> usize {
-        self.succeeded.len()
-    }
-
-    /// Checks one write, of a slice that was `stored` or of a new one.
+    /// Checks one write, of a slice that was stored or of a new one.
     pub(super) fn check(
         &mut self,
         snapshot: &Snapshot<'_>,
-        stored: Option<&Slice>,
         write: &'a SliceWrite,
         now: Timestamp,
     ) -> Result<(), Trip> {
@@ -243,75 +275,105 @@ impl<'a> Log<'a> {
                 format!("slice {index}: written twice; expected once"),
             );
         }
-        if write.results.len() > MAX_RESULTS_PER_SLICE {
-            let found = write.results.len();
+        let found = write.len();
+        if found > MAX_RESULTS_PER_SLICE {
             return trip(
                 rules::APPEND_ONLY,
                 format!("slice {index}: {found} results; expected at most {MAX_RESULTS_PER_SLICE}"),
             );
         }
-        let old = self.place(stored, write)?;
-        let mut kept = write.results.iter();
-        for (at, record) in old.iter().enumerate() {
-            let Some(result) = kept.next() else {
-                let (found, expected) = (write.results.len(), old.len());
+        let stored = self.slice(index);
+        self.place(stored, write)?;
+        let old = stored.map_or(&[][..], |slice| &slice.records);
+        let is_kept = stored.is_some_and(|slice| write.kept.is(&slice.records));
+        if !is_kept && **write.kept != *old {
+            return trip(
+                rules::APPEND_ONLY,
+                format!(
+                    "slice {index}: expected that it keeps the {} stored results",
+                    old.len()
+                ),
+            );
+        }
+        for (at, new) in &write.changed {
+            let Some(old) = old.get(*at) else {
                 return trip(
                     rules::APPEND_ONLY,
-                    format!("slice {index}: {found} results; expected the {expected} stored ones"),
+                    format!("slice {index}, result {at}: changed; expected one that is stored"),
                 );
             };
-            let accepts = self.accepts(snapshot, record, result);
-            let kept = if accepts {
-                Ok(())
-            } else {
-                keeps(snapshot, record, result)
-            };
-            kept.or_else(|what| {
-                trip(
-                    rules::APPEND_ONLY,
-                    format!("slice {index}, result {at}, node {}: {what}", record.node),
-                )
-            })?;
-            self.ends(snapshot, record, result, now).or_else(|what| {
-                trip(
-                    rules::OUTCOME,
-                    format!(
-                        "slice {index}, result {at}, node {}: {:?} ({}) is recorded; {what}",
-                        record.node, result.state, result.reason
-                    ),
-                )
-            })?;
+            self.change(snapshot, (index, *at), old, new, now)?;
         }
         // What ends with this write counts for what it adds.
-        let ends = old.iter().zip(&write.results);
-        let ends = ends.filter(|(old, new)| old.state != new.state);
-        for entry in ends.filter_map(|(_, result)| Entry::read(result, index)) {
-            self.note(entry);
+        for (at, new) in &write.changed {
+            if old[*at].state != new.state {
+                self.note(Entry::of((new, index)));
+            }
         }
         self.seal(stored, write)?;
-        let appended = kept.as_slice();
-        if !appended.is_empty() && self.is_sealed() | write.sealed {
-            let node = &appended[0].node;
+        self.additions(snapshot, write)
+    }
+
+    /// A stored result changes.
+    fn change(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        (index, at): (u32, usize),
+        old: &Record,
+        new: &'a Record,
+        now: Timestamp,
+    ) -> Result<(), Trip> {
+        let kept = if self.accepts(snapshot, old, new) {
+            Ok(())
+        } else {
+            keeps(snapshot, old, new)
+        };
+        kept.or_else(|what| {
+            trip(
+                rules::APPEND_ONLY,
+                format!("slice {index}, result {at}, node {}: {what}", old.node),
+            )
+        })?;
+        self.ends(snapshot, old, new, now).or_else(|what| {
+            trip(
+                rules::OUTCOME,
+                format!(
+                    "slice {index}, result {at}, node {}: {:?} ({}) is recorded; {what}",
+                    old.node, new.state, new.reason
+                ),
+            )
+        })
+    }
+
+    /// Attempts are added.
+    fn additions(&mut self, snapshot: &Snapshot<'_>, write: &'a SliceWrite) -> Result<(), Trip> {
+        let index = write.index;
+        if let Some(first) = write.added.first()
+            && (self.is_sealed() || write.sealed)
+        {
             return trip(
                 rules::SEAL,
                 format!(
-                    "slice {index}: an attempt on node {node} is added; expected none, the log is sealed"
+                    "slice {index}: an attempt on node {} is added; expected none, the log is sealed",
+                    first.node
                 ),
             );
         }
         let mut names = HashSet::new();
-        for result in appended {
-            let entry = self.reservation(snapshot, index, result)?;
+        for record in &write.added {
+            let entry = Entry::of((record, index));
+            self.reservation(snapshot, entry)?;
             if !names.insert(entry.pod) {
                 return taken(&entry);
             }
+            self.reserved.push(entry.node);
         }
         Ok(())
     }
 
     /// Whether a resume accepts a failure that is stored, and nothing else of it changes. It accepts no more than
     /// the status has told.
-    fn accepts(&mut self, snapshot: &Snapshot<'_>, old: &Record, new: &NodeResult) -> bool {
+    fn accepts(&mut self, snapshot: &Snapshot<'_>, old: &Record, new: &Record) -> bool {
         let job = snapshot.job;
         let resumed = job.resume.is_some() && job.resume != job.status.resumed_by;
         let taken_over = job.paused && is(job, types::PAUSED);
@@ -321,7 +383,7 @@ impl<'a> Log<'a> {
         };
         let failed = !matches!(old.state, NodeState::Started | NodeState::Succeeded);
         let accepts = new.accepted && !old.accepted && failed && (resumed || taken_over);
-        if !accepts || Record::read(new) != Some(accepted()) {
+        if !accepts || *new != accepted() {
             return false;
         }
         self.accepts += 1;
@@ -333,7 +395,7 @@ impl<'a> Log<'a> {
         &self,
         snapshot: &Snapshot<'_>,
         old: &Record,
-        new: &NodeResult,
+        new: &Record,
         now: Timestamp,
     ) -> Result<(), String> {
         if old.state != NodeState::Started || new.state == NodeState::Started {
@@ -342,8 +404,8 @@ impl<'a> Log<'a> {
         let pod = &*new.pod;
         let asked = self.pods_present.contains(pod);
         let row = snapshot.pods.get(pod);
-        let Ok(uid) = new.pod_uid.parse::<Uid>() else {
-            if new.reason == results::NAME_CONFLICT {
+        let Some(uid) = new.pod_uid else {
+            if *new.reason == *results::NAME_CONFLICT {
                 return Ok(());
             }
             if row.is_some() || !asked {
@@ -356,7 +418,7 @@ impl<'a> Log<'a> {
                 since.is_some_and(|since| now.duration_since(since) >= WITHDRAWN_AFTER)
             };
             let once = snapshot.job.policies.at_most_once;
-            return if new.reason == results::WITHDRAWN && once && !announced() {
+            return if *new.reason == *results::WITHDRAWN && once && !announced() {
                 Err("expected that this is stored as intended for a minute".to_owned())
             } else {
                 Ok(())
@@ -380,49 +442,39 @@ impl<'a> Log<'a> {
             Some(row) if row.deletion.is_none() => Err(format!(
                 "expected that pod {pod} has ended or was told to stop"
             )),
-            Some(_) if new.reason == results::NODE_LOST && !asked => Err(format!(
+            Some(_) if *new.reason == *results::NODE_LOST && !asked => Err(format!(
                 "expected that an earlier step asks whether pod {pod} is still as it was read"
             )),
             Some(_) => Ok(()),
         }
     }
 
-    /// The results stored where `write` goes. New slices come next to a last one that is full, so
-    /// that two writers meet at the same one.
-    fn place<'s>(
-        &self,
-        stored: Option<&'s Slice>,
-        write: &SliceWrite,
-    ) -> Result<&'s [Record], Trip> {
+    /// Whether a write goes where it may. New slices come next to a last one that is full, so that two writers
+    /// meet at the same one.
+    fn place(&self, stored: Option<&Slice>, write: &SliceWrite) -> Result<(), Trip> {
         let index = write.index;
-        let last = self.slices.last_key_value();
-        let next = last.map_or(0, |(last, _)| last.saturating_add(1));
-        match (stored, write.rv) {
+        let next = self.last.map_or(0, |(last, _)| last.saturating_add(1));
+        let what = match (stored, write.rv) {
             (Some(slice), Some(rv)) if slice.rv == rv => {
-                let grows = write.results.len() > slice.records.len();
-                if grows && Some(&index) != last.map(|(index, _)| index) {
-                    return trip(
-                        rules::APPEND_ONLY,
-                        format!(
-                            "slice {index}: results are added; expected only to the last, slice {}",
-                            next - 1
-                        ),
-                    );
+                if write.added.is_empty() || self.last.is_some_and(|(last, _)| last == index) {
+                    return Ok(());
                 }
-                Ok(&slice.records)
+                format!(
+                    "results are added; expected only to the last, slice {}",
+                    next - 1
+                )
             }
-            (None, None) if !self.job_present && self.present.is_empty() => trip(
-                rules::RESERVED_FIRST,
-                format!("slice {index}: created; expected that the job is asked about before"),
-            ),
-            (None, None) if index == next => match last {
-                Some((last, (length, _))) if *length < MAX_RESULTS_PER_SLICE => trip(
-                    rules::APPEND_ONLY,
-                    format!(
-                        "slice {index}: created; expected not before slice {last} is full, which holds {length} results"
-                    ),
+            (None, None) if !self.job_present && self.present.is_empty() => {
+                return trip(
+                    rules::RESERVED_FIRST,
+                    format!("slice {index}: created; expected that the job is asked about before"),
+                );
+            }
+            (None, None) if index == next => match self.last {
+                Some((last, length)) if length < MAX_RESULTS_PER_SLICE => format!(
+                    "created; expected not before slice {last} is full, which holds {length} results"
                 ),
-                _ => Ok(&[]),
+                _ => return Ok(()),
             },
             (stored, rv) => {
                 let expected = match stored {
@@ -433,12 +485,10 @@ impl<'a> Log<'a> {
                     Some(rv) => format!("update from resourceVersion {rv}"),
                     None => "creation".to_owned(),
                 };
-                trip(
-                    rules::APPEND_ONLY,
-                    format!("slice {index}: {found}; expected {expected}"),
-                )
+                format!("{found}; expected {expected}")
             }
-        }
+        };
+        trip(rules::APPEND_ONLY, format!("slice {index}: {what}"))
     }
 
     /// A seal lies where the next reservation would go, and stays.
@@ -451,12 +501,8 @@ impl<'a> Log<'a> {
                 format!("slice {index}: the seal is broken; expected that it stays"),
             );
         }
-        let behind = self
-            .slices
-            .keys()
-            .next_back()
-            .is_some_and(|last| *last > index);
-        let full = write.results.len() >= MAX_RESULTS_PER_SLICE;
+        let behind = self.last.is_some_and(|(last, _)| last > index);
+        let full = write.len() >= MAX_RESULTS_PER_SLICE;
         if write.sealed && !was && (behind || full) {
             return trip(
                 rules::SEAL,
@@ -469,23 +515,10 @@ impl<'a> Log<'a> {
     }
 
     /// An attempt that is added.
-    fn reservation(
-        &mut self,
-        snapshot: &Snapshot<'_>,
-        index: u32,
-        result: &'a NodeResult,
-    ) -> Result<Entry<'a>, Trip> {
-        let Some(entry) = Entry::read(result, index) else {
-            return trip(
-                rules::ATTEMPTS,
-                format!(
-                    "slice {index}, node {}: added; expected uids and a number that can be read back",
-                    result.node
-                ),
-            );
-        };
+    fn reservation(&self, snapshot: &Snapshot<'_>, entry: Entry<'a>) -> Result<(), Trip> {
         let (node, attempt) = (entry.node, entry.attempt);
-        let latest = self.latest(node);
+        let latest = self.attempts_on(node).map(|other| other.attempt).max();
+        let latest = latest.unwrap_or(0);
         if attempt <= latest {
             return trip(
                 rules::ATTEMPTS,
@@ -512,10 +545,23 @@ impl<'a> Log<'a> {
                 ),
             );
         }
-        if self.attempts.contains_key(entry.pod) {
+        if self.attempt(entry.pod).is_some() {
             return taken(&entry);
         }
-        if self.has_succeeded(&entry) {
+        self.runs_once(snapshot, &entry)?;
+        if let Some(why) = starts_nothing(snapshot) {
+            return trip(
+                rules::STARTS,
+                format!("node {node}: attempt {attempt} is added; expected none, {why}"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether a node may be served by one more attempt, after what its others have done.
+    fn runs_once(&self, snapshot: &Snapshot<'_>, entry: &Entry<'a>) -> Result<(), Trip> {
+        let (node, attempt) = (entry.node, entry.attempt);
+        if self.has_succeeded(entry) {
             return trip(
                 rules::RUN_ONCE,
                 format!(
@@ -523,15 +569,21 @@ impl<'a> Log<'a> {
                 ),
             );
         }
-        let policies = &snapshot.job.policies;
-        let id = (node, entry.node_uid);
-        let ran = self.ran.get(&id).copied();
-        let asked = |ran: &u32| {
-            let pod = name::pod(&owner.name, owner.uid, node, *ran);
-            let begun = self.requested.get(&id).is_some_and(|begun| begun > ran);
-            begun || policies.retry.contains(&*pod)
+        let own = || (self.attempts_on(node)).filter(|other| other.node_uid == entry.node_uid);
+        let ran = own()
+            .filter(Entry::ran_in_vain)
+            .map(|other| other.attempt)
+            .max();
+        let begun = own()
+            .filter(|other| other.requested)
+            .map(|other| other.attempt)
+            .max();
+        let (owner, policies) = (&snapshot.job.owner, &snapshot.job.policies);
+        let asked = |ran: u32| {
+            let pod = name::pod(&owner.name, owner.uid, node, ran);
+            begun.is_some_and(|begun| begun > ran) || policies.retry.contains(&*pod)
         };
-        if entry.requested && !ran.is_some_and(|ran| asked(&ran)) {
+        if entry.requested && !ran.is_some_and(asked) {
             return trip(
                 rules::ATTEMPTS,
                 format!(
@@ -539,7 +591,7 @@ impl<'a> Log<'a> {
                 ),
             );
         }
-        if let Some(ran) = ran.filter(|ran| policies.at_most_once && !asked(ran)) {
+        if let Some(ran) = ran.filter(|ran| policies.at_most_once && !asked(*ran)) {
             return trip(
                 rules::RUN_ONCE,
                 format!(
@@ -547,23 +599,8 @@ impl<'a> Log<'a> {
                 ),
             );
         }
-        if let Some(why) = starts_nothing(snapshot) {
-            return trip(
-                rules::STARTS,
-                format!("node {node}: attempt {attempt} is added; expected none, {why}"),
-            );
-        }
-        if let Some(latest) = &mut self.latest {
-            raise(latest, node, attempt);
-        }
-        self.reserved.push(node);
-        Ok(entry)
+        Ok(())
     }
-}
-
-fn raise<'a>(latest: &mut HashMap<&'a str, u32>, node: &'a str, attempt: u32) {
-    let known = latest.entry(node).or_default();
-    *known = attempt.max(*known);
 }
 
 fn taken<T>(entry: &Entry<'_>) -> Result<T, Trip> {
@@ -593,13 +630,10 @@ pub(super) fn starts_nothing(snapshot: &Snapshot<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether a stored record may become `result`. The error says why not.
-fn keeps(snapshot: &Snapshot<'_>, old: &Record, result: &NodeResult) -> Result<(), String> {
-    let Some(new) = Record::read(result) else {
-        return Err("cannot be read back; expected uids and a number that can".to_owned());
-    };
+/// Whether a stored record may become `new`. The error says why not.
+fn keeps(snapshot: &Snapshot<'_>, old: &Record, new: &Record) -> Result<(), String> {
     if old.state != NodeState::Started {
-        return if new == *old {
+        return if new == old {
             Ok(())
         } else {
             Err(format!(
@@ -612,7 +646,7 @@ fn keeps(snapshot: &Snapshot<'_>, old: &Record, result: &NodeResult) -> Result<(
         let (node, pod) = (record.node.clone(), record.pod.clone());
         (node, record.node_uid, record.attempt, pod)
     };
-    if identity(&new) != identity(old) {
+    if identity(new) != identity(old) {
         return Err(format!(
             "becomes attempt {} on node {} with pod {}; expected attempt {} with pod {}",
             new.attempt, new.node, new.pod, old.attempt, old.pod

@@ -1,6 +1,6 @@
 //! Rules of pods: which may be created, deleted, released, and how many.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use carillon_api::condition::{results, types};
 
@@ -12,75 +12,55 @@ use crate::uid::Uid;
 
 impl<'a> Check<'a> {
     pub(super) fn create(&mut self, pod: &'a str, node: &'a str) -> Result<(), Trip> {
+        let refused = |(rule, what)| trip(rule, format!("pod {pod} for node {node}: {what}"));
+        self.may_create(pod, node).or_else(refused)?;
+        self.created.push((pod, node));
+        let most = self.snapshot.max_pod_changes;
+        if self.created.len() > most {
+            let what = format!("expected at most {most} creations in one plan");
+            return refused((rules::POD_CHANGES, what));
+        }
+        Ok(())
+    }
+
+    /// Whether a pod may be created on a node; or the rule that forbids it, and why.
+    fn may_create(&self, pod: &str, node: &str) -> Result<(), (&'static str, String)> {
+        let nothing = |rule, why: &str| Err((rule, format!("created; expected nothing, {why}")));
         if let Some(why) = starts_nothing(self.snapshot) {
-            return trip(
-                rules::STARTS,
-                format!("pod {pod} for node {node}: created; expected nothing, {why}"),
-            );
+            return nothing(rules::STARTS, why);
         }
         if self.log.is_sealed() || self.stopping {
-            return trip(
-                rules::STARTS,
-                format!(
-                    "pod {pod} for node {node}: created; expected nothing, this plan ends the job"
-                ),
-            );
+            return nothing(rules::STARTS, "this plan ends the job");
         }
-        let reserved = self.log.attempts.get(pod);
-        let backed = |entry: &&Entry<'_>| {
+        let before = |what: String| Err((rules::RESERVED_FIRST, what));
+        let reserved = self.log.attempt(pod);
+        let backed = |entry: &Entry<'_>| {
             let promised = entry.is_open() && entry.pod_uid.is_none() && entry.reason.is_empty();
             entry.node == node && promised
         };
         let Some(entry) = reserved.filter(backed) else {
-            return trip(
-                rules::RESERVED_FIRST,
-                format!(
-                    "pod {pod} for node {node}: created; expected an attempt stored before, found {reserved:?}"
-                ),
-            );
+            return before(format!(
+                "created; expected an attempt stored before, found {reserved:?}"
+            ));
         };
         if !self.log.job_present {
-            return trip(
-                rules::RESERVED_FIRST,
-                format!(
-                    "pod {pod} for node {node}: created; expected that the job is asked about before"
-                ),
-            );
+            return before("created; expected that the job is asked about before".to_owned());
         }
         if !self.log.is_present(entry.slice) {
-            return trip(
-                rules::RESERVED_FIRST,
-                format!(
-                    "pod {pod} for node {node}: created; expected that slice {} is written or asked about before",
-                    entry.slice
-                ),
-            );
+            return before(format!(
+                "created; expected that slice {} is written or asked about before",
+                entry.slice
+            ));
         }
-        if self.log.has_succeeded(entry) {
-            return trip(
-                rules::RUN_ONCE,
-                format!(
-                    "pod {pod} for node {node}: created; expected nothing, the node has succeeded"
-                ),
-            );
+        if self.log.has_succeeded(&entry) {
+            return nothing(rules::RUN_ONCE, "the node has succeeded");
         }
         let identity = self.snapshot.nodes.get(node).map(|node| node.uid);
         if identity != Some(entry.node_uid) {
-            return trip(
-                rules::RESERVED_FIRST,
-                format!(
-                    "pod {pod} for node {node}: created for uid {}; expected the node there is, found {identity:?}",
-                    entry.node_uid
-                ),
-            );
-        }
-        self.created.push((pod, node));
-        let most = self.snapshot.max_pod_changes;
-        if self.created.len() > most {
-            return trip(
-                rules::POD_CHANGES,
-                format!("pod {pod} for node {node}: expected at most {most} creations in one plan"),
-            );
+            return before(format!(
+                "created for uid {}; expected the node there is, found {identity:?}",
+                entry.node_uid
+            ));
         }
         Ok(())
     }
@@ -112,7 +92,7 @@ impl<'a> Check<'a> {
             .pods
             .get(pod)
             .is_some_and(|row| row.uid == uid);
-        let recorded = self.log.attempts.get(pod).and_then(|entry| entry.pod_uid);
+        let recorded = self.log.attempt(pod).and_then(|entry| entry.pod_uid);
         if !controlled && recorded != Some(uid) {
             return trip(
                 rules::DELETE,
@@ -156,7 +136,7 @@ impl<'a> Check<'a> {
 
     /// A label goes back on a pod that a record names and that the job does not see.
     pub(super) fn label(&self, pod: &str, uid: Uid) -> Result<(), Trip> {
-        let recorded = self.log.attempts.get(pod).and_then(|entry| entry.pod_uid);
+        let recorded = self.log.attempt(pod).and_then(|entry| entry.pod_uid);
         let seen = self
             .snapshot
             .pods
@@ -189,7 +169,7 @@ impl<'a> Check<'a> {
         if self.snapshot.job.deleting || self.is_over(pod) {
             return Ok(());
         }
-        let found = self.log.attempts.get(pod);
+        let found = self.log.attempt(pod);
         trip(
             rules::RELEASE,
             format!(
@@ -202,7 +182,7 @@ impl<'a> Check<'a> {
     /// to none and never will. A pod of that name with another uid is one too many: not the one
     /// that was counted.
     fn is_over(&self, pod: &str) -> bool {
-        match self.log.attempts.get(pod) {
+        match self.log.attempt(pod) {
             Some(entry) => !entry.is_open(),
             None => self.log.is_sealed(),
         }
@@ -210,7 +190,7 @@ impl<'a> Check<'a> {
 
     /// Whether a pod has not started in time, and that it is given up is stored.
     fn never_started(&self, pod: &str, row: &PodRow) -> bool {
-        let stored = self.log.attempts.get(pod);
+        let stored = self.log.attempt(pod);
         let stored = stored.is_some_and(|entry| {
             entry.is_open() && entry.pod_uid == Some(row.uid) && !entry.reason.is_empty()
         });
@@ -264,22 +244,40 @@ impl<'a> Check<'a> {
             let known = entry.pod_uid.is_some() || self.pod_of(entry).is_some();
             known || created.contains(entry.pod)
         };
-        let entries = self.log.attempts.values();
+        let entries = self.open_or_alive().into_values();
         let taken: Vec<_> = entries.filter(|entry| self.takes_a_place(entry)).collect();
-        let pods = taken.iter().filter(|entry| has_pod(entry)).count();
+        let quiet = self.log.unchanged(self.index.quiet());
+        let pods = quiet + taken.iter().filter(|entry| has_pod(entry)).count();
+        let taken = quiet + taken.len();
         // Promises made under another parallelism are kept when there are places for their pods.
-        let promises = !self.log.reserved.is_empty() && taken.len() > allowed;
+        let promises = !self.log.reserved.is_empty() && taken > allowed;
         if promises || !created.is_empty() && pods > allowed {
             return trip(
                 rules::PARALLELISM,
                 format!(
-                    "job {}: {pods} pods exist or are created, {} exist or are promised; expected at most {allowed}",
+                    "job {}: {pods} pods exist or are created, {taken} exist or are promised; expected at most {allowed}",
                     self.snapshot.job.owner.name,
-                    taken.len()
                 ),
             );
         }
         Ok(())
+    }
+
+    /// The attempts under way, and those whose pod is there though they are over; without the quiet ones that
+    /// this plan leaves alone.
+    fn open_or_alive(&self) -> BTreeMap<&str, Entry<'a>> {
+        let mut entries: BTreeMap<&str, Entry<'a>> = BTreeMap::new();
+        let open = self.log.open_among(self.index.awake());
+        entries.extend(open.map(|entry| (entry.pod, entry)));
+        let snapshot = self.snapshot;
+        let watched = snapshot.taken.watched.keys().map(|name| &**name);
+        let pods = snapshot.pods_of(self.index);
+        let pods = pods.map(|(name, _)| name).chain(watched);
+        let of_pods = pods.filter_map(|pod| self.log.attempt(pod));
+        entries.extend(of_pods.map(|entry| (entry.pod, entry)));
+        let asked = self.log.of_uids(snapshot.taken.asked);
+        entries.extend(asked.map(|entry| (entry.pod, entry)));
+        entries
     }
 
     /// The pod of an attempt. While that is under way, another one of its name is none of it.
@@ -331,7 +329,7 @@ impl<'a> Check<'a> {
             Parallelism::Percent(percent) => percent as usize,
         };
         let desired = usize::try_from(self.desired).unwrap_or(0);
-        let possible = self.snapshot.nodes.len() + self.log.attempts.len();
+        let possible = self.snapshot.nodes.len() + self.log.len();
         if desired > possible {
             return trip(
                 rules::PARALLELISM,
@@ -346,12 +344,9 @@ impl<'a> Check<'a> {
     }
 
     fn one_per_node(&self) -> Result<(), Trip> {
-        let mut open: HashMap<&str, usize> = HashMap::new();
-        for entry in self.log.attempts.values().filter(|entry| entry.is_open()) {
-            *open.entry(entry.node).or_default() += 1;
-        }
-        for node in &self.log.reserved {
-            let found = open.get(node).copied().unwrap_or(0);
+        let created = self.created.iter().map(|(_, node)| node);
+        for node in self.log.reserved.iter().chain(created) {
+            let found = self.log.open_on(node);
             if found > 1 {
                 return trip(
                     rules::ONE_PER_NODE,
@@ -361,14 +356,13 @@ impl<'a> Check<'a> {
         }
         // Node and pod of everything that has not ended or is created.
         let mut occupied: BTreeSet<(&str, &str)> = BTreeSet::new();
-        for (pod, row) in self.snapshot.pods {
-            let recorded = self.log.attempts.get(&**pod).map(|entry| entry.node);
+        let alive = self.snapshot.pods_of(self.index);
+        for (pod, row) in alive.filter(|(_, row)| !row.phase.has_ended()) {
+            let recorded = self.log.attempt(pod).map(|entry| entry.node);
             let nodes = row.node.as_deref().into_iter().chain(recorded);
-            if !row.phase.has_ended() {
-                occupied.extend(nodes.map(|node| (node, &**pod)));
-            }
+            occupied.extend(nodes.map(|node| (node, pod)));
         }
-        for entry in self.log.attempts.values() {
+        for entry in self.open_or_alive().values() {
             let Some(row) = self.taken(entry).filter(|row| !row.phase.has_ended()) else {
                 continue;
             };

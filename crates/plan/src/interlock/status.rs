@@ -3,7 +3,6 @@
 use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, NodeState};
 
-use super::log::Entry;
 use super::{Check, Trip, rules, trip};
 
 /// Conditions that are never taken back.
@@ -90,8 +89,7 @@ impl Check<'_> {
                 "status: the job ends; expected that an earlier step seals the log",
             );
         }
-        let open = self.log.attempts.values().filter(|entry| entry.is_open());
-        match open.map(|entry| entry.node).min() {
+        match self.log.open().map(|entry| entry.node).min() {
             None => Ok(()),
             Some(node) => trip(
                 rules::END,
@@ -103,13 +101,12 @@ impl Check<'_> {
     fn counts(&self, old: &BroadcastJobStatus, new: &BroadcastJobStatus) -> Result<(), Trip> {
         // With AtMostOnce nobody will try an interrupted node again: it has failed.
         let once = self.snapshot.job.policies.at_most_once;
-        let failed = |entry: &&Entry<'_>| match entry.state {
-            NodeState::Failed => true,
-            NodeState::Disrupted | NodeState::Unknown => once,
-            NodeState::Started | NodeState::Succeeded | NodeState::Skipped => false,
-        };
-        let failures = self.log.attempts.values().filter(failed).count();
-        let (failures, successes) = (number(failures), number(self.log.successes()));
+        let mut failures = self.log.count(NodeState::Failed);
+        if once {
+            failures += self.log.count(NodeState::Disrupted) + self.log.count(NodeState::Unknown);
+        }
+        let successes = self.log.count(NodeState::Succeeded);
+        let (failures, successes) = (number(failures), number(successes));
         let least = old.succeeded;
         if new.succeeded < least || new.succeeded > successes.max(least) {
             return trip(

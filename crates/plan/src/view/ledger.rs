@@ -101,7 +101,9 @@ mod tests {
         let mut replaced = record("n1", 2, NodeState::Failed);
         replaced.node_uid = uid(9);
         let slices = [Slice {
-            records: vec![replaced, record("n1", 1, NodeState::Succeeded)],
+            records: [replaced, record("n1", 1, NodeState::Succeeded)]
+                .into_iter()
+                .collect(),
             ..Slice::default()
         }];
         let ledger = Ledger::read(&slices);

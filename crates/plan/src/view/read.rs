@@ -12,7 +12,7 @@ use crate::broadcast_job::{Job, JobMeta};
 use crate::node::{Effect, NodeRow, Taint};
 use crate::object_key::{ApiKind, BROADCAST_JOB, ObjectKey};
 use crate::quantity;
-use crate::record::{Record, Slice};
+use crate::record::{Record, Records, Slice};
 
 /// A job, and what only people want to know of it.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ fn slice(object: &Value) -> Result<Slice, String> {
         let result = NodeResult::deserialize(result).ok()?;
         Record::read(&result)
     });
-    let records: Option<Vec<Record>> = records.collect();
+    let records: Option<Records> = records.collect();
     let index = text(&meta["labels"][LABEL_SLICE_INDEX]).parse();
     Ok(Slice {
         index: index.map_err(|_| unreadable("has a slice index"))?,

@@ -532,7 +532,12 @@ mod tests {
         let named = names(&["n1", "n2", "n4", "n5", "n6"]);
         let open = open(&stored(&json!([])), &slices, Some(&named));
         let [all] = slices;
-        let ended = choose_again(&relatives(vec![all.records]), "fix", Some(&named), None);
+        let ended = choose_again(
+            &relatives(vec![all.records.to_vec()]),
+            "fix",
+            Some(&named),
+            None,
+        );
         for (problems, refused) in [(open.unwrap_err(), 4), (ended.unwrap_err(), 2)] {
             assert_eq!(problems.len(), refused, "{problems:?}");
             assert!(
@@ -562,20 +567,20 @@ mod tests {
     #[test]
     fn a_family_tries_again_what_has_failed_and_nobody_tries_already() {
         let [first] = ledger();
-        let family = relatives(vec![first.records.clone()]);
+        let family = relatives(vec![first.records.to_vec()]);
         let chosen = choose_again(&family, "fix", None, None).unwrap();
         assert_eq!((chosen.nodes, chosen.tried), (names(&["n1", "n3"]), vec![]));
         let never_started = names(&["n7"]);
         let chosen = choose_again(&family, "fix", Some(&never_started), None).unwrap();
         assert_eq!(chosen.nodes, never_started);
         // A retry of n1 is there and has not ended.
-        let family = relatives(vec![first.records.clone(), vec![]]);
+        let family = relatives(vec![first.records.to_vec(), vec![]]);
         let chosen = choose_again(&family, "fix", Some(&names(&["n1"])), None).unwrap();
         let tried = vec![("n1".to_owned(), "fix".to_owned())];
         assert_eq!((chosen.nodes, chosen.tried), (vec![], tried));
         // It has succeeded there.
         let done = vec![record("n1", 1, NodeState::Succeeded)];
-        let mut family = relatives(vec![first.records, done]);
+        let mut family = relatives(vec![first.records.to_vec(), done]);
         family[1].stored = family[0].stored.clone();
         let chosen = choose_again(&family, "fix", None, None).unwrap();
         assert_eq!(chosen.nodes, names(&["n3"]));
@@ -640,7 +645,7 @@ mod tests {
         assert!(open(&failing, &slices, None).is_err());
         let none = slice(vec![record("n1", 1, NodeState::Succeeded)]);
         let [none] = none;
-        assert!(choose_again(&relatives(vec![none.records]), "fix", None, None).is_err());
+        assert!(choose_again(&relatives(vec![none.records.to_vec()]), "fix", None, None).is_err());
     }
 
     #[test]

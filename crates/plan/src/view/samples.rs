@@ -45,7 +45,7 @@ pub(crate) fn record(node: &str, attempt: u32, state: NodeState) -> Record {
 
 pub(crate) fn slice(records: Vec<Record>) -> [Slice; 1] {
     [Slice {
-        records,
+        records: records.into(),
         ..Slice::default()
     }]
 }

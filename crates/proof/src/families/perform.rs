@@ -8,7 +8,7 @@ use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::{Action, SliceWrite};
 use carillon_plan::broadcast_job::{TakenPod, settle};
 use carillon_plan::pod::PodRow;
-use carillon_plan::record::{Record, Slice};
+use carillon_plan::record::{Records, Slice};
 use jiff::SignedDuration;
 use serde_json::Value;
 
@@ -187,7 +187,7 @@ impl World {
         if old.as_ref().map(|slice| slice.rv) != write.rv {
             return None;
         }
-        let records: Vec<Record> = write.results.iter().filter_map(Record::read).collect();
+        let records: Records = write.records().cloned().collect();
         if let Some(old) = old.as_ref().filter(|slice| slice.sealed)
             && (records.len() > old.records.len() || !write.sealed)
         {

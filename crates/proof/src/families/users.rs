@@ -4,7 +4,7 @@ use carillon_api::NodeState;
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::PodPhase;
-use carillon_plan::record::{Record, Slice};
+use carillon_plan::record::{Record, Records, Slice};
 use carillon_plan::{ObjectKey, Uid};
 use serde_json::{Value, json};
 
@@ -121,9 +121,9 @@ impl World {
                 rv: self.version(),
                 sealed: false,
                 records: if index == 0 {
-                    Vec::clone(&records)
+                    Records::clone(&records)
                 } else {
-                    Vec::new()
+                    Records::default()
                 },
             };
             let owners = std::collections::BTreeSet::clone(&owners);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carillon_plan::broadcast_job::family::lacks_results;
+use carillon_plan::broadcast_job::family::{count, lacks_results};
 use carillon_plan::broadcast_job::{
     Family, Job, Member, Snapshot, Taken, TakenPod, TakenPods, Template,
 };
@@ -119,7 +119,7 @@ impl World {
         let job = jobs.get(&job)?.read();
         let uid = job.owner.uid;
         let own = slices_of(&slices, uid);
-        if !job.deleting && lacks_results(&job.status, &own) {
+        if !job.deleting && lacks_results(&job.status, |state| count(&own, state)) {
             return None;
         }
         memory.follow(uid, &own, &pods);
@@ -136,6 +136,7 @@ impl World {
             .collect();
         let family = family(&job, &jobs, &relatives);
         Some(look(&Snapshot {
+            index: None,
             job: &job,
             nodes: &nodes,
             pods: &pods_of(&pods, uid),

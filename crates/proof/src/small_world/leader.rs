@@ -12,7 +12,7 @@ use carillon_plan::broadcast_job::{Job, Snapshot, Taken, TakenPods, Template};
 use carillon_plan::condition::{self, whole_seconds};
 use carillon_plan::node::{self, NodeRow};
 use carillon_plan::pod::{self, Deletion, PodRow, Pods};
-use carillon_plan::record::{Record, Slice};
+use carillon_plan::record::{Record, Records, Slice};
 use jiff::SignedDuration;
 
 use super::Violation;
@@ -99,6 +99,7 @@ impl Model {
             refusal: None,
             family: None,
             max_pod_changes: 500,
+            index: None,
         };
         (self.world.planner)(question.leader, &snapshot, names::time(question.hours))
     }
@@ -145,7 +146,7 @@ impl Model {
         rows
     }
 
-    fn records(&self, content: &Content) -> Vec<Record> {
+    fn records(&self, content: &Content) -> Records {
         let filler = (0..content.filled).map(|number| Record {
             node: format!("{FILLER}{number:03}").into(),
             node_uid: Uid::MAX,

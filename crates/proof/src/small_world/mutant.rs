@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use carillon_api::NodeState;
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::broadcast_job::action::{Action, Plan, Step};
+use carillon_plan::record::Record;
 use carillon_plan::{Uid, name};
 use jiff::Timestamp;
 
@@ -196,6 +197,7 @@ fn orders_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> P
     }
     let snapshot = Snapshot {
         nodes: &nodes,
+        index: None,
         ..*snapshot
     };
     product(leader, &snapshot, now)
@@ -209,10 +211,12 @@ fn first_attempts_only(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -
         match action {
             Action::CreatePod { pod, node } => *pod = first(node).into(),
             Action::WriteSlice(write) => {
-                let new = |state| state == NodeState::Started;
-                for result in write.results.iter_mut().filter(|r| new(r.state)) {
-                    result.pod = first(&result.node);
-                }
+                let new = |record: &&mut Record| record.state == NodeState::Started;
+                write.edit(|records| {
+                    for record in records.iter_mut().filter(new) {
+                        record.pod = first(&record.node).into();
+                    }
+                });
             }
             _ => {}
         }
@@ -236,12 +240,14 @@ fn at_once(mut plan: Plan, seen: bool, state: NodeState) -> Plan {
         let Action::WriteSlice(write) = action else {
             continue;
         };
-        for result in &mut write.results {
-            let meant = result.state == NodeState::Started && !result.reason.is_empty();
-            if meant && seen != result.pod_uid.is_empty() {
-                result.state = state;
+        write.edit(|records| {
+            for record in records {
+                let meant = record.state == NodeState::Started && !record.reason.is_empty();
+                if meant && seen == record.pod_uid.is_some() {
+                    record.state = state;
+                }
             }
-        }
+        });
     }
     plan
 }

@@ -4,7 +4,6 @@ use carillon_api::condition::{results, types};
 use carillon_api::{BroadcastJobStatus, NodeState};
 use carillon_plan::broadcast_job::action::{Action, OnError, Plan, SliceWrite};
 use carillon_plan::condition;
-use carillon_plan::record::Record;
 
 use super::model::Model;
 use super::names;
@@ -197,14 +196,11 @@ impl Model {
             sealed: write.sealed,
             ..Content::default()
         };
-        for result in &write.results {
-            if result.node.starts_with(FILLER) {
+        for record in write.records() {
+            if record.node.starts_with(FILLER) {
                 content.filled += 1;
                 continue;
             }
-            let Some(record) = Record::read(result) else {
-                continue;
-            };
             let node = names::node_number(&record.node);
             let timed = matches!(
                 record.state,

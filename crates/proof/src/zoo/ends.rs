@@ -107,6 +107,7 @@ fn forgets_its_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     let open = Snapshot {
         slices: &slices,
+        index: None,
         ..*snapshot
     };
     of_job(&open, now, |job| {
@@ -129,13 +130,13 @@ fn never_waits(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         let Action::WriteSlice(write) = action else {
             continue;
         };
-        for result in &mut write.results {
-            if let Some(end) = ends.get(&*result.pod)
-                && let Some(time) = &mut result.finish_time
-            {
-                time.0 = *end;
+        write.edit(|records| {
+            for record in records {
+                if let (Some(end), Some(time)) = (ends.get(&record.pod), &mut record.finished) {
+                    *time = *end;
+                }
             }
-        }
+        });
     }
     plan
 }

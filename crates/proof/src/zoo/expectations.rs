@@ -126,6 +126,7 @@ fn remembers_by_name(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     });
     let blind = Snapshot {
         nodes: &nodes,
+        index: None,
         ..*snapshot
     };
     plan(&blind, now)

@@ -6,6 +6,7 @@ use carillon_api::NodeState;
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::name;
+use carillon_plan::record::Record;
 use jiff::Timestamp;
 
 use super::sight::{actions, of_nodes, put_first};
@@ -52,9 +53,11 @@ fn random_names(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         match action {
             Action::CreatePod { pod, .. } => *pod = rename(pod),
             Action::WriteSlice(write) => {
-                for result in &mut write.results {
-                    result.pod = rename(&result.pod).into();
-                }
+                write.edit(|records| {
+                    for record in records {
+                        record.pod = rename(&record.pod);
+                    }
+                });
             }
             _ => {}
         }
@@ -73,10 +76,12 @@ fn first_attempts_only(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         match action {
             Action::CreatePod { pod, node } => *pod = first(node).into(),
             Action::WriteSlice(write) => {
-                let results = write.results.iter_mut();
-                for result in results.filter(|result| result.state == NodeState::Started) {
-                    result.pod = first(&result.node);
-                }
+                let is_new = |record: &&mut Record| record.state == NodeState::Started;
+                write.edit(|records| {
+                    for record in records.iter_mut().filter(is_new) {
+                        record.pod = first(&record.node).into();
+                    }
+                });
             }
             _ => {}
         }

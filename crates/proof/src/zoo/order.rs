@@ -125,7 +125,7 @@ fn never_seals(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     leave_out(
         &mut plan,
-        |action| matches!(action, Action::WriteSlice(w) if w.results.is_empty()),
+        |action| matches!(action, Action::WriteSlice(w) if w.is_empty()),
     );
     plan
 }

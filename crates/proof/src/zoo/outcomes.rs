@@ -158,11 +158,13 @@ fn gives_up_at_once(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         let Action::WriteSlice(write) = action else {
             continue;
         };
-        for result in &mut write.results {
-            if result.state == NodeState::Started && !result.reason.is_empty() {
-                result.state = NodeState::Failed;
+        write.edit(|records| {
+            for record in records {
+                if record.state == NodeState::Started && !record.reason.is_empty() {
+                    record.state = NodeState::Failed;
+                }
             }
-        }
+        });
     }
     plan
 }

@@ -20,6 +20,7 @@ pub(super) fn of_job(
     plan(
         &Snapshot {
             job: &job,
+            index: None,
             ..*snapshot
         },
         now,
@@ -39,6 +40,7 @@ pub(super) fn of_pods(
     plan(
         &Snapshot {
             pods: &pods,
+            index: None,
             ..*snapshot
         },
         now,
@@ -58,6 +60,7 @@ pub(super) fn of_nodes(
     plan(
         &Snapshot {
             nodes: &nodes,
+            index: None,
             ..*snapshot
         },
         now,
@@ -77,6 +80,7 @@ pub(super) fn of_records(
     plan(
         &Snapshot {
             slices: &slices,
+            index: None,
             ..*snapshot
         },
         now,

@@ -1,17 +1,21 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::family::lacks_results;
-use carillon_plan::broadcast_job::{Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template};
+use carillon_plan::broadcast_job::{
+    Index, Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template,
+};
 use carillon_plan::pod::{PodPhase, PodRow, Pods, is_kill};
-use carillon_plan::record::Record;
 use carillon_plan::{ObjectKey, Uid, broadcast_job, condition};
 use jiff::Timestamp;
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
+use super::kept::Kept;
+use crate::controllers::core::lock;
 use crate::store::{Ledger, Tables};
 
 const DISPUTED: Duration = broadcast_job::DISPUTED.unsigned_abs();
@@ -44,12 +48,8 @@ pub struct Memory {
     pub(super) refusal: Option<condition::Refusal>,
     /// Since when results are missing that the status has counted.
     pub(super) behind_since: Option<Instant>,
-}
-
-/// Whether results are missing that the status has counted.
-pub(super) fn is_behind(job: &Job, ledger: Option<&Ledger>) -> bool {
-    let slices = ledger.map_or(&[][..], |ledger| &ledger.slices);
-    lacks_results(&job.status, slices)
+    /// What is kept from plan to plan. It is no answer, and can be made again.
+    pub(super) kept: Arc<Mutex<Kept>>,
 }
 
 /// The snapshot of a job, from the caches and what is remembered.
@@ -58,6 +58,7 @@ pub(super) fn snapshot<T>(
     job: &Job,
     memory: &Memory,
     max_pod_changes: usize,
+    index: Option<&Index>,
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
     let none = Pods::default();
@@ -76,7 +77,7 @@ pub(super) fn snapshot<T>(
     look(&Snapshot {
         job,
         nodes: tables.nodes(),
-        pods: tables.pods(&job.owner).unwrap_or(&none),
+        pods: tables.pods(&job.owner).map_or(&none, |pods| pods),
         taken: Taken {
             watched: tables.taken_pods(&job.owner).unwrap_or(&no_taken),
             asked: &memory.taken,
@@ -91,6 +92,7 @@ pub(super) fn snapshot<T>(
         refusal: memory.refusal.as_ref(),
         family: family.as_ref(),
         max_pod_changes,
+        index,
     })
 }
 
@@ -151,18 +153,32 @@ impl Memory {
         old.is_none_or(|old| old.pod.rv != rv)
     }
 
+    /// Catches up with the cache. True when results are missing that the status has counted.
+    pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job) -> bool {
+        let mut kept = lock(&self.kept);
+        kept.follow(tables, job);
+        lacks_results(&job.status, |state| kept.index.records().count(state))
+    }
+
     /// Forgets what was read of pods that are watched by now, and keeps which have to be let go: one that loses
     /// its label after its outcome was stored is asked for by nobody.
     pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
+        let kept = self.kept.clone();
+        let index = &lock(&kept).index;
+        let records = index.records();
         self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
-        let slices = tables.ledger(job).map_or(&[][..], |l| &l.slices);
-        let records = || slices.iter().flat_map(|slice| &slice.records);
-        if !self.created.is_empty() {
-            let unnamed = |record: &&Record| record.pod_uid.is_none() && !record.is_final();
-            let open: HashSet<&str> = records().filter(unnamed).map(|r| &*r.pod).collect();
-            self.created.retain(|pod, _| open.contains(&**pod));
-        }
-        let pods = tables.watched_pods(job).map(|(_, row)| row);
+        let unnamed = |place| {
+            let (record, _) = records.at(place);
+            record.pod_uid.is_none() && !record.is_final()
+        };
+        (self.created).retain(|pod, _| records.of_pod(pod).any(unnamed));
+        let rows = tables.pods(job);
+        let ended = index.ended().iter();
+        let ended = ended.map(|place| &records.at(*place).0.pod);
+        let pods = index.pods().iter().chain(ended);
+        let pods = pods.filter_map(|pod| rows?.get(pod));
+        let taken = tables.taken_pods(job).into_iter().flatten();
+        let pods = pods.chain(taken.map(|(_, taken)| &taken.pod));
         let held = pods.filter(|row| row.tracked && row.phase.has_ended());
         let held = held.take(ANSWERS).map(|row| (row.uid, row.phase)).collect();
         let mut left = std::mem::replace(&mut self.held, held);
@@ -171,7 +187,7 @@ impl Memory {
             return;
         }
         let mut named = BTreeMap::new();
-        for record in records() {
+        for (_, record) in records.all() {
             let Some((uid, phase)) = record.pod_uid.and_then(|pod| left.remove_entry(&pod)) else {
                 continue;
             };
@@ -331,6 +347,7 @@ impl Memory {
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
             refusal: inputs.refusal.clone().map(condition::Refusal),
             behind_since: None,
+            kept: Arc::default(),
         })
     }
 }
@@ -356,10 +373,10 @@ fn refused(refusal: &Refusal) -> Result<Refused, String> {
 fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
     let family = snapshot.family.into_iter().flat_map(|f| &f.retries);
     let gone = family.filter(|member| member.job.is_none());
-    let pods = gone.clone().map(|member| member.pods);
-    let pods = pods.chain([snapshot.pods]).flatten();
+    let pods = gone.clone().flat_map(|member| member.pods);
     let mut found: Vec<Remembered> = pods
         .map(|(name, row)| (&**name, row))
+        .chain(snapshot.noticed_pods())
         .chain(snapshot.taken.watched_rows())
         .filter_map(|(name, row)| {
             let interrupted = row.interrupted && (row.phase.has_ended() || row.deletion.is_none());
@@ -373,9 +390,9 @@ fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
         })
         .collect();
     if !found.is_empty() {
-        let slices = snapshot.slices.iter();
-        let slices = slices.chain(gone.flat_map(|member| member.slices));
-        let records = slices.flat_map(|slice| &slice.records);
+        let slices = gone.flat_map(|member| member.slices);
+        let own = snapshot.slices.iter();
+        let records = slices.chain(own).flat_map(|slice| &slice.records);
         let judged: BTreeSet<&str> = records
             .filter(|record| record.is_final())
             .map(|record| &*record.pod)
@@ -518,22 +535,27 @@ mod tests {
         pod().enter(&mut tables, wakes);
         slice(NodeState::Started).enter(&mut tables, wakes);
         let mut memory = Memory::default();
-        memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+        let follow = |memory: &mut Memory, tables: &Tables| {
+            memory.catch_up(tables, tables.job(&job).unwrap());
+            memory.follow(tables, &job, Timestamp::UNIX_EPOCH);
+        };
+        follow(&mut memory, &tables);
         slice(NodeState::Succeeded).enter(&mut tables, wakes);
         // The plan that has stored it has not come to let it go, and it is not seen any more.
         pod().leave(&mut tables, wakes);
         let lets_go = |memory: &Memory| {
             let job = tables.job(&job).unwrap();
-            let plan = snapshot(&tables, job, memory, 500, |snapshot| {
+            let index = &lock(&memory.kept).index;
+            let plan = snapshot(&tables, job, memory, 500, Some(index), |snapshot| {
                 broadcast_job::plan(snapshot, Timestamp::UNIX_EPOCH)
             });
             let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
             actions.any(|action| action.word() == "release_pod")
         };
-        memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+        follow(&mut memory, &tables);
         assert!(lets_go(&memory));
         memory.learn_written(POD.parse().unwrap());
-        memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+        follow(&mut memory, &tables);
         assert!(!lets_go(&memory));
     }
 }

@@ -112,7 +112,7 @@ fn show(tables: &Tables, job: &Job) -> serde_json::Value {
         "generation": job.generation,
         "resourceVersion": job.rv.to_string(),
         "phase": phase(job),
-        "pods": tables.pods(key).map_or(0, HashMap::len),
+        "pods": tables.pods(key).map_or(0, |pods| pods.len()),
         "slices": slices.iter().map(|slice| serde_json::json!({
             "index": slice.index,
             "resourceVersion": slice.rv.to_string(),

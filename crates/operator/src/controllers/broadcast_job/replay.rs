@@ -5,7 +5,7 @@ use carillon_plan::object_key::BROADCAST_JOB;
 use serde_json::Value;
 
 use super::inputs::Inputs;
-use super::memory::{Memory, is_behind, snapshot};
+use super::memory::{Memory, snapshot};
 use crate::clock;
 use crate::controllers::replay::{Irreproducible, judged, recorded, tables};
 use crate::flight_recorder::Decision;
@@ -29,9 +29,9 @@ pub fn replay(
     tables.recall(&key.namespace, &inputs.remembered);
     let job = judged(tables.job(&key), |job| job.rv, decision)?;
     let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
-    memory.behind_since = is_behind(job, tables.ledger(&key)).then(clock::instant);
+    memory.behind_since = memory.catch_up(&tables, job).then(clock::instant);
     let most = inputs.max_pod_changes;
-    Ok(snapshot(&tables, job, &memory, most, |snapshot| {
+    Ok(snapshot(&tables, job, &memory, most, None, |snapshot| {
         plan(snapshot, decision.now).digest()
     }))
 }

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::Member;
 use crate::broadcast_job::action::{Action, Step};
-use crate::broadcast_job::progress::Place;
 use crate::broadcast_job::taken::TakenPod;
 use crate::broadcast_job::{Snapshot, ledger};
 use crate::pod::{PodPhase, PodRow, interrupted};
 use crate::record::Record;
+use crate::record_index::Place;
 use crate::uid::Uid;
 
 /// What it takes to close the log of another one that is gone.

@@ -12,6 +12,7 @@ use super::world::World;
 use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite, Step};
 use crate::interlock::{TRIPPED_RECHECK, Trip, refuse, rules};
 use crate::pod::PodRow;
+use crate::record::Record;
 use crate::uid::Uid;
 
 /// The good plan of `world`, which passes, after `spoil`, which does not.
@@ -37,6 +38,16 @@ fn slice(plan: &mut Plan) -> &mut SliceWrite {
         Action::WriteSlice(write) => write,
         other => panic!("{other:?}"),
     }
+}
+
+/// Changes a result of the first slice that a plan writes.
+fn result(plan: &mut Plan, at: usize, change: impl FnOnce(&mut Record)) {
+    slice(plan).edit(|records| change(&mut records[at]));
+}
+
+/// Changes the last one.
+fn last(plan: &mut Plan, change: impl FnOnce(&mut Record)) {
+    slice(plan).edit(|records| change(records.last_mut().unwrap()));
 }
 
 fn status(plan: &mut Plan) -> &mut carillon_api::BroadcastJobStatus {
@@ -112,9 +123,10 @@ fn failed_at_most_once() -> World {
 fn try_again(world: &World, attempt: u32) -> impl Fn(&mut Plan) + use<> {
     let (uid, pod) = (world.nodes["n0000"].uid, world.pod_of("n0000", attempt));
     move |plan| {
-        let result = slice(plan).results.last_mut().unwrap();
-        (result.node, result.node_uid) = ("n0000".to_owned(), uid.to_string());
-        (result.attempt, result.pod) = (attempt as i32, pod.clone());
+        last(plan, |record| {
+            (record.node, record.node_uid) = ("n0000".into(), uid);
+            (record.attempt, record.pod) = (attempt, pod.as_str().into());
+        });
         drop_steps_with(plan, "create_pod");
     }
 }
@@ -135,7 +147,7 @@ fn a_pod_is_created_only_for_an_attempt_stored_by_an_earlier_step() {
         other => panic!("{other:?}"),
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[0].node_uid = Uid::MAX.to_string();
+        result(plan, 0, |record| record.node_uid = Uid::MAX);
     });
 }
 
@@ -189,11 +201,11 @@ fn a_node_has_one_pod_at_a_time() {
     world.slices[0].records[0].state = NodeState::Unknown;
     world.join("n0002");
     let mut plan = world.plan();
-    let retry = slice(&mut plan).results.last_mut().unwrap();
-    retry.node = "n0000".to_owned();
-    retry.node_uid = world.nodes["n0000"].uid.to_string();
-    (retry.attempt, retry.pod) = (2, crate::name::pod("job", Uid::MAX, "n0000", 2));
-    let pod = retry.pod.as_str().into();
+    let pod: Box<str> = crate::name::pod("job", Uid::MAX, "n0000", 2).into();
+    last(&mut plan, |retry| {
+        (retry.node, retry.node_uid) = ("n0000".into(), world.nodes["n0000"].uid);
+        (retry.attempt, retry.pod) = (2, pod.clone());
+    });
     *find(&mut plan, "create_pod") = Action::CreatePod {
         pod,
         node: "n0000".into(),
@@ -201,7 +213,7 @@ fn a_node_has_one_pod_at_a_time() {
     assert_eq!(world.verify(&plan).unwrap_err().rule, rules::ONE_PER_NODE);
     // The attempt before is not over.
     world.slices[0].records[0].state = NodeState::Started;
-    slice(&mut plan).results[0].state = NodeState::Started;
+    slice(&mut plan).kept = world.slices[0].records.clone();
     drop_steps_with(&mut plan, "release_pod");
     drop_steps_with(&mut plan, "delete_pod");
     world.pods.clear();
@@ -215,9 +227,10 @@ fn a_node_that_has_succeeded_is_not_served_again() {
     world.join("n0001");
     let (name, uid) = ("n0000", world.nodes["n0000"].uid);
     trips(&world, rules::RUN_ONCE, |plan| {
-        let result = slice(plan).results.last_mut().unwrap();
-        (result.node, result.node_uid) = (name.to_owned(), uid.to_string());
-        (result.attempt, result.pod) = (2, crate::name::pod("job", Uid::MAX, name, 2));
+        last(plan, |record| {
+            (record.node, record.node_uid) = (name.into(), uid);
+            (record.attempt, record.pod) = (2, crate::name::pod("job", Uid::MAX, name, 2).into());
+        });
     });
 }
 
@@ -237,23 +250,19 @@ fn a_node_where_something_may_have_run_is_served_again_at_most_once_only_on_requ
 fn attempts_count_up_and_have_pods_of_their_own() {
     let world = retrying();
     let rule = rules::ATTEMPTS;
-    trips(&world, rule, |plan| slice(plan).results[2].attempt = 1);
     trips(&world, rule, |plan| {
-        slice(plan).results[2].pod = "job-random".to_owned();
+        result(plan, 2, |record| record.attempt = 1);
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[2].state = NodeState::Succeeded;
+        result(plan, 2, |record| record.pod = "job-random".into());
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[2].pod_uid = Uid::MAX.to_string();
+        result(plan, 2, |record| record.state = NodeState::Succeeded);
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[2].node_uid = "none".to_owned();
+        result(plan, 2, |record| record.pod_uid = Some(Uid::MAX));
     });
-    let twice = |plan: &mut Plan| {
-        let again = slice(plan).results[2].clone();
-        slice(plan).results.push(again);
-    };
+    let twice = |plan: &mut Plan| slice(plan).edit(|all| all.push(all[2].clone()));
     trips(&world, rule, twice);
 }
 
@@ -392,8 +401,9 @@ fn a_job_ends_behind_a_seal_and_with_every_attempt_over() {
         (counts.succeeded, counts.failed) = (0, 0);
     });
     trips(&world, rules::END, |plan| {
-        let open = &mut slice(plan).results[1];
-        (open.state, open.exit_code, open.finish_time) = (NodeState::Started, None, None);
+        result(plan, 1, |open| {
+            (open.state, open.exit_code, open.finished) = (NodeState::Started, None, None);
+        });
         status(plan).succeeded = 1;
     });
 }
@@ -411,11 +421,13 @@ fn a_sealed_log_stays_sealed_and_as_long_as_it_is() {
     world.end("n0001", 0);
     trips(&world, rule, |plan| slice(plan).sealed = false);
     let append = |plan: &mut Plan| {
-        let mut more = slice(plan).results[1].clone();
-        more.attempt = 2;
-        more.pod = crate::name::pod("job", Uid::MAX, &more.node, 2);
-        (more.state, more.pod_uid) = (NodeState::Started, String::new());
-        slice(plan).results.push(more);
+        slice(plan).edit(|all| {
+            let mut more = all[1].clone();
+            more.attempt = 2;
+            more.pod = crate::name::pod("job", Uid::MAX, &more.node, 2).into();
+            (more.state, more.pod_uid) = (NodeState::Started, None);
+            all.push(more);
+        });
     };
     trips(&world, rule, append);
     trips(&fresh(), rule, |plan| slice(plan).sealed = true);
@@ -431,30 +443,31 @@ fn slices_are_only_appended_to() {
     let mut world = retrying();
     world.settle();
     world.end("n0001", 0);
-    trips(&world, rule, |plan| drop(slice(plan).results.remove(0)));
-    trips(&world, rule, |plan| slice(plan).results.truncate(1));
     trips(&world, rule, |plan| {
-        slice(plan).results[0].state = NodeState::Failed;
+        drop(slice(plan).edit(|all| all.remove(0)));
+    });
+    trips(&world, rule, |plan| slice(plan).edit(|all| all.truncate(1)));
+    trips(&world, rule, |plan| {
+        result(plan, 0, |record| record.state = NodeState::Failed);
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[0].message = "other".to_owned();
-    });
-    trips(&world, rule, |plan| slice(plan).results[1].attempt = 7);
-    trips(&world, rule, |plan| {
-        slice(plan).results[1].node = "n0009".to_owned();
+        result(plan, 0, |record| record.message = "other".into());
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[1].pod_uid = Uid::MAX.to_string();
+        result(plan, 1, |record| record.attempt = 7);
+    });
+    trips(&world, rule, |plan| {
+        result(plan, 1, |record| record.node = "n0009".into());
+    });
+    trips(&world, rule, |plan| {
+        result(plan, 1, |record| record.pod_uid = Some(Uid::MAX));
     });
     // The pod of the third result has not succeeded; the world has not even seen it.
     trips(&world, rule, |plan| {
-        slice(plan).results[2].state = NodeState::Succeeded;
+        result(plan, 2, |record| record.state = NodeState::Succeeded);
     });
     trips(&world, rule, |plan| {
-        slice(plan).results[2].pod_uid = Uid::MAX.to_string();
-    });
-    trips(&world, rule, |plan| {
-        slice(plan).results[2].pod_uid = "none".to_owned();
+        result(plan, 2, |record| record.pod_uid = Some(Uid::MAX));
     });
     trips(&world, rule, |plan| slice(plan).rv = Some(99));
     trips(&world, rule, |plan| slice(plan).rv = None);
@@ -469,10 +482,10 @@ fn slices_are_only_appended_to() {
         let Some(Action::WriteSlice(more)) = more.actions.into_iter().next() else {
             panic!("a second slice")
         };
-        slice(plan).results.extend(more.results);
+        slice(plan).added.extend(more.added);
     });
     trips(&World::new(251, json!({})), rule, |plan| {
-        drop(slice(plan).results.pop());
+        drop(slice(plan).added.pop());
     });
 }
 
@@ -503,13 +516,14 @@ fn a_failed_node_may_be_tried_again_and_then_counts_less() {
     world.settle();
     world.join("n0002");
     let mut plan = world.plan();
-    let uid = world.nodes["n0000"].uid.to_string();
-    let pod = crate::name::pod("job", Uid::MAX, "n0000", 2);
-    let retry = slice(&mut plan).results.last_mut().unwrap();
-    (retry.node, retry.node_uid, retry.attempt) = ("n0000".to_owned(), uid, 2);
-    retry.pod.clone_from(&pod);
+    let uid = world.nodes["n0000"].uid;
+    let pod: Box<str> = crate::name::pod("job", Uid::MAX, "n0000", 2).into();
+    last(&mut plan, |retry| {
+        (retry.node, retry.node_uid, retry.attempt) = ("n0000".into(), uid, 2);
+        retry.pod.clone_from(&pod);
+    });
     *find(&mut plan, "create_pod") = Action::CreatePod {
-        pod: pod.into(),
+        pod,
         node: "n0000".into(),
     };
     status(&mut plan).failed = 0;
@@ -558,7 +572,7 @@ fn a_pod_that_has_not_started_in_time_is_stopped_when_that_is_stored() {
     let world = late();
     trips(&world, rules::DELETE, |plan| plan.steps.swap(0, 1));
     trips(&world, rules::DELETE, |plan| {
-        slice(plan).results[0].reason = String::new();
+        result(plan, 0, |record| record.reason = "".into());
     });
     let plan = world.plan();
     let mut started = late();
@@ -575,7 +589,7 @@ fn a_pod_that_has_not_started_in_time_is_stopped_when_that_is_stored() {
 fn an_attempt_is_over_only_when_its_pod_has_ended_was_told_to_stop_or_is_gone() {
     let rule = rules::OUTCOME;
     trips(&late(), rule, |plan| {
-        slice(plan).results[0].state = NodeState::Failed;
+        result(plan, 0, |record| record.state = NodeState::Failed);
     });
     let mut lost = running();
     lost.delete(&lost.pod_on("n0000"));
@@ -586,8 +600,9 @@ fn an_attempt_is_over_only_when_its_pod_has_ended_was_told_to_stop_or_is_gone() 
     vanished.vanish(&vanished.pod_on("n0000"));
     vanished.crash_after(1);
     trips(&vanished, rule, |plan| {
-        let result = &mut slice(plan).results[1];
-        (result.state, result.reason) = (NodeState::Unknown, "PodVanished".to_owned());
+        result(plan, 1, |record| {
+            (record.state, record.reason) = (NodeState::Unknown, "PodVanished".into());
+        });
     });
 }
 
@@ -605,8 +620,8 @@ fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_is_there() {
     });
     let once = promised(json!({"execution": "AtMostOnce"}));
     trips(&once, rule, |plan| {
-        slice(plan).results[0].state = NodeState::Disrupted;
-        let pod = slice(plan).results[0].pod.as_str().into();
+        result(plan, 0, |record| record.state = NodeState::Disrupted);
+        let pod = slice(plan).records().next().unwrap().pod.clone();
         let confirm = Action::ConfirmPod { pod, seen: None };
         plan.steps.insert(0, Step::needed(vec![confirm]));
     });

@@ -1,6 +1,7 @@
 //! A world small enough to see through: nodes, pods, records and status as the API server would
 //! hold them, and a kubelet that does what it is told.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite};
 use crate::broadcast_job::{
-    Family, Job, JobMeta, Member, Refused, Snapshot, Taken, TakenPod, TakenPods, Template, plan,
-    settle,
+    Changes, Family, Index, Job, JobMeta, Member, Refused, Snapshot, Taken, TakenPod, TakenPods,
+    Template, plan, settle,
 };
 use crate::condition::Refusal;
 use crate::interlock::{self, Trip};
@@ -94,6 +95,54 @@ pub(super) struct World {
     pub(super) ran: BTreeSet<Box<str>>,
     pub(super) job_deleted: bool,
     pub(super) serial: u64,
+    follower: RefCell<Follower>,
+}
+
+/// What is kept from plan to plan.
+#[derive(Default)]
+struct Follower {
+    index: Index,
+    nodes: Nodes,
+    pods: Pods,
+}
+
+impl Follower {
+    /// A plan is the same with what was kept of those before as without.
+    fn agrees(&mut self, snapshot: &Snapshot<'_>, fresh: &Plan, now: Timestamp) {
+        let (old, new) = (&self.nodes, snapshot.nodes);
+        let names: BTreeSet<&Arc<str>> = old.keys().chain(new.keys()).collect();
+        let other = names
+            .into_iter()
+            .filter(|name| old.get(*name) != new.get(*name));
+        let nodes: Vec<Arc<str>> = other.cloned().collect();
+        let (old_pods, pods) = (&self.pods, snapshot.pods);
+        let names: BTreeSet<&Box<str>> = old_pods.keys().chain(pods.keys()).collect();
+        let changed_pods = names
+            .into_iter()
+            .filter(|name| old_pods.get(*name) != pods.get(*name));
+        let other_pods: Vec<Box<str>> = changed_pods.cloned().collect();
+        let changes = Changes {
+            nodes: &nodes,
+            pods: &other_pods,
+        };
+        (self.index).follow(snapshot.job, new, pods, snapshot.slices, Some(changes));
+        assert_eq!(
+            self.index,
+            Index::of(snapshot.job, new, pods, snapshot.slices)
+        );
+        self.nodes.clone_from(new);
+        self.pods.clone_from(pods);
+        let with = |index| Snapshot {
+            index: Some(index),
+            ..*snapshot
+        };
+        assert_eq!(plan(&with(&self.index), now), *fresh);
+        // Nor does it matter which attempts are left alone.
+        let awake = self.index.all_awake(pods);
+        assert_eq!(plan(&with(&awake), now), *fresh);
+        let verdict = interlock::verify(&with(&awake), fresh, now);
+        assert_eq!(verdict, interlock::verify(snapshot, fresh, now));
+    }
 }
 
 /// A job that runs everywhere, with these further fields.
@@ -140,6 +189,7 @@ impl World {
             ran: BTreeSet::new(),
             job_deleted: false,
             serial: 0,
+            follower: RefCell::default(),
         };
         for n in 0..nodes {
             world.join(&format!("n{n:04}"));
@@ -184,7 +234,13 @@ impl World {
 
     /// The plan, which the interlock must let pass.
     pub(super) fn plan(&self) -> Plan {
-        let plan = self.snapshot(|snapshot| plan(snapshot, self.now));
+        let plan = self.snapshot(|snapshot| {
+            let fresh = plan(snapshot, self.now);
+            self.follower
+                .borrow_mut()
+                .agrees(snapshot, &fresh, self.now);
+            fresh
+        });
         if let Err(trip) = self.verify(&plan) {
             panic!("the interlock refuses a plan: {trip}\n{plan:?}");
         }
@@ -222,6 +278,7 @@ impl World {
             refusal: self.refusal.as_ref(),
             family: family.as_ref(),
             max_pod_changes: self.max_pod_changes,
+            index: None,
         })
     }
 
@@ -324,7 +381,9 @@ impl World {
 
     pub(super) fn write_slice(&mut self, write: &SliceWrite) {
         self.serial += 1;
-        let records = write.results.iter().map(|r| Record::read(r).unwrap());
+        // As they come back from the API server.
+        let records = write.records().map(Record::write);
+        let records = records.map(|result| Record::read(&result).unwrap());
         let at = write.index as usize;
         let known = self.slices.get(at).map(|slice| slice.rv);
         assert_eq!(known, write.rv, "written from another version");

@@ -110,15 +110,15 @@ fn the_interlock_lets_only_the_log_of_who_is_gone_be_closed_and_nothing_be_made_
     let made_up: [MadeUp<'_>; 5] = [
         (&|write| write.sealed = false, "expected that it is sealed"),
         (
-            &|write| write.results[0].state = NodeState::Succeeded,
+            &|write| write.edit(|all| all[0].state = NodeState::Succeeded),
             "becomes Succeeded; expected Unknown",
         ),
         (
-            &|write| write.results[0].node = "n0002".to_owned(),
+            &|write| write.edit(|all| all[0].node = "n0002".into()),
             "changes; expected as it was read",
         ),
         (
-            &|write| write.results.truncate(1),
+            &|write| write.edit(|all| all.truncate(1)),
             "the version and results that were read",
         ),
         (&|write| write.rv = Some(1), "the version and results"),
@@ -279,9 +279,8 @@ fn a_log_that_ends_with_a_full_slice_without_a_seal_may_lack_one_and_is_not_clos
     let next = family.retry(&["n0259"], 1);
     let slice = SliceWrite {
         index: 1,
-        rv: None,
         sealed: true,
-        results: Vec::new(),
+        ..SliceWrite::default()
     };
     let close = Action::CloseLog {
         name: "fix-retry-1".into(),

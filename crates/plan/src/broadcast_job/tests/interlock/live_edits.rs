@@ -5,7 +5,10 @@ use carillon_api::condition::types;
 use serde_json::json;
 
 use super::super::world::World;
-use super::{ended, failed_at_most_once, retrying, running, set, slice, status, trips, try_again};
+use super::{
+    ended, failed_at_most_once, last, result, retrying, running, set, slice, status, trips,
+    try_again,
+};
 use crate::broadcast_job::Refused;
 use crate::broadcast_job::action::{Action, Plan, Step};
 use crate::interlock::rules;
@@ -74,7 +77,7 @@ fn a_job_that_fails_or_has_ended_is_not_paused() {
 fn an_attempt_is_requested_only_if_somebody_asks_for_it() {
     let world = retrying();
     trips(&world, rules::ATTEMPTS, |plan| {
-        slice(plan).results.last_mut().unwrap().requested = true;
+        last(plan, |record| record.requested = true);
     });
 }
 
@@ -85,7 +88,7 @@ fn a_failure_is_accepted_only_by_a_resume_and_only_if_it_was_told() {
     world.end("n0000", 1);
     world.settle();
     world.end("n0001", 0);
-    let accept = |plan: &mut Plan, at: usize| slice(plan).results[at].accepted = true;
+    let accept = |plan: &mut Plan, at: usize| result(plan, at, |record| record.accepted = true);
     trips(&world, rules::APPEND_ONLY, |plan| accept(plan, 0));
     world.resume = Some("1".to_owned());
     world.end("n0002", 1);
@@ -93,7 +96,7 @@ fn a_failure_is_accepted_only_by_a_resume_and_only_if_it_was_told() {
     world.slices[0].records[2].finished = Some(world.now);
     trips(&world, rules::APPEND_ONLY, |plan| accept(plan, 2));
     trips(&world, rules::APPEND_ONLY, |plan| {
-        slice(plan).results[0].message = "made up".to_owned();
+        result(plan, 0, |record| record.message = "made up".into());
     });
 }
 
@@ -109,6 +112,6 @@ fn an_attempt_that_ends_with_a_write_counts_for_what_the_write_adds() {
     // And a request for one after that which ends now is one.
     world.retry = Some(world.pod_of("n0000", 2));
     let mut plan = world.plan();
-    let mut added = slice(&mut plan).results.iter();
-    assert!(added.any(|result| result.attempt == 3 && result.requested));
+    let added = &slice(&mut plan).added;
+    assert!((added.iter()).any(|record| record.attempt == 3 && record.requested));
 }
