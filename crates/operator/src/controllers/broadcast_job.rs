@@ -28,6 +28,7 @@ use crate::store::Tables;
 use crate::writes::SendError;
 
 pub use self::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
+use self::kept::Kept;
 pub use self::memory::Memory;
 use self::memory::snapshot;
 pub use self::observe::{debug, measure};
@@ -141,9 +142,11 @@ impl BroadcastJobs {
         if job.deleting {
             return false;
         }
+        let kept = self.kept(&job.owner);
+        let is_behind = lock(&kept).catch_up(tables, job);
         let mut memory = lock(&self.memory);
         let memory = memory.entry(job.owner.clone()).or_default();
-        if !memory.catch_up(tables, job) {
+        if !is_behind {
             memory.behind_since = None;
             return false;
         }
@@ -152,18 +155,25 @@ impl BroadcastJobs {
         now.saturating_duration_since(*since) < BEHIND_LIMIT
     }
 
+    /// What is kept of a job from plan to plan. It may take long to catch up, for which no other job waits.
+    fn kept(&self, job: &Arc<ObjectKey>) -> Arc<Mutex<Kept>> {
+        let mut memory = lock(&self.memory);
+        memory.entry(job.clone()).or_default().kept.clone()
+    }
+
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
+        let kept = self.kept(&job.owner);
+        let mut kept = lock(&kept);
+        kept.catch_up(tables, job);
         let mut memory = {
             let mut memory = lock(&self.memory);
             let memory = memory.entry(job.owner.clone()).or_default();
-            memory.catch_up(tables, job);
-            memory.follow(tables, &job.owner, now);
+            memory.follow(tables, &job.owner, &kept.index, now);
             memory.clone()
         };
         memory.forget_disputed(clock::instant());
         memory.refusal = self.core.refusals.of(&job.owner);
-        let kept = memory.kept.clone();
-        let index = &lock(&kept).index;
+        let index = &kept.index;
         let most = self.max_pod_changes;
         snapshot(tables, job, &memory, most, Some(index), |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);

@@ -1,5 +1,6 @@
 //! What is kept of a job from plan to plan, so that a plan costs what has changed.
 
+use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Changes, Index, Job};
 use carillon_plan::pod::Pods;
 
@@ -14,8 +15,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Catches up with the cache.
-    pub(super) fn follow(&mut self, tables: &Tables, job: &Job) {
+    /// Catches up with the cache. True when results are missing that the status has counted.
+    pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job) -> bool {
         let none = Pods::default();
         let rows = tables.pods(&job.owner);
         let pods = match rows {
@@ -32,5 +33,7 @@ impl Kept {
         let pods = rows.map_or(&none, |rows| rows);
         self.index
             .follow(job, tables.nodes(), pods, slices, changes);
+        let records = self.index.records();
+        lacks_results(&job.status, |state| records.count(state))
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
-use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{
     Index, Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template,
 };
@@ -15,7 +14,6 @@ use jiff::Timestamp;
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use super::kept::Kept;
-use crate::controllers::core::lock;
 use crate::store::{Ledger, Tables};
 
 const DISPUTED: Duration = broadcast_job::DISPUTED.unsigned_abs();
@@ -153,18 +151,15 @@ impl Memory {
         old.is_none_or(|old| old.pod.rv != rv)
     }
 
-    /// Catches up with the cache. True when results are missing that the status has counted.
-    pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job) -> bool {
-        let mut kept = lock(&self.kept);
-        kept.follow(tables, job);
-        lacks_results(&job.status, |state| kept.index.records().count(state))
-    }
-
     /// Forgets what was read of pods that are watched by now, and keeps which have to be let go: one that loses
     /// its label after its outcome was stored is asked for by nobody.
-    pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
-        let kept = self.kept.clone();
-        let index = &lock(&kept).index;
+    pub(super) fn follow(
+        &mut self,
+        tables: &Tables,
+        job: &ObjectKey,
+        index: &Index,
+        now: Timestamp,
+    ) {
         let records = index.records();
         self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
         let unnamed = |place| {
@@ -426,6 +421,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::controllers::core::lock;
     use crate::slim::{SlimBroadcastJob, SlimPod, SlimSlice};
     use crate::store::Row;
 
@@ -492,7 +488,7 @@ mod tests {
             let pod: SlimPod = serde_json::from_value(pod).unwrap();
             let mut tables = Tables::default();
             pod.enter(&mut tables, &mut Vec::new());
-            memory.follow(&tables, &job, Timestamp::UNIX_EPOCH);
+            memory.follow(&tables, &job, &Index::default(), Timestamp::UNIX_EPOCH);
             assert_eq!(memory.unwatched().len(), stays);
         }
     }
@@ -536,8 +532,10 @@ mod tests {
         slice(NodeState::Started).enter(&mut tables, wakes);
         let mut memory = Memory::default();
         let follow = |memory: &mut Memory, tables: &Tables| {
-            memory.catch_up(tables, tables.job(&job).unwrap());
-            memory.follow(tables, &job, Timestamp::UNIX_EPOCH);
+            let kept = memory.kept.clone();
+            let mut kept = lock(&kept);
+            kept.catch_up(tables, tables.job(&job).unwrap());
+            memory.follow(tables, &job, &kept.index, Timestamp::UNIX_EPOCH);
         };
         follow(&mut memory, &tables);
         slice(NodeState::Succeeded).enter(&mut tables, wakes);

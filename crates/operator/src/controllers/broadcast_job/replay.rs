@@ -5,6 +5,7 @@ use carillon_plan::object_key::BROADCAST_JOB;
 use serde_json::Value;
 
 use super::inputs::Inputs;
+use super::kept::Kept;
 use super::memory::{Memory, snapshot};
 use crate::clock;
 use crate::controllers::replay::{Irreproducible, judged, recorded, tables};
@@ -29,7 +30,8 @@ pub fn replay(
     tables.recall(&key.namespace, &inputs.remembered);
     let job = judged(tables.job(&key), |job| job.rv, decision)?;
     let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
-    memory.behind_since = memory.catch_up(&tables, job).then(clock::instant);
+    let is_behind = Kept::default().catch_up(&tables, job);
+    memory.behind_since = is_behind.then(clock::instant);
     let most = inputs.max_pod_changes;
     Ok(snapshot(&tables, job, &memory, most, None, |snapshot| {
         plan(snapshot, decision.now).digest()
