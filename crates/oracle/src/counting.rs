@@ -380,7 +380,9 @@ fn status_says_what_is_recorded(
         ))
     })?;
     let retries = number(object, &["spec", "backoffLimitPerNode"]) > 0;
-    let asked = at(object, &["metadata", "annotations", "carillon.dev/retry"]).is_some();
+    let requested = |record: &Record<'_>| record.0["requested"] == true;
+    let asked = at(object, &["metadata", "annotations", "carillon.dev/retry"]).is_some()
+        || job.records.values().any(requested);
     for field in ["succeeded", "failed", "disrupted"] {
         let may_fall = field == "failed" && (retries || asked);
         let before = step.old.as_deref().map_or(0, |old| says(old, field));
@@ -543,6 +545,10 @@ mod tests {
         let retried = |spec| failed(spec).counts(0, 0);
         breaks(S4, &retried(json!({})), &strict(), "failed fell");
         holds(S4, &retried(json!({"backoffLimitPerNode": 1})), &strict());
+        // Who has asked for the second attempt may have taken that back since.
+        let again = failed(json!({})).reserve("n1", 2);
+        let again = again.record("n1", 2, |record| record["requested"] = json!(true));
+        holds(S4, &again.counts(0, 0), &strict());
     }
 
     #[test]
