@@ -158,7 +158,13 @@ impl BroadcastJobs {
     /// What is kept of a job from plan to plan. It may take long to catch up, for which no other job waits.
     fn kept(&self, job: &Arc<ObjectKey>) -> Arc<Mutex<Kept>> {
         let mut memory = lock(&self.memory);
-        memory.entry(job.clone()).or_default().kept.clone()
+        let kept = memory.entry(job.clone()).or_default().kept.clone();
+        if kept.is_poisoned() {
+            // Who panicked may have been cut off while it caught up.
+            kept.clear_poison();
+            *lock(&kept) = Kept::default();
+        }
+        kept
     }
 
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
@@ -175,7 +181,7 @@ impl BroadcastJobs {
         memory.refusal = self.core.refusals.of(&job.owner);
         let index = &kept.index;
         let most = self.max_pod_changes;
-        snapshot(tables, job, &memory, most, Some(index), |snapshot| {
+        let considered = snapshot(tables, job, &memory, most, Some(index), |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
             Considered {
@@ -186,7 +192,12 @@ impl BroadcastJobs {
                 seen: tables.seen(&job.owner.namespace),
                 inputs: serde_json::to_value(memory.inputs(snapshot)).unwrap_or_default(),
             }
-        })
+        });
+        if considered.verdict.is_err() {
+            // What the plan was made from may be wrong: it is read anew.
+            *kept = Kept::default();
+        }
+        considered
     }
 
     async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64, now: Timestamp) -> Next {

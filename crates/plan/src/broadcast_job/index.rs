@@ -209,10 +209,13 @@ impl Index {
         let Some(rules) = &self.rules else { return };
         let (record, _) = self.records.at(place);
         let pod = pods.get(&record.pod);
-        let open = |place: &&Place| self.records.open().contains(*place);
-        let others = self.records.of_node(&record.node).iter().filter(open);
+        // What is said of a node is said by its last attempt: an earlier one must not be left alone.
+        let of_node = self.records.of_node(&record.node).iter();
+        let others = of_node.filter(|other| **other != place);
+        let others = others.map(|other| self.records.at(*other).0);
+        let mut others = others.filter(|other| !other.is_final() || other.attempt > record.attempt);
         let quiet = !record.is_final()
-            && others.count() == 1
+            && others.next().is_none()
             && pod.is_some_and(|pod| rules.leave_alone(record, pod, nodes.get(&record.node)));
         let pod = pod.filter(|pod| pod.is_live());
         let ended = record.is_final() && pod.is_some_and(|pod| pod.phase.has_ended());

@@ -348,3 +348,23 @@ fn a_pod_that_was_seen_to_run_was_not_refused() {
     world.settle();
     assert_eq!(world.attempts("n0000")[0].0, Failed);
 }
+
+#[test]
+fn a_pod_of_an_earlier_attempt_holds_its_node_also_in_a_log_that_somebody_has_edited() {
+    let mut world = World::new(2, json!({"backoffLimitPerNode": 3}));
+    world.start();
+    let mut later = world.slices[0].records[0].clone();
+    later.attempt = 2;
+    later.pod = world.pod_of("n0000", 2).into();
+    (later.pod_uid, later.state) = (None, Disrupted);
+    later.reason = results::WITHDRAWN.into();
+    later.finished = Some(world.now);
+    world.slices[0].records.push(later);
+    world.pass(3_600);
+    world.settle();
+    assert_eq!(world.creations_on("n0000"), 1);
+    world.end_all();
+    world.settle();
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+}

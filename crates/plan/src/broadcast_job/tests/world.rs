@@ -249,7 +249,19 @@ impl World {
 
     /// What the interlock says of a plan.
     pub(super) fn verify(&self, plan: &Plan) -> Result<(), Trip> {
-        self.snapshot(|snapshot| interlock::verify(snapshot, plan, self.now))
+        self.snapshot(|snapshot| {
+            let verdict = interlock::verify(snapshot, plan, self.now);
+            let (job, nodes, pods) = (snapshot.job, snapshot.nodes, snapshot.pods);
+            let awake = Index::of(job, nodes, pods, snapshot.slices).all_awake(pods);
+            let awake = Snapshot {
+                index: Some(&awake),
+                ..*snapshot
+            };
+            let other = interlock::verify(&awake, plan, self.now);
+            let rule = |verdict: &Result<(), Trip>| verdict.clone().err().map(|trip| trip.rule);
+            assert_eq!(rule(&verdict), rule(&other), "{plan:?}");
+            verdict
+        })
     }
 
     pub(super) fn snapshot<T>(&self, look: impl FnOnce(&Snapshot<'_>) -> T) -> T {
