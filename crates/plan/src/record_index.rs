@@ -24,13 +24,6 @@ pub struct RecordIndex {
 }
 
 impl RecordIndex {
-    /// An index over these.
-    pub fn of(slices: &[Slice]) -> Self {
-        let mut index = Self::default();
-        index.follow(slices);
-        index
-    }
-
     /// Catches up. Names of the nodes whose records have changed; `None`: these are other slices, and all has
     /// been read anew.
     pub fn follow(&mut self, slices: &[Slice]) -> Option<BTreeSet<Arc<str>>> {
@@ -109,11 +102,6 @@ impl RecordIndex {
                 self.by_node.remove(&record.node);
             }
         }
-    }
-
-    /// The slices, as they were when it last caught up.
-    pub fn slices(&self) -> &[Slice] {
-        &self.slices
     }
 
     /// The record that is stored there, with the index of its slice.

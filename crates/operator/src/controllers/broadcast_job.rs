@@ -89,15 +89,19 @@ impl Controller for BroadcastJobs {
         let begin = clock::instant();
         let considered = {
             let tables = core.store.read();
-            match tables.job(key) {
-                Some(job) if self.waits_for_results(&tables, job) => {
+            if let Some(job) = tables.job(key) {
+                let kept = self.kept(key);
+                let mut kept = lock(&kept);
+                let is_behind = kept.catch_up(&tables, job);
+                if self.waits_for_results(job, is_behind) {
                     return Next::After(BEHIND_RETRY);
                 }
-                Some(job) if core.may_pass(&tables, &job.owner) => {
-                    Some((job.clone(), self.plan(&tables, job, now)))
+                if !core.may_pass(&tables, &job.owner) {
+                    return Next::Gated;
                 }
-                Some(_) => return Next::Gated,
-                None => None,
+                Some((job.clone(), self.plan(&tables, job, &mut kept, now)))
+            } else {
+                None
             }
         };
         let Some((job, considered)) = considered else {
@@ -135,15 +139,13 @@ impl Controller for BroadcastJobs {
 }
 
 impl BroadcastJobs {
-    /// Whether the results in the cache are fewer than the status counts. After a fail-over the
-    /// caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
-    fn waits_for_results(&self, tables: &Tables, job: &Job) -> bool {
+    /// Whether the results in the cache, fewer than the status counts if it `is_behind`, are waited for. After a
+    /// fail-over the caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
+    fn waits_for_results(&self, job: &Job, is_behind: bool) -> bool {
         // Its results may be collected before its pods, which wait for us.
         if job.deleting {
             return false;
         }
-        let kept = self.kept(&job.owner);
-        let is_behind = lock(&kept).catch_up(tables, job);
         let mut memory = lock(&self.memory);
         let memory = memory.entry(job.owner.clone()).or_default();
         if !is_behind {
@@ -167,10 +169,13 @@ impl BroadcastJobs {
         kept
     }
 
-    fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
-        let kept = self.kept(&job.owner);
-        let mut kept = lock(&kept);
-        kept.catch_up(tables, job);
+    fn plan(
+        &self,
+        tables: &Tables,
+        job: &Job,
+        kept: &mut Kept,
+        now: Timestamp,
+    ) -> Considered<Action> {
         let mut memory = {
             let mut memory = lock(&self.memory);
             let memory = memory.entry(job.owner.clone()).or_default();

@@ -225,11 +225,7 @@ impl Index {
             (&mut self.awake, awake),
             (&mut self.ended, ended),
         ] {
-            if is_in {
-                places.insert(place);
-            } else {
-                places.remove(&place);
-            }
+            keep(places, place, is_in);
         }
     }
 
@@ -312,22 +308,18 @@ impl Index {
         if old != new {
             self.counts -= old.counts;
             self.counts += new.counts;
-            let untried = |share: &Share| share.untried;
-            let is_eligible =
-                |share: &Share| matches!(untried(share), Some(Untried::Eligible { .. }));
-            let is_renamed =
-                |share: &Share| untried(share) == Some(Untried::Eligible { renamed: true });
+            let (eligible, renamed) = match new.untried {
+                Some(Untried::Eligible { renamed }) => (true, renamed),
+                Some(Untried::Refused(_)) | None => (false, false),
+            };
             for (names, is_in) in [
-                (
-                    &mut self.failed,
-                    &(|share: &Share| share.failed) as &dyn Fn(&Share) -> bool,
-                ),
-                (&mut self.waiting, &|share| share.waiting),
-                (&mut self.gone, &|share| share.gone),
-                (&mut self.eligible, &is_eligible),
-                (&mut self.renamed, &is_renamed),
+                (&mut self.failed, new.failed),
+                (&mut self.waiting, new.waiting),
+                (&mut self.gone, new.gone),
+                (&mut self.eligible, eligible),
+                (&mut self.renamed, renamed),
             ] {
-                moved(names, name, is_in(&old), is_in(&new));
+                keep(names, name.clone(), is_in);
             }
             if let Some(Untried::Refused(reason)) = old.untried {
                 let names = self.refused.entry(reason).or_default();
@@ -431,11 +423,12 @@ impl<'a, 'b> Rest<'a, 'b> {
     }
 }
 
-fn moved(names: &mut Names, name: &Arc<str>, was: bool, is: bool) {
-    if was && !is {
-        names.remove(name);
-    } else if is && !was {
-        names.insert(name.clone());
+/// Has an element in a set, or not.
+fn keep<T: Ord>(set: &mut BTreeSet<T>, element: T, is_in: bool) {
+    if is_in {
+        set.insert(element);
+    } else {
+        set.remove(&element);
     }
 }
 

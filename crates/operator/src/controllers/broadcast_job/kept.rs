@@ -2,9 +2,10 @@
 
 use carillon_plan::broadcast_job::family::lacks_results;
 use carillon_plan::broadcast_job::{Changes, Index, Job};
+use carillon_plan::node::Nodes;
 use carillon_plan::pod::Pods;
 
-use crate::store::Tables;
+use crate::store::{Tables, is_open};
 
 /// An index, and up to where it knows the changes of the cache.
 #[derive(Debug, Default)]
@@ -12,12 +13,21 @@ pub(super) struct Kept {
     pub(super) index: Index,
     nodes_seen: u64,
     had_pods: bool,
+    was_open: bool,
 }
 
 impl Kept {
     /// Catches up with the cache. True when results are missing that the status has counted.
     pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job) -> bool {
-        let none = Pods::default();
+        let (no_pods, no_nodes) = (Pods::default(), Nodes::default());
+        let open = is_open(job);
+        if open != self.was_open {
+            *self = Self {
+                was_open: open,
+                ..Self::default()
+            };
+        }
+        let nodes_that_matter = if open { tables.nodes() } else { &no_nodes };
         let rows = tables.pods(&job.owner);
         let pods = match rows {
             Some(rows) => rows.take_changed(),
@@ -30,9 +40,9 @@ impl Kept {
         let changes = nodes.as_ref().zip(pods.as_ref());
         let changes = changes.map(|(nodes, pods)| Changes { nodes, pods });
         let slices = tables.ledger(&job.owner).map_or(&[][..], |l| &l.slices);
-        let pods = rows.map_or(&none, |rows| rows);
+        let pods = rows.map_or(&no_pods, |rows| rows);
         self.index
-            .follow(job, tables.nodes(), pods, slices, changes);
+            .follow(job, nodes_that_matter, pods, slices, changes);
         let records = self.index.records();
         lacks_results(&job.status, |state| records.count(state))
     }
