@@ -110,7 +110,7 @@ struct Past<'h> {
     /// By job and uid of the node: the last record of an attempt in which something may have run.
     latest: HashMap<(&'h str, &'h str), Record<'h>>,
     /// By job: `backoffLimitPerNode`.
-    limits: HashMap<&'h str, Window>,
+    limits: HashMap<&'h str, Window<usize>>,
     /// By job and name of the pod: when an attempt was promised.
     reserved: HashMap<(&'h str, &'h str), (u64, Timestamp)>,
     /// By job: all that the annotation for retries ever asked for.

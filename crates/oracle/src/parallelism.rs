@@ -35,9 +35,8 @@ pub fn parallelism_is_kept(history: &History, assumptions: &Assumptions) -> Verd
         for uid in world.concerned(step) {
             bounds.entry(uid).or_default().follow(&world, uid, step);
         }
-        let most = |job: &str, since: Option<&_>| {
-            Some(bounds.get(job)?.allowed.most(assumptions, step, since))
-        };
+        let most =
+            |job: &str, since: Option<&_>| Some(bounds.get(job)?.most(assumptions, step, since));
         if let Some((job, pod)) = created {
             let name = object::name(pod);
             let since = reserved.get(&(job, name)).copied();
@@ -145,11 +144,13 @@ fn is_lost(
     killed.is_some_and(long_ago) || silent.is_some_and(long_ago)
 }
 
-/// How many pods a job was allowed, over time.
+/// How many pods a job was allowed, over time. A percentage and the nodes it is of come by two watches: an
+/// instance may know the last of the one and an earlier state of the other.
 #[derive(Debug, Default)]
 struct Bounds<'h> {
     desired: Desired<'h>,
-    allowed: Window,
+    parallelism: Window<&'h Value>,
+    present: Window<usize>,
 }
 
 impl<'h> Bounds<'h> {
@@ -158,15 +159,28 @@ impl<'h> Bounds<'h> {
             return;
         };
         self.desired.follow(world, uid, step);
-        let allowed = match &job.last["spec"]["parallelism"] {
+        let parallelism = &job.last["spec"]["parallelism"];
+        self.parallelism.follow(step, parallelism);
+        self.present.follow(step, self.desired.present());
+    }
+
+    fn most(
+        &self,
+        assumptions: &Assumptions,
+        now: &Step,
+        since: Option<&(u64, Timestamp)>,
+    ) -> usize {
+        let present = self.present.most(assumptions, now, since);
+        let allowed = |parallelism: &&Value| match parallelism {
             Value::String(percent) => {
                 let percent: usize = percent.trim_end_matches('%').parse().unwrap_or(0);
-                (self.desired.present() * percent).div_ceil(100)
+                (present * percent).div_ceil(100)
             }
             Value::Number(number) => number.as_u64().unwrap_or(0) as usize,
             _ => usize::MAX,
         };
-        self.allowed.follow(step, allowed);
+        let parallelism = self.parallelism.seen(assumptions, now, since);
+        parallelism.map(allowed).max().unwrap_or(0)
     }
 }
 
@@ -309,6 +323,24 @@ mod tests {
             .reserve("n1", 1)
             .reserve("n2", 1);
         holds(S3, &replaced, &strict());
+    }
+
+    #[test]
+    fn a_new_percentage_may_be_of_the_nodes_that_were_there_before() {
+        let raised = start(&json!("1%"))
+            .remove("kubectl", (NODES, "n3"))
+            .edit("kubectl", (JOBS, "fix"), |job| {
+                job["spec"]["parallelism"] = json!("67%");
+            })
+            .reserve("n1", 1)
+            .reserve("n2", 1);
+        let lagging = Assumptions {
+            lag: SignedDuration::from_secs(10),
+            ..strict()
+        };
+        holds(S3, &raised.clone().reserve("n3", 1), &lagging);
+        holds(S3, &raised, &strict());
+        breaks(S3, &raised.reserve("n3", 1), &strict(), "3 pods of job");
     }
 
     #[test]

@@ -1,38 +1,55 @@
-//! A number of a spec over time, and what somebody may take for it who sees an old view.
+//! What a spec says over time, and what somebody may take for it who sees an old view.
 
 use jiff::Timestamp;
 
 use crate::history::Step;
 use crate::judge::Assumptions;
 
-/// Since when, and how much.
-#[derive(Debug, Default)]
-pub(crate) struct Window(Vec<((u64, Timestamp), usize)>);
+/// Since when, and what.
+#[derive(Debug)]
+pub(crate) struct Window<T>(Vec<((u64, Timestamp), T)>);
 
-impl Window {
+impl<T> Default for Window<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: PartialEq> Window<T> {
     /// It has this value from this step on.
-    pub(crate) fn follow(&mut self, step: &Step, value: usize) {
+    pub(crate) fn follow(&mut self, step: &Step, value: T) {
         if self.0.last().is_none_or(|(_, last)| *last != value) {
             self.0.push(((step.rev, step.at), value));
         }
     }
 
-    /// The most that an instance acting now may take for it, or has taken for it at some time `since` then.
+    /// What an instance acting now may take for it, or has taken for it at some time `since` then: the last first.
+    pub(crate) fn seen<'a>(
+        &'a self,
+        assumptions: &'a Assumptions,
+        now: &'a Step,
+        since: Option<&'a (u64, Timestamp)>,
+    ) -> impl Iterator<Item = &'a T> {
+        let mut all_know = false;
+        self.0.iter().rev().map_while(move |(from, value)| {
+            if all_know {
+                return None;
+            }
+            let known = !assumptions.may_see(now, *from);
+            all_know = known && since.is_none_or(|since| from.0 <= since.0);
+            Some(value)
+        })
+    }
+}
+
+impl Window<usize> {
     pub(crate) fn most(
         &self,
         assumptions: &Assumptions,
         now: &Step,
         since: Option<&(u64, Timestamp)>,
     ) -> usize {
-        let mut most = 0;
-        for (from, value) in self.0.iter().rev() {
-            most = most.max(*value);
-            // Everybody has seen this value, so that none before it counts.
-            let known = !assumptions.may_see(now, *from);
-            if known && since.is_none_or(|since| from.0 <= since.0) {
-                break;
-            }
-        }
-        most
+        let seen = self.seen(assumptions, now, since);
+        seen.copied().max().unwrap_or(0)
     }
 }

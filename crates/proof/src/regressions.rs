@@ -58,6 +58,11 @@ pub const ALL: &[Regression] = &[
         559_312_696,
         "a job was Complete and counted a node as waiting for a retry",
     ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
+        694_790_412,
+        "a percentage was raised after nodes had gone: S3 did not know that the nodes may be seen later",
+    ),
     found(
         Swarm::CronJobs,
         501_195,
