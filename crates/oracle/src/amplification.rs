@@ -19,9 +19,10 @@ use crate::world::{World, record_changes};
 ///   may still have seen it then;
 /// - the pods created for a node (by uid) are at most one, plus those interrupted (deleted, evicted
 ///   or robbed of their finalizer by others before they ended, or stopped by us before they were bound
-///   or because their reservation had been withdrawn), plus `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call
-///   an end an interruption: plus the records that say so. And plus what the annotation
-///   `carillon.dev/retry` asked for;
+///   or because their reservation had been withdrawn) or refused by the kubelet, plus
+///   `backoffLimitPerNode` for failed ones. With a `podFailurePolicy`, which may call an end an
+///   interruption: plus the records that say so. And plus what the annotation `carillon.dev/retry`
+///   asked for;
 /// - after a failure of a node its next pod comes no sooner than 10 s after the recorded end, doubled
 ///   for each further failure up to 10 minutes, unless the annotation asks for it;
 /// - a pod is written at most `writes_per_pod` times by us;
@@ -251,7 +252,8 @@ fn note_interruption<'h>(
     let stopped = deleted && !object::has_ended(old) && (!ours || in_vain);
     let robbed = object::loses_finalizer(step) && assumptions.others(step);
     let disrupted = new.is_some_and(object::is_disrupted);
-    if !(stopped || robbed || disrupted) || !cost.interrupted.insert(object::uid(old)) {
+    let rejected = new.is_some_and(object::was_rejected) && object::phase(old) == "Pending";
+    if !(stopped || robbed || disrupted || rejected) || !cost.interrupted.insert(object::uid(old)) {
         return;
     }
     if let Some(node) = cost.node.get(object::uid(old)) {
@@ -360,13 +362,19 @@ mod tests {
     }
 
     #[test]
-    fn failed_pods_are_replaced_as_often_as_allowed() {
+    fn failed_pods_are_replaced_as_often_as_allowed_and_refused_ones_always() {
         let failed = |spec| {
             let scene = ran(spec).phase("n1", 1, "Failed");
             again(scene.ended("n1", 1, "Failed", "NonZeroExitCode"))
         };
         breaks(S12, &failed(json!({})), &strict(), "number 2");
         holds(S12, &failed(json!({"backoffLimitPerNode": 1})), &strict());
+        let name = pod_name("n1", 1);
+        let refused = ran(json!({})).edit("kubelet", (PODS, &name), |pod| {
+            pod["status"] = json!({"phase": "Failed", "reason": "OutOfcpu"});
+        });
+        let refused = refused.ended("n1", 1, "Disrupted", "RejectedByKubelet");
+        holds(S12, &again(refused), &strict());
         let ignored = |spec| {
             let scene = ran(spec).phase("n1", 1, "Failed");
             again(scene.ended("n1", 1, "Disrupted", "Ignored"))

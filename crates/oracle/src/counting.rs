@@ -100,8 +100,9 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
 
 /// L4, for a run that is `over`. The last status of each job that is left, and that nobody has
 /// deleted, is what a recount gives:
-/// - `succeeded`, `failed`, `retrying` and `disrupted` are what the records add up to: a node has
-///   failed when it is not tried again;
+/// - `succeeded`, `failed`, `retrying`, `disrupted` and `acknowledgedFailures` are what the records add
+///   up to: a node has failed when it is not tried again, and its failure is acknowledged when its
+///   record says so;
 /// - `succeeded` is not less than the nodes on which a pod succeeded of its own accord, as the
 ///   records assign pods to nodes;
 /// - `active` is the number of its pods that are recorded as Started and have not ended;
@@ -162,7 +163,12 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
         ];
         // What an edit after its end means for a node, a job that has ended does not say.
         if !object::is_terminal(job.last) {
-            expected.extend([("failed", failed), ("retrying", retrying)]);
+            let accepted = standing::accepted(&stand) as i64;
+            expected.extend([
+                ("failed", failed),
+                ("retrying", retrying),
+                ("acknowledgedFailures", accepted),
+            ]);
         }
         if !object::is_terminal(job.last) && !object::is_true(job.last, "Stalled") {
             let count = desired.get(uid).map_or(0, Desired::count);
@@ -653,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_failed_when_it_is_not_tried_again() {
+    fn a_node_has_failed_when_it_is_not_tried_again_and_is_acknowledged_when_its_record_says_so() {
         let over = Assumptions {
             over: true,
             ..strict()
@@ -679,5 +685,15 @@ mod tests {
         holds(L4, &retrying(0, 1), &over);
         breaks(L4, &retrying(1, 0), &over, "failed of");
         breaks(L4, &retrying(0, 0), &over, "retrying of");
+        let accepted = |count| {
+            let scene = ran("Failed", json!({})).ended("n1", 1, "Failed", "X");
+            let scene = scene.record("n1", 1, |record| record["accepted"] = json!(true));
+            scene.status(|status| {
+                *status = json!({"observedGeneration": 1, "desired": 2, "failed": 1,
+                    "acknowledgedFailures": count});
+            })
+        };
+        holds(L4, &accepted(1), &over);
+        breaks(L4, &accepted(0), &over, "acknowledgedFailures of");
     }
 }

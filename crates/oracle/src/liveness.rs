@@ -12,7 +12,7 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, Record, at, is_true, number, text};
-use crate::standing::{Node, Standing, standing, standings, tried};
+use crate::standing::{Node, Standing, accepted, standing, standings, tried};
 use crate::world::{Job, World};
 
 /// L1, for a run that is `over`.
@@ -25,13 +25,14 @@ use crate::world::{Job, World};
 /// - with `may_stall`: Stalled;
 /// - open: every eligible node has an outcome (it succeeded, or failed and is not tried again: see
 ///   `backoffLimitPerNode`, `podFailurePolicy`, `execution` and the annotation `carillon.dev/retry`),
-///   no attempt is under way on a node that answers, no more nodes have failed than FailFast lets
-///   pass, and the job has a reason to be open: type Never; no node at all and
+///   no attempt is under way on a node that answers, no more nodes have failed than FailFast and Pause
+///   let pass, and the job has a reason to be open: type Never; no node at all and
 ///   `noEligibleNodes: Wait`; a node that is to be tried again and is not eligible; or one that does
 ///   not answer.
 ///
 /// And when a job became Complete, each node that everybody saw as eligible had an outcome, and no
-/// more nodes had failed than its policy accepts, or accepted as its log was sealed.
+/// more nodes had failed than its policy lets pass, or let pass as its log was sealed. FailFast and
+/// Pause let as many pass as `maxFailed` says, or as a resume has accepted that are still failed.
 pub fn all_is_done(history: &History, assumptions: &Assumptions) -> Verdict {
     if assumptions.over {
         done_at_the_end(L1, history, assumptions)
@@ -174,10 +175,13 @@ fn too_many_failures(world: &World<'_>, job: &Job<'_>, spec: &Value) -> Option<S
         }
         count => count.as_i64().unwrap_or(0),
     };
-    let tolerated = tolerated.max(number(job.last, &["status", "acknowledgedFailures"]));
-    let fails_fast = matches!(text(policy, &["type"]), "" | "FailFast");
-    (fails_fast && failed > tolerated)
-        .then(|| format!("{failed} nodes failed, {tolerated} may, and the policy is FailFast"))
+    let tolerated = tolerated.max(accepted(&standings) as i64);
+    let policy = match text(policy, &["type"]) {
+        "" => "FailFast",
+        policy => policy,
+    };
+    (policy != "Continue" && failed > tolerated)
+        .then(|| format!("{failed} nodes failed, {tolerated} may, and the policy is {policy}"))
 }
 
 /// What is left to be done, or should not be.
@@ -429,6 +433,12 @@ mod tests {
         breaks(L1, &complete, &over(), "the policy is FailFast");
         let goes_on = failed(json!({"failurePolicy": {"type": "Continue"}})).seal();
         holds(L1, &goes_on.end("Complete", "AllNodesDone", 0, 1), &over());
+        let pauses = failed(json!({"failurePolicy": {"type": "Pause"}}));
+        let passed_over = pauses.clone().seal().end("Complete", "AllNodesDone", 0, 1);
+        breaks(L1, &passed_over, &over(), "the policy is Pause");
+        let accepted = pauses.record("n1", 1, |record| record["accepted"] = json!(true));
+        let accepted = accepted.seal().end("Complete", "AllNodesDone", 0, 1);
+        holds(L1, &accepted, &over());
         let retry = failed(json!({"backoffLimitPerNode": 1}));
         breaks(L1, &retry, &over(), "eligible and has no outcome");
     }

@@ -70,8 +70,9 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
 ///   somebody else took our finalizer from the earlier one;
 /// - with `execution: AtMostOnce`: no earlier pod of the job was bound to that node, since it may
 ///   have run;
-/// - no more records of that node are Failed than `backoffLimitPerNode` (default 0), and the last
-///   was not final by a rule of `podFailurePolicy`.
+/// - the last pod of the job that may have run on that node was interrupted, or has failed and is to be
+///   tried again: no more records of the node are Failed than `backoffLimitPerNode` (default 0), and the
+///   last is not final by a rule of `podFailurePolicy`.
 ///
 /// And of the others of its family: no pod of one of them has succeeded on that node, no retry was bound to
 /// it that whoever made this one did not know (`knownRetries`), and all that had their turn before this one
@@ -166,7 +167,10 @@ impl<'h> Past<'h> {
         let most = limit.map_or(0, |limit| limit.most(assumptions, step, since));
         let latest = self.latest.get(&(job, node));
         let decided = latest.is_some_and(|record| is_decided(*record));
-        checked.require(asked || failed <= most && !decided, || {
+        // An interruption takes nothing from what the attempt was allowed for, nor from who asked for it.
+        let interrupted = latest.is_some_and(|record| record.state() != "Failed");
+        let may_be_tried = asked || interrupted || failed <= most && !decided;
+        checked.require(may_be_tried, || {
             bad(format!(
                 "pod {name} is for node {} ({node}), which has failed {failed} times{}; it may be tried again {most} times",
                 object::node_of(pod),
@@ -502,6 +506,23 @@ mod tests {
             &asked(failed(), "fix-n1-2"),
             &strict(),
             "has failed 1 times",
+        );
+        let further = asked(failed(), "fix-n1-1").bind("n1", 2);
+        let interrupted = further
+            .clone()
+            .delete_pod("kubectl", "n1", 2)
+            .phase("n1", 2, "Failed")
+            .ended("n1", 2, "Disrupted", "PodDeleted");
+        holds(S2, &interrupted.reserve("n1", 3).create("n1", 3), &strict());
+        let failed_again =
+            further
+                .phase("n1", 2, "Failed")
+                .ended("n1", 2, "Failed", "NonZeroExitCode");
+        breaks(
+            S2,
+            &failed_again.reserve("n1", 3).create("n1", 3),
+            &strict(),
+            "has failed 2 times",
         );
         let once = Scene::new()
             .node("n1")

@@ -161,3 +161,11 @@ pub(crate) fn standings<'h>(
         .map(|(node, tried)| (node, tried, standing(job.last, &tried, there(node))))
         .collect()
 }
+
+/// How many of these nodes have failed and are accepted so by a resume.
+pub(crate) fn accepted(standings: &[(Node<'_>, Tried<'_>, Standing)]) -> usize {
+    let failed = |(_, tried, standing): &&(Node<'_>, Tried<'_>, Standing)| {
+        *standing == Standing::Failed && tried.decides().is_accepted()
+    };
+    standings.iter().filter(failed).count()
+}

@@ -63,6 +63,17 @@ pub const ALL: &[Regression] = &[
         694_790_412,
         "a percentage was raised after nodes had gone: S3 did not know that the nodes may be seen later",
     ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
+        273_896_538,
+        "an attempt that was asked for was interrupted and tried again: S2 knew of no request any more",
+    ),
+    found(
+        Swarm::CronJobs,
+        273_893_876,
+        "two leaders, one clock ahead: a run was created as the other one took back its promise",
+    ),
+    beside_an_editor(Swarm::CronJobs, 273_896_158, "the same as 273893876"),
     found(
         Swarm::CronJobs,
         501_195,
@@ -175,7 +186,7 @@ pub fn of(swarm: Swarm) -> impl Iterator<Item = Case> {
         match known.beside {
             Beside::Nobody => without(),
             Beside::Tenant => swarm::beside_a_tenant(without()),
-            Beside::Editor => known.swarm.case(known.seed),
+            Beside::Editor => known.swarm.case_with_edits(known.seed),
         }
     })
 }

@@ -41,6 +41,22 @@ pub struct Weather {
     /// A user edits what is served meanwhile.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub edits: bool,
+    /// A kubelet refuses to run a pod, also when the rest is over.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rejected: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so
+fn is_zero(rate: &u32) -> bool {
+    *rate == 0
+}
+
+/// Whether a kubelet refuses the n-th pod of a place.
+pub fn is_rejected(seed: u64, (place, nth): (&str, usize), thousandths: u32) -> bool {
+    let place = place.bytes().fold(seed, |place, byte| {
+        place.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    thousandths > 0 && Rng::with_seed(place.wrapping_add(nth as u64)).u32(0..1000) < thousandths
 }
 
 /// The weather, and the dice.

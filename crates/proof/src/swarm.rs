@@ -59,6 +59,18 @@ impl Swarm {
 
     /// The case of a seed.
     pub fn case(self, seed: u64) -> Case {
+        let mut case = self.case_with_edits(seed);
+        let mut rng = Rng::with_seed(seed.rotate_left(29));
+        if let Some(weather) = &mut case.disturbance.weather
+            && rng.u32(0..3) == 0
+        {
+            weather.rejected = rng.u32(1..=200);
+        }
+        case
+    }
+
+    /// The same as it was before a kubelet refused anything. Each third has somebody who edits what is served.
+    pub fn case_with_edits(self, seed: u64) -> Case {
         let mut case = self.case_without_edits(seed);
         let edits = Rng::with_seed(seed.rotate_left(17)).u32(0..3) == 0;
         if let Some(weather) = &mut case.disturbance.weather {
@@ -152,6 +164,7 @@ fn weather(rng: &mut Rng) -> Weather {
         minutes: rate(6) + 1,
         monkey: rate(2) > 0,
         edits: false,
+        rejected: 0,
     }
 }
 
@@ -203,6 +216,7 @@ fn any(node: &str, nth: usize) -> Fate {
     let salt = node.len() + node.bytes().map(usize::from).sum::<usize>() + 7 * nth;
     Fate {
         start: SignedDuration::from_millis((salt * 131 % 5000) as i64),
+        refused: None,
         waits: (salt.is_multiple_of(5)).then_some("ImagePullBackOff"),
         works: vec![
             Work::Ends(

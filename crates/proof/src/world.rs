@@ -13,7 +13,7 @@ use carillon_oracle::History;
 use carillon_oracle::determinism::Decision;
 use carillon_oracle::isolation::requests::Asked;
 use carillon_sim::actors::{
-    self, Component, JobController, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
+    self, Component, Fate, JobController, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
 use carillon_sim::{Actor, Server, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -29,6 +29,7 @@ use crate::editor::Editor;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
 use crate::scenario::{self, Ends, JOB, NAMESPACE, Scenario, Subject, User, View};
+use crate::storm;
 use crate::tenant::{self, Adversary, Tenant};
 use crate::wire::Wire;
 
@@ -117,11 +118,15 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     set_up(&admin, run.scenario, run.disturbance.tenant)
         .map_err(|status| anyhow::anyhow!("the cluster cannot be set up: {status:?}"))?;
 
-    let fates = run.scenario.fates;
     let script = User::new(server.actor("user"), run.scenario.script.clone());
     let script_done = script.done();
     let machines = Rc::new(Machines::default());
     let weather = run.disturbance.weather.clone().unwrap_or_default();
+    let (fates, seed, rejected) = (run.scenario.fates, run.seed, weather.rejected);
+    let fates = move |place: &str, nth: usize| Fate {
+        refused: storm::is_rejected(seed, (place, nth), rejected).then_some("OutOfcpu"),
+        ..fates(place, nth)
+    };
     let calm_at = start + SignedDuration::from_mins(i64::from(weather.minutes));
     let mut components: Vec<Box<dyn Component>> = vec![
         Box::new(Scheduler::new(&server)),

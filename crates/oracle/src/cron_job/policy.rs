@@ -163,10 +163,7 @@ fn bad_schedule_time(cron: &Cron<'_>, old: &Value, new: &Value) -> Option<String
     };
     let ran = |tick: Timestamp| {
         let name = of_cron::name_for(&cron.key.name, tick);
-        // What was created late is no less a run, though one that was given up before.
-        let late = cron.children.iter().filter(|(_, child)| child.late);
-        let late = late.map(|(key, child)| (*key, child.object));
-        let mut runs = cron.runs.iter().copied().chain(late);
+        let mut runs = cron.runs.iter().chain(&cron.late_runs);
         runs.any(|(key, child)| *key.name == *name && of_cron::tick_of(child) == Some(tick))
     };
     (!ran(is)).then(|| format!("lastScheduleTime is {is}, for which no child was ever created"))

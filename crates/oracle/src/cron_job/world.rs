@@ -50,6 +50,8 @@ pub(crate) struct Cron<'h> {
     pub(crate) children: BTreeMap<&'h Key, Child<'h>>,
     /// Every child that we created, as it was created, oldest first.
     pub(crate) runs: Vec<(&'h Key, &'h Value)>,
+    /// The same of those whose request was late: they may run what was given up before.
+    pub(crate) late_runs: Vec<(&'h Key, &'h Value)>,
 }
 
 /// Times of a schedule that a write of the status decided.
@@ -172,6 +174,7 @@ impl<'h> Crons<'h> {
             edited: false,
             children: BTreeMap::new(),
             runs: Vec::new(),
+            late_runs: Vec::new(),
         });
         cron.last = object;
         let known = cron.versions.last();
@@ -264,6 +267,9 @@ impl<'h> Crons<'h> {
         let ours = created || before.is_some_and(|child| child.ours);
         let comes_late =
             step.old.is_none() && !self.assumptions.others(step) && (self.assumptions.late)(step);
+        if comes_late {
+            cron.late_runs.push((&step.key, object));
+        }
         let late = comes_late || before.is_some_and(|child| child.late);
         cron.children
             .insert(&step.key, Child { object, ours, late });

@@ -22,6 +22,8 @@ const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 pub struct Fate {
     /// Time from the binding until the container starts.
     pub start: SignedDuration,
+    /// Why its kubelet refuses to run it, if it does.
+    pub refused: Option<&'static str>,
     /// Why it never starts, if it does not: the waiting reason of its container.
     pub waits: Option<&'static str>,
     /// What the container does, one entry for each start; the last one is repeated.
@@ -46,6 +48,7 @@ impl Fate {
     pub fn ends(after: SignedDuration, exit_code: i32) -> Self {
         Self {
             start: SignedDuration::from_millis(50),
+            refused: None,
             waits: None,
             works: vec![Work::Ends(after, exit_code)],
             obeys: Some(143),
@@ -186,6 +189,13 @@ impl Pod {
         until: Timestamp,
         now: Timestamp,
     ) -> Option<Timestamp> {
+        if let Some(reason) = self.fate.refused.filter(|_| self.starts == 0) {
+            self.state = State::Ended;
+            let message = format!("Pod was rejected: {reason}");
+            let status = json!({"phase": "Failed", "reason": reason, "message": message});
+            patch_status(actor, object, &status);
+            return None;
+        }
         if let Some(reason) = self.fate.waits {
             if object["status"]["containerStatuses"].is_null() {
                 let waiting = json!({"reason": reason, "message": "it does not start"});
