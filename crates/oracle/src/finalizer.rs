@@ -13,6 +13,9 @@ use crate::world::{Job, World};
 ///   another uid, and the request that made the pod is known to have been late;
 /// - no record names the pod and the log is sealed: it came after the end;
 /// - the job is gone, or somebody has deleted it.
+///
+/// And as long as the job is there, the pod has ended or was told to stop: it would run on, and nobody
+/// would try again to stop it.
 pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -41,6 +44,12 @@ pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict 
                     object::name(pod),
                     object::uid(pod),
                 );
+                Violation::at(S5, step, what)
+            })?;
+            let over = object::has_ended(pod) || object::is_deleting(pod);
+            checked.require(over || job.is_none() || step.new.is_none(), || {
+                let (name, uid) = (object::name(pod), object::uid(pod));
+                let what = format!("pod {name} ({uid}) was let go, and nobody has told it to stop");
                 Violation::at(S5, step, what)
             })?;
         }
@@ -110,7 +119,15 @@ mod tests {
             &Assumptions::default(),
             "was let go",
         );
-        holds(S5, &stray.seal().release("n1", 1), &Assumptions::default());
+        let after_the_end = stray.seal();
+        breaks(
+            S5,
+            &after_the_end.clone().release("n1", 1),
+            &Assumptions::default(),
+            "nobody has told it to stop",
+        );
+        let stopped = after_the_end.delete_pod("carillon", "n1", 1);
+        holds(S5, &stopped.release("n1", 1), &Assumptions::default());
     }
 
     #[test]

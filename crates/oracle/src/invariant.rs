@@ -4,7 +4,7 @@ use crate::history::History;
 use crate::judge::{Assumptions, Checked, Report, Verdict, both};
 use crate::{
     amplification, content, counting, cron_job, deletion, finalizer, hygiene, isolation, job,
-    liveness, once, ownership, parallelism, silence, stopping, terminal,
+    liveness, once, outcome, ownership, parallelism, silence, stopping, terminal,
 };
 
 /// What must hold. What each says exactly stands at the function that judges it.
@@ -215,6 +215,7 @@ impl Invariant {
             ],
             Self::S4 => &[
                 counting::counted_exactly_once,
+                outcome::what_pods_meant,
                 cron_job::hold::notes_only_grow,
                 job::counting::counted_exactly_once,
             ],

@@ -6,7 +6,6 @@ pub mod content;
 pub mod cost;
 pub mod counting;
 pub mod deletion;
-mod failure_policy;
 mod indexes;
 pub(crate) mod object;
 pub mod once;

@@ -16,6 +16,8 @@ mod desired;
 pub mod determinism;
 mod eligible;
 pub mod etcd;
+
+mod failure_policy;
 mod family;
 pub mod finalizer;
 pub mod history;
@@ -27,6 +29,7 @@ mod judge;
 pub mod liveness;
 mod object;
 pub mod once;
+pub mod outcome;
 pub mod ownership;
 pub mod parallelism;
 pub mod same_end;

@@ -21,7 +21,7 @@ use crate::world::{Job, World};
 /// - Failed: no pod of it is left that has not ended; for `NodeFailed` a node failed, for
 ///   `DeadlineExceeded` there is, or was as that was decided, a deadline, and so on;
 /// - Complete: its type is Always, and no pod of it is left that has not ended;
-/// - paused, by `spec.paused` or because a node failed and the policy is Pause;
+/// - paused, by `spec.paused` or because a node failed and the policy is Pause, and not about to end;
 /// - with `may_stall`: Stalled;
 /// - open: every eligible node has an outcome (it succeeded, or failed and is not tried again: see
 ///   `backoffLimitPerNode`, `podFailurePolicy`, `execution` and the annotation `carillon.dev/retry`),
@@ -192,6 +192,11 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
         let pod = job.taking.iter().next()?;
         Some(format!("it has ended and pod {pod} has not"))
     };
+    if (object::is_terminal(object) || is_true(object, "FailureTarget"))
+        && is_true(object, "Paused")
+    {
+        return Some("it ends, and says that it is paused".to_owned());
+    }
     if is_true(object, "Failed") {
         let reason = object::condition(object, "Failed").map_or("", |c| text(c, &["reason"]));
         let failed = || Tally::of(job).failed > 0;
@@ -453,11 +458,13 @@ mod tests {
             &over(),
         );
         let by_failure = failed(json!({"failurePolicy": {"type": "Pause"}}));
-        holds(
-            L1,
-            &by_failure.condition("Paused", "True", "PausedByFailure"),
-            &over(),
-        );
+        let paused = by_failure
+            .clone()
+            .condition("Paused", "True", "PausedByFailure");
+        holds(L1, &paused, &over());
+        let ended = by_failure.condition("Paused", "True", "PausedByFailure");
+        let ended = ended.seal().end("Failed", "NodeFailed", 0, 1);
+        breaks(L1, &ended, &over(), "says that it is paused");
         let for_nothing = start(json!({})).condition("Paused", "True", "PausedByUser");
         breaks(L1, &for_nothing, &over(), "nothing pauses it");
     }

@@ -28,6 +28,10 @@ const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
 /// By how much a tenant may delay the end of others, where nothing else goes wrong.
 const DELAY: SignedDuration = SignedDuration::from_secs(10);
 
+/// How old the view of a leader may be where events come late, each by up to half a minute. Whoever did not
+/// lead before lists first.
+const LATE_EVENTS: SignedDuration = SignedDuration::from_mins(2);
+
 /// How long a request may be on its way before it counts as late: a new leader may have gone on.
 const IN_FLIGHT: SignedDuration = SignedDuration::from_secs(5);
 
@@ -142,7 +146,11 @@ impl Case {
         let stale = disturbance.restart_at_revision.is_some();
         let silent = !disturbance.silent.is_empty() || disturbance.lost_event.is_some();
         let weather = disturbance.weather.is_some();
-        if stops || stale || silent || disturbance.without_lease || weather {
+        if weather {
+            assumptions.lag = LATE_EVENTS;
+            assumptions.late_requests = true;
+        }
+        if stops || stale || silent || disturbance.without_lease {
             assumptions.lag = SignedDuration::from_mins(15);
             assumptions.late_requests = true;
         }

@@ -1,6 +1,7 @@
 //! The bug zoo: published bugs of other controllers, put back one at a time. A proof that does not
 //! find them proves nothing.
 
+mod edits;
 mod ends;
 mod expectations;
 mod family;
@@ -16,6 +17,7 @@ mod taken;
 mod tenants;
 mod wires;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -31,15 +33,18 @@ use crate::case::{Case, Failure};
 use crate::crash_anywhere::SEED;
 use crate::disturbance::{AtWrite, Blow, Disturbance, Point};
 use crate::scenario::{self, Scenario};
+use crate::swarm::Swarm;
 use crate::wire::Wire;
 use crate::world::{self, End, Outcome, Run};
 
 /// A run that takes longer hangs: those of the cases do not.
 const HORIZON: Duration = Duration::from_mins(15);
+/// The same of a random schedule.
+const RANDOM_HORIZON: Duration = Duration::from_hours(1);
 /// One with more goes round in circles: those of the cases do not.
 const MOST_REVISIONS: u64 = 1500;
-/// The same where a tenant adds its own.
-const MOST_BESIDE_A_TENANT: u64 = 4000;
+/// The same where a tenant adds its own, or all that can go wrong at random.
+const MOST_BESIDE_OTHERS: u64 = 4000;
 
 /// What decides about a BroadcastJob.
 pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
@@ -131,6 +136,7 @@ pub fn all() -> Vec<Mutant> {
         family::mutants(),
         expectations::mutants(),
         wires::mutants(),
+        edits::mutants(),
         runs::mutants(),
         jobs::mutants(),
     ]
@@ -240,7 +246,7 @@ fn look_on_jobs(
 #[derive(Debug)]
 pub struct Zoo {
     scenarios: Vec<Scenario>,
-    ends: HashMap<&'static str, End>,
+    ends: HashMap<String, End>,
 }
 
 impl Default for Zoo {
@@ -295,36 +301,46 @@ impl Zoo {
         self.judge(case, &outcome)
     }
 
-    fn scenario(&self, case: &Case) -> anyhow::Result<&Scenario> {
+    fn scenario(&self, case: &Case) -> anyhow::Result<Cow<'_, Scenario>> {
+        if let Some(swarm) = Swarm::of(case) {
+            return Ok(Cow::Owned(swarm.scenario(case.seed)));
+        }
         let mut scenarios = self.scenarios.iter();
-        scenarios
-            .find(|scenario| scenario.name == case.scenario)
+        let found = scenarios.find(|scenario| scenario.name == case.scenario);
+        found
+            .map(Cow::Borrowed)
             .ok_or_else(|| anyhow::anyhow!("there is no scenario {:?}", case.scenario))
     }
 
     fn run(&self, case: &Case, rules: Rules, wire: Wire) -> anyhow::Result<Outcome> {
         expectations::forget();
+        let random = Swarm::of(case).is_some();
+        let others = random || case.disturbance.tenant.is_some();
         world::run(&Run {
-            scenario: self.scenario(case)?,
+            scenario: &*self.scenario(case)?,
             seed: case.seed,
             disturbance: case.disturbance.clone(),
             rules,
             wire,
-            horizon: HORIZON,
-            most_revisions: match case.disturbance.tenant {
-                Some(_) => MOST_BESIDE_A_TENANT,
-                None => MOST_REVISIONS,
+            horizon: if random { RANDOM_HORIZON } else { HORIZON },
+            most_revisions: if others {
+                MOST_BESIDE_OTHERS
+            } else {
+                MOST_REVISIONS
             },
         })
     }
 
     fn judge(&mut self, case: &Case, outcome: &Outcome) -> anyhow::Result<Option<Failure>> {
-        let name = self.scenario(case)?.name;
-        if !self.ends.contains_key(name) {
-            let undisturbed = self.run(&calm(name), Rules::default(), Wire::default())?;
-            self.ends.insert(name, undisturbed.end);
+        // Random schedules are not compared with one in which nothing goes wrong.
+        let alone = Swarm::of(case).is_some();
+        if !alone && !self.ends.contains_key(&*case.scenario) {
+            let undisturbed = calm(&case.scenario);
+            let undisturbed = self.run(&undisturbed, Rules::default(), Wire::default())?;
+            self.ends.insert(case.scenario.clone(), undisturbed.end);
         }
-        let judged = case.judge(self.scenario(case)?, outcome, self.ends.get(name));
+        let end = self.ends.get(&case.scenario).filter(|_| !alone);
+        let judged = case.judge(&*self.scenario(case)?, outcome, end);
         Ok(judged.err().map(|failure| *failure))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use carillon_proof::case::Case;
+use carillon_proof::swarm::Swarm;
 use carillon_proof::zoo::{self, Mutant, Zoo};
 use carillon_proof::{crash_anywhere, scenario};
 
@@ -79,48 +80,59 @@ fn escapes(
     }))
 }
 
-/// For whoever adds a bug: `BUG=` part of its name, and if wanted `SCENARIO=` part of one, or
-/// `SEEDS=` how many of its first case.
+/// For whoever adds a bug: `BUG=` part of its name or of where it was published, and if wanted `SCENARIO=` part
+/// of one, or `SEEDS=` how many of its first case.
 #[test]
 #[ignore = "a search for the runs in which a bug shows"]
 fn which_runs_show_a_bug() {
-    let wanted = |variable, name: &str| match std::env::var(variable) {
-        Ok(part) => name.contains(&part),
-        Err(_) => true,
-    };
+    let bug = std::env::var("BUG").unwrap_or_default();
     let mut keeper = Zoo::default();
-    for mutant in zoo::all().iter().filter(|m| wanted("BUG", m.name)) {
+    for mutant in zoo::all()
+        .iter()
+        .filter(|mutant| mutant.name.contains(&bug) || mutant.published.contains(&bug))
+    {
         println!("{}", mutant.name);
-        for scenario in scenario::all() {
-            if !wanted("SCENARIO", scenario.name) {
+        let cases = match std::env::var("SEEDS") {
+            Ok(seeds) => of_seeds(&mutant.cases[0], seeds.parse().unwrap()),
+            Err(_) => of_scenarios(),
+        };
+        for case in cases {
+            let Some(caught) = keeper.watch(mutant, &case).unwrap() else {
                 continue;
-            }
-            let mut cases = vec![crash_anywhere::clean(&scenario)];
-            if std::env::var("SCENARIO").is_ok() {
-                let clean = cases[0].run(&scenario).unwrap();
-                cases.extend(crash_anywhere::cases(&scenario, clean.writes));
-                let alone = crash_anywhere::clean_without_lease(&scenario);
-                let alone = alone.run(&scenario).unwrap();
-                cases.extend(crash_anywhere::stale_cases(&scenario, &alone));
-            }
-            if let Ok(seeds) = std::env::var("SEEDS") {
-                let seeds = 1..=seeds.parse().unwrap();
-                cases = seeds
-                    .map(|seed| Case {
-                        seed,
-                        ..mutant.cases[0].clone()
-                    })
-                    .collect();
-            }
-            for case in cases {
-                let found = keeper.watch(mutant, &case).unwrap();
-                let broken = found.map(|caught| caught.failure.broken.join(" "));
-                let disturbance = serde_json::to_string(&case.disturbance).unwrap();
-                println!(
-                    "  {} {}: {broken:?} {disturbance}",
-                    case.scenario, case.seed
-                );
-            }
+            };
+            let broken = caught.failure.broken.join(" ");
+            let disturbance = serde_json::to_string(&case.disturbance).unwrap();
+            println!("  {} {}: {broken} {disturbance}", case.scenario, case.seed);
         }
     }
+}
+
+fn of_seeds(first: &Case, seeds: u64) -> Vec<Case> {
+    let of = |seed| match Swarm::of(first) {
+        Some(swarm) => swarm.case(seed),
+        None => Case {
+            seed,
+            ..first.clone()
+        },
+    };
+    (1..=seeds).map(of).collect()
+}
+
+fn of_scenarios() -> Vec<Case> {
+    let Ok(wanted) = std::env::var("SCENARIO") else {
+        let all = scenario::all();
+        return all.iter().map(crash_anywhere::clean).collect();
+    };
+    let all = scenario::all().into_iter();
+    let mut cases = Vec::new();
+    for scenario in all.filter(|scenario| scenario.name.contains(&wanted)) {
+        let clean = crash_anywhere::clean(&scenario);
+        let writes = clean.run(&scenario).unwrap().writes;
+        cases.push(clean);
+        cases.extend(crash_anywhere::cases(&scenario, writes));
+        let alone = crash_anywhere::clean_without_lease(&scenario);
+        let alone = alone.run(&scenario).unwrap();
+        cases.extend(crash_anywhere::stale_cases(&scenario, &alone));
+    }
+    cases
 }

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::failure_policy;
 use super::indexes::leniently;
 use super::object::{self as of_job, completions, count, uncounted};
 use super::tracking::wanted;
 use super::world::{Job, Jobs};
+use crate::failure_policy;
 use crate::history::History;
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -146,7 +146,7 @@ fn unfounded(job: &Job<'_>) -> Option<String> {
         "PodFailurePolicy" => job
             .pods
             .values()
-            .any(|pod| failure_policy::action(spec, pod.last) == Some("FailJob")),
+            .any(|pod| failure_policy::action(spec, pod.last, true) == Some("FailJob")),
         _ => false,
     };
     (!true_).then(|| format!("it has failed, and {reason} is not so"))
@@ -161,7 +161,7 @@ fn failed_until(job: &Job<'_>, rev: u64) -> i64 {
             (ended, told) => ended.map(|(_, since)| since).into_iter().chain(told).min(),
         };
         let counts = since.is_some_and(|since| since.0 <= rev);
-        counts && failure_policy::action(spec, pod.last) != Some("Ignore")
+        counts && failure_policy::action(spec, pod.last, true) != Some("Ignore")
     });
     failed.count() as i64
 }

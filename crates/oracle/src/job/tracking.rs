@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::failure_policy;
 use super::indexes::leniently;
 use super::object::{self as of_job, completions, index_of};
 use super::world::{Job, Jobs, Pod};
+use crate::failure_policy;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S5;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
@@ -80,7 +80,7 @@ fn may_go(jobs: &Jobs<'_>, job: &Job<'_>, known: &Pod<'_>, step: &Step) -> bool 
             return true;
         }
     }
-    if phase(pod) == "Failed" && failure_policy::action(spec, pod) == Some("Ignore") {
+    if phase(pod) == "Failed" && failure_policy::action(spec, pod, true) == Some("Ignore") {
         return true;
     }
     let ran = known

@@ -134,18 +134,6 @@ fn records() -> Vec<Mutant> {
         )
         .plans_runs(counts_nothing),
         Mutant::new(
-            "an edit of the schedule has a past",
-            "batch/v1 CronJob: what is missed is judged by the new schedule since the last run",
-            &["S7"],
-            vec![calm("the schedule is edited and has no past")],
-        )
-        .plans_runs(|snapshot, now| {
-            of_cron(snapshot, now, |cron| {
-                cron.status.schedule_in_force = None;
-                cron.meta.generation = 1;
-            })
-        }),
-        Mutant::new(
             "a run that vanished is active for ever",
             "batch/v1 CronJob, its test: this started but went missing",
             &["L1", "L7"],

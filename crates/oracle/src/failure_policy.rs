@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use crate::object::{at, list, number, text};
 
-/// The action of the first rule that matches the pod; `None`: no rule says anything.
-pub(crate) fn action<'v>(spec: &'v Value, pod: &Value) -> Option<&'v str> {
+/// The action of the first rule that matches the pod; `None`: no rule says anything. Rules about exit codes
+/// are asked with `exit_codes` only.
+pub(crate) fn action<'v>(spec: &'v Value, pod: &Value, exit_codes: bool) -> Option<&'v str> {
     let rules = list(spec, &["podFailurePolicy", "rules"]).iter();
     let mut matching = rules.filter(|rule| match at(rule, &["onExitCodes"]) {
-        Some(wanted) => exits(pod).any(|(name, code)| is_listed(wanted, name, code)),
+        Some(wanted) => exit_codes && exits(pod).any(|(name, code)| is_listed(wanted, name, code)),
         None => list(rule, &["onPodConditions"])
             .iter()
             .any(|wanted| has_condition(pod, wanted)),
@@ -72,7 +73,12 @@ mod tests {
             (5, json!([]), None),
             (0, json!([]), None),
         ] {
-            assert_eq!(action(&spec, &pod(code, conditions)), wanted, "{code}");
+            assert_eq!(
+                action(&spec, &pod(code, conditions), true),
+                wanted,
+                "{code}"
+            );
         }
+        assert_eq!(action(&spec, &pod(3, json!([])), false), None);
     }
 }
