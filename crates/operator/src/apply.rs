@@ -15,16 +15,20 @@ use kube::core::response::StatusDetails;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use self::template::Creation;
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::Call;
 use crate::slim::{SlimMeta, Written};
-use crate::writes::{SendError, Writes, decode};
+use crate::writes::{SendError, Turn, Writes, decode};
 
 /// A plan's creations are not sent later than this after it was made, whatever held them up: a
 /// process that was stopped meanwhile must not act on what it knew then.
 const PLAN_LIFE: Duration = Duration::from_secs(10);
+
+/// How long a creation may rely on what was written or asked about.
+const CONFIRMED_FOR: Duration = Duration::from_secs(1);
 
 /// What a plan did. `R` is what the API server may answer to a plan for this kind.
 #[derive(Debug)]
@@ -160,6 +164,10 @@ pub trait Perform {
     ) -> impl Future<Output = Result<Done<Self::Answer>, SendError>>;
     /// What the next plan has to know of an action that failed.
     fn failed(&self, action: &Self::Action, error: &SendError) -> Option<Self::Answer>;
+    /// Whether it is not known what an action that failed has done. What follows in the plan would be wrong then.
+    fn is_unsure(&self, _: &Self::Action, _: &SendError) -> bool {
+        false
+    }
     /// What people are told of this one action; most are told of all actions of a plan at once.
     fn note(&self, _: &Self::Action, _: &Result<Done<Self::Answer>, SendError>) -> Option<Note> {
         None
@@ -189,7 +197,7 @@ pub async fn apply<P: Perform>(
             step.actions.len()
         };
         let mut actions = step.actions.into_iter().peekable();
-        let mut failed = false;
+        let (mut failed, mut unsure) = (false, false);
         while actions.peek().is_some() && !failed {
             let batch: Vec<P::Action> = actions.by_ref().take(size).collect();
             let results = side_by_side(performer, parallel, batch, earlier).await;
@@ -202,6 +210,7 @@ pub async fn apply<P: Perform>(
                     }
                     Err(error) => {
                         failed = true;
+                        unsure |= performer.is_unsure(&action, &error);
                         let answer = performer.failed(&action, &error);
                         applied.fail(action.word(), error, answer);
                     }
@@ -209,7 +218,7 @@ pub async fn apply<P: Perform>(
             }
             size *= 2;
         }
-        if failed && step.on_error == OnError::Stop {
+        if unsure || failed && step.on_error == OnError::Stop {
             applied.stopped = true;
             break;
         }
@@ -308,6 +317,39 @@ pub async fn write(
 /// What became of the object, by the reply to a write.
 pub fn written(reply: Result<Bytes, SendError>) -> Result<Written, SendError> {
     decode::<Envelope<_>>(&reply?).map(|envelope| envelope.metadata)
+}
+
+/// Sends a creation. `creation` makes it when its turn has come, and says until when what it relies on is
+/// confirmed: if it has waited for longer it is made again, until the end of the plan.
+pub async fn create(
+    writes: &Writes,
+    namespace: &str,
+    end: BootTime,
+    creation: impl AsyncFn(&mut Turn<'_>) -> Result<(Creation, BootTime), SendError>,
+) -> Result<Written, SendError> {
+    loop {
+        let mut turn = writes.turn(namespace).await?;
+        let (Creation { call, held }, confirmed) = creation(&mut turn).await?;
+        let not_after = confirmed.min(end);
+        let reply = written(turn.send(call, Some(not_after)).await);
+        drop((turn, held));
+        match reply {
+            Err(SendError::NotSent(NotSent::Expired)) if not_after < end => {}
+            reply => return reply,
+        }
+    }
+}
+
+/// Pays for a creation; until when it may rely on what was confirmed then. `None` where that is over: it has to be
+/// asked for again.
+pub async fn confirmed_until(
+    confirmed: Option<BootTime>,
+    turn: &mut Turn<'_>,
+    writes: &Writes,
+) -> Option<BootTime> {
+    turn.pay(1).await;
+    let until = confirmed?.after(CONFIRMED_FOR);
+    (writes.clock().boot() < until).then_some(until)
 }
 
 /// Whether an earlier try of the same creation may have gone through, so that the name is taken by

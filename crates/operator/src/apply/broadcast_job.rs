@@ -1,7 +1,6 @@
 //! What a plan for a BroadcastJob does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::action::{Action, SliceWrite};
@@ -18,10 +17,10 @@ use tokio::sync::Mutex;
 
 use super::template::{self, Creation};
 use super::{
-    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, found, is_found, is_found_whole,
-    is_quota, is_terminating, may_be_there, settled, uid_of, unchanged, write, written,
+    CHANGED, CONFIRMED_FOR, Earlier, Effect, NAME_TAKEN, Perform, absent, confirmed_until, create,
+    found, is_found, is_found_whole, is_quota, is_terminating, may_be_there, settled, uid_of,
+    unchanged, write,
 };
-use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
@@ -97,9 +96,6 @@ impl Confirmed {
         self.at.get_or_insert(now);
     }
 }
-
-/// How long a creation may rely on what was written or asked about.
-const CONFIRMED_FOR: Duration = Duration::from_secs(1);
 
 impl Perform for Performer<'_> {
     type Action = Action;
@@ -281,18 +277,14 @@ impl Performer<'_> {
 
     async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
         let owner = &self.job.owner;
-        let error = loop {
-            let mut turn = self.writes.turn(&owner.namespace).await?;
-            let Creation { call, held } = self.creation(&mut turn, pod, node, false).await?;
-            let not_after = self.confirmed(&mut turn).await?;
-            let reply = written(turn.send(call, Some(not_after)).await);
-            drop((turn, held));
-            match reply {
-                Ok(meta) => return Ok(of_ours(Effect::Created, pod, meta.rv(), meta.uid())),
-                // It has waited for long: what it relies on may have changed.
-                Err(SendError::NotSent(NotSent::Expired)) if not_after < self.not_after => {}
-                Err(error) => break error,
-            }
+        let creation = async |turn: &mut Turn<'_>| {
+            let creation = self.creation(turn, pod, node, false).await?;
+            Ok((creation, self.confirmed(turn).await?))
+        };
+        let sent = create(self.writes, &owner.namespace, self.not_after, creation);
+        let error = match sent.await {
+            Ok(meta) => return Ok(of_ours(Effect::Created, pod, meta.rv(), meta.uid())),
+            Err(error) => error,
         };
         if !may_be_there(&error) {
             return Err(error);
@@ -311,26 +303,22 @@ impl Performer<'_> {
     /// long ago, and both are paid for before. However long the others wait, this one is sent.
     async fn confirmed(&self, turn: &mut Turn<'_>) -> Result<BootTime, SendError> {
         let mut relies_on = self.relies_on.lock().await;
-        turn.pay(1).await;
+        if let Some(until) = confirmed_until(relies_on.at, turn, self.writes).await {
+            return Ok(until);
+        }
+        let questions = relies_on.slices.len() + usize::from(relies_on.job);
+        turn.pay(u32::try_from(questions + 1).unwrap_or(u32::MAX))
+            .await;
+        if relies_on.job {
+            self.job_is_as_read(is_found(turn.read(self.get_job()).await)?)?;
+        }
+        for (index, rv) in &relies_on.slices {
+            let reply = turn.read(self.slice(*index)).await;
+            unchanged(is_found(reply)?, *rv)?;
+        }
         let now = self.writes.clock().boot();
-        let fresh = relies_on.at.filter(|at| now < at.after(CONFIRMED_FOR));
-        let at = if let Some(at) = fresh {
-            at
-        } else {
-            let questions = relies_on.slices.len() + usize::from(relies_on.job);
-            turn.pay(u32::try_from(questions + 1).unwrap_or(u32::MAX))
-                .await;
-            if relies_on.job {
-                self.job_is_as_read(is_found(turn.read(self.get_job()).await)?)?;
-            }
-            for (index, rv) in &relies_on.slices {
-                let reply = turn.read(self.slice(*index)).await;
-                unchanged(is_found(reply)?, *rv)?;
-            }
-            self.writes.clock().boot()
-        };
-        relies_on.at = Some(at);
-        Ok(at.after(CONFIRMED_FOR).min(self.not_after))
+        relies_on.at = Some(now);
+        Ok(now.after(CONFIRMED_FOR))
     }
 
     /// Asks for the job.

@@ -7,15 +7,17 @@ use carillon_plan::cron_job::{Api, ChildKind, CronJob, Refused, Template};
 use carillon_plan::pod::printable;
 use jiff::SignedDuration;
 use serde_json::{Map, Value};
+use tokio::sync::Mutex;
 
 use super::template::{self, Creation};
 use super::{
-    Earlier, Effect, Perform, found, is_quota, is_terminating, may_be_there, settled, unchanged,
-    write, written,
+    CONFIRMED_FOR, Earlier, Effect, Perform, confirmed_until, create, found, is_found, is_quota,
+    is_terminating, may_be_there, settled, unchanged, write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request;
+use crate::request::{self, Call};
+use crate::slim::SlimMeta;
 use crate::writes::{SendError, Turn, Writes};
 
 /// What the status of a native CronJob has.
@@ -49,6 +51,22 @@ pub struct Performer<'a> {
     pub writes: &'a Writes,
     /// When the plan is too old for creations.
     pub not_after: BootTime,
+    /// What its creations rely on.
+    pub relies_on: Mutex<Confirmed>,
+}
+
+/// The CronJob as a plan has written it or asked about it last.
+#[derive(Debug)]
+pub struct Confirmed {
+    rv: u64,
+    at: Option<BootTime>,
+}
+
+impl Confirmed {
+    /// As it was read, and not confirmed yet.
+    pub fn read(rv: u64) -> Self {
+        Self { rv, at: None }
+    }
 }
 
 /// The cached kind of a child.
@@ -92,12 +110,8 @@ impl Perform for Performer<'_> {
                 })
             }
             Action::ConfirmCurrent => {
-                let request = request::get(kind_of(meta.api), namespace, &meta.owner.name);
-                let cron = found(self.writes, request).await?;
-                unchanged(
-                    cron.filter(|cron| cron.uid() == Some(meta.owner.uid)),
-                    meta.rv,
-                )?;
+                let cron = found(self.writes, self.get_cron()).await?;
+                self.confirm(&mut *self.relies_on.lock().await, cron)?;
                 Ok(Effect::Nothing.done())
             }
             Action::WriteStatus(status) => {
@@ -109,6 +123,10 @@ impl Perform for Performer<'_> {
                 }
                 let request = request::write_status(kind, &meta.owner, meta.rv, &old, new);
                 let written = write(self.writes, request, None).await?;
+                *self.relies_on.lock().await = Confirmed {
+                    rv: written.rv(),
+                    at: Some(self.writes.clock().boot()),
+                };
                 Ok(Effect::Wrote(kind, written.rv()).done())
             }
             Action::CreateChild(run) => self.create_child(run).await,
@@ -223,11 +241,12 @@ impl Performer<'_> {
     async fn create_child(&self, run: &Run) -> Result<Done, SendError> {
         let owner = &self.cron.meta.owner;
         let kind = kind(run.kind);
-        let mut turn = self.writes.turn(&owner.namespace).await?;
-        let Creation { call, held } = self.creation(&mut turn, run, false).await?;
-        let reply = written(turn.send(call, Some(self.not_after)).await);
-        drop((turn, held));
-        let error = match reply {
+        let creation = async |turn: &mut Turn<'_>| {
+            let creation = self.creation(turn, run, false).await?;
+            Ok((creation, self.confirmed(turn).await?))
+        };
+        let sent = create(self.writes, &owner.namespace, self.not_after, creation);
+        let error = match sent.await {
             Ok(meta) => {
                 let created = meta.creation_timestamp.unwrap_or(run.time);
                 let late = created.duration_since(run.time);
@@ -247,6 +266,36 @@ impl Performer<'_> {
             Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(run.name.clone()))),
             None => Err(error),
         }
+    }
+
+    /// Until when a creation may be sent whose turn it is: the promise that it keeps may have been taken back, and
+    /// the CronJob edited or suspended, since it was stored or asked about.
+    async fn confirmed(&self, turn: &mut Turn<'_>) -> Result<BootTime, SendError> {
+        let mut relies_on = self.relies_on.lock().await;
+        if let Some(until) = confirmed_until(relies_on.at, turn, self.writes).await {
+            return Ok(until);
+        }
+        turn.pay(2).await;
+        let cron = is_found(turn.read(self.get_cron()).await)?;
+        self.confirm(&mut relies_on, cron)
+    }
+
+    fn get_cron(&self) -> Call {
+        let meta = &self.cron.meta;
+        request::get(kind_of(meta.api), &meta.owner.namespace, &meta.owner.name)
+    }
+
+    /// It is as it was written or read last: creations may rely on that for a while.
+    fn confirm(
+        &self,
+        relies_on: &mut Confirmed,
+        found: Option<SlimMeta>,
+    ) -> Result<BootTime, SendError> {
+        let found = found.filter(|cron| cron.uid() == Some(self.cron.meta.owner.uid));
+        unchanged(found, relies_on.rv)?;
+        let now = self.writes.clock().boot();
+        relies_on.at = Some(now);
+        Ok(now.after(CONFIRMED_FOR))
     }
 
     async fn creation(

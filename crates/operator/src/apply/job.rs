@@ -106,6 +106,14 @@ impl Perform for Performer<'_> {
         None
     }
 
+    /// A pod that may be there has a name that follows from the status: with another one the next plan would not
+    /// find it, and make a second.
+    fn is_unsure(&self, action: &Action, error: &SendError) -> bool {
+        let of_others = error.refused().is_some_and(|status| status.code == 422);
+        let creates = matches!(action, Action::CreatePod(_)) && !self.strict;
+        creates && may_be_there(error) && !of_others
+    }
+
     fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
         let pod = action.object()?;
         let (reasons, verb, doing) = match action {
@@ -178,12 +186,12 @@ impl Performer<'_> {
         }
         // By an earlier try of ours whose reply was lost.
         let request = request::get(Kind::JobPod, &owner.namespace, &pod.name);
-        match found(self.writes, request).await? {
-            Some(meta) if meta.is_controlled_by(owner) => {
+        match found(self.writes, request).await {
+            Ok(Some(meta)) if meta.is_controlled_by(owner) => {
                 Ok(Effect::Found(Kind::JobPod, meta.rv()).done())
             }
-            Some(_) => Err(taken(&owner.namespace, &pod.name)),
-            None => Err(error),
+            Ok(Some(_)) => Err(taken(&owner.namespace, &pod.name)),
+            Ok(None) | Err(_) => Err(error),
         }
     }
 

@@ -15,7 +15,7 @@ use carillon_plan::{ObjectKey, cron_job, interlock};
 use jiff::Timestamp;
 
 use super::core::{Considered, Controller, Core, Next, lock, next};
-use crate::apply::cron_job::{Answer, Performer, kind, place, release};
+use crate::apply::cron_job::{Answer, Confirmed, Performer, kind, place, release};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect};
 use crate::clock;
@@ -139,6 +139,7 @@ impl CronJobs {
             template: Template::new(&cron.template, place(cron)),
             writes: &core.writes,
             not_after: apply::end_of_life(&core.writes),
+            relies_on: tokio::sync::Mutex::new(Confirmed::read(cron.meta.rv)),
         };
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
         let answered = ["create_child", "try_child"];
