@@ -12,6 +12,7 @@ use crate::invariant::Invariant::{L4, S4};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES, at, number, text};
 use crate::standing::{self, Standing, standings};
+use crate::window::Window;
 use crate::world::{Job, World, record_changes};
 
 /// S4. For every job:
@@ -24,7 +25,8 @@ use crate::world::{Job, World, record_changes};
 /// - a status never says more than the records: `succeeded` is at most the number of nodes whose
 ///   last record is Succeeded, `failed` at most the number of nodes with a Failed record, or with
 ///   AtMostOnce an interrupted one;
-/// - `active` is at most the number of pods that had not ended within what we may have seen;
+/// - `active` is at most the number of pods that had not ended within what we may have seen, and
+///   `acknowledgedFailures` that of the nodes whose failure was accepted;
 /// - `succeeded` and `disrupted` never fall, nor does `failed` where `backoffLimitPerNode` is 0 and
 ///   the annotation `carillon.dev/retry` is absent;
 /// - a status that says Complete or Failed says exactly what the records say, none of which is still
@@ -40,12 +42,15 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
     let mut pods = Outcomes::default();
     let mut alive = Alive::default();
     let mut edited: HashSet<&str> = HashSet::new();
+    let mut accepted: HashMap<&str, Window<usize>> = HashMap::new();
     for step in &history.steps {
         alive.follow(step);
         let object = step.new.as_deref().or(step.old.as_deref());
         if let (JOBS, Some(job)) = (&*step.key.resource, object) {
             let told = pods.told.entry(object::uid(job)).or_default();
             *told = number(job, &["status", "failed"]).max(*told);
+            let retry = text(job, &["metadata", "annotations", "carillon.dev/retry"]);
+            pods.asked.extend(retry.split(',').map(str::trim));
         }
         match (&*step.key.resource, object) {
             (PODS, _) => pods.remember(step),
@@ -77,6 +82,13 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
             _ => {}
         }
         world.apply(step);
+        if &*step.key.resource == SLICES
+            && let Some(job) = object.and_then(object::log_of)
+            && let Some(known) = world.jobs.get(job)
+        {
+            let accepted = accepted.entry(job).or_default();
+            accepted.follow(step, accepted_pods(known).len());
+        }
         if &*step.key.resource == JOBS
             && let Some(job) = step.new.as_deref()
             && !assumptions.others(step)
@@ -87,6 +99,13 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 .is_none_or(|old| old["status"] != job["status"])
         {
             status_says_what_is_recorded(&mut checked, &world, &pods, step, job)?;
+            let says = number(job, &["status", "acknowledgedFailures"]);
+            let known = accepted.get(object::uid(job));
+            let most = known.map_or(0, |accepted| accepted.most(assumptions, step, None));
+            checked.require(says <= most as i64, || {
+                let what = format!("{says} failures are acknowledged, {most} were accepted");
+                Violation::at(S4, step, what)
+            })?;
             let says = number(job, &["status", "active"]);
             let most = alive.most(object::uid(job), assumptions, step);
             checked.require(says <= most as i64, || {
@@ -210,6 +229,8 @@ pub(crate) struct Outcomes<'h> {
     by_themselves: HashMap<&'h str, BTreeMap<&'h str, Success<'h>>>,
     /// By job: the most failed nodes that its status ever told.
     told: HashMap<&'h str, i64>,
+    /// Pods after which the annotation for retries ever asked for one more attempt.
+    asked: HashSet<&'h str>,
     /// By job, name of the node and attempt: its record.
     attempts: HashMap<(&'h str, &'h str, i64), Record<'h>>,
 }
@@ -254,6 +275,17 @@ impl<'h> Outcomes<'h> {
     }
 }
 
+/// The last pods that may have run of nodes whose failure was accepted.
+fn accepted_pods<'h>(job: &Job<'h>) -> Vec<&'h str> {
+    if !job.records.values().any(|record| record.is_accepted()) {
+        return Vec::new();
+    }
+    let decides = standing::tried(job).into_values();
+    let decides = decides.map(|tried| tried.decides());
+    let accepted = decides.filter(|record| record.is_accepted());
+    accepted.map(Record::pod).collect()
+}
+
 /// Whether a failure was accepted, and nothing else of its record has changed.
 fn is_accepted(old: Record<'_>, new: Record<'_>) -> bool {
     let without = |record: Record<'_>| {
@@ -271,9 +303,10 @@ fn records_stay<'h>(
     pods: &mut Outcomes<'h>,
     step: &'h Step,
 ) -> Result<(), Box<Violation>> {
-    // A node whose failure was accepted may have been tried again since.
-    let before = standing::tried(job).into_values();
-    let mut accepts = before.filter(|tried| tried.decides().is_accepted()).count() as i64;
+    // Those that are to be tried again are not among the failed ones that a status tells.
+    let mut accepted = accepted_pods(job);
+    accepted.retain(|pod| !pods.asked.contains(pod));
+    let mut accepts = accepted.len() as i64;
     for change in record_changes(step) {
         let bad = |what: String| Violation::at(S4, step, what);
         if let Some(old) = change.old.filter(|old| old.is_final()) {
@@ -441,7 +474,7 @@ fn status_says_what_is_recorded(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Scene, breaks, holds, strict};
+    use crate::scene::{Scene, breaks, holds, pod_name, strict};
     use serde_json::json;
 
     fn ran(phase: &str, spec: Value) -> Scene {
@@ -507,6 +540,37 @@ mod tests {
         let back = accept(failed().counts(0, 1))
             .record("n1", 1, |record| record["accepted"] = json!(false));
         breaks(S4, &back, &strict(), "the final record");
+        let second = |scene: Scene| {
+            let scene = scene.reserve("n2", 1).create("n2", 1).bind("n2", 1);
+            let scene = scene.phase("n2", 1, "Failed");
+            let scene = scene.ended("n2", 1, "Failed", "NonZeroExitCode");
+            scene.record("n2", 1, |record| record["accepted"] = json!(true))
+        };
+        let one = accept(failed().counts(0, 1));
+        breaks(
+            S4,
+            &second(one.clone()),
+            &strict(),
+            "2 failures are accepted, 1",
+        );
+        // A node that is to be tried again is none that has failed.
+        let asked = one.edit("kubectl", (JOBS, "fix"), |job| {
+            job["metadata"]["annotations"] = json!({"carillon.dev/retry": pod_name("n1", 1)});
+        });
+        holds(S4, &second(asked), &strict());
+        let acknowledges = |scene: Scene, count: i64| {
+            scene.status(|status| status["acknowledgedFailures"] = json!(count))
+        };
+        let accepted = || accept(failed().counts(0, 1));
+        holds(S4, &acknowledges(accepted(), 1), &strict());
+        breaks(
+            S4,
+            &acknowledges(accepted(), 2),
+            &strict(),
+            "1 were accepted",
+        );
+        let done = accepted().succeed("n1", 2);
+        breaks(S4, &acknowledges(done, 1), &strict(), "0 were accepted");
     }
 
     #[test]

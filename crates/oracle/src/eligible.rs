@@ -134,7 +134,8 @@ fn fits(spec: &Value, node: &Value) -> bool {
     })
 }
 
-/// The larger of all containers with sidecars, and each init container with the sidecars before it.
+/// What the pod as a whole asks for, or else the larger of all containers with sidecars, and each init container
+/// with the sidecars before it. A limit of the whole counts where no container asks for anything.
 fn requested(spec: &Value, resource: &str) -> f64 {
     let of = |container: &Value| {
         ["requests", "limits"]
@@ -155,7 +156,12 @@ fn requested(spec: &Value, resource: &str) -> f64 {
     }
     let running: f64 = list(spec, &["containers"]).iter().map(of).sum();
     let overhead = at(spec, &["overhead", resource]).and_then(quantity);
-    peak.max(running + sidecars) + overhead.unwrap_or(0.0)
+    let whole = |kind| at(spec, &["resources", kind, resource]).and_then(quantity);
+    let of_containers = Some(peak.max(running + sidecars)).filter(|sum| *sum > 0.0);
+    let sum = whole("requests")
+        .or(of_containers)
+        .or_else(|| whole("limits"));
+    sum.unwrap_or(0.0) + overhead.unwrap_or(0.0)
 }
 
 /// A quantity in its base unit: `500m` is 0.5, `1Ki` is 1024.
@@ -219,11 +225,17 @@ mod tests {
                     {"matchExpressions": [requirement]}]}}}),
             )
         };
-        let cpu = |cpu: &str| {
+        let request = |cpu: &str| {
             with(
                 "containers",
                 json!([{"resources": {"requests": {"cpu": cpu}}}]),
             )
+        };
+        // Its containers ask for 1, the pod as a whole for something else.
+        let whole = |kind: &str, cpu: &str| {
+            let mut spec = request("1");
+            spec["resources"] = json!({kind: {"cpu": cpu}});
+            spec
         };
         for (spec, fits) in [
             (with("x", json!(0)), true),
@@ -237,8 +249,11 @@ mod tests {
             (affinity("DoesNotExist", "disk", json!([])), true),
             (affinity("Gt", "cores", json!(["4"])), true),
             (affinity("Lt", "cores", json!(["4"])), false),
-            (cpu("1500m"), true),
-            (cpu("2001m"), false),
+            (request("1500m"), true),
+            (request("2001m"), false),
+            (whole("requests", "1"), true),
+            (whole("requests", "3"), false),
+            (whole("limits", "3"), true),
         ] {
             assert_eq!(refused_by_template(&spec, &node).is_none(), fits, "{spec}");
         }

@@ -138,7 +138,7 @@ mod tests {
         status
     }
 
-    fn rule(rule: Value) -> Value {
+    fn rule(rule: &Value) -> Value {
         json!({"podFailurePolicy": {"rules": [rule]}})
     }
 
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn the_first_rule_that_matches_decides() {
         let ignored = rule(
-            json!({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3, 137]}}),
+            &json!({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3, 137]}}),
         );
         let counted =
-            rule(json!({"action": "Count", "onPodConditions": [{"type": "DisruptionTarget"}]}));
+            rule(&json!({"action": "Count", "onPodConditions": [{"type": "DisruptionTarget"}]}));
         for (spec, status, state, other, why) in [
             (
                 &ignored,
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn where_a_rule_was_edited_either_is_right_as_long_as_somebody_may_see_it() {
         let counted =
-            rule(json!({"action": "Count", "onPodConditions": [{"type": "DisruptionTarget"}]}));
+            rule(&json!({"action": "Count", "onPodConditions": [{"type": "DisruptionTarget"}]}));
         let edited = Scene::new().node("n1").job(counted).reserve("n1", 1);
         let edited = edited.create("n1", 1).bind("n1", 1);
         let edited = edited.edit("kubectl", (JOBS, "fix"), |job| {

@@ -15,6 +15,7 @@ use crate::disturbance::{Blow, Disturbance};
 use crate::late;
 use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario, Subject};
+use crate::storm::Weather;
 use crate::tenant::Tenant;
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
@@ -28,8 +29,8 @@ const DONE_WITHIN: SignedDuration = SignedDuration::from_mins(90);
 /// By how much a tenant may delay the end of others, where nothing else goes wrong.
 const DELAY: SignedDuration = SignedDuration::from_secs(10);
 
-/// How old the view of a leader may be where events come late, each by up to half a minute. Whoever did not
-/// lead before lists first.
+/// How old the view of a leader may be where events come late, each by up to half a minute, or watches have to be
+/// opened again. Whoever did not lead before lists first.
 const LATE_EVENTS: SignedDuration = SignedDuration::from_mins(2);
 
 /// How long a request may be on its way before it counts as late: a new leader may have gone on.
@@ -145,14 +146,12 @@ impl Case {
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
         let silent = !disturbance.silent.is_empty() || disturbance.lost_event.is_some();
-        let weather = disturbance.weather.is_some();
-        if weather {
+        let weather = disturbance.weather.as_ref();
+        if weather.is_some_and(Weather::delays_events) {
             assumptions.lag = LATE_EVENTS;
-            assumptions.late_requests = true;
         }
         if stops || stale || silent || disturbance.without_lease {
             assumptions.lag = SignedDuration::from_mins(15);
-            assumptions.late_requests = true;
         }
         if *disturbance != Disturbance::none(disturbance.processes) {
             assumptions.late_requests = true;
@@ -160,7 +159,7 @@ impl Case {
             assumptions.writes_per_job = (100, 40);
             assumptions.writes_per_run = (30, 12);
         }
-        if weather {
+        if weather.is_some() {
             assumptions.writes_per_pod = 50;
             assumptions.writes_per_job = (1000, 200);
             assumptions.writes_per_run = (300, 50);

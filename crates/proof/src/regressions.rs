@@ -76,6 +76,22 @@ pub const ALL: &[Regression] = &[
     beside_an_editor(Swarm::CronJobs, 273_896_158, "the same as 273893876"),
     found(
         Swarm::CronJobs,
+        10_557_443,
+        "a run was created a second and more after its promise had been confirmed",
+    ),
+    beside_a_tenant(
+        Swarm::CronJobs,
+        10_556_148,
+        "three leaders at once write four times for a run each: S18 took that for a loop",
+    ),
+    beside_an_editor(
+        Swarm::Jobs,
+        10_552_049,
+        "a Job was resumed, and nobody knew of a pod that was created: another one was made under another name",
+    ),
+    beside_a_tenant(Swarm::Jobs, 10_548_879, "the same as 10552049"),
+    found(
+        Swarm::CronJobs,
         501_195,
         "a node that became unfit before its job came, and was seen so later",
     ),

@@ -46,6 +46,13 @@ pub struct Weather {
     pub rejected: u32,
 }
 
+impl Weather {
+    /// Whether a process may hear of something much later than it happened.
+    pub fn delays_events(&self) -> bool {
+        self.event_late + self.event_lost + self.watch_closed + self.watch_gone > 0
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so
 fn is_zero(rate: &u32) -> bool {
     *rate == 0

@@ -127,11 +127,11 @@ fn of_scenarios() -> Vec<Case> {
     let mut cases = Vec::new();
     for scenario in all.filter(|scenario| scenario.name.contains(&wanted)) {
         let clean = crash_anywhere::clean(&scenario);
-        let writes = clean.run(&scenario).unwrap().writes;
+        let writes = clean.run(&scenario).expect("it begins").writes;
         cases.push(clean);
         cases.extend(crash_anywhere::cases(&scenario, writes));
         let alone = crash_anywhere::clean_without_lease(&scenario);
-        let alone = alone.run(&scenario).unwrap();
+        let alone = alone.run(&scenario).expect("it begins");
         cases.extend(crash_anywhere::stale_cases(&scenario, &alone));
     }
     cases

@@ -1,6 +1,7 @@
 //! The scenarios.
 
 mod crons;
+mod edits;
 mod jobs;
 mod policies;
 pub(crate) mod retries;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<Scenario> {
         pods(),
         nodes(),
         ends(),
+        edits::all(),
         policies::all(),
         retries::all(),
         taken::all(),
@@ -110,10 +112,7 @@ fn users() -> Vec<Scenario> {
             fates: |node, _| fails(node, "node-2", 3),
             script: vec![step(
                 |view| view.is("Paused") && view.count("active") == 0,
-                |view| {
-                    let resume = json!({"metadata": {"annotations": {"carillon.dev/resume": "1"}}});
-                    view.patch_job(&resume);
-                },
+                |view| view.resume("1"),
             )],
             ..plain("a failure pauses the job and its user resumes it")
         },

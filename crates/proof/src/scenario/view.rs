@@ -63,6 +63,11 @@ impl<'a> View<'a> {
         self.patch_job(&json!({"metadata": {"annotations": {"carillon.dev/resume": value}}}));
     }
 
+    /// Asks for one more attempt after those of these pods.
+    pub fn retry(&self, pods: &str) {
+        self.patch_job(&json!({"metadata": {"annotations": {"carillon.dev/retry": pods}}}));
+    }
+
     /// All pods.
     pub fn pods(&self) -> Vec<Arc<Value>> {
         self.0.list("pods", NAMESPACE, "").unwrap_or_default()
@@ -142,6 +147,7 @@ impl<'a> View<'a> {
             "metadata": {
                 "name": "copy", "namespace": NAMESPACE,
                 "labels": meta["labels"], "ownerReferences": meta["ownerReferences"],
+                "finalizers": meta["finalizers"],
             },
             "spec": {
                 "nodeName": node, "restartPolicy": "Never",

@@ -1,11 +1,11 @@
-//! What live edits have led to: wrong decisions of Carillon itself, found by a review. Random schedules find
-//! each, with a user who edits what is served or a kubelet that refuses pods.
+//! What live edits have led to: wrong decisions of Carillon itself, found by a review. Most of them show in
+//! random schedules, with a user who edits what is served or a kubelet that refuses pods.
 
 use std::collections::{HashMap, HashSet};
 
-use carillon_api::NodeState;
-use carillon_api::condition::{results, types};
+use carillon_api::condition::{reasons, results, types};
 use carillon_api::policy::PodFailurePolicyAction;
+use carillon_api::{FailurePolicyType, NodeState};
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::condition;
@@ -15,9 +15,9 @@ use carillon_plan::record::Record;
 use carillon_plan::uid::Uid;
 use jiff::Timestamp;
 
-use super::Mutant;
 use super::run_sight::of_cron;
 use super::sight::{actions, of_job, of_pods, of_records};
+use super::{Mutant, calm};
 use crate::case::Case;
 use crate::swarm::Swarm;
 
@@ -41,35 +41,30 @@ fn attempts() -> Vec<Mutant> {
             "an attempt in which nothing ran decides for its node",
             "Carillon, issue 23, A.1",
             &["S2", "L1", "L4"],
-            jobs(&[1]),
+            jobs(&[42, 124]),
         )
         .plans(last_attempt_decides),
         Mutant::new(
             "a pod that no record names is let go before it has ended",
             "Carillon, issue 23, A.2",
-            &["S1", "S9", "L1", "L3"],
-            jobs(&[1]),
+            &["S5"],
+            vec![calm(
+                "a copy of a pod hangs on a node that is not served as the job ends",
+            )],
         )
         .plans(lets_go_of_strays),
         Mutant::new(
             "a pod that its kubelet has refused has failed",
             "Carillon, issue 23, A.7",
-            &["S4", "L4"],
-            jobs(&[1]),
+            &["S4"],
+            jobs(&[4, 6]),
         )
         .plans(refused_is_failed),
         Mutant::new(
-            "a new machine waits for what has happened to the one before it",
-            "Carillon, issue 23, A.8",
-            &["L1", "L2"],
-            jobs(&[1]),
-        )
-        .plans(waits_for_another_machine),
-        Mutant::new(
             "a node that is deleted with attempts left has failed",
             "Carillon, issue 23, A.9",
-            &["L1", "L4"],
-            jobs(&[1]),
+            &["S4", "L1"],
+            jobs(&[16, 78]),
         )
         .plans(gone_is_failed),
     ]
@@ -81,16 +76,23 @@ fn places() -> Vec<Mutant> {
             "what is promised is created whatever parallelism says now",
             "Carillon, issue 23, A.4",
             &["S3"],
-            jobs(&[1]),
+            jobs(&[321]),
         )
         .plans(promises_need_no_place),
         Mutant::new(
             "a percentage is of all nodes that were ever served",
             "Carillon, issue 23, A.5",
             &["S3"],
-            jobs(&[1]),
+            jobs(&[74]),
         )
         .plans(percent_of_all_ever),
+        Mutant::new(
+            "what the pod as a whole asks for is not looked at",
+            "Carillon, issue 23, A.10",
+            &["S12"],
+            vec![calm("a pod as a whole asks for more than any node has")],
+        )
+        .plans(|snapshot, now| of_job(snapshot, now, |job| job.placement.requests.clear())),
     ]
 }
 
@@ -99,29 +101,33 @@ fn failures() -> Vec<Mutant> {
         Mutant::new(
             "a failure that was accepted counts as accepted when its node has succeeded",
             "Carillon, issue 23, A.3",
-            &["L1", "L4"],
-            jobs(&[1]),
+            &["S4", "L1"],
+            vec![calm(
+                "a failure that was accepted is made good and the next one pauses the job",
+            )],
         )
         .plans(accepts_for_ever),
         Mutant::new(
             "a job that has ended is paused",
             "Carillon, issue 23, A.6",
-            &["L1", "L4", "S6"],
-            jobs(&[1]),
+            &["L1"],
+            vec![calm(
+                "the deadline passes while a pod hangs that Pause would let pass",
+            )],
         )
         .plans(ends_paused),
         Mutant::new(
             "a resume accepts failures that nobody has seen",
             "Carillon, issue 23, A.11",
             &["S4"],
-            jobs(&[1]),
+            jobs(&[13, 8]),
         )
         .plans(accepts_unseen),
         Mutant::new(
             "a rule that counts an interruption has no effect",
             "Carillon, issue 23, A.12",
-            &["S4", "L4", "L1"],
-            jobs(&[1]),
+            &["S4"],
+            vec![calm("a rule counts an eviction as a failure")],
         )
         .plans(counts_by_no_rule),
     ]
@@ -132,8 +138,8 @@ fn times() -> Vec<Mutant> {
         Mutant::new(
             "an edit of the schedule has a past",
             "Carillon, issue 23, A.13; batch/v1 CronJob: what is missed is judged by the new schedule since the last run",
-            &["S7"],
-            seeds(Swarm::CronJobs, &[1]),
+            &["S7", "L4"],
+            seeds(Swarm::CronJobs, &[1, 5]),
         )
         .plans_runs(|snapshot, now| {
             of_cron(snapshot, now, |cron| {
@@ -190,11 +196,15 @@ fn last_attempt_decides(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 }
 
 fn lets_go_of_strays(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let known: HashSet<&str> = all_records(snapshot).map(|record| &*record.pod).collect();
+    let named = all_records(snapshot).filter_map(|record| record.pod_uid);
+    let named: HashSet<Uid> = named.collect();
+    let open = all_records(snapshot).filter(|record| !record.is_final());
+    let open: HashSet<&str> = open.map(|record| &*record.pod).collect();
     let mut plan = plan(snapshot, now);
     for action in actions(&mut plan) {
         if let Action::DeletePod { pod, uid, .. } = action
-            && !known.contains(&**pod)
+            && !named.contains(uid)
+            && !open.contains(&**pod)
         {
             let (pod, uid) = (pod.clone(), *uid);
             *action = Action::ReleasePod { pod, uid };
@@ -209,21 +219,6 @@ fn refused_is_failed(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             && let Some(end) = &mut pod.end
         {
             end.silent = false;
-        }
-    })
-}
-
-fn waits_for_another_machine(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let nodes = snapshot.nodes;
-    as_if(snapshot, now, |record| {
-        let machine = nodes.get(&record.node).map(|node| node.uid);
-        let another = machine.filter(|uid| *uid != record.node_uid);
-        if let Some(machine) = another
-            && record.is_final()
-        {
-            record.node_uid = machine;
-            record.state = NodeState::Disrupted;
-            record.reason = results::POD_DELETED.into();
         }
     })
 }
@@ -282,23 +277,17 @@ fn accepts_for_ever(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 }
 
 fn ends_paused(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let stored = &snapshot.job.status.conditions;
-    let paused = condition::find(stored, types::PAUSED);
+    let job = snapshot.job;
     let mut plan = plan(snapshot, now);
-    let Some(paused) = paused.filter(|paused| paused.status == "True") else {
-        return plan;
-    };
     for action in actions(&mut plan) {
         let Action::WriteStatus(status) = action else {
             continue;
         };
-        let ends = [types::FAILURE_TARGET, types::FAILED];
-        let ends = ends.map(|type_| condition::is_true(&status.conditions, type_));
-        let own = status.conditions.iter_mut();
-        if ends.contains(&true)
-            && let Some(own) = own.into_iter().find(|own| own.type_ == types::PAUSED)
-        {
-            *own = paused.clone();
+        let fails = condition::is_true(&status.conditions, types::FAILURE_TARGET);
+        if fails && status.failed > 0 && job.failure == FailurePolicyType::Pause {
+            let (type_, reason) = (types::PAUSED, reasons::PAUSED_BY_FAILURE);
+            let conditions = &mut status.conditions;
+            condition::set(conditions, type_, true, reason, "", job.generation, now);
         }
     }
     plan

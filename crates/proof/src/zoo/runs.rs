@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::run_sight::{first, of_children, of_cron, without};
-use super::{Mutant, calm, stale, under};
+use super::{Mutant, calm, under};
 use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Silence, Span};
 use crate::wire::{Message, Wire};
 
@@ -38,17 +38,6 @@ fn names_and_promises() -> Vec<Mutant> {
             vec![calm("each tick starts a job")],
         )
         .plans_runs(random_names),
-        Mutant::new(
-            "a promise is kept by whoever remembers it",
-            "Sieve: stale controllers act on what they saw",
-            &["S7"],
-            vec![stale(AT_ONCE, 9, 23)],
-        )
-        .plans_runs(|snapshot, now| {
-            without(plan(snapshot, now), |action| {
-                matches!(action, Action::ConfirmCurrent)
-            })
-        }),
         Mutant::new(
             "a run that was asked for is not remembered",
             "kruise ACJ1 class: known only from what is left of it",

@@ -53,10 +53,7 @@ fn attempts() -> Vec<Scenario> {
             },
             script: vec![step(
                 |view| view.count("failed") == 1,
-                |view| {
-                    let retry = json!({"carillon.dev/retry": view.last_pod("node-2")});
-                    view.patch_job(&json!({"metadata": {"annotations": retry}}));
-                },
+                |view| view.retry(&view.last_pod("node-2")),
             )],
             ..plain("its user has a failed node tried again")
         },
