@@ -26,6 +26,8 @@ pub enum Answer {
     Written(BackoffRecord),
     /// A pod was created, and named by the API server.
     Named(String),
+    /// It is not known whether a pod of this name was created.
+    Unknown(String),
 }
 
 type Done = super::Done<Answer>;
@@ -102,8 +104,13 @@ impl Perform for Performer<'_> {
         }
     }
 
-    fn failed(&self, _: &Action, _: &SendError) -> Option<Answer> {
-        None
+    fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
+        match action {
+            Action::CreatePod(pod) if self.is_unsure(action, error) => {
+                Some(Answer::Unknown(pod.name.clone()))
+            }
+            _ => None,
+        }
     }
 
     /// A pod that may be there has a name that follows from the status: with another one the next plan would not

@@ -4,7 +4,7 @@ mod memory;
 mod observe;
 mod replay;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,6 +69,8 @@ pub struct Jobs {
     pub limits: Limits,
     /// What a restart loses, by Job.
     pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
+    /// Names of pods that may have been created, by Job: nobody could say.
+    pub unknown: Mutex<HashMap<Arc<ObjectKey>, BTreeSet<String>>>,
 }
 
 impl Controller for Jobs {
@@ -78,6 +80,9 @@ impl Controller for Jobs {
 
     async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
+        if !self.looked_for_unknown(key).await {
+            return Next::Failed(None);
+        }
         let now = core.writes.clock().now();
         let begin = clock::instant();
         let considered = {
@@ -120,6 +125,7 @@ impl Controller for Jobs {
 
     fn forget(&self, key: &ObjectKey) {
         lock(&self.memory).remove(key);
+        lock(&self.unknown).remove(key);
     }
 
     /// Counted where the Job's mode and what was done to it are known.
@@ -174,16 +180,46 @@ impl Jobs {
 
     /// Failures are remembered once the status that has counted them is written.
     fn remember(&self, job: &Job, answers: Vec<Answer>) {
+        let owner = &job.meta.owner;
         let mut memory = lock(&self.memory);
         if job.has_finished() {
-            memory.remove(&job.meta.owner);
+            memory.remove(owner);
             return;
         }
         for answer in answers {
-            if let Answer::Written(backoff) = answer {
-                memory.insert(job.meta.owner.clone(), Memory { backoff });
+            match answer {
+                Answer::Written(backoff) => {
+                    memory.insert(owner.clone(), Memory { backoff });
+                }
+                Answer::Unknown(name) => {
+                    let mut unknown = lock(&self.unknown);
+                    unknown.entry(owner.clone()).or_default().insert(name);
+                }
+                Answer::Named(_) => {}
             }
         }
+    }
+
+    /// Asks for the pods that may have been created. Those that are there have to be in the cache before anything
+    /// is planned: their names follow from the status as it was. False: nobody can say still.
+    async fn looked_for_unknown(&self, key: &Arc<ObjectKey>) -> bool {
+        let core = &self.core;
+        let names = lock(&self.unknown).get(key).cloned();
+        for name in names.into_iter().flatten() {
+            let request = request::get(Kind::JobPod, &key.namespace, &name);
+            match apply::found(&core.writes, request).await {
+                Ok(Some(pod)) if pod.is_controlled_by(key) => {
+                    lock(&core.gate).wrote(key, Kind::JobPod, pod.rv());
+                }
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+            if let Some(names) = lock(&self.unknown).get_mut(key) {
+                names.remove(&name);
+            }
+        }
+        lock(&self.unknown).remove(key);
+        true
     }
 
     /// The Job is not in the cache. When it is really gone its pods are let go, whoever served it:

@@ -142,6 +142,7 @@ impl Scene {
             },
             limits: Limits::default(),
             memory: Mutex::default(),
+            unknown: Mutex::default(),
         };
         Self {
             controller: Arc::new(controller),
