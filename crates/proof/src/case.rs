@@ -15,7 +15,6 @@ use crate::disturbance::{Blow, Disturbance};
 use crate::late;
 use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario, Subject};
-use crate::storm::Weather;
 use crate::tenant::Tenant;
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
@@ -32,6 +31,9 @@ const DELAY: SignedDuration = SignedDuration::from_secs(10);
 /// How old the view of a leader may be where events come late, each by up to half a minute, or watches have to be
 /// opened again. Whoever did not lead before lists first.
 const LATE_EVENTS: SignedDuration = SignedDuration::from_mins(2);
+
+/// How old a plan may be as its last write goes through, where requests are refused and tried again.
+const REFUSED_WRITES: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long a request may be on its way before it counts as late: a new leader may have gone on.
 const IN_FLIGHT: SignedDuration = SignedDuration::from_secs(5);
@@ -147,8 +149,12 @@ impl Case {
         let stale = disturbance.restart_at_revision.is_some();
         let silent = !disturbance.silent.is_empty() || disturbance.lost_event.is_some();
         let weather = disturbance.weather.as_ref();
-        if weather.is_some_and(Weather::delays_events) {
-            assumptions.lag = LATE_EVENTS;
+        if let Some(weather) = weather {
+            assumptions.lag = if weather.delays_events() {
+                LATE_EVENTS
+            } else {
+                REFUSED_WRITES
+            };
         }
         if stops || stale || silent || disturbance.without_lease {
             assumptions.lag = SignedDuration::from_mins(15);

@@ -76,7 +76,7 @@ fn places() -> Vec<Mutant> {
             "what is promised is created whatever parallelism says now",
             "Carillon, issue 23, A.4",
             &["S3"],
-            jobs(&[321]),
+            vec![calm("parallelism is lowered while a quota is full")],
         )
         .plans(promises_need_no_place),
         Mutant::new(

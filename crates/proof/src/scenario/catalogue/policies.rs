@@ -147,6 +147,24 @@ fn failures() -> Vec<Scenario> {
             ],
             ..plain("a quota is full when the job begins")
         },
+        Scenario {
+            nodes: 12,
+            spec: json!({"parallelism": 4}),
+            script: vec![
+                step(|view| view.count("succeeded") >= 1, fill_quota),
+                Step {
+                    when: |view| view.count("active") == 0,
+                    after: SignedDuration::from_mins(1),
+                    act: |view| view.edit_job(json!({"parallelism": 1})),
+                },
+                Step {
+                    when: |_| true,
+                    after: SignedDuration::from_mins(3),
+                    act: |view| view.server().clear_admission(),
+                },
+            ],
+            ..plain("parallelism is lowered while a quota is full")
+        },
     ]
 }
 
