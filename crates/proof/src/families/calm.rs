@@ -104,6 +104,9 @@ impl World {
             let killed = pod.row.deletion.is_some() || !self.has_node_of(&pod);
             if killed && is_bound {
                 self.end_pod(&name, 137);
+            } else if killed && !pod.owned && !pod.row.tracked {
+                // It waits for a machine that is gone, and is nobody's: its user removes it.
+                self.remove_pod(&name);
             } else if killed {
                 self.remove_if_over(&name);
             } else if pod.row.phase == PodPhase::Running {
