@@ -28,7 +28,9 @@ pub(super) fn steps(
     log.extend(begin);
     // A new slice does not tell whether the job is still there, and neither does one that a retry leaves behind.
     let is_new = |step: &Step| written(step).next().is_none();
-    if log.first().is_some_and(is_new) || !start.creations.is_empty() {
+    // And a pod that is not there may have been: those of a job that is deleted go before their ends are recorded.
+    let gives_up = progress.relies_on.iter().any(|(_, seen)| seen.is_none());
+    if log.first().is_some_and(is_new) || gives_up || !start.creations.is_empty() {
         steps.push(Step::needed(vec![Action::ConfirmJob]));
     }
     // Nor do creations alone tell whether their attempts are over.

@@ -91,6 +91,8 @@ pub(super) struct Log<'a> {
     present: HashSet<u32>,
     /// Pods of which an earlier step has asked whether they are as they were read.
     pods_present: HashSet<&'a str>,
+    /// The same, and the job was asked about afterwards.
+    pods_before_job: HashSet<&'a str>,
     /// An earlier step has asked about the job.
     pub(super) job_present: bool,
 }
@@ -109,6 +111,7 @@ impl<'a> Log<'a> {
             written: HashSet::new(),
             present: HashSet::new(),
             pods_present: HashSet::new(),
+            pods_before_job: HashSet::new(),
             job_present: false,
         }
     }
@@ -133,6 +136,7 @@ impl<'a> Log<'a> {
     /// The job was there in the version it was read at.
     pub(super) fn job_is_there(&mut self) {
         self.job_present = true;
+        self.pods_before_job.clone_from(&self.pods_present);
     }
 
     /// The slice was there in this version.
@@ -408,9 +412,9 @@ impl<'a> Log<'a> {
             if *new.reason == *results::NAME_CONFLICT {
                 return Ok(());
             }
-            if row.is_some() || !asked {
+            if row.is_some() || !self.pods_before_job.contains(pod) {
                 return Err(format!(
-                    "expected that there is no pod {pod}, and that an earlier step asks about it"
+                    "expected that there is no pod {pod}, and that earlier steps ask about it and then about the job"
                 ));
             }
             let announced = || {

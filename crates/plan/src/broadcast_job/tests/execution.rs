@@ -5,6 +5,7 @@ use carillon_api::condition::{reasons, results, types};
 use serde_json::{Value, json};
 
 use super::world::World;
+use crate::broadcast_job::action::Act;
 use crate::name;
 use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;
@@ -300,6 +301,10 @@ fn at_most_once_a_promise_is_taken_back_a_minute_after_that_was_stored() {
     let due = world.plan().wake.unwrap();
     assert_eq!(due.duration_since(world.now).as_secs(), 60);
     world.now = due;
+    // Had the job been deleted meanwhile, its pod might have run and be gone.
+    let steps = world.plan().steps;
+    let words: Vec<_> = steps.iter().map(|step| step.actions[0].word()).collect();
+    assert_eq!(words[..3], ["confirm_pod", "confirm_job", "write_slice"]);
     world.settle();
     let withdrawn = (Disrupted, results::WITHDRAWN.to_owned());
     assert_eq!(world.attempts("n0000"), [withdrawn]);

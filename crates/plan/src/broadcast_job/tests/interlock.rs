@@ -607,7 +607,7 @@ fn an_attempt_is_over_only_when_its_pod_has_ended_was_told_to_stop_or_is_gone() 
 }
 
 #[test]
-fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_is_there() {
+fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_and_then_whether_its_job_is_there() {
     let promised = |more| {
         let mut world = World::new(1, more);
         world.crash_after(1);
@@ -615,8 +615,22 @@ fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_is_there() {
         world
     };
     let rule = rules::OUTCOME;
+    for asked in ["confirm_pod", "confirm_job"] {
+        trips(&promised(json!({})), rule, |plan| {
+            drop_steps_with(plan, asked)
+        });
+    }
+    // The pods of a job that is deleted are let go, whatever they have done.
     trips(&promised(json!({})), rule, |plan| {
-        drop_steps_with(plan, "confirm_pod");
+        let is = |word: &str| {
+            let step = plan
+                .steps
+                .iter()
+                .position(|step| step.actions[0].word() == word);
+            step.unwrap()
+        };
+        let (pod, job) = (is("confirm_pod"), is("confirm_job"));
+        plan.steps.swap(pod, job);
     });
     let once = promised(json!({"execution": "AtMostOnce"}));
     trips(&once, rule, |plan| {
@@ -624,6 +638,7 @@ fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_is_there() {
         let pod = slice(plan).records().next().unwrap().pod.clone();
         let confirm = Action::ConfirmPod { pod, seen: None };
         plan.steps.insert(0, Step::needed(vec![confirm]));
+        plan.steps.insert(1, Step::needed(vec![Action::ConfirmJob]));
     });
 }
 
