@@ -90,6 +90,11 @@ pub const ALL: &[Regression] = &[
         "a Job was resumed, and nobody knew of a pod that was created: another one was made under another name",
     ),
     beside_a_tenant(Swarm::Jobs, 10_548_879, "the same as 10552049"),
+    beside_an_editor(
+        Swarm::Jobs,
+        501_669_964,
+        "a success policy was met, and fewer completions cut the index that had met it",
+    ),
     found(
         Swarm::CronJobs,
         501_195,

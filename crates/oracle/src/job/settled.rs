@@ -15,7 +15,7 @@ use crate::object::{condition, is_terminal, is_true, text, time};
 /// L1, for a run that is `over`. Every Job that is left, that nobody has deleted, and whose status others
 /// have not written:
 /// - has `Complete` because enough pods have succeeded (of a work queue: one), or with the reason
-///   `SuccessPolicy` and at least one; or has `Failed` for a reason that is true of its counts, its
+///   `SuccessPolicy` and at least one when that was met; or has `Failed` for a reason that is true of its counts, its
 ///   time or its pods;
 /// - or is suspended, says so, and no pod of it runs;
 /// - or runs as many pods as it wants, and no more.
@@ -85,7 +85,7 @@ fn unsettled(job: &Job<'_>) -> Option<String> {
             None => succeeded > 0,
         };
         let reason = condition(job.last, "Complete").map_or("", |c| text(c, &["reason"]));
-        let early = reason == "SuccessPolicy" && succeeded > 0;
+        let early = reason == "SuccessPolicy" && met_by_a_success(job);
         return (!enough && !early).then(|| format!("it is Complete with {succeeded} successes"));
     }
     let (live, wanted) = (job.live().count() as i64, wanted(job.last));
@@ -100,6 +100,15 @@ fn unsettled(job: &Job<'_>) -> Option<String> {
     let idle = wanted == 0 && completions(spec).is_some_and(|all| succeeded < all);
     let right = served && (live > 0 || idle || spec["parallelism"] == 0);
     (!right).then(|| format!("it has not ended, {live} pods run and {wanted} should"))
+}
+
+/// Whether something had succeeded when `SuccessCriteriaMet` came. With fewer completions since, that may be cut.
+fn met_by_a_success(job: &Job<'_>) -> bool {
+    let mut versions = job.versions.iter().map(|(_, job)| job);
+    let met = versions.find(|job| is_true(job, "SuccessCriteriaMet"));
+    met.is_some_and(|job| {
+        count(job, "succeeded") > 0 || uncounted(job, "succeeded").next().is_some()
+    })
 }
 
 /// Why a failure should not have been. It is judged when `FailureTarget` comes, and stays whatever becomes
@@ -229,16 +238,15 @@ fn miscounted(job: &Job<'_>) -> Option<String> {
 }
 
 /// A success of a Job without indexes that is in no counter: none but the kubelet ended its pod, before
-/// anybody told it to stop.
+/// anybody told it to stop, or took the finalizer from it, as from one too many.
 fn lost_success(job: &Job<'_>) -> Option<String> {
     if of_job::is_indexed(job.last) || !is_terminal(job.last) {
         return None;
     }
     let listed = job.listed();
     let mut own = job.pods.iter().filter(|(_, pod)| {
-        let first = pod
-            .told
-            .is_none_or(|told| pod.ended.is_some_and(|(_, at)| at < told));
+        let told = pod.told.into_iter().chain(pod.freed).min();
+        let first = told.is_none_or(|told| pod.ended.is_some_and(|(_, at)| at < told));
         let selected = of_job::selects(job.last, pod.last);
         pod.ours && selected && pod.ended.is_some_and(|(phase, _)| phase == "Succeeded") && first
     });
@@ -285,6 +293,21 @@ mod tests {
         breaks(L1, &queue, &over(), "has not ended");
         holds(L1, &queue.clone().sum_completes(), &over());
         holds(L1, &queue.sum_starts(2), &over());
+    }
+
+    #[test]
+    fn a_success_policy_was_met_by_a_success_which_fewer_completions_may_cut() {
+        let spec = json!({"completionMode": "Indexed", "completions": 3});
+        let succeeds = |scene: Scene, number: i64| {
+            scene.sum_status(|status| status["succeeded"] = json!(number))
+        };
+        let met = |scene: Scene| scene.sum_is("SuccessCriteriaMet", "", "SuccessPolicy");
+        let ends = |scene: Scene| scene.sum_is("SuccessCriteriaMet", "Complete", "SuccessPolicy");
+        let job = || Scene::new().sum(spec.clone());
+        let cut = succeeds(met(succeeds(job(), 1)), 0);
+        holds(L1, &ends(cut), &over());
+        let none = ends(met(job()));
+        breaks(L1, &none, &over(), "it is Complete with 0 successes");
     }
 
     #[test]
@@ -421,5 +444,8 @@ mod tests {
             });
         let lost = lost.sum_ran(2).sum_ran(3).sum_completes();
         breaks(L4, &lost, &over(), "sum-1 has succeeded and is not counted");
+        let too_many = begun().sum_frees(1).sum_phase(1, "Succeeded");
+        let too_many = too_many.sum_ran(2).sum_ran(3).sum_completes();
+        holds(L4, &too_many, &over());
     }
 }

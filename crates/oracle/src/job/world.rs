@@ -55,6 +55,8 @@ pub(crate) struct Pod<'h> {
     pub(crate) ended: Option<(&'h str, Since)>,
     /// When somebody told it to stop.
     pub(crate) told: Option<Since>,
+    /// When it lost the tracking finalizer.
+    pub(crate) freed: Option<Since>,
     /// When it went.
     pub(crate) gone: Option<Since>,
 }
@@ -210,6 +212,7 @@ impl<'h> Jobs<'h> {
             ours: step.old.is_none() && !assumptions.others(step) && !late,
             ended: None,
             told: None,
+            freed: None,
             gone: None,
         });
         let adopts = step
@@ -225,6 +228,10 @@ impl<'h> Jobs<'h> {
         let tells = pod.told.is_none() && object::is_deleting(object);
         if tells || step.new.is_none() {
             pod.told.get_or_insert(since);
+        }
+        let was_tracked = step.old.as_deref().is_some_and(of_job::is_tracked);
+        if was_tracked && !of_job::is_tracked(object) {
+            pod.freed.get_or_insert(since);
         }
         let others = assumptions.others(step);
         job.provoked += u64::from(others && (tells || step.new.is_none()));
