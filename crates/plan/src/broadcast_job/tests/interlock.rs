@@ -617,7 +617,7 @@ fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_and_then_whether_its
     let rule = rules::OUTCOME;
     for asked in ["confirm_pod", "confirm_job"] {
         trips(&promised(json!({})), rule, |plan| {
-            drop_steps_with(plan, asked)
+            drop_steps_with(plan, asked);
         });
     }
     // The pods of a job that is deleted are let go, whatever they have done.
