@@ -46,6 +46,11 @@ impl Schedule {
             let passed = (until - after).max(0) / distance;
             return (passed > 0).then(|| after + passed * distance);
         }
+        // A stored time may be centuries ago: what is near is looked at first.
+        let near = after.max(until - REACH);
+        if let Some(tick) = self.latest_within_reach(near, until) {
+            return Some(tick);
+        }
         let mut latest = None;
         let mut from = after;
         loop {
