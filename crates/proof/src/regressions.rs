@@ -60,6 +60,11 @@ pub const ALL: &[Regression] = &[
     ),
     beside_an_editor(
         Swarm::BroadcastJobs,
+        286_748_062,
+        "a status that only told of a refusal was asked how many pods are active",
+    ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
         694_790_412,
         "a percentage was raised after nodes had gone: S3 did not know that the nodes may be seen later",
     ),
