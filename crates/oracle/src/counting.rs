@@ -11,7 +11,7 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::{L4, S4};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES, at, number, text};
-use crate::standing::{self, Standing, standings};
+use crate::standing::{self, Node, Standing, standings};
 use crate::window::Window;
 use crate::world::{Job, World, record_changes};
 
@@ -67,7 +67,7 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                         .get(uid)
                         .filter(|job| job.gone.is_none() || family::is_retry(job.last))
                 {
-                    records_stay(&mut checked, job, &mut pods, step)?;
+                    records_stay(&mut checked, (&world, job), &mut pods, step)?;
                 }
             }
             (JOBS, Some(object)) if assumptions.others(step) => {
@@ -291,14 +291,16 @@ impl<'h> Outcomes<'h> {
 }
 
 /// The last pods that may have run of nodes whose failure was accepted.
-fn accepted_pods<'h>(job: &Job<'h>) -> Vec<&'h str> {
+fn accepted_pods<'h>(job: &Job<'h>) -> Vec<(Node<'h>, &'h str)> {
     if !job.records.values().any(|record| record.is_accepted()) {
         return Vec::new();
     }
-    let decides = standing::tried(job).into_values();
-    let decides = decides.map(|tried| tried.decides());
-    let accepted = decides.filter(|record| record.is_accepted());
-    accepted.map(Record::pod).collect()
+    let tried = standing::tried(job).into_iter();
+    let decides = tried.map(|(node, tried)| (node, tried.decides()));
+    let accepted = decides.filter(|(_, record)| record.is_accepted());
+    accepted
+        .map(|(node, record)| (node, record.pod()))
+        .collect()
 }
 
 /// Whether a failure was accepted, and nothing else of its record has changed.
@@ -314,14 +316,16 @@ fn is_accepted(old: Record<'_>, new: Record<'_>) -> bool {
 
 fn records_stay<'h>(
     checked: &mut Checked,
-    job: &Job<'h>,
+    (world, job): (&World<'h>, &Job<'h>),
     pods: &mut Outcomes<'h>,
     step: &'h Step,
 ) -> Result<(), Box<Violation>> {
-    // Those that are to be tried again are not among the failed ones that a status tells.
-    let mut accepted = accepted_pods(job);
-    accepted.retain(|pod| !pods.asked.contains(pod));
-    let mut accepts = accepted.len() as i64;
+    // Those that are to be tried again are not among the failed ones that a status tells, nor are those
+    // whose node is gone.
+    let accepted = accepted_pods(job).into_iter();
+    let is_there = |(name, uid): Node<'_>| world.node(name).is_some_and(|n| object::uid(n) == uid);
+    let told = accepted.filter(|(node, pod)| !pods.asked.contains(pod) && is_there(*node));
+    let mut accepts = told.count() as i64;
     for change in record_changes(step) {
         let bad = |what: String| Violation::at(S4, step, what);
         if let Some(old) = change.old.filter(|old| old.is_final()) {
@@ -532,7 +536,7 @@ mod tests {
         let ended = running.phase("n1", 1, "Succeeded").later(60);
         let told = |scene: Scene| {
             scene.status(|status| {
-                status["conditions"] = json!([{"type": "Stalled", "status": "True"}])
+                status["conditions"] = json!([{"type": "Stalled", "status": "True"}]);
             })
         };
         holds(S4, &told(ended), &strict());
@@ -580,7 +584,9 @@ mod tests {
             &strict(),
             "2 failures are accepted, 1",
         );
-        // A node that is to be tried again is none that has failed.
+        // A node that is gone is none that has failed, nor is one that is to be tried again.
+        let gone = one.clone().remove("kubectl", (object::NODES, "n1"));
+        holds(S4, &second(gone), &strict());
         let asked = one.edit("kubectl", (JOBS, "fix"), |job| {
             job["metadata"]["annotations"] = json!({"carillon.dev/retry": pod_name("n1", 1)});
         });

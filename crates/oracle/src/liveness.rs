@@ -140,16 +140,25 @@ fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option
     if let Some(node) = open {
         return Some(format!("node {node} is eligible and has no outcome"));
     }
+    let is_seen = |(name, uid): Node<'_>| {
+        let mut versions = world.node_versions(name, step).flatten();
+        versions.any(|node| object::uid(node) == uid)
+    };
     // What came after the seal came after the end.
     let specs = job.sealed_by.iter().copied().chain([&object["spec"]]);
     let wrong: Option<Vec<String>> = specs
-        .map(|spec| too_many_failures(world, job, spec))
+        .map(|spec| too_many_failures(world, job, spec, &is_seen))
         .collect();
     wrong.and_then(|mut wrong| wrong.pop())
 }
 
 /// Failures that the policy does not let pass.
-fn too_many_failures(world: &World<'_>, job: &Job<'_>, spec: &Value) -> Option<String> {
+fn too_many_failures(
+    world: &World<'_>,
+    job: &Job<'_>,
+    spec: &Value,
+    is_there: &dyn Fn(Node<'_>) -> bool,
+) -> Option<String> {
     let policy = &spec["failurePolicy"];
     let standings = standings(world, job);
     let by_rule = standings.iter().find(|(_, tried, standing)| {
@@ -163,10 +172,9 @@ fn too_many_failures(world: &World<'_>, job: &Job<'_>, spec: &Value) -> Option<S
         .filter(|(.., standing)| *standing == Standing::Failed);
     let failed = failed.count() as i64;
     // Percentages are of the nodes of now.
-    let there = |(name, uid): Node<'_>| world.node(name).is_some_and(|n| object::uid(n) == uid);
     let gone = standings
         .iter()
-        .filter(|(node, _, standing)| *standing != Standing::Gone && !there(*node));
+        .filter(|(node, _, standing)| *standing != Standing::Gone && !is_there(*node));
     let desired = number(job.last, &["status", "desired"]) - gone.count() as i64;
     let tolerated = match &policy["maxFailed"] {
         Value::String(percent) => {
@@ -291,7 +299,8 @@ fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<
     }) {
         return Some(format!("node {name} is eligible and has no outcome"));
     }
-    if let Some(failures) = too_many_failures(world, job, spec) {
+    let is_there = |(name, uid): Node<'_>| world.node(name).is_some_and(|n| object::uid(n) == uid);
+    if let Some(failures) = too_many_failures(world, job, spec, &is_there) {
         return Some(format!("it is open: {failures}"));
     }
     let served = standings.iter().any(|(.., s)| *s != Standing::Gone);
@@ -559,6 +568,17 @@ mod tests {
         holds(L1, &complete(percent), &over());
         let percent = tolerant(json!("50%")).status(|status| status["desired"] = json!(1));
         breaks(L1, &complete(percent), &over(), "1 nodes failed, 0 may");
+        // Who has not heard that a node is gone counts it.
+        let gone = || {
+            let scene = tolerant(json!("50%")).status(|status| status["desired"] = json!(2));
+            complete(scene.remove("kubectl", (NODES, "n1")))
+        };
+        let late = Assumptions {
+            lag: SignedDuration::from_mins(1),
+            ..over()
+        };
+        holds(L1, &gone(), &late);
+        breaks(L1, &gone(), &over(), "1 nodes failed, 0 may");
 
         let asked = failed(json!({})).edit("kubectl", (JOBS, "fix"), |job| {
             job["metadata"]["annotations"] = json!({"carillon.dev/retry": "fix-n1-1"});

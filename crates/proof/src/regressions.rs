@@ -65,6 +65,16 @@ pub const ALL: &[Regression] = &[
     ),
     beside_an_editor(
         Swarm::BroadcastJobs,
+        91_996_291,
+        "two of four nodes were gone, unheard of, and a percentage was of two",
+    ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
+        91_998_138,
+        "a failure was accepted on a node that was gone, and counted beside those that were told",
+    ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
         694_790_412,
         "a percentage was raised after nodes had gone: S3 did not know that the nodes may be seen later",
     ),

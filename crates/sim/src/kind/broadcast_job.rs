@@ -19,9 +19,7 @@ pub(super) fn schema() -> &'static Value {
 pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
-        if !holds {
-            causes.push(Cause::invalid(field, found, why));
-        }
+        broken(&mut causes, holds, (field, found), why);
     };
     let name = job["metadata"]["name"].as_str().unwrap_or_default();
     rule(
@@ -99,21 +97,89 @@ pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
         &meta["labels"],
         "must not have broadcastjob-name or broadcastjob-controller-uid",
     );
+    policies(spec, &mut causes);
     if let Some(old) = old {
-        rule(
-            completion["type"] == old["spec"]["completionPolicy"]["type"],
-            "spec.completionPolicy.type",
-            &completion["type"],
-            "is immutable",
-        );
-        rule(
-            spec["template"] == old["spec"]["template"],
-            "spec.template",
-            &json!("object"),
-            "is immutable",
-        );
+        unchanged(spec, &old["spec"], &mut causes);
     }
     causes
+}
+
+/// What policies do not go together.
+fn policies(spec: &Value, causes: &mut Vec<Cause>) {
+    let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
+        broken(causes, holds, (field, found), why);
+    };
+    let (completion, pod) = (&spec["completionPolicy"], &spec["template"]["spec"]);
+    let once = spec["execution"] == "AtMostOnce";
+    let (policy, tries) = (&spec["podFailurePolicy"], &spec["backoffLimitPerNode"]);
+    rule(
+        !once || tries.as_i64().unwrap_or(0) == 0,
+        "spec.backoffLimitPerNode",
+        tries,
+        "must be 0 with execution AtMostOnce",
+    );
+    rule(
+        !once || pod["restartPolicy"] != "OnFailure",
+        "spec.execution",
+        &spec["execution"],
+        "must not be AtMostOnce with restartPolicy OnFailure",
+    );
+    let mut rules = policy["rules"].as_array().into_iter().flatten();
+    rule(
+        !once || rules.all(|rule| rule["action"] != "Ignore"),
+        "spec.podFailurePolicy",
+        policy,
+        "must not have the action Ignore with execution AtMostOnce",
+    );
+    rule(
+        policy.is_null() || pod["restartPolicy"] == "Never",
+        "spec.podFailurePolicy",
+        policy,
+        "needs restartPolicy Never",
+    );
+    rule(
+        completion["type"] != "Never" || spec["noEligibleNodes"] == "Wait",
+        "spec.noEligibleNodes",
+        &spec["noEligibleNodes"],
+        "must be Wait with completionPolicy type Never",
+    );
+    rule(
+        completion["type"] != "Never" || spec["retryOf"].is_null(),
+        "spec.retryOf",
+        &spec["retryOf"],
+        "must not be set with completionPolicy type Never",
+    );
+}
+
+/// What never changes.
+fn unchanged(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
+        broken(causes, holds, (field, found), why);
+    };
+    let completion = &spec["completionPolicy"];
+    for field in ["execution", "nodeNames", "retryOf"] {
+        let path = format!("spec.{field}");
+        let holds = spec[field] == old[field];
+        rule(holds, &path, &spec[field], "is immutable");
+    }
+    rule(
+        completion["type"] == old["completionPolicy"]["type"],
+        "spec.completionPolicy.type",
+        &completion["type"],
+        "is immutable",
+    );
+    rule(
+        spec["template"] == old["template"],
+        "spec.template",
+        &json!("object"),
+        "is immutable",
+    );
+}
+
+fn broken(causes: &mut Vec<Cause>, holds: bool, (field, found): (&str, &Value), why: &str) {
+    if !holds {
+        causes.push(Cause::invalid(field, found, why));
+    }
 }
 
 fn parallelism(value: &Value) -> bool {
@@ -188,6 +254,20 @@ mod tests {
                 "spec.failurePolicy.type",
             ),
             (
+                json!({"execution": "AtMostOnce", "backoffLimitPerNode": 1}),
+                "spec.backoffLimitPerNode",
+            ),
+            (
+                json!({"execution": "AtMostOnce", "podFailurePolicy": {"rules": [{
+                    "action": "Ignore", "onExitCodes": {"operator": "In", "values": [1]},
+                }]}}),
+                "spec.podFailurePolicy",
+            ),
+            (
+                json!({"completionPolicy": {"type": "Never"}, "noEligibleNodes": "Fail"}),
+                "spec.noEligibleNodes",
+            ),
+            (
                 json!({"template": {"spec": {}}}),
                 "spec.template.spec.containers",
             ),
@@ -207,6 +287,17 @@ mod tests {
             problems(job(&json!({"parallelism": "5%"})), Some(&old)),
             [""; 0]
         );
+        for (field, value) in [
+            ("execution", json!("AtMostOnce")),
+            ("nodeNames", json!(["n1"])),
+            (
+                "retryOf",
+                json!({"name": "other", "uid": "8e1f7555-983a-492f-b54e-0f1600cc4d19"}),
+            ),
+        ] {
+            let found = problems(job(&json!({field: value})), Some(&old));
+            assert_eq!(found, [format!("spec.{field}")]);
+        }
         let mut new = job(&json!({"completionPolicy": {"type": "Never"}}));
         new["spec"]["template"]["spec"]["containers"][0]["image"] = json!("j");
         assert_eq!(
