@@ -124,6 +124,16 @@ fn each_is_done(
 
 fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option<String> {
     let job = world.jobs.get(object::uid(object))?;
+    // What came after the seal came after the end.
+    let seen = job.sealed_by.iter().copied().chain([object]);
+    let wrong: Option<Vec<String>> = seen
+        .map(|seen| too_early(world, (job, seen), step))
+        .collect();
+    wrong.and_then(|mut wrong| wrong.pop())
+}
+
+/// Why a job must not be Complete, as far as whoever has seen this version of it knows.
+fn too_early(world: &World<'_>, (job, object): (&Job<'_>, &Value), step: &Step) -> Option<String> {
     let tried = tried(job);
     let open = world.nodes.keys().find(|name| {
         let mut versions = world.node_versions(name, step);
@@ -144,12 +154,7 @@ fn completed_too_early(world: &World<'_>, step: &Step, object: &Value) -> Option
         let mut versions = world.node_versions(name, step).flatten();
         versions.any(|node| object::uid(node) == uid)
     };
-    // What came after the seal came after the end.
-    let specs = job.sealed_by.iter().copied().chain([&object["spec"]]);
-    let wrong: Option<Vec<String>> = specs
-        .map(|spec| too_many_failures(world, job, spec, &is_seen))
-        .collect();
-    wrong.and_then(|mut wrong| wrong.pop())
+    too_many_failures(world, job, &object["spec"], &is_seen)
 }
 
 /// Failures that the policy does not let pass.
@@ -589,6 +594,18 @@ mod tests {
             &over(),
             "node n1 is eligible and has no outcome",
         );
+
+        // Who has sealed the log without having heard of the request has decided before it.
+        let asked_then_complete = || {
+            let policy = json!({"failurePolicy": {"maxFailed": 1}});
+            let asked = failed(policy).edit("kubectl", (JOBS, "fix"), |job| {
+                job["metadata"]["annotations"] = json!({"carillon.dev/retry": "fix-n1-1"});
+            });
+            complete(asked)
+        };
+        holds(L1, &asked_then_complete(), &late);
+        let soon = "node n1 is eligible and has no outcome";
+        breaks(L1, &asked_then_complete(), &over(), soon);
 
         let by_rule = |policy| {
             let scene =

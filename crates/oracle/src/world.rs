@@ -69,7 +69,7 @@ pub(crate) struct Job<'h> {
     versions: Vec<((u64, Timestamp), &'h Value)>,
     /// The specs that whoever decided that it fails may have seen.
     pub(crate) failed_by: Vec<&'h Value>,
-    /// The specs that whoever sealed its log may have seen.
+    /// The versions that whoever sealed its log may have seen.
     pub(crate) sealed_by: Vec<&'h Value>,
     /// When it went.
     pub(crate) gone: Option<(u64, Timestamp)>,
@@ -228,13 +228,19 @@ impl<'h> World<'h> {
 
     /// The specs of a job that an instance acting at `now` may see.
     pub(crate) fn specs(&self, job: &str, now: &Step) -> impl Iterator<Item = &'h Value> {
+        self.job_versions(job, now).map(|job| &job["spec"])
+    }
+
+    /// The versions of a job, as far as they differ in what a user orders, that an instance acting at `now`
+    /// may see.
+    fn job_versions(&self, job: &str, now: &Step) -> impl Iterator<Item = &'h Value> {
         let versions = self
             .jobs
             .get(job)
             .map_or(&[][..], |job| job.versions.as_slice());
         let known = |(since, _): &(_, _)| !self.assumptions.may_see(now, *since);
         let first = versions.iter().rposition(known).unwrap_or(0);
-        versions[first..].iter().map(|(_, job)| &job["spec"])
+        versions[first..].iter().map(|(_, job)| *job)
     }
 
     /// The versions of a node that an instance acting at `now` may see, newest first; `None`: it
@@ -297,7 +303,7 @@ impl<'h> World<'h> {
         if job
             .versions
             .last()
-            .is_none_or(|(_, known)| known["spec"] != object["spec"])
+            .is_none_or(|(_, known)| ordered(known) != ordered(object))
         {
             job.versions.push(((step.rev, step.at), object));
         }
@@ -346,12 +352,12 @@ impl<'h> World<'h> {
         let uid = uid.unwrap_or_default();
         let is_sealed = |slice: &Value| slice["sealed"] == true;
         let seals = is_sealed(slice) && !step.old.as_deref().is_some_and(is_sealed);
-        let specs = seals.then(|| self.specs(uid, step).collect());
+        let seen = seals.then(|| self.job_versions(uid, step).collect());
         let Some(job) = self.jobs.get_mut(uid) else {
             return;
         };
-        if let Some(specs) = specs {
-            job.sealed_by = specs;
+        if let Some(seen) = seen {
+            job.sealed_by = seen;
         }
         if step.new.is_some() {
             job.slices.insert(&step.key.name, slice);
@@ -383,4 +389,10 @@ fn take<'h>(job: &mut Job<'h>, name: &'h str) {
     } else {
         job.taking.remove(name);
     }
+}
+
+/// What a user orders: the spec, and which nodes are to be tried again.
+fn ordered(job: &Value) -> (&Value, &Value) {
+    let annotations = &job["metadata"]["annotations"];
+    (&job["spec"], &annotations["carillon.dev/retry"])
 }

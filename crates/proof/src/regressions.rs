@@ -75,6 +75,11 @@ pub const ALL: &[Regression] = &[
     ),
     beside_an_editor(
         Swarm::BroadcastJobs,
+        337_877_230,
+        "a log was sealed by who had not heard that its last failed node was to be tried again",
+    ),
+    beside_an_editor(
+        Swarm::BroadcastJobs,
         694_790_412,
         "a percentage was raised after nodes had gone: S3 did not know that the nodes may be seen later",
     ),
