@@ -92,7 +92,7 @@ impl<'h> Desired<'h> {
         let Some(job) = world.jobs.get(job_uid) else {
             return;
         };
-        let there = world.node(node.0).is_some_and(|n| object::uid(n) == node.1);
+        let there = world.has_node(node);
         let tried = self.tried.get(&node).into_iter().flat_map(BTreeMap::values);
         let tried = tried.copied().map(Tried::by).reduce(Tried::and);
         let counts = match tried {

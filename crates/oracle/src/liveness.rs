@@ -214,8 +214,8 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
         let reason = object::condition(object, "Failed").map_or("", |c| text(c, &["reason"]));
         let failed = || Tally::of(job).failed > 0;
         let any = |is_so: fn(&Value) -> bool| {
-            let mut specs = job.failed_by.iter().copied().chain([spec]);
-            specs.any(is_so)
+            let seen = job.failed_by.iter().map(|seen| &seen["spec"]);
+            seen.chain([spec]).any(is_so)
         };
         let cause = match reason {
             "NodeFailed" => failed(),
@@ -304,8 +304,7 @@ fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<
     }) {
         return Some(format!("node {name} is eligible and has no outcome"));
     }
-    let is_there = |(name, uid): Node<'_>| world.node(name).is_some_and(|n| object::uid(n) == uid);
-    if let Some(failures) = too_many_failures(world, job, spec, &is_there) {
+    if let Some(failures) = too_many_failures(world, job, spec, &|node| world.has_node(node)) {
         return Some(format!("it is open: {failures}"));
     }
     let served = standings.iter().any(|(.., s)| *s != Standing::Gone);
@@ -604,8 +603,8 @@ mod tests {
             complete(asked)
         };
         holds(L1, &asked_then_complete(), &late);
-        let soon = "node n1 is eligible and has no outcome";
-        breaks(L1, &asked_then_complete(), &over(), soon);
+        let open = "node n1 is eligible and has no outcome";
+        breaks(L1, &asked_then_complete(), &over(), open);
 
         let by_rule = |policy| {
             let scene =

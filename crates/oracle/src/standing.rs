@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::object::{self, Record, number, text};
+use crate::object::{Record, number, text};
 use crate::world::{Job, World};
 
 /// Where a node stands after what was tried on it.
@@ -155,10 +155,12 @@ pub(crate) fn standings<'h>(
     world: &World<'h>,
     job: &Job<'h>,
 ) -> Vec<(Node<'h>, Tried<'h>, Standing)> {
-    let there = |node: Node<'_>| world.node(node.0).is_some_and(|n| object::uid(n) == node.1);
     let nodes = tried(job).into_iter();
     nodes
-        .map(|(node, tried)| (node, tried, standing(job.last, &tried, there(node))))
+        .map(|(node, tried)| {
+            let standing = standing(job.last, &tried, world.has_node(node));
+            (node, tried, standing)
+        })
         .collect()
 }
 

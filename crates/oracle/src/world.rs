@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::history::{History, Key, Step};
 use crate::judge::Assumptions;
 use crate::object::{self, JOBS, NODES, PODS, Record, SLICES, list};
+use crate::standing::Node;
 
 /// The whole state, shared with the history and not copied.
 pub type State = BTreeMap<Key, Arc<Value>>;
@@ -67,7 +68,7 @@ pub(crate) struct Job<'h> {
     pub(crate) last: &'h Value,
     /// As it was before, each since when.
     versions: Vec<((u64, Timestamp), &'h Value)>,
-    /// The specs that whoever decided that it fails may have seen.
+    /// The versions that whoever decided that it fails may have seen.
     pub(crate) failed_by: Vec<&'h Value>,
     /// The versions that whoever sealed its log may have seen.
     pub(crate) sealed_by: Vec<&'h Value>,
@@ -214,6 +215,11 @@ impl<'h> World<'h> {
         self.nodes.get(name)?.last()?.node
     }
 
+    /// Whether this node, and no other of its name, is there now.
+    pub(crate) fn has_node(&self, (name, uid): Node<'_>) -> bool {
+        self.node(name).is_some_and(|node| object::uid(node) == uid)
+    }
+
     /// Uid of the node a pod of the job is for: as reserved, else that of the node of its name.
     pub(crate) fn node_uid(&self, job: &str, pod: &Value) -> &'h str {
         let record = self
@@ -311,9 +317,9 @@ impl<'h> World<'h> {
         let fails = |job: &Value| object::is_true(job, "FailureTarget");
         if fails(object) && step.old.as_deref().is_none_or(|old| !fails(old)) {
             let uid = object::uid(object);
-            let specs = self.specs(uid, step).collect();
+            let seen = self.job_versions(uid, step).collect();
             if let Some(job) = self.jobs.get_mut(uid) {
-                job.failed_by = specs;
+                job.failed_by = seen;
             }
         }
     }

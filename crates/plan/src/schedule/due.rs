@@ -46,24 +46,17 @@ impl Schedule {
             let passed = (until - after).max(0) / distance;
             return (passed > 0).then(|| after + passed * distance);
         }
-        // A stored time may be centuries ago: what is near is looked at first.
-        let near = after.max(until - REACH);
-        if let Some(tick) = self.latest_within_reach(near, until) {
-            return Some(tick);
-        }
-        let mut latest = None;
-        let mut from = after;
-        loop {
-            let end = until.min(from + REACH);
-            match self.latest_within_reach(from, end) {
-                Some(tick) if end == until => return Some(tick),
-                Some(tick) => (latest, from) = (Some(tick), tick),
-                None => match self.next_second(from).filter(|&tick| tick <= until) {
-                    Some(tick) => (latest, from) = (Some(tick), tick),
-                    None => return latest,
-                },
+        let first = self.next_second(after).filter(|&tick| tick <= until)?;
+        // From the end: a stored time may be centuries ago.
+        let mut end = until;
+        while end > first {
+            let from = first.max(end - REACH);
+            if let Some(tick) = self.latest_within_reach(from, end) {
+                return Some(tick);
             }
+            end = from;
         }
+        Some(first)
     }
 
     /// The same for `until` within [`REACH`] of `after`.

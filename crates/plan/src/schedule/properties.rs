@@ -206,11 +206,7 @@ fn the_ends_of_time_are_no_trouble() {
         ] {
             assert_eq!(schedule.next(Timestamp::MAX), None, "{spec}");
             assert!(schedule.next(Timestamp::MIN).is_some(), "{spec}");
-            assert!(
-                schedule
-                    .latest(Timestamp::MIN, instant(YEARS.end))
-                    .is_some()
-            );
+            assert!(schedule.latest(Timestamp::MIN, Timestamp::MAX).is_some());
             assert_eq!(schedule.count(Timestamp::MIN, Timestamp::MAX, 5), 5);
             assert_eq!(schedule.oldest(Timestamp::MIN, Timestamp::MAX, 5).len(), 5);
         }

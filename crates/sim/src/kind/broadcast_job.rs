@@ -19,7 +19,9 @@ pub(super) fn schema() -> &'static Value {
 pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
-        broken(&mut causes, holds, (field, found), why);
+        if !holds {
+            causes.push(Cause::invalid(field, found, why));
+        }
     };
     let name = job["metadata"]["name"].as_str().unwrap_or_default();
     rule(
@@ -97,18 +99,18 @@ pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
         &meta["labels"],
         "must not have broadcastjob-name or broadcastjob-controller-uid",
     );
-    policies(spec, &mut causes);
+    policies(spec, &mut rule);
     if let Some(old) = old {
-        unchanged(spec, &old["spec"], &mut causes);
+        unchanged(spec, &old["spec"], &mut rule);
     }
     causes
 }
 
-/// What policies do not go together.
-fn policies(spec: &Value, causes: &mut Vec<Cause>) {
-    let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
-        broken(causes, holds, (field, found), why);
-    };
+/// Judges one rule: whether it holds, the field, what was found there, and what is expected.
+type Rule<'r> = dyn FnMut(bool, &str, &Value, &str) + 'r;
+
+/// Which policies do not go together.
+fn policies(spec: &Value, rule: &mut Rule<'_>) {
     let (completion, pod) = (&spec["completionPolicy"], &spec["template"]["spec"]);
     let once = spec["execution"] == "AtMostOnce";
     let (policy, tries) = (&spec["podFailurePolicy"], &spec["backoffLimitPerNode"]);
@@ -151,11 +153,8 @@ fn policies(spec: &Value, causes: &mut Vec<Cause>) {
     );
 }
 
-/// What never changes.
-fn unchanged(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
-        broken(causes, holds, (field, found), why);
-    };
+/// Which fields never change.
+fn unchanged(spec: &Value, old: &Value, rule: &mut Rule<'_>) {
     let completion = &spec["completionPolicy"];
     for field in ["execution", "nodeNames", "retryOf"] {
         let path = format!("spec.{field}");
@@ -174,12 +173,6 @@ fn unchanged(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
         &json!("object"),
         "is immutable",
     );
-}
-
-fn broken(causes: &mut Vec<Cause>, holds: bool, (field, found): (&str, &Value), why: &str) {
-    if !holds {
-        causes.push(Cause::invalid(field, found, why));
-    }
 }
 
 fn parallelism(value: &Value) -> bool {
