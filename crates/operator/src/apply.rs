@@ -164,10 +164,6 @@ pub trait Perform {
     ) -> impl Future<Output = Result<Done<Self::Answer>, SendError>>;
     /// What the next plan has to know of an action that failed.
     fn failed(&self, action: &Self::Action, error: &SendError) -> Option<Self::Answer>;
-    /// Whether it is not known what an action that failed has done. What follows in the plan would be wrong then.
-    fn is_unsure(&self, _: &Self::Action, _: &SendError) -> bool {
-        false
-    }
     /// What people are told of this one action; most are told of all actions of a plan at once.
     fn note(&self, _: &Self::Action, _: &Result<Done<Self::Answer>, SendError>) -> Option<Note> {
         None
@@ -197,7 +193,7 @@ pub async fn apply<P: Perform>(
             step.actions.len()
         };
         let mut actions = step.actions.into_iter().peekable();
-        let (mut failed, mut unsure) = (false, false);
+        let mut failed = false;
         while actions.peek().is_some() && !failed {
             let batch: Vec<P::Action> = actions.by_ref().take(size).collect();
             let results = side_by_side(performer, parallel, batch, earlier).await;
@@ -210,7 +206,6 @@ pub async fn apply<P: Perform>(
                     }
                     Err(error) => {
                         failed = true;
-                        unsure |= performer.is_unsure(&action, &error);
                         let answer = performer.failed(&action, &error);
                         applied.fail(action.word(), error, answer);
                     }
@@ -218,7 +213,7 @@ pub async fn apply<P: Perform>(
             }
             size *= 2;
         }
-        if unsure || failed && step.on_error == OnError::Stop {
+        if failed && step.on_error == OnError::Stop {
             applied.stopped = true;
             break;
         }

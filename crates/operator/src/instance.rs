@@ -177,7 +177,6 @@ impl Instance {
                 rules: rules.job,
                 limits: limits(config),
                 memory: Mutex::default(),
-                unknown: Mutex::default(),
             });
         let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {
             core: core(orphan_pod::NAME, queue),

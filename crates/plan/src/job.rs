@@ -21,6 +21,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod track;
+pub mod unanswered;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::JobStatus;
@@ -36,6 +37,7 @@ pub use self::pod_failure_policy::FailureAction;
 pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, Spec, is_ours};
 use self::tally::{Tally, Uncounted};
 use self::track::{Tracked, release, track};
+use self::unanswered::Unanswered;
 use crate::condition::whole_seconds;
 
 /// Our mark on pods that may not be counted yet; upstream's name.
@@ -52,6 +54,8 @@ pub struct Snapshot<'a> {
     pub free: &'a JobPods,
     /// What is remembered of failures.
     pub backoff: &'a BackoffRecord,
+    /// Pods that may still come to be.
+    pub unanswered: &'a Unanswered,
     /// What the flags say.
     pub limits: &'a Limits,
 }

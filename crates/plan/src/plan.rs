@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+
+/// An API server gives a request a minute (`--request-timeout`): what was sent has arrived by then, or never does.
+pub const REQUEST_LIFE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What should happen now. Steps are done in order; a crash between any two writes must leave a
 /// state from which the next plan goes on.

@@ -17,6 +17,7 @@ use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::metrics::JobMetrics;
 use crate::request::{self, Call};
+use crate::slim::SlimMeta;
 use crate::writes::{SendError, Turn, Writes};
 
 /// What the API server has answered.
@@ -27,7 +28,9 @@ pub enum Answer {
     /// A pod was created, and named by the API server.
     Named(String),
     /// It is not known whether a pod of this name was created.
-    Unknown(String),
+    Unanswered(String),
+    /// By now it is: whether there is one, the cache knows.
+    Answered(String),
 }
 
 type Done = super::Done<Answer>;
@@ -62,6 +65,14 @@ impl Perform for Performer<'_> {
                 let job = job.filter(|job| job.uid() == Some(owner.uid));
                 unchanged(job, self.job.meta.rv)?;
                 Ok(Effect::Nothing.done())
+            }
+            Action::ConfirmAbsent { name } => {
+                let request = request::get(Kind::JobPod, &owner.namespace, name);
+                let pod = found(self.writes, request).await?;
+                let pod = pod.filter(|pod| pod.is_controlled_by(owner));
+                let effect = |pod: SlimMeta| Effect::Found(Kind::JobPod, pod.rv());
+                let effect = pod.map_or(Effect::Nothing, effect);
+                Ok(effect.and(Answer::Answered(name.clone())))
             }
             Action::AdoptPod { name, uid } => {
                 self.patch(request::adopt_pod(owner, name, *uid)).await
@@ -106,19 +117,11 @@ impl Perform for Performer<'_> {
 
     fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
         match action {
-            Action::CreatePod(pod) if self.is_unsure(action, error) => {
-                Some(Answer::Unknown(pod.name.clone()))
+            Action::CreatePod(pod) if !self.strict && may_be_there(error) && !is_taken(error) => {
+                Some(Answer::Unanswered(pod.name.clone()))
             }
             _ => None,
         }
-    }
-
-    /// A pod that may be there has a name that follows from the status: with another one the next plan would not
-    /// find it, and make a second.
-    fn is_unsure(&self, action: &Action, error: &SendError) -> bool {
-        let of_others = error.refused().is_some_and(|status| status.code == 422);
-        let creates = matches!(action, Action::CreatePod(_)) && !self.strict;
-        creates && may_be_there(error) && !of_others
     }
 
     fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
@@ -144,6 +147,7 @@ impl Perform for Performer<'_> {
             Err(SendError::Refused(status)) if !is_terminating(status) => {
                 (true, format!("Error {verb}: {}", status.message))
             }
+            Err(error @ SendError::Unknown(_)) => (true, format!("Error {verb}: {error}")),
             Err(_) => return None,
         };
         let creates = matches!(action, Action::CreatePod(_));
@@ -267,6 +271,10 @@ fn taken(namespace: &str, name: &str) -> SendError {
     let mut status = kube::core::Status::failure(&message, "AlreadyExists");
     status.code = 422;
     SendError::Refused(Box::new(status))
+}
+
+fn is_taken(error: &SendError) -> bool {
+    error.refused().is_some_and(|status| status.code == 422)
 }
 
 /// The status as it is after what earlier steps really did. The API server refuses one that has more

@@ -4,13 +4,14 @@ mod memory;
 mod observe;
 mod replay;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::interlock::{self, Trip};
 use carillon_plan::job::action::{Action, Plan};
+use carillon_plan::job::unanswered::may_come_until;
 use carillon_plan::job::{self, Job, Limits, Snapshot, is_strict};
 use jiff::Timestamp;
 
@@ -69,8 +70,6 @@ pub struct Jobs {
     pub limits: Limits,
     /// What a restart loses, by Job.
     pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
-    /// Names of pods that may have been created, by Job: nobody could say.
-    pub unknown: Mutex<HashMap<Arc<ObjectKey>, BTreeSet<String>>>,
 }
 
 impl Controller for Jobs {
@@ -80,9 +79,6 @@ impl Controller for Jobs {
 
     async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
-        if !self.looked_for_unknown(key).await {
-            return Next::Failed(None);
-        }
         let now = core.writes.clock().now();
         let begin = clock::instant();
         let considered = {
@@ -125,7 +121,6 @@ impl Controller for Jobs {
 
     fn forget(&self, key: &ObjectKey) {
         lock(&self.memory).remove(key);
-        lock(&self.unknown).remove(key);
     }
 
     /// Counted where the Job's mode and what was done to it are known.
@@ -135,7 +130,7 @@ impl Controller for Jobs {
 impl Jobs {
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
         let owner = &job.meta.owner;
-        let memory = lock(&self.memory).get(owner).copied().unwrap_or_default();
+        let memory = self.remembered(tables, owner);
         let (plan, verdict) = snapshot(tables, job, &memory, &self.limits, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
@@ -174,52 +169,45 @@ impl Jobs {
         // Pods come before what became of them.
         notes.splice(0..0, std::mem::take(&mut applied.notes));
         core.tell(owner, REPORTER, notes);
-        self.remember(job, std::mem::take(&mut applied.answers));
-        next(&applied, wake, again, false)
+        let learnt = self.remember(job, std::mem::take(&mut applied.answers));
+        next(&applied, wake, again, learnt)
     }
 
-    /// Failures are remembered once the status that has counted them is written.
-    fn remember(&self, job: &Job, answers: Vec<Answer>) {
+    /// What is remembered of a Job, less what its pods answer by being there.
+    fn remembered(&self, tables: &Tables, owner: &ObjectKey) -> Memory {
+        let mut memory = lock(&self.memory);
+        let Some(memory) = memory.get_mut(owner) else {
+            return Memory::default();
+        };
+        memory.follow(tables, owner);
+        memory.clone()
+    }
+
+    /// Keeps the answers for the next plan; failures once the status that has counted them is written. True when
+    /// that plan should come at once.
+    fn remember(&self, job: &Job, answers: Vec<Answer>) -> bool {
         let owner = &job.meta.owner;
         let mut memory = lock(&self.memory);
         if job.has_finished() {
             memory.remove(owner);
-            return;
         }
+        if job.has_finished() || answers.is_empty() {
+            return false;
+        }
+        let memory = memory.entry(owner.clone()).or_default();
+        let mut answered = false;
         for answer in answers {
             match answer {
-                Answer::Written(backoff) => {
-                    memory.insert(owner.clone(), Memory { backoff });
+                Answer::Written(backoff) => memory.backoff = backoff,
+                Answer::Unanswered(name) => {
+                    let until = may_come_until(self.core.writes.clock().now());
+                    memory.unanswered.insert(name, until);
                 }
-                Answer::Unknown(name) => {
-                    let mut unknown = lock(&self.unknown);
-                    unknown.entry(owner.clone()).or_default().insert(name);
-                }
+                Answer::Answered(name) => answered |= memory.unanswered.remove(&name).is_some(),
                 Answer::Named(_) => {}
             }
         }
-    }
-
-    /// Asks for the pods that may have been created. Those that are there have to be in the cache before anything
-    /// is planned: their names follow from the status as it was. False: nobody can say still.
-    async fn looked_for_unknown(&self, key: &Arc<ObjectKey>) -> bool {
-        let core = &self.core;
-        let names = lock(&self.unknown).get(key).cloned();
-        for name in names.into_iter().flatten() {
-            let request = request::get(Kind::JobPod, &key.namespace, &name);
-            match apply::found(&core.writes, request).await {
-                Ok(Some(pod)) if pod.is_controlled_by(key) => {
-                    lock(&core.gate).wrote(key, Kind::JobPod, pod.rv());
-                }
-                Ok(_) => {}
-                Err(_) => return false,
-            }
-            if let Some(names) = lock(&self.unknown).get_mut(key) {
-                names.remove(&name);
-            }
-        }
-        lock(&self.unknown).remove(key);
-        true
+        answered
     }
 
     /// The Job is not in the cache. When it is really gone its pods are let go, whoever served it:

@@ -49,7 +49,13 @@ async fn a_job_that_is_made_again_does_not_wait_for_the_failures_of_the_one_befo
         last: Some(Timestamp::now()),
     };
     let memory = || scene.controller.memory.lock().unwrap();
-    memory().insert(job_key(JOB), Memory { backoff });
+    memory().insert(
+        job_key(JOB),
+        Memory {
+            backoff,
+            ..Memory::default()
+        },
+    );
     scene.see::<SlimJob>(&old);
     scene.lose::<SlimJob>(&old);
     scene.see::<SlimJob>(&new);

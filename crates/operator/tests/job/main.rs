@@ -142,7 +142,6 @@ impl Scene {
             },
             limits: Limits::default(),
             memory: Mutex::default(),
-            unknown: Mutex::default(),
         };
         Self {
             controller: Arc::new(controller),
@@ -451,6 +450,7 @@ async fn failures_are_forgotten_with_the_end_of_a_job() {
             failures: 3,
             last: None,
         },
+        ..Memory::default()
     };
     let remembered = |scene: &Scene| scene.controller.memory.lock().unwrap().len();
     scene

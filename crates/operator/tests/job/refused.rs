@@ -3,12 +3,13 @@
 use carillon_operator::slim::{SlimJob, SlimJobPod};
 use carillon_plan::job::action::{Plan, Step};
 use carillon_plan::job::{Snapshot, plan};
+use carillon_plan::name::JobPods;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::objects::{STATUS_PATH, forbidden, job_of, no_creations, pod_of, pod_uid, stored};
-use super::{PODS, Scene, create, refusal, status, written};
+use super::{JOB, PODS, Scene, create, refusal, status, uid, written};
 
 #[tokio::test]
 async fn a_creation_that_is_refused_changes_no_count_and_finalizers_are_tried_all_the_same() {
@@ -106,5 +107,39 @@ async fn a_status_that_is_refused_takes_no_finalizer_and_is_tried_again() {
             .iter()
             .filter(|(_, path, _)| path.starts_with(PODS));
         assert_eq!(to_pods.count(), 0, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_creation_without_an_answer_delays_no_status_and_no_release() {
+    for (code, reason) in [
+        (403, "Forbidden"),
+        (409, "AlreadyExists"),
+        (500, "InternalError"),
+    ] {
+        let job = job_of(13, &json!({"parallelism": 2, "completions": 5}), &json!({}));
+        let name = JobPods::new("sum", uid(JOB), None, [0, 0, 0]).name(0);
+        let path: &'static str = Box::leak(format!("{PODS}/{name}").into_boxed_str());
+        let mut answers = stored(&job);
+        let refused = refusal(code, reason, "failed calling webhook \"w\"");
+        answers.push((Method::POST, PODS, "", code, refused));
+        answers.push((Method::GET, path, "", 404, refusal(404, "NotFound", "no")));
+        let mut scene = Scene::new(plan, answers);
+        scene.see::<SlimJobPod>(&pod_of(1, 40, "Running"));
+        scene.see::<SlimJobPod>(&pod_of(2, 41, "Succeeded"));
+        scene.see::<SlimJob>(&job);
+        let status = written(&mut scene).await;
+        assert_eq!(status["active"], 1, "{code}");
+        let lists = &status["uncountedTerminatedPods"];
+        assert_eq!(lists["succeeded"], json!([pod_uid(2)]), "{code}");
+        let events = scene.told(1).await;
+        assert!(events[0].contains("failed calling webhook"), "{events:?}");
+        // Names follow from what the status counts: with this one no other pod is made for a while.
+        let unanswered = scene.controller.memory.lock().unwrap();
+        let unanswered = unanswered
+            .values()
+            .flat_map(|known| known.unanswered.keys());
+        let may_come = if code == 403 { vec![] } else { vec![name] };
+        assert!(unanswered.eq(&may_come), "{code}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use carillon_plan::cron_job::{self, Child, ChildKind, Children, CronJob, CronJobMeta};
 use carillon_plan::job::action::Action;
 use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::unanswered::Unanswered;
 use carillon_plan::job::{self, Job, JobMeta, JobPod, JobPods, Limits};
 use carillon_plan::object_key::{CRON_JOB, JOB, ObjectKey};
 use carillon_plan::pod::PodPhase;
@@ -47,6 +48,7 @@ impl Native {
             pods: &self.pods,
             free: &JobPods::new(),
             backoff: &BackoffRecord::default(),
+            unanswered: &Unanswered::new(),
             limits: &Limits::default(),
         })
     }

@@ -16,13 +16,14 @@ use super::{Snapshot, Template, ledger};
 use crate::broadcast_job::action::{Action, Step};
 use crate::eligibility;
 use crate::name;
+use crate::plan::REQUEST_LIFE;
 use crate::record::Record;
 use crate::record_index::Place;
 use crate::uid::Uid;
 
-/// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more.
-/// An API server gives a request a minute (`--request-timeout`), and so a creation that is under way.
-pub(super) const WITHDRAWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more: a creation
+/// may be under way.
+pub(super) const WITHDRAWN_AFTER: SignedDuration = REQUEST_LIFE;
 
 /// What is started now.
 #[derive(Debug, Default)]

@@ -26,6 +26,8 @@ pub mod rules {
     pub const STARTS: &str = "starts";
     /// No more pods run than parallelism and what is left to do allow, and no plan creates and removes.
     pub const PARALLELISM: &str = "parallelism";
+    /// While the pod of a creation without an answer may still come to be, none is created under another name.
+    pub const UNANSWERED: &str = "unanswered";
     /// An index has one pod at a time, and none once it has succeeded or failed.
     pub const ONE_PER_INDEX: &str = "one_per_index";
     /// A uid is counted when its pod is let go, once, and each counter grows by those that leave its list.
@@ -43,10 +45,11 @@ pub mod rules {
     pub const TIME_TO_LIVE: &str = "time_to_live";
 
     /// All of them.
-    pub const ALL: [&str; 10] = [
+    pub const ALL: [&str; 11] = [
         CONFIRMED_FIRST,
         STARTS,
         PARALLELISM,
+        UNANSWERED,
         ONE_PER_INDEX,
         COUNTS,
         TERMINAL,
@@ -83,7 +86,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
             check.action(action, step)?;
         }
     }
-    Ok(())
+    check.unanswered()
 }
 
 /// What is done instead of a plan that must not be carried out: it is told, and looked at again. The
@@ -125,7 +128,7 @@ impl<'a> Check<'a> {
                 Ok(())
             }
             Action::AdoptPod { name, .. } => self.confirmed(name),
-            Action::DisownPod { .. } => Ok(()),
+            Action::ConfirmAbsent { .. } | Action::DisownPod { .. } => Ok(()),
             Action::CreatePod(pod) => self.create(pod),
             Action::RemovePod { name, uid, .. } => self.remove(name, *uid),
             Action::StopPod { name, uid } => {
@@ -146,6 +149,16 @@ impl<'a> Check<'a> {
             }
             Action::DeleteJob => self.delete_job(),
         }
+    }
+
+    fn unanswered(&self) -> Result<(), Trip> {
+        let mut unanswered = self.snapshot.unanswered.keys();
+        let other = unanswered.find(|name| !self.names.contains(&***name));
+        let (Some(new), Some(other)) = (self.names.first(), other) else {
+            return Ok(());
+        };
+        let why = format!("{new} is created, and {other} may still come to be");
+        trip(rules::UNANSWERED, why)
     }
 
     fn confirmed(&self, what: &str) -> Result<(), Trip> {

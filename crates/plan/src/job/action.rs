@@ -47,6 +47,11 @@ pub enum Why {
 pub enum Action {
     /// Ask whether the Job is still the one that was judged.
     ConfirmCurrent,
+    /// Ask for a pod that nobody can have created any more, so that it is there by now or never.
+    ConfirmAbsent {
+        /// Its name.
+        name: String,
+    },
     /// Become the controller of a pod that has none, and mark it as not counted.
     AdoptPod {
         /// Its name.
@@ -111,6 +116,7 @@ impl Act for Action {
     fn word(&self) -> &'static str {
         match self {
             Self::ConfirmCurrent => "confirm_current",
+            Self::ConfirmAbsent { .. } => "confirm_absent",
             Self::AdoptPod { .. } => "adopt_pod",
             Self::DisownPod { .. } => "disown_pod",
             Self::CreatePod(_) => "create_pod",
@@ -125,7 +131,8 @@ impl Act for Action {
     fn object(&self) -> Option<String> {
         Some(match self {
             Self::CreatePod(pod) => pod.name.clone(),
-            Self::AdoptPod { name, .. }
+            Self::ConfirmAbsent { name }
+            | Self::AdoptPod { name, .. }
             | Self::DisownPod { name, .. }
             | Self::RemovePod { name, .. }
             | Self::StopPod { name, .. }
@@ -145,6 +152,7 @@ impl Act for Action {
         let word = self.word();
         match self {
             Self::ConfirmCurrent | Self::DeleteJob => line(out, &word),
+            Self::ConfirmAbsent { name } => line(out, &(word, name)),
             Self::CreatePod(pod) => {
                 let counts = (pod.failures, pod.ignored_failures);
                 line(out, &(word, &pod.name, pod.index, counts))
@@ -235,6 +243,12 @@ mod tests {
         let mut all = vec![
             Action::ConfirmCurrent,
             Action::DeleteJob,
+            Action::ConfirmAbsent {
+                name: "a".to_owned(),
+            },
+            Action::ConfirmAbsent {
+                name: "b".to_owned(),
+            },
             removed(true),
             removed(false),
             created(&|_| {}),

@@ -9,6 +9,7 @@ use super::action::{Action, NewPod, Step, Why};
 use super::active_pods::{self, Named};
 use super::backoff_per_index::{Due, due, failures_before};
 use super::tally::{ByIndex, Tally};
+use super::unanswered::{self, Waits};
 use crate::name;
 
 /// What is to be done to the pods of a Job, and what they amount to afterwards.
@@ -148,6 +149,13 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
     let created = new.len() as i32;
     if created == 0 {
         return Managed { wait, ..before };
+    }
+    if let Some(Waits { ask, wait }) = unanswered::waits(snapshot, &new, now) {
+        return Managed {
+            steps: vec![Step::wanted(ask)],
+            wait,
+            ..before
+        };
     }
     Managed {
         steps: vec![

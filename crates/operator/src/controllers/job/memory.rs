@@ -1,6 +1,10 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
+use std::collections::BTreeMap;
+
+use carillon_plan::ObjectKey;
 use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::unanswered::Unanswered;
 use carillon_plan::job::{Job, JobPods, Limits, Snapshot};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::store::Tables;
 
 /// What a restart loses: failures in a row start at none again, as upstream's do.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Failures after the last success.
     pub backoff: BackoffRecord,
+    /// Pods that may still come to be.
+    pub unanswered: BTreeMap<String, Timestamp>,
 }
 
 /// The snapshot of a Job, from the caches and what is remembered.
@@ -29,16 +35,25 @@ pub(super) fn snapshot<T>(
         pods: tables.job_pods(owner).unwrap_or(&none),
         free: tables.free_pods(&owner.namespace).unwrap_or(&none),
         backoff: &memory.backoff,
+        unanswered: &memory.unanswered,
         limits,
     })
 }
 
 impl Memory {
+    /// Forgets creations whose pods are there.
+    pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey) {
+        let pods = [tables.job_pods(job), tables.free_pods(&job.namespace)];
+        let is_there = |name: &str| pods.iter().flatten().any(|pods| pods.contains_key(name));
+        self.unanswered.retain(|name, _| !is_there(name));
+    }
+
     /// What goes into the flight recorder besides the versions of the objects.
     pub(super) fn inputs(&self, limits: &Limits) -> Inputs {
         Inputs {
             failures: self.backoff.failures,
             last_failure: self.backoff.last,
+            unanswered: self.unanswered.clone(),
             backoff: limits.backoff,
             max_backoff: limits.max_backoff,
             max_uncounted: limits.max_uncounted,
@@ -54,6 +69,8 @@ impl Memory {
 pub(super) struct Inputs {
     failures: u32,
     last_failure: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Unanswered::is_empty")]
+    unanswered: Unanswered,
     backoff: SignedDuration,
     max_backoff: SignedDuration,
     max_uncounted: usize,
@@ -63,7 +80,7 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// The memory and the limits that were written down.
-    pub(super) fn recorded(&self) -> (Memory, Limits) {
+    pub(super) fn recorded(self) -> (Memory, Limits) {
         let backoff = BackoffRecord {
             failures: self.failures,
             last: self.last_failure,
@@ -75,6 +92,10 @@ impl Inputs {
             max_pod_changes: self.max_pod_changes,
             strict_parity: self.strict_parity,
         };
-        (Memory { backoff }, limits)
+        let memory = Memory {
+            backoff,
+            unanswered: self.unanswered,
+        };
+        (memory, limits)
     }
 }

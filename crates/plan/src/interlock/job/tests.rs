@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{rules, verify};
 use crate::job::action::{Action, NewPod, Plan, StatusWrite, Step};
 use crate::job::backoff::BackoffRecord;
+use crate::job::unanswered::Unanswered;
 use crate::job::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
 use crate::object_key::{JOB, ObjectKey};
 use crate::pod::PodPhase;
@@ -67,6 +68,7 @@ fn on<T>(job: &Job, pods: &JobPods, look: impl FnOnce(&Snapshot<'_>) -> T) -> T 
         pods,
         free: &JobPods::new(),
         backoff: &BackoffRecord::default(),
+        unanswered: &Unanswered::new(),
         limits: &Limits::default(),
     })
 }

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::super::action::{Action, Why};
+use super::super::unanswered::may_come_until;
 use super::world::{World, uid};
 use crate::pod::PodPhase::{Failed, Pending, Running, Succeeded};
 
@@ -453,4 +454,67 @@ fn a_status_says_how_many_pods_its_plan_has_created_and_removed() {
         });
         assert_eq!(written, Some(expected), "{parallelism} {running}");
     }
+}
+
+/// Names of pods that the next plan creates, and asks for.
+fn created_and_asked(world: &World) -> (Vec<String>, Vec<String>) {
+    let (mut created, mut asked) = (Vec::new(), Vec::new());
+    for step in world.plan().steps {
+        for action in step.actions {
+            match action {
+                Action::CreatePod(pod) => created.push(pod.name),
+                Action::ConfirmAbsent { name } => asked.push(name),
+                _ => {}
+            }
+        }
+    }
+    (created, asked)
+}
+
+#[test]
+fn a_creation_without_an_answer_is_tried_again_under_its_name() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 5}));
+    let (names, _) = created_and_asked(&world);
+    let until = may_come_until(world.now);
+    world.unanswered.insert(names[0].clone(), until);
+    assert_eq!(created_and_asked(&world), (names, vec![]));
+}
+
+#[test]
+fn under_another_name_a_pod_is_created_when_the_one_before_cannot_come_any_more() {
+    for (spec, mut world) in [
+        (
+            "plain",
+            World::new(json!({"parallelism": 2, "completions": 5})),
+        ),
+        ("indexed", indexed(2, 5)),
+    ] {
+        let until = may_come_until(world.now);
+        world.unanswered.insert("sum-of-before".to_owned(), until);
+        assert_eq!(created_and_asked(&world), (vec![], vec![]), "{spec}");
+        assert_eq!(world.plan().wake, Some(until), "{spec}");
+        world.now = until;
+        let asked = vec!["sum-of-before".to_owned()];
+        assert_eq!(created_and_asked(&world), (vec![], asked), "{spec}");
+        world.sync();
+        assert_eq!(created_and_asked(&world).0.len(), 2, "{spec}");
+    }
+}
+
+#[test]
+fn while_a_creation_has_no_answer_all_else_goes_on() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 5}));
+    let until = may_come_until(world.now);
+    world.unanswered.insert("sum-of-before".to_owned(), until);
+    world.pods_in(Running, 1);
+    world.pods_in(Succeeded, 1);
+    world.settle();
+    let (active, succeeded, _) = world.counts();
+    assert_eq!((active, succeeded), (1, 1));
+    assert!(
+        world
+            .pods
+            .values()
+            .all(|pod| pod.tracked != pod.phase.has_ended())
+    );
 }

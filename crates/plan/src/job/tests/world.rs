@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::action::{Action, Plan, StatusWrite};
 use super::super::backoff::BackoffRecord;
 use super::super::indexes::Indexes;
+use super::super::unanswered::Unanswered;
 use super::super::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
 use crate::interlock;
 use crate::object_key::{JOB, ObjectKey};
@@ -27,6 +28,7 @@ pub(super) struct World {
     /// Pods that nothing controls.
     pub(super) free: JobPods,
     pub(super) backoff: BackoffRecord,
+    pub(super) unanswered: Unanswered,
     pub(super) limits: Limits,
     pub(super) now: Timestamp,
     pub(super) notes: Vec<&'static str>,
@@ -57,6 +59,7 @@ impl World {
             pods: JobPods::new(),
             free: JobPods::new(),
             backoff: BackoffRecord::default(),
+            unanswered: Unanswered::new(),
             limits: Limits::default(),
             now,
             notes: Vec::new(),
@@ -102,6 +105,7 @@ impl World {
             pods: &self.pods,
             free: &self.free,
             backoff: &self.backoff,
+            unanswered: &self.unanswered,
             limits: &self.limits,
         };
         let plan = plan(&snapshot, self.now);
@@ -149,6 +153,7 @@ impl World {
     fn apply(&mut self, action: Action) {
         match action {
             Action::ConfirmCurrent => {}
+            Action::ConfirmAbsent { name } => drop(self.unanswered.remove(&name)),
             Action::AdoptPod { name, .. } => {
                 if let Some(mut pod) = self.free.remove(name.as_str()) {
                     pod.tracked = true;

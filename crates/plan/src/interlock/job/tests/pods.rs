@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{create, job, judge, judge_steps, on_true, pod, release, remove, stop, uid, write};
-use crate::interlock::job::rules;
-use crate::job::action::{Action, Step};
-use crate::job::{Job, JobPod, JobPods};
+use super::{
+    create, job, judge, judge_steps, now, on, on_true, pod, release, remove, stop, uid, write,
+};
+use crate::interlock::job::{rules, verify};
+use crate::job::action::{Action, Plan, Step};
+use crate::job::unanswered::Unanswered;
+use crate::job::{Job, JobPod, JobPods, Snapshot};
 use crate::pod::PodPhase::{Failed, Pending, Running, Succeeded};
 
 fn changed(n: u64, change: impl FnOnce(&mut JobPod)) -> (Box<str>, JobPod) {
@@ -295,4 +298,31 @@ fn what_a_status_lists_is_stored_only_if_the_plan_stops_without_it() {
     let plan = |write: Step| judge_steps(&open, &pods, vec![write, Step::needed(vec![release(1)])]);
     assert_eq!(plan(Step::needed(vec![write(listed.clone())])), Ok(()));
     assert_eq!(plan(Step::wanted(vec![write(listed)])), Err(rules::RELEASE));
+}
+
+#[test]
+fn no_pod_is_made_while_one_of_another_name_may_still_come() {
+    let open = job(&json!({"parallelism": 2}), &json!({}));
+    let unanswered: Unanswered = [("a".to_owned(), now())].into();
+    for (names, verdict) in [
+        (&[][..], Ok(())),
+        (&["a"], Ok(())),
+        (&["b", "a"], Ok(())),
+        (&["b"], Err(rules::UNANSWERED)),
+    ] {
+        let creates = names.iter().map(|name| create(name, None));
+        let actions = [Action::ConfirmCurrent].into_iter().chain(creates);
+        let plan = Plan {
+            steps: actions.map(|action| Step::needed(vec![action])).collect(),
+            ..Plan::default()
+        };
+        let found = on(&open, &JobPods::new(), |snapshot| {
+            let snapshot = Snapshot {
+                unanswered: &unanswered,
+                ..*snapshot
+            };
+            verify(&snapshot, &plan, now())
+        });
+        assert_eq!(found.map_err(|trip| trip.rule), verdict, "{names:?}");
+    }
 }
