@@ -43,6 +43,8 @@ pub struct Applied<R> {
     pub writes: usize,
     /// Writes that changed nothing, as their object had changed or was gone.
     pub in_vain: usize,
+    /// The first of them whose object had changed.
+    pub outrun: Option<&'static str>,
     /// The highest version written of each kind.
     pub versions: Vec<(Kind, u64)>,
     /// Answers of the API server that the next plan needs.
@@ -67,6 +69,7 @@ impl<R> Default for Applied<R> {
             released: 0,
             writes: 0,
             in_vain: 0,
+            outrun: None,
             versions: Vec::new(),
             answers: Vec::new(),
             notes: Vec::new(),
@@ -115,11 +118,6 @@ impl Effect {
             effect: self,
             answer: None,
         }
-    }
-
-    /// Of a request that was in vain when there was no reply; see [`settled`].
-    pub fn of(reply: Option<&Written>, effect: impl FnOnce(u64) -> Self) -> Self {
-        reply.map_or(Self::InVain, |meta| effect(meta.rv()))
     }
 
     /// With something learnt.
@@ -202,7 +200,7 @@ pub async fn apply<P: Perform>(
                 match result {
                     Ok(done) => {
                         done_so_far.count(done.effect);
-                        applied.note(done);
+                        applied.note(action.word(), done);
                     }
                     Err(error) => {
                         failed = true;
@@ -246,8 +244,11 @@ async fn side_by_side<P: Perform>(
 }
 
 impl<R> Applied<R> {
-    fn note(&mut self, done: Done<R>) {
+    fn note(&mut self, word: &'static str, done: Done<R>) {
         self.answers.extend(done.answer);
+        if done.effect == Effect::InVain {
+            self.outrun.get_or_insert(word);
+        }
         let (kind, rv) = match done.effect {
             Effect::Nothing => return,
             // Of what is gone an event tells; or it is not, and somebody only says so.
@@ -320,11 +321,11 @@ pub async fn create(
     writes: &Writes,
     namespace: &str,
     end: BootTime,
-    creation: impl AsyncFn(&mut Turn<'_>) -> Result<(Creation, BootTime), SendError>,
+    creation: impl AsyncFn(&Turn<'_>) -> Result<(Creation, BootTime), SendError>,
 ) -> Result<Written, SendError> {
     loop {
-        let mut turn = writes.turn(namespace).await?;
-        let (Creation { call, held }, confirmed) = creation(&mut turn).await?;
+        let turn = writes.turn(namespace).await?;
+        let (Creation { call, held }, confirmed) = creation(&turn).await?;
         let not_after = confirmed.min(end);
         let reply = written(turn.send(call, Some(not_after)).await);
         drop((turn, held));
@@ -335,14 +336,8 @@ pub async fn create(
     }
 }
 
-/// Pays for a creation; until when it may rely on what was confirmed then. `None` where that is over: it has to be
-/// asked for again.
-pub async fn confirmed_until(
-    confirmed: Option<BootTime>,
-    turn: &mut Turn<'_>,
-    writes: &Writes,
-) -> Option<BootTime> {
-    turn.pay(1).await;
+/// Until when a creation may rely on what was confirmed then. `None` where that is over: it has to be asked for again.
+pub fn confirmed_until(confirmed: Option<BootTime>, writes: &Writes) -> Option<BootTime> {
     let until = confirmed?.after(CONFIRMED_FOR);
     (writes.clock().boot() < until).then_some(until)
 }
@@ -433,24 +428,57 @@ fn conflict(message: &str, reason: &str) -> SendError {
     SendError::Refused(Box::new(status))
 }
 
+/// What became of a write to an object that may be another one by now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Settled<T> {
+    /// It went through.
+    Done(T),
+    /// The object is gone, or another one has its name.
+    Gone,
+    /// The object has changed.
+    Changed,
+}
+
+impl<T> Settled<T> {
+    /// The reply.
+    pub fn done(self) -> Option<T> {
+        match self {
+            Self::Done(reply) => Some(reply),
+            Self::Gone | Self::Changed => None,
+        }
+    }
+
+    /// What was done.
+    pub fn effect(self, done: impl FnOnce(T) -> Effect) -> Effect {
+        match self {
+            Self::Done(reply) => done(reply),
+            Self::Gone => Effect::Gone,
+            Self::Changed => Effect::InVain,
+        }
+    }
+}
+
 /// A delete or release whose object is gone, has changed or is another one has nothing left to do.
-pub fn settled<T>(result: Result<T, SendError>) -> Result<Option<T>, SendError> {
+pub fn settled<T>(result: Result<T, SendError>) -> Result<Settled<T>, SendError> {
     match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.refused().is_some_and(is_not_the_one) => Ok(None),
+        Ok(value) => Ok(Settled::Done(value)),
+        Err(error) if error.refused().is_some_and(|status| status.code == 409) => {
+            Ok(Settled::Changed)
+        }
+        Err(error) if error.refused().is_some_and(is_gone) => Ok(Settled::Gone),
         Err(error) => Err(error),
     }
 }
 
 /// A patch that names another uid is answered as one that would change it, with 422.
-fn is_not_the_one(status: &kube::core::Status) -> bool {
+fn is_gone(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let names_another = || {
         causes
             .into_iter()
             .any(|cause| cause.field == "metadata.uid")
     };
-    matches!(status.code, 404 | 409) || status.code == 422 && names_another()
+    status.code == 404 || status.code == 422 && names_another()
 }
 
 /// Whether a quota is full. The API has no code of its own for a full quota; its admission plugin says it in words.
@@ -485,8 +513,8 @@ mod tests {
 
     #[test]
     fn an_object_that_is_gone_or_has_changed_leaves_nothing_to_delete() {
-        for code in [404, 409] {
-            assert!(settled::<()>(Err(refused(code, ""))).unwrap().is_none());
+        for (code, what) in [(404, Settled::Gone), (409, Settled::Changed)] {
+            assert_eq!(settled::<()>(Err(refused(code, ""))).unwrap(), what);
         }
         let another = serde_json::json!({
             "code": 422, "reason": "Invalid",
@@ -494,7 +522,7 @@ mod tests {
         });
         let another: kube::core::Status = serde_json::from_value(another).unwrap();
         let another = SendError::Refused(Box::new(another));
-        assert!(settled::<()>(Err(another)).unwrap().is_none());
+        assert_eq!(settled::<()>(Err(another)).unwrap(), Settled::Gone);
         for code in [403, 422] {
             assert!(settled::<()>(Err(refused(code, ""))).is_err());
         }

@@ -206,7 +206,7 @@ impl EventWriter {
         let body = Body::of(&event, &self.instance, self.writes.clock().now());
         let request = request::create_event(&event.regarding.namespace, &body);
         let sent = match self.writes.turn(OF_NO_NAMESPACE).await {
-            Ok(mut turn) => turn.send(request, None).await,
+            Ok(turn) => turn.send(request, None).await,
             Err(error) => Err(error),
         };
         match sent {

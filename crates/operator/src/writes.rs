@@ -119,7 +119,7 @@ impl Writes {
     /// # Errors
     /// [`SendError`]
     pub async fn send(&self, call: Call, not_after: Option<BootTime>) -> Result<Bytes, SendError> {
-        let mut turn = self.turn(call.namespace()).await?;
+        let turn = self.turn(call.namespace()).await?;
         turn.send(call, not_after).await
     }
 
@@ -128,7 +128,7 @@ impl Writes {
     /// # Errors
     /// [`SendError`]
     pub async fn read(&self, call: Call) -> Result<Bytes, SendError> {
-        let mut turn = self.turn(call.namespace()).await?;
+        let turn = self.turn(call.namespace()).await?;
         turn.read(call).await
     }
 

@@ -301,7 +301,7 @@ async fn what_is_asked_before_a_write_is_not_old_when_its_turn_has_come() {
     let writes = Writes::new(transport, leadership, 2, Some(rate));
     let begin = tokio::time::Instant::now();
     let asks_and_writes = async |writes: Writes| {
-        let mut turn = writes.turn("ops").await.unwrap();
+        let turn = writes.turn("ops").await.unwrap();
         turn.pay(2).await;
         turn.read(request::get(Kind::Pod, "a", "b")).await.unwrap();
         let asked = tokio::time::Instant::now();

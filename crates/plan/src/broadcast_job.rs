@@ -81,6 +81,8 @@ pub struct Snapshot<'a> {
     pub disputed: &'a BTreeSet<Box<str>>,
     /// Why the last creations were refused.
     pub creation_problem: Option<&'a Refused>,
+    /// Pods whose creation was refused, and which of them later: the higher the number.
+    pub refused: &'a BTreeMap<Box<str>, u64>,
     /// What else is refused again and again.
     pub refusal: Option<&'a Refusal>,
     /// The other jobs of its family, of a job that is a retry or has one.

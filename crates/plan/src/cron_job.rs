@@ -179,7 +179,7 @@ fn ahead(
     let mut asked = account.questions.iter();
     let asks = asked.any(|asked| matches!(asked, Action::TryChild(_)));
     // Without the answer nothing can be said yet.
-    if !cron.is_native() && (problem.is_some() || !asks) {
+    if !cron.is_native() && (problem.is_some() || snapshot.refusal.is_some() || !asks) {
         let problem = problem.map(|refused| (refused.reason, &*refused.message));
         let problem = problem.or_else(|| snapshot.refusal.map(Refusal::stalled));
         outlook(account, obstacle.as_ref(), problem, clock, now);

@@ -209,7 +209,7 @@ impl<'a> Check<'a> {
                 }
                 self.log.check(self.snapshot, write, self.now)
             }
-            Action::CreatePod { pod, node } => self.create(pod, node),
+            Action::CreatePod { pod, node, slice } => self.create(pod, node, *slice),
             Action::DeletePod { pod, uid, rv } => self.delete(pod, *uid, *rv),
             Action::LabelPod { pod, uid } => self.label(pod, *uid),
             Action::ReleasePod { pod, uid } => self.release(pod, *uid),

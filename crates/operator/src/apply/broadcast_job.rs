@@ -1,6 +1,7 @@
 //! What a plan for a BroadcastJob does.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::action::{Action, SliceWrite};
@@ -24,7 +25,7 @@ use super::{
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
-use crate::slim::{Interner, SlimMeta, SlimPod};
+use crate::slim::{Interner, SlimMeta, SlimPod, Written};
 use crate::writes::{SendError, Turn, Writes};
 
 /// An answer.
@@ -44,8 +45,8 @@ pub enum Answer {
     Created(Box<str>, Uid),
     /// This pod is other than as it was read: there is one, with this uid, or one has changed.
     Disputed(Box<str>, Option<Uid>),
-    /// Creations were refused, and why.
-    CreationRefused(Refused),
+    /// The creation of this pod was refused, and why.
+    CreationRefused(Box<str>, Refused),
     /// Creations went through.
     CreationAccepted,
 }
@@ -72,28 +73,39 @@ pub struct Performer<'a> {
     /// Pods that the plan asks for and that are those of others of its family.
     pub of_relatives: BTreeSet<Uid>,
     /// What its creations rely on.
-    pub relies_on: Mutex<Confirmed>,
+    pub relies_on: Confirmed,
 }
 
-/// What a plan has written or asked about, and when it did so first.
+/// What a plan has written or asked about, and when.
 #[derive(Debug, Default)]
 pub struct Confirmed {
     /// The job, which may go while its slices stay.
-    job: bool,
-    /// Slices: index and version.
-    slices: BTreeMap<u32, u64>,
-    at: Option<BootTime>,
+    job: std::sync::Mutex<Option<BootTime>>,
+    /// Slices, by index.
+    slices: std::sync::Mutex<BTreeMap<u32, Arc<Mutex<Option<Version>>>>>,
+}
+
+/// A version of a slice, and when it was the present one.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    rv: u64,
+    at: BootTime,
 }
 
 impl Confirmed {
-    fn job(&mut self, now: BootTime) {
-        self.job = true;
-        self.at.get_or_insert(now);
+    fn job(&self) -> Option<BootTime> {
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slice(&mut self, index: u32, rv: u64, now: BootTime) {
-        self.slices.insert(index, rv);
-        self.at.get_or_insert(now);
+    fn job_is_there(&self, at: BootTime) {
+        let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
+        *job = (*job).max(Some(at));
+    }
+
+    fn slice(&self, index: u32) -> Arc<Mutex<Option<Version>>> {
+        let slices = self.slices.lock();
+        let mut slices = slices.unwrap_or_else(PoisonError::into_inner);
+        slices.entry(index).or_default().clone()
     }
 }
 
@@ -104,18 +116,16 @@ impl Perform for Performer<'_> {
     async fn perform(&self, action: &Action, earlier: Earlier) -> Result<Done, SendError> {
         let namespace = &*self.job.owner.namespace;
         match action {
-            Action::CheckTemplate { node, pod } => self.check_template(node, pod).await,
+            Action::CheckTemplate { pods } => self.check_template(pods).await,
             Action::ConfirmGone { pod, uid } => self.confirm_gone(pod, *uid).await,
             Action::ConfirmJob => {
                 self.job_is_as_read(found(self.writes, self.get_job()).await?)?;
-                let now = self.writes.clock().boot();
-                self.relies_on.lock().await.job(now);
+                self.relies_on.job_is_there(self.writes.clock().boot());
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmSlice { index, rv } => {
                 unchanged(found(self.writes, self.slice(*index)).await?, *rv)?;
-                let now = self.writes.clock().boot();
-                self.relies_on.lock().await.slice(*index, *rv, now);
+                self.is_present(*index, *rv).await;
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmPod { pod, seen } => {
@@ -129,29 +139,30 @@ impl Perform for Performer<'_> {
             }
             Action::WriteSlice(slice) => {
                 let rv = self.write_slice(&self.job.owner, slice).await?;
-                let now = self.writes.clock().boot();
-                self.relies_on.lock().await.slice(slice.index, rv, now);
+                self.is_present(slice.index, rv).await;
                 Ok(Effect::Wrote(Kind::Slice, rv).done())
             }
-            Action::CreatePod { pod, node } => self.create_pod(pod, node).await,
+            Action::CreatePod { pod, node, slice } => self.create_pod(pod, node, *slice).await,
             Action::DeletePod { pod, uid, rv } => {
                 let request = request::delete_pod(namespace, pod, *uid, *rv);
                 // If the pod has changed or is gone, the event of that brings the next plan.
                 let reply = settled(write(self.writes, request, None).await)?;
-                let effect = |rv| Effect::Deleted(Kind::Pod, self.awaited(*uid, rv));
-                Ok(Effect::of(reply.as_ref(), effect).and(Answer::Written(*uid)))
+                let effect =
+                    |pod: Written| Effect::Deleted(Kind::Pod, self.awaited(*uid, pod.rv()));
+                Ok(reply.effect(effect).and(Answer::Written(*uid)))
             }
             Action::ReleasePod { pod, uid } => {
                 let request = request::release_pod(namespace, pod, *uid);
                 let reply = settled(write(self.writes, request, None).await)?;
-                let effect = |rv| Effect::Released(Kind::Pod, self.awaited(*uid, rv));
-                Ok(Effect::of(reply.as_ref(), effect).and(Answer::Written(*uid)))
+                let effect =
+                    |pod: Written| Effect::Released(Kind::Pod, self.awaited(*uid, pod.rv()));
+                Ok(reply.effect(effect).and(Answer::Written(*uid)))
             }
             Action::LabelPod { pod, uid } => {
                 let request = request::label_pod(&self.job.owner, pod, *uid);
                 let reply = settled(write(self.writes, request, None).await)?;
-                let effect = |rv| Effect::Wrote(Kind::Pod, rv);
-                Ok(Effect::of(reply.as_ref(), effect).and(Answer::Written(*uid)))
+                let effect = |pod: Written| Effect::Wrote(Kind::Pod, pod.rv());
+                Ok(reply.effect(effect).and(Answer::Written(*uid)))
             }
             Action::WriteStatus(status) => {
                 let mut status = status.clone();
@@ -193,8 +204,7 @@ impl Perform for Performer<'_> {
             Action::DeleteJob => {
                 let request = request::delete_job(&self.job.owner, self.job.rv);
                 let reply = settled(self.writes.send(request, None).await)?;
-                let effect = reply.map_or(Effect::InVain, |_| Effect::Nothing);
-                Ok(effect.done())
+                Ok(reply.effect(|_| Effect::Nothing).done())
             }
         }
     }
@@ -212,7 +222,7 @@ impl Perform for Performer<'_> {
         };
         let mut refusal = refusal(error)?;
         refusal.message = unnamed(&self.job.owner.name, pod, &refusal.message);
-        Some(Answer::CreationRefused(refusal))
+        Some(Answer::CreationRefused(pod.clone(), refusal))
     }
 
     fn went_through(&self) -> Option<Answer> {
@@ -275,11 +285,11 @@ impl Performer<'_> {
         })
     }
 
-    async fn create_pod(&self, pod: &str, node: &str) -> Result<Done, SendError> {
+    async fn create_pod(&self, pod: &str, node: &str, slice: u32) -> Result<Done, SendError> {
         let owner = &self.job.owner;
-        let creation = async |turn: &mut Turn<'_>| {
+        let creation = async |turn: &Turn<'_>| {
             let creation = self.creation(turn, pod, node, false).await?;
-            Ok((creation, self.confirmed(turn).await?))
+            Ok((creation, self.confirmed(turn, slice).await?))
         };
         let sent = create(self.writes, &owner.namespace, self.not_after, creation);
         let error = match sent.await {
@@ -289,36 +299,47 @@ impl Performer<'_> {
         if !may_be_there(&error) {
             return Err(error);
         }
-        let found = found(self.writes, request::get(Kind::Pod, &owner.namespace, pod)).await?;
-        match found {
-            Some(meta) if meta.is_controlled_by(owner) => {
+        match found(self.writes, request::get(Kind::Pod, &owner.namespace, pod)).await {
+            Ok(Some(meta)) if meta.is_controlled_by(owner) => {
                 Ok(of_ours(Effect::Wrote, pod, meta.rv(), meta.uid()))
             }
-            Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
-            None => Err(error),
+            Ok(Some(_)) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
+            Ok(None) | Err(_) => Err(error),
         }
     }
 
-    /// Until when a creation may be sent whose turn it is: what it relies on is asked for again if that was
-    /// long ago, and both are paid for before. However long the others wait, this one is sent.
-    async fn confirmed(&self, turn: &mut Turn<'_>) -> Result<BootTime, SendError> {
-        let mut relies_on = self.relies_on.lock().await;
-        if let Some(until) = confirmed_until(relies_on.at, turn, self.writes).await {
+    /// A slice is the present one in this version.
+    async fn is_present(&self, index: u32, rv: u64) {
+        let at = self.writes.clock().boot();
+        *self.relies_on.slice(index).lock().await = Some(Version { rv, at });
+    }
+
+    /// Until when a creation may be sent whose turn it is: what it relies on, the job and the slice of its
+    /// reservation, is asked for again if that was long ago, and all is paid for before. Both are asked for at once:
+    /// one after the other, on a slow API server the first would be old when the second is known.
+    async fn confirmed(&self, turn: &Turn<'_>, index: u32) -> Result<BootTime, SendError> {
+        turn.pay(1).await;
+        let slice = self.relies_on.slice(index);
+        let mut slice = slice.lock().await;
+        let job = self.relies_on.job();
+        let oldest = |slice: Version| job.map(|job| job.min(slice.at));
+        if let Some(until) = confirmed_until(slice.and_then(oldest), self.writes) {
             return Ok(until);
         }
-        let questions = relies_on.slices.len() + usize::from(relies_on.job);
-        turn.pay(u32::try_from(questions + 1).unwrap_or(u32::MAX))
-            .await;
-        if relies_on.job {
-            self.job_is_as_read(is_found(turn.read(self.get_job()).await)?)?;
+        turn.pay(3).await;
+        let ask = async |call| {
+            let found = is_found(turn.read(call).await);
+            (found, self.writes.clock().boot())
+        };
+        let asked = futures::join!(ask(self.get_job()), ask(self.slice(index)));
+        let ((found_job, job_at), (found_slice, slice_at)) = asked;
+        self.job_is_as_read(found_job?)?;
+        self.relies_on.job_is_there(job_at);
+        if let Some(version) = &mut *slice {
+            unchanged(found_slice?, version.rv)?;
+            version.at = slice_at;
         }
-        for (index, rv) in &relies_on.slices {
-            let reply = turn.read(self.slice(*index)).await;
-            unchanged(is_found(reply)?, *rv)?;
-        }
-        let now = self.writes.clock().boot();
-        relies_on.at = Some(now);
-        Ok(now.after(CONFIRMED_FOR))
+        Ok(job_at.min(slice_at).after(CONFIRMED_FOR))
     }
 
     /// Asks for the job.
@@ -341,7 +362,7 @@ impl Performer<'_> {
 
     async fn creation(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &Turn<'_>,
         pod: &str,
         node: &str,
         dry_run: bool,
@@ -354,31 +375,40 @@ impl Performer<'_> {
         self.template.creation(turn, write).await
     }
 
-    /// Asks the API server about the template, without creating anything.
-    async fn check_template(&self, node: &str, pod: &str) -> Result<Done, SendError> {
-        let mut turn = self.writes.turn(&self.job.owner.namespace).await?;
-        let Creation { call, held: _held } = self.creation(&mut turn, pod, node, true).await?;
-        let template = match turn.send(call, Some(self.not_after)).await {
-            Ok(_) => Template::Accepted,
-            Err(SendError::Refused(status)) => {
-                let message = unnamed(&self.job.owner.name, pod, &status.message);
-                let refused = |reason| Template::Refused {
-                    problem: Refused {
-                        reason,
-                        message: printable(&message),
-                    },
-                    at: self.now,
-                };
-                match status.code {
-                    // A full quota says nothing about the template.
-                    403 if is_quota(&status.message) => Template::Accepted,
-                    403 if !is_terminating(&status) => refused(reasons::POD_FORBIDDEN),
-                    400 | 422 => refused(reasons::INVALID_TEMPLATE),
-                    _ => return Err(SendError::Refused(status)),
+    /// Asks the API server about the template, without creating anything. What it says of a single pod, it may not
+    /// say of another one: only if none would be created, the template is refused.
+    async fn check_template(&self, pods: &[(Arc<str>, Box<str>)]) -> Result<Done, SendError> {
+        let turn = self.writes.turn(&self.job.owner.namespace).await?;
+        let mut refused = None;
+        for (node, pod) in pods {
+            let Creation { call, held: _held } = self.creation(&turn, pod, node, true).await?;
+            let status = match turn.send(call, Some(self.not_after)).await {
+                Ok(_) => return Ok(Effect::Nothing.and(Answer::Template(Template::Accepted))),
+                Err(SendError::Refused(status)) => status,
+                Err(error) => return Err(error),
+            };
+            let reason = match status.code {
+                // A full quota says nothing about the template.
+                403 if is_quota(&status.message) => {
+                    return Ok(Effect::Nothing.and(Answer::Template(Template::Accepted)));
                 }
+                403 if !is_terminating(&status) => reasons::POD_FORBIDDEN,
+                400 | 422 => reasons::INVALID_TEMPLATE,
+                _ => return Err(SendError::Refused(status)),
+            };
+            let message = unnamed(&self.job.owner.name, pod, &status.message);
+            refused.get_or_insert_with(|| Refused {
+                reason,
+                message: printable(&message),
+            });
+            if status.code == 400 || names_a_field(&status) {
+                break;
             }
-            Err(error) => return Err(error),
-        };
+        }
+        let template = refused.map_or(Template::Unknown, |problem| Template::Refused {
+            problem,
+            at: self.now,
+        });
         Ok(Effect::Nothing.and(Answer::Template(template)))
     }
 }

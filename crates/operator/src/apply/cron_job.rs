@@ -17,7 +17,7 @@ use super::{
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
-use crate::slim::SlimMeta;
+use crate::slim::{SlimMeta, Written};
 use crate::writes::{SendError, Turn, Writes};
 
 /// What the status of a native CronJob has.
@@ -146,8 +146,8 @@ impl Perform for Performer<'_> {
                     (Why::Replaced, Err(error)) if !gone(&error) => return Err(error),
                     (_, reply) => settled(reply)?,
                 };
-                let effect = |rv| Effect::Deleted(kind, rv);
-                Ok(Effect::of(reply.as_ref(), effect).done())
+                let effect = |child: Written| Effect::Deleted(kind, child.rv());
+                Ok(reply.effect(effect).done())
             }
             Action::ReleaseChild {
                 kind: child,
@@ -203,6 +203,14 @@ impl Perform for Performer<'_> {
                 let message = format!("Error creating job: {}", status.message);
                 note(true, "FailedCreate", "Creating", message)
             }
+            (Action::DeleteChild { .. }, Err(error @ SendError::Unknown(_))) => {
+                let message = format!("Deleted job: {error}");
+                note(true, "FailedDelete", "Deleting", message)
+            }
+            (_, Err(error @ SendError::Unknown(_))) => {
+                let message = format!("Error creating job: {error}");
+                note(true, "FailedCreate", "Creating", message)
+            }
             _ => None,
         }
     }
@@ -241,7 +249,7 @@ impl Performer<'_> {
     async fn create_child(&self, run: &Run) -> Result<Done, SendError> {
         let owner = &self.cron.meta.owner;
         let kind = kind(run.kind);
-        let creation = async |turn: &mut Turn<'_>| {
+        let creation = async |turn: &Turn<'_>| {
             let creation = self.creation(turn, run, false).await?;
             Ok((creation, self.confirmed(turn).await?))
         };
@@ -261,18 +269,21 @@ impl Performer<'_> {
             return Err(error);
         }
         let request = request::get(kind, &owner.namespace, &run.name);
-        match found(self.writes, request).await? {
-            Some(meta) if meta.is_controlled_by(owner) => Ok(Effect::Wrote(kind, meta.rv()).done()),
-            Some(_) => Ok(Effect::Nothing.and(Answer::NameConflict(run.name.clone()))),
-            None => Err(error),
+        match found(self.writes, request).await {
+            Ok(Some(meta)) if meta.is_controlled_by(owner) => {
+                Ok(Effect::Wrote(kind, meta.rv()).done())
+            }
+            Ok(Some(_)) => Ok(Effect::Nothing.and(Answer::NameConflict(run.name.clone()))),
+            Ok(None) | Err(_) => Err(error),
         }
     }
 
     /// Until when a creation may be sent whose turn it is: the promise that it keeps may have been taken back, and
     /// the CronJob edited or suspended, since it was stored or asked about.
-    async fn confirmed(&self, turn: &mut Turn<'_>) -> Result<BootTime, SendError> {
+    async fn confirmed(&self, turn: &Turn<'_>) -> Result<BootTime, SendError> {
+        turn.pay(1).await;
         let mut relies_on = self.relies_on.lock().await;
-        if let Some(until) = confirmed_until(relies_on.at, turn, self.writes).await {
+        if let Some(until) = confirmed_until(relies_on.at, self.writes) {
             return Ok(until);
         }
         turn.pay(2).await;
@@ -300,7 +311,7 @@ impl Performer<'_> {
 
     async fn creation(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &Turn<'_>,
         run: &Run,
         dry_run: bool,
     ) -> Result<Creation, SendError> {
@@ -314,8 +325,8 @@ impl Performer<'_> {
 
     /// Asks the API server about such a child, without creating anything.
     async fn try_child(&self, run: &Run) -> Result<Done, SendError> {
-        let mut turn = self.writes.turn(&self.cron.meta.owner.namespace).await?;
-        let Creation { call, held: _held } = self.creation(&mut turn, run, true).await?;
+        let turn = self.writes.turn(&self.cron.meta.owner.namespace).await?;
+        let Creation { call, held: _held } = self.creation(&turn, run, true).await?;
         match turn.send(call, Some(self.not_after)).await {
             Ok(_) => {}
             // So there is such a child already.
@@ -339,13 +350,13 @@ pub async fn release(
     } else {
         let found = found(writes, request::get(kind, namespace, name)).await?;
         let Some(child) = found.filter(|found| found.uid() == Some(uid)) else {
-            return Ok(Effect::InVain.done());
+            return Ok(Effect::Gone.done());
         };
         request::release_broadcast_job(namespace, &child)
     };
     let reply = settled(write(writes, request, None).await)?;
-    let effect = |rv| Effect::Released(kind, rv);
-    Ok(Effect::of(reply.as_ref(), effect).done())
+    let effect = |child: Written| Effect::Released(kind, child.rv());
+    Ok(reply.effect(effect).done())
 }
 
 /// What a creation that did not succeed says about those to come.

@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use super::template::{Creation, Place, Template};
 use super::{
-    Earlier, Effect, Perform, found, is_terminating, may_be_there, settled, unchanged, write,
-    written,
+    Earlier, Effect, Perform, Settled, found, is_terminating, may_be_there, settled, unchanged,
+    write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::metrics::JobMetrics;
 use crate::request::{self, Call};
-use crate::slim::SlimMeta;
+use crate::slim::{SlimMeta, Written};
 use crate::writes::{SendError, Turn, Writes};
 
 /// What the API server has answered.
@@ -91,8 +91,11 @@ impl Perform for Performer<'_> {
                 created
             }
             Action::RemovePod { name, uid, tracked } => {
-                if *tracked && self.release(name, *uid).await? == Effect::InVain {
-                    return Ok(Effect::Gone.done());
+                if *tracked {
+                    let released = self.release(name, *uid).await?;
+                    if matches!(released, Effect::Gone | Effect::InVain) {
+                        return Ok(released.done());
+                    }
                 }
                 self.delete(name, *uid).await
             }
@@ -106,11 +109,11 @@ impl Perform for Performer<'_> {
             Action::DeleteJob => {
                 let request = request::delete_native_job(owner);
                 let reply = settled(write(self.writes, request, None).await)?;
-                if reply.is_some() {
+                if matches!(reply, Settled::Done(_)) {
                     self.metrics.expired(self.job, self.writes.clock().now());
                 }
-                let effect = |rv| Effect::Deleted(Kind::NativeJob, rv);
-                Ok(Effect::of(reply.as_ref(), effect).done())
+                let effect = |job: Written| Effect::Deleted(Kind::NativeJob, job.rv());
+                Ok(reply.effect(effect).done())
             }
         }
     }
@@ -177,8 +180,8 @@ pub fn place(job: &Job) -> Place<'_> {
 impl Performer<'_> {
     async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
         let owner = &self.job.meta.owner;
-        let mut turn = self.writes.turn(&owner.namespace).await?;
-        let Creation { call, held } = self.creation(&mut turn, pod).await?;
+        let turn = self.writes.turn(&owner.namespace).await?;
+        let Creation { call, held } = self.creation(&turn, pod).await?;
         let reply = written(turn.send(call, Some(self.not_after)).await);
         drop((turn, held));
         let error = match reply {
@@ -206,7 +209,7 @@ impl Performer<'_> {
         }
     }
 
-    async fn creation(&self, turn: &mut Turn<'_>, pod: &NewPod) -> Result<Creation, SendError> {
+    async fn creation(&self, turn: &Turn<'_>, pod: &NewPod) -> Result<Creation, SendError> {
         let write = |template: &Value| {
             let mut body = pod_body(self.job, template, pod);
             if self.strict
@@ -223,23 +226,20 @@ impl Performer<'_> {
     async fn delete(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
         let request = request::delete_job_pod(&self.job.meta.owner.namespace, name, uid);
         let reply = settled(write(self.writes, request, None).await)?;
-        let deleted = reply.map_or(Effect::Gone, |meta| {
-            Effect::Deleted(Kind::JobPod, meta.rv())
-        });
-        Ok(deleted.done())
+        let effect = |pod: Written| Effect::Deleted(Kind::JobPod, pod.rv());
+        Ok(reply.effect(effect).done())
     }
 
     async fn patch(&self, request: Call) -> Result<Done, SendError> {
         let reply = settled(write(self.writes, request, None).await)?;
-        let effect = |rv| Effect::Wrote(Kind::JobPod, rv);
-        Ok(Effect::of(reply.as_ref(), effect).done())
+        let effect = |pod: Written| Effect::Wrote(Kind::JobPod, pod.rv());
+        Ok(reply.effect(effect).done())
     }
 
     async fn release(&self, name: &str, uid: Uid) -> Result<Effect, SendError> {
         let request = request::release_job_pod(&self.job.meta.owner.namespace, name, uid);
         let reply = settled(write(self.writes, request, None).await)?;
-        let effect = |rv| Effect::Released(Kind::JobPod, rv);
-        Ok(Effect::of(reply.as_ref(), effect))
+        Ok(reply.effect(|pod| Effect::Released(Kind::JobPod, pod.rv())))
     }
 
     async fn write_status(

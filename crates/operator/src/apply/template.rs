@@ -78,7 +78,7 @@ impl<'a> Template<'a> {
     /// When it is not held, and cannot be read or is another one by now; when there is no room for long.
     pub async fn creation(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &Turn<'_>,
         write: impl FnOnce(&Value) -> Call,
     ) -> Result<Creation, SendError> {
         if !self.written.is_elsewhere() {
@@ -96,7 +96,7 @@ impl<'a> Template<'a> {
         Ok(Creation { call, held })
     }
 
-    async fn read(&self, turn: &mut Turn<'_>) -> Result<Arc<Box<RawValue>>, SendError> {
+    async fn read(&self, turn: &Turn<'_>) -> Result<Arc<Box<RawValue>>, SendError> {
         let mut read = self.read.lock().await;
         if let Some(text) = read.upgrade() {
             return Ok(text);
@@ -106,7 +106,7 @@ impl<'a> Template<'a> {
         Ok(text)
     }
 
-    async fn fetch(&self, turn: &mut Turn<'_>) -> Result<Box<RawValue>, SendError> {
+    async fn fetch(&self, turn: &Turn<'_>) -> Result<Box<RawValue>, SendError> {
         let Place {
             kind,
             owner,

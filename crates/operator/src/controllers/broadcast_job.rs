@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 use super::core::{Considered, Controller, Core, Next, lock, next};
 use crate::apply;
-use crate::apply::broadcast_job::{Answer, Performer, place};
+use crate::apply::broadcast_job::{Answer, Confirmed, Performer, place};
 use crate::apply::template::Template;
 use crate::clock;
 use crate::gate::Kind;
@@ -224,7 +224,7 @@ impl BroadcastJobs {
             now,
             unwatched: unwatched.unwrap_or_default(),
             of_relatives: of_relatives(&core.store.read(), job, &plan, created.unwrap_or_default()),
-            relies_on: tokio::sync::Mutex::default(),
+            relies_on: Confirmed::default(),
         };
         let owner = &job.owner;
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
@@ -263,9 +263,9 @@ impl BroadcastJobs {
                     answered |= memory.learn_disputed(pod, clock::instant());
                 }
                 Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
-                Answer::CreationRefused(problem) => {
+                Answer::CreationRefused(pod, problem) => {
                     pods.with_label_values(&["failed"]).inc();
-                    answered |= memory.learn_creation_refused(problem, now);
+                    answered |= memory.learn_creation_refused(pod, problem, now);
                 }
             }
         }
@@ -293,7 +293,7 @@ impl BroadcastJobs {
                     .or_default()
                     .learn_let_go(uid);
                 // Of one that is not watched nothing is told any more.
-                Ok(reply.is_some() || !watched)
+                Ok(reply.done().is_some() || !watched)
             },
         )
         .await

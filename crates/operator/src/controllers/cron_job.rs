@@ -17,10 +17,11 @@ use jiff::Timestamp;
 use super::core::{Considered, Controller, Core, Next, lock, next};
 use crate::apply::cron_job::{Answer, Confirmed, Performer, kind, place, release};
 use crate::apply::template::Template;
-use crate::apply::{self, Effect};
+use crate::apply::{self, Applied, Effect};
 use crate::clock;
 use crate::gate::Kind;
 use crate::store::Tables;
+use crate::writes::SendError;
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
@@ -142,8 +143,7 @@ impl CronJobs {
             relies_on: tokio::sync::Mutex::new(Confirmed::read(cron.meta.rv)),
         };
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        let answered = ["create_child", "try_child"];
-        core.refusals.learn(owner, &applied, &answered);
+        core.refusals.learn(owner, &applied, answered(&applied));
         // What the status says is worth its event only if it was stored.
         if applied.stopped {
             notes.clear();
@@ -204,8 +204,54 @@ impl CronJobs {
         };
         core.after_deletion(of, key, held, async |(kind, child, uid)| {
             let done = release(&core.writes, kind, &key.namespace, &child, uid).await?;
-            Ok(done.effect != Effect::InVain)
+            Ok(!matches!(done.effect, Effect::Gone | Effect::InVain))
         })
         .await
+    }
+}
+
+/// Actions of whose refusal the planner is told in a better way. An error that says nothing of what was done is
+/// no answer.
+fn answered(applied: &Applied<Answer>) -> &'static [&'static str] {
+    match applied.failed {
+        Some((_, SendError::Unknown(_))) => &[],
+        _ => &["create_child", "try_child"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_plan::Uid;
+
+    use super::*;
+    use crate::controllers::refusals::Refusals;
+
+    #[test]
+    fn a_creation_that_has_no_answer_again_and_again_is_told() {
+        let key = ObjectKey::of(CRON_JOB, "ops", "nightly", Uid::MAX);
+        let refused = || {
+            let mut status = kube::core::Status::failure("no", "Denied");
+            status.code = 403;
+            SendError::Refused(Box::new(status))
+        };
+        let unknown = || SendError::Unknown("failed calling webhook (500)".to_owned());
+        let told = |word: &'static str, error: &dyn Fn() -> SendError| {
+            let refusals = Refusals::default();
+            for _ in 0..3 {
+                let applied = Applied {
+                    failed: Some((word, error())),
+                    ..Applied::default()
+                };
+                refusals.learn(&key, &applied, answered(&applied));
+            }
+            refusals.of(&key).is_some()
+        };
+        for word in ["try_child", "create_child"] {
+            assert!(told(word, &unknown), "{word}");
+            assert!(
+                !told(word, &refused),
+                "the planner says that better: {word}"
+            );
+        }
     }
 }

@@ -224,7 +224,7 @@ impl Jobs {
         core.after_deletion(kind, key, tracked, async |(pod, uid)| {
             let request = request::release_job_pod(&key.namespace, &pod, uid);
             let reply = apply::settled(core.writes.send(request, None).await)?;
-            Ok(reply.is_some())
+            Ok(reply.done().is_some())
         })
         .await
     }

@@ -39,7 +39,7 @@ impl Controller for OrphanPods {
         let request = request::release_orphan_pod(namespace, name, uid, rv);
         match settled(core.writes.send(request, None).await) {
             Ok(released) => {
-                if released.is_some() {
+                if released.done().is_some() {
                     tracing::info!(controller = NAME, ns = namespace, name, %uid, "released a pod that no Job controls");
                 }
                 Next::Forget

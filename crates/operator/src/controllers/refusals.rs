@@ -14,6 +14,11 @@ use crate::writes::SendError;
 
 /// Refusals in a row that are worth a condition. One or two come of two writers at a time.
 const TIMES: u32 = 3;
+/// The same of writes whose object has changed each time: what brings the change takes a while, and the delays
+/// between so many plans come to 20 seconds.
+const TIMES_OUTRUN: u32 = 12;
+/// What is said of those.
+const OUTRUN: &str = "the API server says each time that the object has changed since it was read";
 /// An action whose refusal cannot be told by the same way.
 const WRITE_STATUS: &str = "write_status";
 /// What is said of plans that grow too old, as an action and in words.
@@ -31,6 +36,8 @@ pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Repeated>>);
 struct Repeated {
     action: &'static str,
     times: u32,
+    /// So many are worth a condition.
+    enough: u32,
     /// Of the first time: others may differ in a number or a time, which is no news.
     message: String,
 }
@@ -46,22 +53,30 @@ impl Refusals {
                 && !answered.contains(action)
                 && !matches!(error, SendError::NotSent(_))
         });
-        let refused = refused.map(|(action, error)| (*action, error.to_string()));
+        let refused = refused.map(|(action, error)| (*action, error.to_string(), TIMES));
         let too_old = || {
             let (action, words) = TOO_OLD;
-            applied.expired_in_vain().then(|| (action, words.into()))
+            applied
+                .expired_in_vain()
+                .then(|| (action, words.into(), TIMES))
         };
-        let Some((action, words)) = refused.or_else(too_old) else {
+        let outrun = || {
+            let action = applied.outrun.filter(|_| applied.writes == 0)?;
+            Some((action, OUTRUN.into(), TIMES_OUTRUN))
+        };
+        let told = refused.or_else(too_old).or_else(outrun);
+        let Some((action, words, enough)) = told else {
             known.remove(key);
             return;
         };
         let new = || Repeated {
             action,
             times: 0,
+            enough,
             message: printable(&format!("{action}: {words}")),
         };
         let entry = known.entry(key.clone()).or_insert_with(new);
-        if entry.action != action {
+        if (entry.action, entry.enough) != (action, enough) {
             *entry = new();
         }
         entry.times = entry.times.saturating_add(1);
@@ -70,7 +85,7 @@ impl Refusals {
     /// What was refused often enough to be told.
     pub(super) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
         let known = lock(&self.0);
-        let repeated = known.get(key).filter(|known| known.times >= TIMES)?;
+        let repeated = known.get(key).filter(|known| known.times >= known.enough)?;
         Some(Refusal(repeated.message.clone()))
     }
 
@@ -118,6 +133,28 @@ mod tests {
         assert_eq!(told(true, 5), None, "it goes on, slowly");
         assert_eq!([told(true, 0), told(true, 0)], [None, None]);
         assert_eq!(told(false, 0), None);
+    }
+
+    #[test]
+    fn what_has_changed_each_time_is_told_after_a_while() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        let told = |writes| {
+            let applied = Applied::<()> {
+                outrun: Some("release_pod"),
+                in_vain: 1,
+                writes,
+                ..Applied::default()
+            };
+            refusals.learn(&key, &applied, &[]);
+            refusals.of(&key).map(|refusal| refusal.0)
+        };
+        for times in 1..TIMES_OUTRUN {
+            assert_eq!(told(0), None, "{times}");
+        }
+        let message = told(0).unwrap();
+        assert!(message.starts_with("release_pod: "), "{message}");
+        assert_eq!(told(1), None, "something goes on");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A place among the requests in flight: what is sent in it, and sent again.
 
 use std::error::Error as StdError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::request::Call;
 use crate::share::Permit;
 use crate::transport::{causes, status_of};
 
-/// A place among the requests in flight, for one at a time.
+/// A place among the requests in flight, for one at a time, or for two questions.
 ///
 /// Who has to ask before it writes does both in one turn, and pays for both before: between them it
 /// waits for nobody.
@@ -26,7 +26,7 @@ pub struct Turn<'w> {
     /// Held over the pauses of a request too: while the server says 429 we send less.
     place: Permit,
     /// Requests that the rate limit lets through without a pause.
-    paid: u32,
+    paid: AtomicU32,
 }
 
 /// How one attempt ended.
@@ -43,22 +43,37 @@ impl<'w> Turn<'w> {
         Ok(Self {
             writes,
             place: place.ok_or(NotSent::ShuttingDown)?,
-            paid: 0,
+            paid: AtomicU32::new(0),
         })
     }
 
     /// Waits until the rate limit lets so many more requests through, one after the other. Those that were
     /// waited for and not sent count.
-    pub async fn pay(&mut self, requests: u32) {
-        while self.paid < requests {
-            if let Some(rate) = &self.writes.rate {
-                let pause = rate
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .take(tokio::time::Instant::now());
-                tokio::time::sleep(pause).await;
-            }
-            self.paid += 1;
+    pub async fn pay(&self, requests: u32) {
+        while self.paid.load(Ordering::Acquire) < requests {
+            self.pay_for_one().await;
+            self.paid.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    async fn pay_for_one(&self) {
+        if let Some(rate) = &self.writes.rate {
+            let pause = rate
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(tokio::time::Instant::now());
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Waits until the rate limit lets one request through, unless that was paid for.
+    async fn take_one(&self) {
+        let one_less = |paid: u32| paid.checked_sub(1);
+        let taken = self
+            .paid
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less);
+        if taken.is_err() {
+            self.pay_for_one().await;
         }
     }
 
@@ -78,11 +93,7 @@ impl<'w> Turn<'w> {
     ///
     /// # Errors
     /// [`SendError`]
-    pub async fn send(
-        &mut self,
-        call: Call,
-        not_after: Option<BootTime>,
-    ) -> Result<Bytes, SendError> {
+    pub async fn send(&self, call: Call, not_after: Option<BootTime>) -> Result<Bytes, SendError> {
         let leadership = self.writes.leadership.clone();
         let fence = || Some(Arc::new(Fence::new(leadership.clone(), not_after)));
         self.attempts(call, fence).await
@@ -92,12 +103,12 @@ impl<'w> Turn<'w> {
     ///
     /// # Errors
     /// [`SendError`]
-    pub async fn read(&mut self, call: Call) -> Result<Bytes, SendError> {
+    pub async fn read(&self, call: Call) -> Result<Bytes, SendError> {
         self.attempts(call, || None).await
     }
 
     async fn attempts(
-        &mut self,
+        &self,
         call: Call,
         fence: impl Fn() -> Option<Arc<Fence>>,
     ) -> Result<Bytes, SendError> {
@@ -111,8 +122,7 @@ impl<'w> Turn<'w> {
             let fence = fence();
             // What is too old already does not have others wait for the rate.
             self.may_be_sent(fence.as_deref())?;
-            self.pay(1).await;
-            self.paid -= 1;
+            self.take_one().await;
             self.may_be_sent(fence.as_deref())?;
             let fenced = RequestBody::fenced(body.clone(), fence.clone());
             let request = Request::from_parts(parts.clone(), fenced);

@@ -160,6 +160,7 @@ impl Cluster {
             conflicts: &self.conflicts,
             disputed: &self.disputed,
             creation_problem: None,
+            refused: &BTreeMap::new(),
             refusal: None,
             family: None,
             max_pod_changes: MAX_POD_CHANGES,
@@ -207,7 +208,7 @@ impl Cluster {
                         None => self.slices.push(slice),
                     }
                 }
-                Action::CreatePod { pod, node } => {
+                Action::CreatePod { pod, node, .. } => {
                     created += 1;
                     let row = PodRow {
                         uid: self.uid(),

@@ -19,12 +19,10 @@ pub type Step = crate::plan::Step<Action>;
 /// One write, or one question only the API server can answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Ask whether the API server accepts this pod (dry run).
+    /// Ask whether the API server accepts such pods (dry run).
     CheckTemplate {
-        /// Name of the node it is tried for.
-        node: Arc<str>,
-        /// Name of the pod.
-        pod: Box<str>,
+        /// Nodes, and names of pods for them: one after the other is tried until one is accepted.
+        pods: Vec<(Arc<str>, Box<str>)>,
     },
     /// Ask whether a pod that was seen once, and is not in the cache, is really gone.
     ConfirmGone {
@@ -58,6 +56,8 @@ pub enum Action {
         pod: Box<str>,
         /// Node it is for.
         node: Arc<str>,
+        /// Index of the slice that holds its reservation.
+        slice: u32,
     },
     /// Delete a pod, if it is still the one that was judged.
     DeletePod {
@@ -132,9 +132,11 @@ impl Act for Action {
 
     fn object(&self) -> Option<String> {
         Some(match self {
-            Self::CheckTemplate { pod, node } | Self::CreatePod { pod, node } => {
-                format!("{pod} on {node}")
+            Self::CheckTemplate { pods } => {
+                let nodes: Vec<&str> = pods.iter().map(|(node, _)| &**node).collect();
+                format!("on {}", nodes.join(", "))
             }
+            Self::CreatePod { pod, node, .. } => format!("{pod} on {node}"),
             Self::ConfirmGone { pod, .. }
             | Self::ConfirmPod { pod, .. }
             | Self::DeletePod { pod, .. }
@@ -158,9 +160,11 @@ impl Act for Action {
     fn write(&self, out: &mut dyn Write) -> serde_json::Result<()> {
         let word = self.word();
         match self {
-            Self::CheckTemplate { node, pod } | Self::CreatePod { node, pod } => {
-                line(out, &(word, &**node, pod))
+            Self::CheckTemplate { pods } => {
+                let pods: Vec<_> = pods.iter().map(|(node, pod)| (&**node, pod)).collect();
+                line(out, &(word, pods))
             }
+            Self::CreatePod { node, pod, slice } => line(out, &(word, &**node, pod, slice)),
             Self::ConfirmGone { pod, uid }
             | Self::LabelPod { pod, uid }
             | Self::ReleasePod { pod, uid } => line(out, &(word, pod, uid.to_string())),

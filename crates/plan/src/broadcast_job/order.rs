@@ -1,5 +1,5 @@
-//! The order of the steps of an open job, in which every prefix is safe: ask, record and reserve, decide to fail,
-//! stop, create, report, release.
+//! The order of the steps of an open job, in which every prefix is safe: ask, record, release, reserve, decide to
+//! fail, stop, create, report.
 
 use std::collections::BTreeMap;
 
@@ -30,15 +30,26 @@ pub(super) fn steps(
     let is_new = |step: &Step| written(step).next().is_none();
     // And a pod that is not there may have been: those of a job that is deleted go before their ends are recorded.
     let gives_up = progress.relies_on.iter().any(|(_, seen)| seen.is_none());
-    if log.first().is_some_and(is_new) || gives_up || !start.creations.is_empty() {
-        steps.push(Step::needed(vec![Action::ConfirmJob]));
-    }
+    let asks = log.first().is_some_and(is_new) || gives_up || !start.creations.is_empty();
+    let mut confirm = vec![Action::ConfirmJob];
+    confirm.truncate(usize::from(asks));
     // Nor do creations alone tell whether their attempts are over.
     let mut relies_on = start.relies_on;
     for index in log.iter().flat_map(written) {
         relies_on.remove(&index);
     }
+    let slice = |(index, rv)| Action::ConfirmSlice { index, rv };
+    confirm.extend(relies_on.into_iter().map(slice));
+    steps.extend((!confirm.is_empty()).then(|| Step::needed(confirm)));
+    let mut creations = start.creations;
+    find_slices(&mut creations, &log);
+    let begins = log.iter().position(is_new).unwrap_or(log.len());
+    let new = log.split_off(begins);
     steps.extend(log);
+    // What is recorded waits for nothing else: a full quota may refuse new slices, and a status is refused for its
+    // own reasons.
+    steps.extend(release(progress.to_release.iter().take(most).copied()));
+    steps.extend(new);
     // The decision to fail is stored before the log is sealed and before the first pod is stopped:
     // whoever reads the seal, or the pod's end, later knows why.
     if stage.cause().is_some() {
@@ -54,12 +65,8 @@ pub(super) fn steps(
         || progress.more_to_confirm;
     let to_stop = to_stop.into_iter();
     steps.extend(stop(to_stop.map(|(name, (uid, rv))| (name, uid, rv)), most));
-    if !relies_on.is_empty() {
-        let confirm = |(index, rv)| Action::ConfirmSlice { index, rv };
-        steps.push(Step::needed(relies_on.into_iter().map(confirm).collect()));
-    }
-    if !start.creations.is_empty() {
-        steps.push(Step::slowly(start.creations));
+    if !creations.is_empty() {
+        steps.push(Step::slowly(creations));
     }
     if !start.close.is_empty() {
         // A pod that is there may keep the log of another one from being closed: that is told before.
@@ -68,9 +75,23 @@ pub(super) fn steps(
     steps.extend(start.close);
     steps.extend(start.join.map(|join| Step::needed(vec![join])));
     steps.extend(status);
-    steps.extend(release(progress.to_release.iter().take(most).copied()));
     again &= !steps.is_empty();
     (steps, again)
+}
+
+/// Has each creation know the slice that its reservation is written to.
+fn find_slices(creations: &mut [Action], log: &[Step]) {
+    let mut slices: BTreeMap<&str, u32> = BTreeMap::new();
+    for action in log.iter().flat_map(|step| &step.actions) {
+        if let Action::WriteSlice(write) = action {
+            slices.extend(write.added.iter().map(|record| (&*record.pod, write.index)));
+        }
+    }
+    for creation in creations {
+        if let Action::CreatePod { pod, slice, .. } = creation {
+            *slice = slices.get(&**pod).copied().unwrap_or(*slice);
+        }
+    }
 }
 
 /// What has to be known, confirmed or mended before anything is stored.

@@ -17,7 +17,7 @@ use crate::broadcast_job::action::{Action, Step};
 use crate::eligibility;
 use crate::name;
 use crate::plan::REQUEST_LIFE;
-use crate::record::Record;
+use crate::record::{Record, Slice};
 use crate::record_index::Place;
 use crate::uid::Uid;
 
@@ -72,17 +72,19 @@ impl Start {
         let places = job.parallelism.of(survey.present);
         let promised = progress.reserved().count();
         let room = places.saturating_sub(progress.places() + promised);
-        let first = match progress.reserved().next() {
-            Some(seated) => Some(&seated.record.node),
-            None if room > 0 => survey.candidates.first().map(|(node, _)| *node),
-            None => None,
+        let new = if room > 0 {
+            &survey.candidates[..]
+        } else {
+            &[]
         };
-        let Some(first) = first else {
+        if promised == 0 && new.is_empty() {
             return Self::default();
-        };
+        }
         if *snapshot.template != Template::Accepted {
+            let old = progress.reserved().map(|seated| &seated.record.node);
+            let nodes: Vec<_> = old.chain(new.iter().map(|(node, _)| *node)).collect();
             return Self {
-                check: check(snapshot, first, now),
+                check: check(snapshot, &nodes, now),
                 ..Self::default()
             };
         }
@@ -103,6 +105,9 @@ impl Start {
         for candidate in survey.candidates.iter().take(room.min(budget)) {
             start.reserve(snapshot, progress, *candidate);
         }
+        start
+            .creations
+            .sort_by_key(|action| refused_at(snapshot, action));
         start
     }
 
@@ -130,6 +135,7 @@ impl Start {
         self.creations.push(Action::CreatePod {
             pod: pod.clone(),
             node: node.clone(),
+            slice: 0,
         });
         let record = |place| progress.record(snapshot, place);
         let attempts = progress.on(snapshot, node).remove(&node_uid);
@@ -144,7 +150,7 @@ impl Start {
     }
 
     /// Creates what was reserved before and is still wanted, as far as there are places: first those that were
-    /// reserved first, since another plan may have created them already. The name makes a second try harmless,
+    /// reserved first, since another plan may have created them already, and last those that were refused. The name makes a second try harmless,
     /// as long as the attempt is not over: its slice says so, which must therefore be the present one.
     fn keep_promises<'a>(
         &mut self,
@@ -155,7 +161,9 @@ impl Start {
         now: Timestamp,
     ) {
         let mut kept = Vec::new();
-        for seated in progress.take_reserved() {
+        let mut reserved = progress.take_reserved();
+        reserved.sort_by_key(|seated| snapshot.refused.get(&seated.record.pod));
+        for seated in reserved {
             let Seated { place, record, .. } = seated;
             let wanted = node_of(snapshot, record).is_some_and(|node| {
                 eligibility::refusal(&snapshot.job.placement, &record.node, node).is_none()
@@ -185,9 +193,10 @@ impl Start {
             }
             if self.creations.len() < snapshot.max_pod_changes {
                 let (pod, node) = (record.pod.clone(), record.node.clone());
-                self.creations.push(Action::CreatePod { pod, node });
-                let slice = &snapshot.slices[place.0];
-                self.relies_on.insert(slice.index, slice.rv);
+                let Slice { index, rv, .. } = snapshot.slices[place.0];
+                let slice = index;
+                self.creations.push(Action::CreatePod { pod, node, slice });
+                self.relies_on.insert(index, rv);
             }
         }
         // Those that could not be given up are there already.
@@ -242,15 +251,28 @@ fn announced<'a>(
     due.is_some_and(|due| due <= now)
 }
 
-/// Asks about the template, unless the last answer is recent.
-fn check(snapshot: &Snapshot<'_>, node: &Arc<str>, now: Timestamp) -> Option<Action> {
+/// When a creation was refused last. What is refused again and again keeps nothing else waiting.
+fn refused_at(snapshot: &Snapshot<'_>, action: &Action) -> Option<u64> {
+    match action {
+        Action::CreatePod { pod, .. } => snapshot.refused.get(pod).copied(),
+        _ => None,
+    }
+}
+
+/// Asks about the template, unless the last answer is recent. What is said of the pod of one node may be true of no
+/// other: three of them are asked about, far from each other.
+fn check(snapshot: &Snapshot<'_>, nodes: &[&Arc<str>], now: Timestamp) -> Option<Action> {
     if recheck(snapshot).is_some_and(|due| due > now) {
         return None;
     }
     let owner = &snapshot.job.owner;
-    let pod = name::pod(&owner.name, owner.uid, node, 0).into();
-    Some(Action::CheckTemplate {
-        node: node.clone(),
-        pod,
-    })
+    let mut places = vec![0, nodes.len() / 2, nodes.len() - 1];
+    places.dedup();
+    let pods = places.into_iter().map(|at| {
+        let node = nodes[at].clone();
+        let pod = name::pod(&owner.name, owner.uid, &node, 0).into();
+        (node, pod)
+    });
+    let pods = pods.collect();
+    Some(Action::CheckTemplate { pods })
 }

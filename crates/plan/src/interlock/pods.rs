@@ -11,9 +11,9 @@ use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;
 
 impl<'a> Check<'a> {
-    pub(super) fn create(&mut self, pod: &'a str, node: &'a str) -> Result<(), Trip> {
+    pub(super) fn create(&mut self, pod: &'a str, node: &'a str, slice: u32) -> Result<(), Trip> {
         let refused = |(rule, what)| trip(rule, format!("pod {pod} for node {node}: {what}"));
-        self.may_create(pod, node).or_else(refused)?;
+        self.may_create(pod, node, slice).or_else(refused)?;
         self.created.push((pod, node));
         let most = self.snapshot.max_pod_changes;
         if self.created.len() > most {
@@ -24,7 +24,7 @@ impl<'a> Check<'a> {
     }
 
     /// Whether a pod may be created on a node; or the rule that forbids it, and why.
-    fn may_create(&self, pod: &str, node: &str) -> Result<(), (&'static str, String)> {
+    fn may_create(&self, pod: &str, node: &str, slice: u32) -> Result<(), (&'static str, String)> {
         let nothing = |rule, why: &str| Err((rule, format!("created; expected nothing, {why}")));
         if let Some(why) = starts_nothing(self.snapshot) {
             return nothing(rules::STARTS, why);
@@ -36,11 +36,11 @@ impl<'a> Check<'a> {
         let reserved = self.log.attempt(pod);
         let backed = |entry: &Entry<'_>| {
             let promised = entry.is_open() && entry.pod_uid.is_none() && entry.reason.is_empty();
-            entry.node == node && promised
+            entry.node == node && entry.slice == slice && promised
         };
         let Some(entry) = reserved.filter(backed) else {
             return before(format!(
-                "created; expected an attempt stored before, found {reserved:?}"
+                "created; expected an attempt stored before in slice {slice}, found {reserved:?}"
             ));
         };
         if !self.log.job_present {

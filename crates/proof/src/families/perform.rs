@@ -45,7 +45,7 @@ impl World {
                 written.is_some()
             }
             Action::CloseLog { uid, write, .. } => self.write_slice(uid, plan, &write).is_some(),
-            Action::CreatePod { pod, node } => self.create(leader, plan, pod, node),
+            Action::CreatePod { pod, node, slice } => self.create(leader, plan, pod, node, slice),
             Action::DeletePod { pod, uid, rv } => {
                 self.memory(leader, me).asked.remove(&uid);
                 let same = |found: &Pod| found.row.uid == uid && found.row.rv == rv;
@@ -222,7 +222,7 @@ impl World {
 
     /// Whether what a creation relies on is so. The API server does not look at owners, and a request is under
     /// way for a while.
-    fn may_create(&self, plan: &Running) -> bool {
+    fn may_create(&self, plan: &Running, slice: u32) -> bool {
         if plan.is_old(self.now) {
             return false;
         }
@@ -232,8 +232,9 @@ impl World {
             Some(_) => self.is_as_read(plan),
             None => true,
         };
-        let mut slices = plan.relies_on.iter();
-        job && slices.all(|(index, version)| self.slice_is(plan.job.owner.uid, *index, *version))
+        let version = plan.relies_on.get(&slice);
+        let same = |version: &u64| self.slice_is(plan.job.owner.uid, slice, *version);
+        job && version.is_none_or(same)
     }
 
     fn create(
@@ -242,9 +243,10 @@ impl World {
         plan: &mut Running,
         name: Box<str>,
         node: Arc<str>,
+        slice: u32,
     ) -> bool {
         let me = plan.job.owner.uid;
-        if !self.may_create(plan) {
+        if !self.may_create(plan, slice) {
             return false;
         }
         if let Some(found) = self.pod(&name) {

@@ -151,6 +151,7 @@ impl World {
             conflicts: &memory.conflicts,
             disputed: &memory.disputed,
             creation_problem: None,
+            refused: &BTreeMap::new(),
             refusal: None,
             family: family.as_ref(),
             max_pod_changes: MAX_POD_CHANGES,

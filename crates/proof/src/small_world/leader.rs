@@ -96,6 +96,7 @@ impl Model {
             conflicts: &BTreeSet::new(),
             disputed: &BTreeSet::new(),
             creation_problem: None,
+            refused: &BTreeMap::new(),
             refusal: None,
             family: None,
             max_pod_changes: 500,

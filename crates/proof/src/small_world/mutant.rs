@@ -209,7 +209,7 @@ fn first_attempts_only(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -
     let first = |node: &str| name::pod(&owner.name, owner.uid, node, 1);
     for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
         match action {
-            Action::CreatePod { pod, node } => *pod = first(node).into(),
+            Action::CreatePod { pod, node, .. } => *pod = first(node).into(),
             Action::WriteSlice(write) => {
                 let new = |record: &&mut Record| record.state == NodeState::Started;
                 write.edit(|records| {

@@ -160,7 +160,7 @@ impl Model {
                 pod: self.names.number(pod),
                 seen: seen.map(|(uid, rv)| (self.names.read_uid(uid).map_or(0, |(_, n)| n), rv)),
             },
-            Action::CreatePod { pod, node } => Request::Create {
+            Action::CreatePod { pod, node, .. } => Request::Create {
                 pod: self.names.number(pod),
                 node: names::node_number(node),
             },

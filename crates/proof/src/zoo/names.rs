@@ -74,7 +74,7 @@ fn first_attempts_only(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let first = |node: &str| name::pod(&owner.name, owner.uid, node, 1);
     for action in actions(&mut plan) {
         match action {
-            Action::CreatePod { pod, node } => *pod = first(node).into(),
+            Action::CreatePod { pod, node, .. } => *pod = first(node).into(),
             Action::WriteSlice(write) => {
                 let is_new = |record: &&mut Record| record.state == NodeState::Started;
                 write.edit(|records| {

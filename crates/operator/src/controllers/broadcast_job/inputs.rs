@@ -25,6 +25,9 @@ pub struct Inputs {
     /// Why the last creations were refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_problem: Option<Refusal>,
+    /// Pods whose creation was refused: the highest number was the last one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, u64>,
     /// What else is refused again and again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,

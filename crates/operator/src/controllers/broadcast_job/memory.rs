@@ -42,6 +42,8 @@ pub struct Memory {
     /// When the first of them was learnt.
     disputed_since: Option<Instant>,
     pub(super) creation_problem: Option<Refused>,
+    /// Pods whose creation was refused: the highest number was the last one.
+    refused: BTreeMap<Box<str>, u64>,
     /// What else is refused again and again.
     pub(super) refusal: Option<condition::Refusal>,
     /// Since when results are missing that the status has counted.
@@ -87,6 +89,7 @@ pub(super) fn snapshot<T>(
         conflicts: &memory.conflicts,
         disputed: &memory.disputed,
         creation_problem: memory.creation_problem.as_ref(),
+        refused: &memory.refused,
         refusal: memory.refusal.as_ref(),
         family: family.as_ref(),
         max_pod_changes,
@@ -167,6 +170,7 @@ impl Memory {
             record.pod_uid.is_none() && !record.is_final()
         };
         (self.created).retain(|pod, _| records.of_pod(pod).any(unnamed));
+        (self.refused).retain(|pod, _| records.of_pod(pod).any(unnamed));
         let rows = tables.pods(job);
         let ended = index.ended().iter();
         let ended = ended.map(|place| &records.at(*place).0.pod);
@@ -218,7 +222,17 @@ impl Memory {
     }
 
     /// Learns that a creation was refused. True when no other one will go through, whichever pod it is for.
-    pub(super) fn learn_creation_refused(&mut self, problem: Refused, now: Timestamp) -> bool {
+    pub(super) fn learn_creation_refused(
+        &mut self,
+        pod: Box<str>,
+        problem: Refused,
+        now: Timestamp,
+    ) -> bool {
+        if self.refused.len() >= ANSWERS {
+            self.refused.clear();
+        }
+        let last = self.refused.values().max().copied().unwrap_or(0);
+        self.refused.insert(pod, last + 1);
         let invalid = problem.reason == reasons::INVALID_TEMPLATE;
         if invalid {
             self.template = Template::Refused { problem, at: now };
@@ -267,6 +281,7 @@ impl Memory {
             (self.conflicts.len(), "names in conflict"),
             (self.disputed.len(), "pods other than as they were read"),
             (self.created.len(), "pods whose uid is not stored yet"),
+            (self.refused.len(), "refused pods"),
             (remembered.len(), "earlier states of pods"),
         ] {
             if count > ENTRIES {
@@ -308,6 +323,12 @@ impl Memory {
                 .map(Box::to_string)
                 .collect(),
             creation_problem: self.creation_problem.as_ref().map(refusal),
+            refused: self
+                .refused
+                .iter()
+                .take(ENTRIES)
+                .map(|(pod, last)| (pod.to_string(), *last))
+                .collect(),
             refusal: self.refusal.as_ref().map(|refusal| refusal.0.clone()),
             remembered,
             max_pod_changes: snapshot.max_pod_changes,
@@ -340,6 +361,11 @@ impl Memory {
             held: BTreeMap::new(),
             let_go: BTreeSet::new(),
             creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
+            refused: inputs
+                .refused
+                .iter()
+                .map(|(pod, last)| (pod.as_str().into(), *last))
+                .collect(),
             refusal: inputs.refusal.clone().map(condition::Refusal),
             behind_since: None,
             kept: Arc::default(),

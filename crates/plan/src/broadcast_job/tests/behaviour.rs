@@ -65,11 +65,10 @@ fn a_promise_of_an_earlier_plan_is_kept_once_its_slice_is_known_to_be_the_presen
         .iter()
         .map(|step| step.actions.iter().map(Action::word).collect())
         .collect();
-    assert_eq!(words[0], ["confirm_job"]);
-    assert_eq!(words[1], ["confirm_slice"]);
-    assert_eq!(words[2], ["create_pod", "create_pod"]);
-    assert_eq!(plan.steps[1].actions, [asked]);
-    assert_eq!(plan.steps[1].on_error, OnError::Stop);
+    assert_eq!(words[0], ["confirm_job", "confirm_slice"]);
+    assert_eq!(words[1], ["create_pod", "create_pod"]);
+    assert_eq!(plan.steps[0].actions[1], asked);
+    assert_eq!(plan.steps[0].on_error, OnError::Stop);
     // A write of that slice is refused if it is not.
     world.spec["parallelism"] = json!(3);
     let plan = world.plan();
@@ -89,7 +88,7 @@ fn an_outcome_is_stored_before_its_pod_is_released() {
         .flat_map(|s| &s.actions)
         .map(Action::word)
         .collect();
-    assert_eq!(words, ["write_slice", "write_status", "release_pod"]);
+    assert_eq!(words, ["write_slice", "release_pod", "write_status"]);
 }
 
 #[test]
@@ -168,7 +167,7 @@ fn fail_fast_decides_then_stops_then_fails() {
     };
     assert_eq!(
         words(&world),
-        ["write_slice", "write_status", "release_pod"]
+        ["write_slice", "release_pod", "write_status"]
     );
     world.crash_after(usize::MAX);
     assert_eq!(
@@ -630,5 +629,89 @@ fn a_refusal_holds_until_the_api_server_was_asked_again() {
         words,
         ["check_template"],
         "Stalled is not taken back before it was said again"
+    );
+}
+
+/// The nodes whose pods the next plan creates, in that order.
+fn creations(world: &World) -> Vec<String> {
+    let plan = world.plan();
+    let actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let node = |action: &Action| match action {
+        Action::CreatePod { node, .. } => Some(node.to_string()),
+        _ => None,
+    };
+    actions.filter_map(node).collect()
+}
+
+#[test]
+fn what_was_refused_is_tried_last_and_what_was_refused_first_before_the_rest_of_it() {
+    let mut world = World::new(5, json!({"parallelism": 5}));
+    world.crash_after(1);
+    assert_eq!(
+        creations(&world),
+        ["n0000", "n0001", "n0002", "n0003", "n0004"]
+    );
+    for (last, node) in [(1, "n0002"), (2, "n0000")] {
+        let pod = crate::name::pod("job", crate::Uid::MAX, node, 1);
+        world.refused.insert(pod.into(), last);
+    }
+    assert_eq!(
+        creations(&world),
+        ["n0001", "n0003", "n0004", "n0002", "n0000"]
+    );
+    // As far as there are places, and as many as one plan may create.
+    world.spec["parallelism"] = json!(3);
+    assert_eq!(creations(&world), ["n0001", "n0003", "n0004"]);
+    world.spec["parallelism"] = json!(5);
+    world.max_pod_changes = 2;
+    assert_eq!(creations(&world), ["n0001", "n0003"]);
+}
+
+#[test]
+fn a_template_is_tried_on_nodes_far_from_each_other() {
+    for (nodes, tried) in [
+        (1, &["n0000"][..]),
+        (2, &["n0000", "n0001"]),
+        (3, &["n0000", "n0001", "n0002"]),
+        (9, &["n0000", "n0004", "n0008"]),
+    ] {
+        let mut world = World::new(nodes, json!({}));
+        world.template = Template::Unknown;
+        let plan = world.plan();
+        let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+        let asked = actions.find_map(|action| match action {
+            Action::CheckTemplate { pods } => Some(pods.clone()),
+            _ => None,
+        });
+        let asked = asked.unwrap();
+        assert!(
+            asked
+                .iter()
+                .map(|(node, _)| &**node)
+                .eq(tried.iter().copied()),
+            "{asked:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_recorded_is_released_before_anything_else_that_may_be_refused() {
+    let mut world = World::new(260, json!({"parallelism": 249}));
+    world.start();
+    for node in ["n0000", "n0001", "n0002"] {
+        world.end(node, 0);
+    }
+    let mut words = world.words();
+    words.dedup();
+    assert_eq!(
+        words,
+        [
+            "confirm_job",
+            "write_slice",
+            "release_pod",
+            "write_slice",
+            "create_pod",
+            "write_status"
+        ]
     );
 }

@@ -160,7 +160,7 @@ fn a_pod_that_never_starts_is_recorded_with_the_reason_and_then_deleted() {
         assert_eq!(world.attempts("n0000"), [intended]);
         assert_eq!(
             world.words(),
-            ["write_slice", "write_status", "release_pod"]
+            ["write_slice", "release_pod", "write_status"]
         );
         world.settle();
         assert_eq!(world.attempts("n0000"), [(Failed, reason.to_owned())]);

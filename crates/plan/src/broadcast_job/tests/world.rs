@@ -87,6 +87,7 @@ pub(super) struct World {
     pub(super) conflicts: BTreeSet<Box<str>>,
     pub(super) disputed: BTreeSet<Box<str>>,
     pub(super) creation_problem: Option<Refused>,
+    pub(super) refused: BTreeMap<Box<str>, u64>,
     pub(super) refusal: Option<Refusal>,
     pub(super) max_pod_changes: usize,
     /// Every pod ever created: (name, node).
@@ -183,6 +184,7 @@ impl World {
             conflicts: BTreeSet::new(),
             disputed: BTreeSet::new(),
             creation_problem: None,
+            refused: BTreeMap::new(),
             refusal: None,
             max_pod_changes: 500,
             created: Vec::new(),
@@ -287,6 +289,7 @@ impl World {
             conflicts: &self.conflicts,
             disputed: &self.disputed,
             creation_problem: self.creation_problem.as_ref(),
+            refused: &self.refused,
             refusal: self.refusal.as_ref(),
             family: family.as_ref(),
             max_pod_changes: self.max_pod_changes,
@@ -360,7 +363,7 @@ impl World {
                 assert_eq!(row, seen, "asked about another version");
             }
             Action::WriteSlice(write) => self.write_slice(&write),
-            Action::CreatePod { pod, node } => return self.create(pod, node),
+            Action::CreatePod { pod, node, .. } => return self.create(pod, node),
             Action::DeletePod { pod, uid, .. } => {
                 self.asked.remove(&uid);
                 self.delete_if(&pod, uid);

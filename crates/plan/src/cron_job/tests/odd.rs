@@ -63,6 +63,22 @@ fn a_write_that_is_refused_for_ever_is_told_before_what_it_stands_in_the_way_of(
 }
 
 #[test]
+fn while_a_question_about_the_template_has_no_answer_the_rest_of_the_status_is_told() {
+    let mut cron = hourly(Api::Carillon);
+    cron.refusal = Some(Refusal("try_child: no reply".to_owned()));
+    for _ in 0..2 {
+        // Nobody answers.
+        cron.template = Template::Unknown;
+        let plan = cron.plan("2026-01-01T10:45:00Z");
+        cron.carry_out(&plan);
+    }
+    assert_eq!(message(&cron, types::STALLED), "try_child: no reply");
+    let status = cron.cron().status;
+    assert_eq!(status.observed_generation, Some(1));
+    assert!(status.next_schedule_time.is_some());
+}
+
+#[test]
 fn while_it_is_not_known_whether_a_promise_was_kept_nothing_is_decided() {
     let mut cron = served(Api::Carillon).with("startingDeadlineSeconds", json!(1));
     let start = cron.plan(TICK);

@@ -4,6 +4,8 @@
 // The functions that tests share are tests too.
 #![allow(clippy::unwrap_used)]
 
+mod creations;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,7 +70,13 @@ struct Scene {
 }
 
 /// What the API server answers.
-type Answer = fn(&Method, &str) -> (u16, Value);
+type Answer = fn(&Method, &str, &Sent<'_>) -> (u16, Value);
+
+/// What it is sent.
+struct Sent<'a> {
+    body: &'a Value,
+    dry_run: bool,
+}
 
 fn done(_: &Method, _: &str) -> (u16, Value) {
     (
@@ -86,7 +94,7 @@ fn refuses_deletions(code: u16) -> (u16, Value) {
 
 impl Scene {
     fn new(rules: Rules) -> Self {
-        Self::answered(rules, done)
+        Self::answered(rules, |method, path, _| done(method, path))
     }
 
     fn answered(rules: Rules, answer: Answer) -> Self {
@@ -103,10 +111,15 @@ impl Scene {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
-                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 let path = head.uri.path().to_owned();
                 tokio::time::sleep(latency).await;
-                let (code, reply) = answer(&head.method, &path);
+                let query = head.uri.query().unwrap_or_default();
+                let what = Sent {
+                    body: &body,
+                    dry_run: query.contains("dryRun=All"),
+                };
+                let (code, reply) = answer(&head.method, &path, &what);
                 sent.lock().unwrap().push((head.method, path, body));
                 let reply = Full::new(Bytes::from(reply.to_string()));
                 let mut reply = Response::new(reply);
@@ -294,6 +307,7 @@ fn second_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
     let create = Action::CreatePod {
         pod,
         node: "n1".into(),
+        slice: 0,
     };
     let write = SliceWrite {
         index: 0,
@@ -370,7 +384,7 @@ async fn with_the_interlock_out_of_the_way_the_second_pod_would_be_made() {
         plan: second_pod,
         verify: |_, _, _| Ok(()),
     };
-    let mut scene = Scene::answered(rules, |method, path| match *method {
+    let mut scene = Scene::answered(rules, |method, path, _| match *method {
         Method::GET if path.ends_with("/fix") => (200, job(13, &Value::Null).1),
         _ => done(method, path),
     });
@@ -396,7 +410,7 @@ fn stop_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
 
 #[tokio::test]
 async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
-    let mut scene = Scene::answered(Rules::default(), |method, path| {
+    let mut scene = Scene::answered(Rules::default(), |method, path, _| {
         if *method == Method::GET || path.contains("/pods/") {
             refuses_deletions(404)
         } else {
@@ -434,7 +448,7 @@ async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
 
 #[tokio::test(flavor = "local")]
 async fn a_pod_is_created_however_many_requests_of_others_wait() {
-    let answer: Answer = |method, path| match method {
+    let answer: Answer = |method, path, _| match method {
         &Method::GET if path.ends_with("/fix") => (200, job(13, &Value::Null).1),
         _ => done(method, path),
     };
@@ -472,7 +486,7 @@ async fn what_the_api_server_calls_a_conflict_for_ever_is_tried_with_growing_del
         plan: stop_pod,
         verify: |_, _, _| Ok(()),
     };
-    let mut scene = Scene::answered(rules, |method, path| match *method {
+    let mut scene = Scene::answered(rules, |method, path, _| match *method {
         Method::DELETE => refuses_deletions(409),
         _ => done(method, path),
     });
@@ -482,35 +496,45 @@ async fn what_the_api_server_calls_a_conflict_for_ever_is_tried_with_growing_del
     assert!(sent <= 5, "{sent} deletions for 4 failures");
 }
 
-#[tokio::test]
-async fn a_write_that_is_refused_again_and_again_becomes_a_condition() {
-    let mut scene = Scene::answered(
-        Rules {
-            plan: |snapshot, now| match snapshot.refusal {
-                None => stop_pod(snapshot, now),
-                Some(_) => carillon_plan::broadcast_job::plan(snapshot, now),
-            },
-            verify: |_, _, _| Ok(()),
+/// The condition that a job gets whose deletions of a pod are always answered so.
+async fn told_of_deletions(answer: Answer) -> Value {
+    let rules = Rules {
+        plan: |snapshot, now| match snapshot.refusal {
+            None => stop_pod(snapshot, now),
+            Some(_) => carillon_plan::broadcast_job::plan(snapshot, now),
         },
-        |method, path| match *method {
-            Method::DELETE => refuses_deletions(403),
-            _ => done(method, path),
-        },
-    );
+        verify: |_, _, _| Ok(()),
+    };
+    let mut scene = Scene::answered(rules, answer);
     scene.see_all(&objects());
     let told = |scene: &Scene| !scene.sent(&Method::PATCH, "/status").is_empty();
     scene.work_until(told).await;
     let status = &scene.sent(&Method::PATCH, "/status")[0]["status"];
-    let stalled = &status["conditions"][0];
-    assert_eq!(
-        [&stalled["type"], &stalled["status"], &stalled["reason"]],
-        ["Stalled", "True", reasons::WRITE_REFUSED]
-    );
-    let message = stalled["message"].as_str().unwrap();
-    assert!(
-        message.contains("delete_pod") && message.contains("webhook said no"),
-        "{message}"
-    );
+    status["conditions"][0].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_refused_again_and_again_becomes_a_condition() {
+    let refused: Answer = |method, path, _| match *method {
+        Method::DELETE => refuses_deletions(403),
+        _ => done(method, path),
+    };
+    let outrun: Answer = |method, path, _| match *method {
+        Method::DELETE => refuses_deletions(409),
+        _ => done(method, path),
+    };
+    for (answer, words) in [(refused, "webhook said no"), (outrun, "has changed")] {
+        let stalled = told_of_deletions(answer).await;
+        assert_eq!(
+            [&stalled["type"], &stalled["status"], &stalled["reason"]],
+            ["Stalled", "True", reasons::WRITE_REFUSED]
+        );
+        let message = stalled["message"].as_str().unwrap();
+        assert!(
+            message.contains("delete_pod") && message.contains(words),
+            "{message}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -639,7 +663,7 @@ fn stored(scene: &Scene) -> Option<Value> {
 
 #[tokio::test]
 async fn a_pod_that_was_given_to_another_job_is_followed_by_the_one_whose_record_names_it() {
-    let mut scene = Scene::answered(Rules::default(), |method, path| {
+    let mut scene = Scene::answered(Rules::default(), |method, path, _| {
         if *method == Method::GET && path.contains("/pods/") {
             (200, given())
         } else if *method == Method::GET && path.ends_with("/broadcastjobs/fix") {
