@@ -128,12 +128,12 @@ async fn a_creation_without_an_answer_delays_no_status_and_no_release() {
         scene.see::<SlimJobPod>(&pod_of(1, 40, "Running"));
         scene.see::<SlimJobPod>(&pod_of(2, 41, "Succeeded"));
         scene.see::<SlimJob>(&job);
+        let events = scene.told(1).await;
+        assert!(events[0].contains("failed calling webhook"), "{events:?}");
         let status = written(&mut scene).await;
         assert_eq!(status["active"], 1, "{code}");
         let lists = &status["uncountedTerminatedPods"];
         assert_eq!(lists["succeeded"], json!([pod_uid(2)]), "{code}");
-        let events = scene.told(1).await;
-        assert!(events[0].contains("failed calling webhook"), "{events:?}");
         // Names follow from what the status counts: with this one no other pod is made for a while.
         let unanswered = scene.controller.memory.lock().unwrap();
         let unanswered = unanswered
