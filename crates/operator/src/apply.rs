@@ -27,6 +27,12 @@ use crate::writes::{SendError, Turn, Writes, decode};
 /// process that was stopped meanwhile must not act on what it knew then.
 const PLAN_LIFE: Duration = Duration::from_secs(10);
 
+/// The word of the action by which a plan tells.
+pub const WRITE_STATUS: &str = "write_status";
+
+/// So many creations are tried in a plan that are refused each by itself.
+const MOST_REFUSED: usize = 10;
+
 /// How long a creation may rely on what was written or asked about.
 const CONFIRMED_FOR: Duration = Duration::from_secs(1);
 
@@ -41,6 +47,10 @@ pub struct Applied<R> {
     pub released: usize,
     /// Writes of any kind that succeeded.
     pub writes: usize,
+    /// Those of them that only tell.
+    pub told: usize,
+    /// Actions but those that only tell.
+    pub tried: usize,
     /// Writes that changed nothing, as their object had changed or was gone.
     pub in_vain: usize,
     /// The first of them whose object had changed.
@@ -68,6 +78,8 @@ impl<R> Default for Applied<R> {
             deleted: 0,
             released: 0,
             writes: 0,
+            told: 0,
+            tried: 0,
             in_vain: 0,
             outrun: None,
             versions: Vec::new(),
@@ -99,6 +111,8 @@ pub enum Effect {
     Created(Kind, u64),
     /// What it was to create was there already, by an earlier try.
     Found(Kind, u64),
+    /// What was asked for is there.
+    Seen(Kind, u64),
     /// It deleted one.
     Deleted(Kind, u64),
     /// What it was to delete was gone already.
@@ -143,7 +157,11 @@ impl Earlier {
         match effect {
             Effect::Created(..) | Effect::Found(..) => self.created += 1,
             Effect::Deleted(..) | Effect::Gone => self.removed += 1,
-            Effect::Wrote(..) | Effect::Released(..) | Effect::InVain | Effect::Nothing => {}
+            Effect::Wrote(..)
+            | Effect::Seen(..)
+            | Effect::Released(..)
+            | Effect::InVain
+            | Effect::Nothing => {}
         }
     }
 }
@@ -160,6 +178,10 @@ pub trait Perform {
         action: &Self::Action,
         earlier: Earlier,
     ) -> impl Future<Output = Result<Done<Self::Answer>, SendError>>;
+    /// Whether an error is about this action alone, and says nothing of others like it.
+    fn is_of_one(&self, _: &Self::Action, _: &SendError) -> bool {
+        false
+    }
     /// What the next plan has to know of an action that failed.
     fn failed(&self, action: &Self::Action, error: &SendError) -> Option<Self::Answer>;
     /// What people are told of this one action; most are told of all actions of a plan at once.
@@ -191,26 +213,32 @@ pub async fn apply<P: Perform>(
             step.actions.len()
         };
         let mut actions = step.actions.into_iter().peekable();
-        let mut failed = false;
-        while actions.peek().is_some() && !failed {
+        let (mut failures, mut of_all) = (0, false);
+        while actions.peek().is_some() && !of_all && failures < MOST_REFUSED {
             let batch: Vec<P::Action> = actions.by_ref().take(size).collect();
             let results = side_by_side(performer, parallel, batch, earlier).await;
+            let before = failures;
             for (action, result) in results {
                 applied.notes.extend(performer.note(&action, &result));
+                applied.tried += usize::from(action.word() != WRITE_STATUS);
                 match result {
                     Ok(done) => {
                         done_so_far.count(done.effect);
                         applied.note(action.word(), done);
                     }
                     Err(error) => {
-                        failed = true;
+                        failures += 1;
+                        of_all |= !performer.is_of_one(&action, &error);
                         let answer = performer.failed(&action, &error);
                         applied.fail(action.word(), error, answer);
                     }
                 }
             }
-            size *= 2;
+            if failures == before {
+                size *= 2;
+            }
         }
+        let failed = failures > 0;
         if failed && step.on_error == OnError::Stop {
             applied.stopped = true;
             break;
@@ -246,7 +274,8 @@ async fn side_by_side<P: Perform>(
 impl<R> Applied<R> {
     fn note(&mut self, word: &'static str, done: Done<R>) {
         self.answers.extend(done.answer);
-        if done.effect == Effect::InVain {
+        // Whose pod is there still, its event is on the way.
+        if done.effect == Effect::InVain && word != "confirm_gone" {
             self.outrun.get_or_insert(word);
         }
         let (kind, rv) = match done.effect {
@@ -256,7 +285,7 @@ impl<R> Applied<R> {
                 self.in_vain += 1;
                 return;
             }
-            Effect::Found(kind, rv) => {
+            Effect::Found(kind, rv) | Effect::Seen(kind, rv) => {
                 self.versions.push((kind, rv));
                 return;
             }
@@ -275,6 +304,7 @@ impl<R> Applied<R> {
             }
         };
         self.writes += 1;
+        self.told += usize::from(word == WRITE_STATUS);
         self.versions.push((kind, rv));
     }
 

@@ -34,6 +34,9 @@ pub struct Weather {
     pub event_twice: u32,
     /// An event is lost.
     pub event_lost: u32,
+    /// Milliseconds that a request takes longer than it does otherwise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub slow: u32,
     /// Minutes until it is over; 0: it never is.
     pub minutes: u32,
     /// Users, nodes and machines do anything meanwhile.
@@ -93,7 +96,9 @@ impl Storm {
             Leg::Request | Leg::Reply => 5,
             Leg::Event => 20,
         };
-        Duration::from_millis(self.rng.u64(0..=longest))
+        let slow = self.weather.as_ref().map_or(0, |weather| weather.slow);
+        let slow = if leg == Leg::Request { slow } else { 0 };
+        Duration::from_millis(self.rng.u64(0..=longest) + u64::from(slow))
     }
 
     /// Whether something that happens so many times in a thousand happens now.

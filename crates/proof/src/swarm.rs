@@ -161,6 +161,7 @@ fn weather(rng: &mut Rng) -> Weather {
         event_late: rate(50),
         event_twice: rate(100),
         event_lost: 0,
+        slow: 0,
         minutes: rate(6) + 1,
         monkey: rate(2) > 0,
         edits: false,

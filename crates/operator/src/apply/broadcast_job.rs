@@ -1,6 +1,7 @@
 //! What a plan for a BroadcastJob does.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use carillon_api::condition::reasons;
@@ -18,10 +19,11 @@ use tokio::sync::Mutex;
 
 use super::template::{self, Creation};
 use super::{
-    CHANGED, CONFIRMED_FOR, Earlier, Effect, NAME_TAKEN, Perform, absent, confirmed_until, create,
-    found, is_found, is_found_whole, is_quota, is_terminating, may_be_there, settled, uid_of,
-    unchanged, write,
+    CHANGED, CONFIRMED_FOR, Earlier, Effect, NAME_TAKEN, Perform, absent, changed, confirmed_until,
+    create, found, is_found, is_found_whole, is_quota, is_terminating, may_be_there, settled,
+    uid_of, unchanged, write,
 };
+use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
@@ -45,10 +47,21 @@ pub enum Answer {
     Created(Box<str>, Uid),
     /// This pod is other than as it was read: there is one, with this uid, or one has changed.
     Disputed(Box<str>, Option<Uid>),
-    /// The creation of this pod was refused, and why.
-    CreationRefused(Box<str>, Refused),
+    /// The creation of a pod did not succeed.
+    CreationRefused(RefusedPod),
     /// Creations went through.
     CreationAccepted,
+}
+
+/// A pod whose creation did not succeed.
+#[derive(Debug)]
+pub struct RefusedPod {
+    /// Its name.
+    pub pod: Box<str>,
+    /// Why.
+    pub problem: Refused,
+    /// What was said says nothing of other pods.
+    pub of_one: bool,
 }
 
 type Done = super::Done<Answer>;
@@ -81,6 +94,8 @@ pub struct Performer<'a> {
 pub struct Confirmed {
     /// The job, which may go while its slices stay.
     job: std::sync::Mutex<Option<BootTime>>,
+    /// One of them is another one by now.
+    is_over: AtomicBool,
     /// Slices, by index.
     slices: std::sync::Mutex<BTreeMap<u32, Arc<Mutex<Option<Version>>>>>,
 }
@@ -220,9 +235,29 @@ impl Perform for Performer<'_> {
         let Action::CreatePod { pod, .. } = action else {
             return None;
         };
-        let mut refusal = refusal(error)?;
-        refusal.message = unnamed(&self.job.owner.name, pod, &refusal.message);
-        Some(Answer::CreationRefused(pod.clone(), refusal))
+        if error
+            .refused()
+            .is_some_and(|status| status.reason == CHANGED)
+        {
+            return None;
+        }
+        let mut problem = refusal(error)?;
+        problem.message = unnamed(&self.job.owner.name, pod, &problem.message);
+        Some(Answer::CreationRefused(RefusedPod {
+            pod: pod.clone(),
+            problem,
+            of_one: self.is_of_one(action, error),
+        }))
+    }
+
+    /// As an admission webhook may refuse a pod for what is on its node.
+    fn is_of_one(&self, action: &Action, error: &SendError) -> bool {
+        let of_one = |status: &Status| {
+            let of_all =
+                names_a_field(status) || is_terminating(status) || is_quota(&status.message);
+            matches!(status.code, 400 | 403 | 422) && !of_all
+        };
+        matches!(action, Action::CreatePod { .. }) && error.refused().is_some_and(of_one)
     }
 
     fn went_through(&self) -> Option<Answer> {
@@ -321,25 +356,54 @@ impl Performer<'_> {
         turn.pay(1).await;
         let slice = self.relies_on.slice(index);
         let mut slice = slice.lock().await;
+        // What the one before has learnt the others need not ask.
+        if self.relies_on.is_over.load(Ordering::Acquire) {
+            return Err(changed());
+        }
+        if self.writes.clock().boot() >= self.not_after {
+            return Err(NotSent::Expired.into());
+        }
         let job = self.relies_on.job();
-        let oldest = |slice: Version| job.map(|job| job.min(slice.at));
-        if let Some(until) = confirmed_until(slice.and_then(oldest), self.writes) {
+        let oldest = job.into_iter().chain(slice.map(|slice| slice.at)).min();
+        if let Some(until) = confirmed_until(oldest, self.writes) {
             return Ok(until);
         }
         turn.pay(3).await;
         let ask = async |call| {
             let found = is_found(turn.read(call).await);
-            (found, self.writes.clock().boot())
+            Some((found, self.writes.clock().boot()))
         };
-        let asked = futures::join!(ask(self.get_job()), ask(self.slice(index)));
-        let ((found_job, job_at), (found_slice, slice_at)) = asked;
-        self.job_is_as_read(found_job?)?;
-        self.relies_on.job_is_there(job_at);
-        if let Some(version) = &mut *slice {
-            unchanged(found_slice?, version.rv)?;
-            version.at = slice_at;
+        let ask_for_job = async || {
+            if job.is_some() {
+                ask(self.get_job()).await
+            } else {
+                None
+            }
+        };
+        let ask_for_slice = async || {
+            if slice.is_some() {
+                ask(self.slice(index)).await
+            } else {
+                None
+            }
+        };
+        let (found_job, found_slice) = futures::join!(ask_for_job(), ask_for_slice());
+        let mut since = self.writes.clock().boot();
+        let over = |error| {
+            self.relies_on.is_over.store(true, Ordering::Release);
+            error
+        };
+        if let Some((found, at)) = found_job {
+            self.job_is_as_read(found?).map_err(over)?;
+            self.relies_on.job_is_there(at);
+            since = since.min(at);
         }
-        Ok(job_at.min(slice_at).after(CONFIRMED_FOR))
+        if let Some(((found, at), version)) = found_slice.zip(slice.as_mut()) {
+            unchanged(found?, version.rv).map_err(over)?;
+            version.at = at;
+            since = since.min(at);
+        }
+        Ok(since.after(CONFIRMED_FOR))
     }
 
     /// Asks for the job.
@@ -385,6 +449,8 @@ impl Performer<'_> {
             let status = match turn.send(call, Some(self.not_after)).await {
                 Ok(_) => return Ok(Effect::Nothing.and(Answer::Template(Template::Accepted))),
                 Err(SendError::Refused(status)) => status,
+                // Slow, maybe: what was said before holds.
+                Err(_) if refused.is_some() => break,
                 Err(error) => return Err(error),
             };
             let reason = match status.code {
@@ -394,6 +460,7 @@ impl Performer<'_> {
                 }
                 403 if !is_terminating(&status) => reasons::POD_FORBIDDEN,
                 400 | 422 => reasons::INVALID_TEMPLATE,
+                _ if refused.is_some() => break,
                 _ => return Err(SendError::Refused(status)),
             };
             let message = unnamed(&self.job.owner.name, pod, &status.message);

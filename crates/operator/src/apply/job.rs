@@ -70,7 +70,7 @@ impl Perform for Performer<'_> {
                 let request = request::get(Kind::JobPod, &owner.namespace, name);
                 let pod = found(self.writes, request).await?;
                 let pod = pod.filter(|pod| pod.is_controlled_by(owner));
-                let effect = |pod: SlimMeta| Effect::Found(Kind::JobPod, pod.rv());
+                let effect = |pod: SlimMeta| Effect::Seen(Kind::JobPod, pod.rv());
                 let effect = pod.map_or(Effect::Nothing, effect);
                 Ok(effect.and(Answer::Answered(name.clone())))
             }

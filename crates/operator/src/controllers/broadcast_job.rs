@@ -228,9 +228,9 @@ impl BroadcastJobs {
         };
         let owner = &job.owner;
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        core.refusals.learn(owner, &applied, answered(&applied));
+        let over = core.refusals.learn(owner, &applied, answered(&applied));
         core.tell(owner, REPORTER, told(notes, &applied));
-        let learnt = self.remember(owner, &mut applied, now);
+        let learnt = self.remember(owner, &mut applied, now) || over;
         next(&applied, wake, again, learnt)
     }
 
@@ -255,17 +255,25 @@ impl BroadcastJobs {
                 Answer::Written(pod) => memory.learn_written(pod),
                 Answer::Gone(pod) => answered |= memory.learn_gone(pod),
                 Answer::NameConflict(pod) => answered |= memory.learn_conflict(pod),
-                Answer::Created(pod, uid) => memory.learn_created(pod, uid),
+                Answer::Created(pod, uid) => {
+                    answered |= memory.learn_accepted(&pod);
+                    memory.learn_created(pod, uid);
+                }
                 Answer::Disputed(pod, uid) => {
                     if let Some(uid) = uid {
                         memory.learn_created(pod.clone(), uid);
                     }
                     answered |= memory.learn_disputed(pod, clock::instant());
                 }
-                Answer::CreationAccepted => answered |= memory.creation_problem.take().is_some(),
-                Answer::CreationRefused(pod, problem) => {
+                Answer::CreationAccepted => answered |= memory.learn_all_accepted(),
+                Answer::CreationRefused(refused) => {
                     pods.with_label_values(&["failed"]).inc();
-                    answered |= memory.learn_creation_refused(pod, problem, now);
+                    if refused.of_one && !memory.is_refused(&refused.pod) {
+                        // The next plan tries it last, and need not wait to try the others.
+                        applied.failed = None;
+                        answered = true;
+                    }
+                    answered |= memory.learn_creation_refused(refused, now);
                 }
             }
         }

@@ -143,7 +143,7 @@ impl CronJobs {
             relies_on: tokio::sync::Mutex::new(Confirmed::read(cron.meta.rv)),
         };
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        core.refusals.learn(owner, &applied, answered(&applied));
+        let over = core.refusals.learn(owner, &applied, answered(&applied));
         // What the status says is worth its event only if it was stored.
         if applied.stopped {
             notes.clear();
@@ -154,7 +154,7 @@ impl CronJobs {
             Api::Native => NATIVE_REPORTER,
         };
         core.tell(owner, reporter, notes);
-        let learnt = self.remember(cron, std::mem::take(&mut applied.answers));
+        let learnt = self.remember(cron, std::mem::take(&mut applied.answers)) || over;
         next(&applied, wake, again, learnt)
     }
 

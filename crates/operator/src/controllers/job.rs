@@ -130,7 +130,7 @@ impl Controller for Jobs {
 impl Jobs {
     fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
         let owner = &job.meta.owner;
-        let memory = self.remembered(tables, owner);
+        let memory = self.remembered(tables, owner, now);
         let (plan, verdict) = snapshot(tables, job, &memory, &self.limits, |snapshot| {
             let plan = (self.rules.plan)(snapshot, now);
             let verdict = (self.rules.verify)(snapshot, &plan, now);
@@ -174,12 +174,12 @@ impl Jobs {
     }
 
     /// What is remembered of a Job, less what its pods answer by being there.
-    fn remembered(&self, tables: &Tables, owner: &ObjectKey) -> Memory {
+    fn remembered(&self, tables: &Tables, owner: &ObjectKey, now: Timestamp) -> Memory {
         let mut memory = lock(&self.memory);
         let Some(memory) = memory.get_mut(owner) else {
             return Memory::default();
         };
-        memory.follow(tables, owner);
+        memory.follow(tables, owner, now);
         memory.clone()
     }
 

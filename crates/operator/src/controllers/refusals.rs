@@ -9,18 +9,16 @@ use carillon_plan::condition::Refusal;
 use carillon_plan::pod::printable;
 
 use super::core::lock;
-use crate::apply::Applied;
+use crate::apply::{Applied, WRITE_STATUS};
 use crate::writes::SendError;
 
 /// Refusals in a row that are worth a condition. One or two come of two writers at a time.
 const TIMES: u32 = 3;
 /// The same of writes whose object has changed each time: what brings the change takes a while, and the delays
-/// between so many plans come to 20 seconds.
-const TIMES_OUTRUN: u32 = 12;
+/// between so many plans come to 25 seconds.
+const TIMES_OUTRUN: u32 = 9;
 /// What is said of those.
 const OUTRUN: &str = "the API server says each time that the object has changed since it was read";
-/// An action whose refusal cannot be told by the same way.
-const WRITE_STATUS: &str = "write_status";
 /// What is said of plans that grow too old, as an action and in words.
 const TOO_OLD: (&str, &str) = (
     "create",
@@ -42,10 +40,21 @@ struct Repeated {
     message: String,
 }
 
+impl Repeated {
+    fn is_told(&self) -> bool {
+        self.times >= self.enough
+    }
+}
+
 impl Refusals {
     /// Learns from a plan that was carried out. `answered`: actions of which the planner is told in a
-    /// better way.
-    pub(super) fn learn<R>(&self, key: &Arc<ObjectKey>, applied: &Applied<R>, answered: &[&str]) {
+    /// better way. True when what was told is over.
+    pub(super) fn learn<R>(
+        &self,
+        key: &Arc<ObjectKey>,
+        applied: &Applied<R>,
+        answered: &[&str],
+    ) -> bool {
         let mut known = lock(&self.0);
         let refused = applied.failed.as_ref();
         let refused = refused.filter(|(action, error)| {
@@ -61,13 +70,17 @@ impl Refusals {
                 .then(|| (action, words.into(), TIMES))
         };
         let outrun = || {
-            let action = applied.outrun.filter(|_| applied.writes == 0)?;
+            let action = applied.outrun.filter(|_| applied.told == applied.writes)?;
             Some((action, OUTRUN.into(), TIMES_OUTRUN))
         };
         let told = refused.or_else(too_old).or_else(outrun);
         let Some((action, words, enough)) = told else {
-            known.remove(key);
-            return;
+            // A plan that has told it says nothing of whether it goes through.
+            if applied.tried == 0 && applied.writes > 0 {
+                return false;
+            }
+            let over = known.remove(key);
+            return over.is_some_and(|known| known.is_told());
         };
         let new = || Repeated {
             action,
@@ -80,12 +93,13 @@ impl Refusals {
             *entry = new();
         }
         entry.times = entry.times.saturating_add(1);
+        false
     }
 
     /// What was refused often enough to be told.
     pub(super) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
         let known = lock(&self.0);
-        let repeated = known.get(key).filter(|known| known.times >= known.enough)?;
+        let repeated = known.get(key).filter(|known| known.is_told())?;
         Some(Refusal(repeated.message.clone()))
     }
 
@@ -139,11 +153,13 @@ mod tests {
     fn what_has_changed_each_time_is_told_after_a_while() {
         let refusals = Refusals::default();
         let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
-        let told = |writes| {
+        let told = |writes: usize| {
             let applied = Applied::<()> {
                 outrun: Some("release_pod"),
                 in_vain: 1,
-                writes,
+                writes: writes + 1,
+                told: 1,
+                tried: 1,
                 ..Applied::default()
             };
             refusals.learn(&key, &applied, &[]);
@@ -155,6 +171,25 @@ mod tests {
         let message = told(0).unwrap();
         assert!(message.starts_with("release_pod: "), "{message}");
         assert_eq!(told(1), None, "something goes on");
+    }
+
+    #[test]
+    fn what_is_told_stays_told_until_something_else_than_the_telling_goes_through() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        for _ in 0..TIMES {
+            refusals.learn(&key, &applied(Some(("delete_pod", 403))), &[]);
+        }
+        let went_through = |writes, tried| Applied::<()> {
+            writes,
+            tried,
+            ..Applied::default()
+        };
+        assert!(!refusals.learn(&key, &went_through(1, 0), &[]));
+        assert!(refusals.of(&key).is_some());
+        let over = refusals.learn(&key, &went_through(2, 1), &[]);
+        assert!(over && refusals.of(&key).is_none());
+        assert!(!refusals.learn(&key, &went_through(2, 1), &[]));
     }
 
     #[test]

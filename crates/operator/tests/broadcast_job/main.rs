@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod creations;
+mod refusals;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -128,12 +129,12 @@ impl Scene {
             }
         });
         let transport = Transport::new(service, metrics.clone());
-        let leadership = Leadership::always(Clock::system());
+        let leadership = Leadership::always(Clock::simulated(Timestamp::now()));
         let writes = Writes::new(transport, leadership.clone(), in_flight, None);
         let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
         let backoff = Backoff {
             base: Duration::from_millis(10),
-            max: Duration::from_secs(1),
+            max: Duration::from_mins(1),
         };
         let queue = |name| WorkQueue::new(name, backoff, 16, &metrics);
         let queue = queue(NAME);

@@ -10,6 +10,9 @@ use super::{Snapshot, ledger, release, stop};
 use crate::broadcast_job::action::{Action, Step};
 use crate::uid::Uid;
 
+/// So many pods are let go before anything is created.
+const AT_ONCE: usize = 32;
+
 /// The steps, and whether there is more to do than one plan may. `missing`: pods that the nodes to be served wait for.
 pub(super) fn steps(
     snapshot: &Snapshot<'_>,
@@ -46,9 +49,10 @@ pub(super) fn steps(
     let begins = log.iter().position(is_new).unwrap_or(log.len());
     let new = log.split_off(begins);
     steps.extend(log);
-    // What is recorded waits for nothing else: a full quota may refuse new slices, and a status is refused for its
-    // own reasons.
-    steps.extend(release(progress.to_release.iter().take(most).copied()));
+    // What is recorded does not wait for what may be refused: a full quota refuses new slices, and a status is refused
+    // for its own reasons. Nor do creations wait for more than one round of requests.
+    let releases = progress.to_release.iter().take(most).copied();
+    steps.extend(release(releases.clone().take(AT_ONCE)));
     steps.extend(new);
     // The decision to fail is stored before the log is sealed and before the first pod is stopped:
     // whoever reads the seal, or the pod's end, later knows why.
@@ -75,6 +79,7 @@ pub(super) fn steps(
     steps.extend(start.close);
     steps.extend(start.join.map(|join| Step::needed(vec![join])));
     steps.extend(status);
+    steps.extend(release(releases.skip(AT_ONCE)));
     again &= !steps.is_empty();
     (steps, again)
 }

@@ -14,6 +14,7 @@ use self::pods::Pods;
 use self::status::{Stored, is_ending};
 use super::{TRIPPED_RECHECK, Trip, trip};
 use crate::job::action::{Action, Note, OnError, Plan, Step};
+use crate::job::unanswered::place;
 use crate::job::{JobPod, Snapshot};
 use crate::uid::Uid;
 
@@ -26,7 +27,8 @@ pub mod rules {
     pub const STARTS: &str = "starts";
     /// No more pods run than parallelism and what is left to do allow, and no plan creates and removes.
     pub const PARALLELISM: &str = "parallelism";
-    /// While the pod of a creation without an answer may still come to be, none is created under another name.
+    /// A pod that may still come to be, since its creation had no answer, keeps its place: none is created in it
+    /// under another name.
     pub const UNANSWERED: &str = "unanswered";
     /// An index has one pod at a time, and none once it has succeeded or failed.
     pub const ONE_PER_INDEX: &str = "one_per_index";
@@ -152,13 +154,28 @@ impl<'a> Check<'a> {
     }
 
     fn unanswered(&self) -> Result<(), Trip> {
-        let mut unanswered = self.snapshot.unanswered.keys();
-        let other = unanswered.find(|name| !self.names.contains(&***name));
-        let (Some(new), Some(other)) = (self.names.first(), other) else {
+        let unanswered = self.snapshot.unanswered.keys().map(|name| &**name);
+        let is_other =
+            |name: &&str| !self.names.contains(*name) && !self.snapshot.pods.contains_key(*name);
+        let others: Vec<&str> = unanswered.filter(is_other).collect();
+        let Some(first) = others.first().filter(|_| !self.names.is_empty()) else {
             return Ok(());
         };
-        let why = format!("{new} is created, and {other} may still come to be");
-        trip(rules::UNANSWERED, why)
+        let many = self.names.len() + others.len();
+        if self.pods.has_no_room_for(many) {
+            let why =
+                format!("{many} pods may come to be, {first} among them, and there is no room");
+            return trip(rules::UNANSWERED, why);
+        }
+        let indexed = self.snapshot.job.spec.is_indexed();
+        let same = |name: &&&str| others.iter().any(|other| place(other) == place(name));
+        match self.names.iter().filter(|_| indexed).find(same) {
+            Some(name) => {
+                let why = format!("{name} is created, and one of its index may still come to be");
+                trip(rules::UNANSWERED, why)
+            }
+            None => Ok(()),
+        }
     }
 
     fn confirmed(&self, what: &str) -> Result<(), Trip> {

@@ -9,7 +9,7 @@ use super::action::{Action, NewPod, Step, Why};
 use super::active_pods::{self, Named};
 use super::backoff_per_index::{Due, due, failures_before};
 use super::tally::{ByIndex, Tally};
-use super::unanswered::{self, Waits};
+use super::unanswered;
 use crate::name;
 
 /// What is to be done to the pods of a Job, and what they amount to afterwards.
@@ -146,19 +146,19 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
             indexes.into_iter().map(new).collect()
         }
     };
+    let (new, open) = unanswered::hold(snapshot, new, now);
+    let wait = wait.into_iter().chain(open.wait).min();
     let created = new.len() as i32;
     if created == 0 {
-        return Managed { wait, ..before };
-    }
-    if let Some(Waits { ask, wait }) = unanswered::waits(snapshot, &new, now) {
         return Managed {
-            steps: vec![Step::wanted(ask)],
+            steps: vec![Step::wanted(open.ask)],
             wait,
             ..before
         };
     }
     Managed {
         steps: vec![
+            Step::wanted(open.ask),
             // Names are made from what the status counts, so they are only good with the latest one.
             Step::needed(vec![Action::ConfirmCurrent]),
             Step::slowly(new.into_iter().map(Action::CreatePod).collect()),

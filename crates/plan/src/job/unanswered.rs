@@ -16,33 +16,64 @@ pub fn may_come_until(now: Timestamp) -> Timestamp {
     now.checked_add(REQUEST_LIFE).unwrap_or(Timestamp::MAX)
 }
 
-/// What has to be asked, and how long to wait, before pods are created.
-#[derive(Debug)]
-pub(super) struct Waits {
-    /// Whether pods are there that cannot come to be any more.
+/// What there is to do about pods that may still come to be.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    /// Whether those are there that cannot come to be any more.
     pub(super) ask: Vec<Action>,
     /// Until the next of the others cannot, either.
     pub(super) wait: Option<SignedDuration>,
 }
 
-/// What `new` pods have to wait for. Names follow from what the status counts: to try again under the same name is
-/// harmless, and under another one it would make a second pod in the place of one.
-pub(super) fn waits(snapshot: &Snapshot<'_>, new: &[NewPod], now: Timestamp) -> Option<Waits> {
-    if snapshot.unanswered.is_empty() {
-        return None;
+impl Open {
+    pub(super) fn of<'a>(
+        unanswered: impl IntoIterator<Item = (&'a String, &'a Timestamp)>,
+        now: Timestamp,
+    ) -> Self {
+        let mut open = Self::default();
+        for (name, until) in unanswered {
+            let left = until.duration_since(now);
+            if left.is_positive() {
+                open.wait = open.wait.into_iter().chain([left]).min();
+            } else {
+                let name = name.clone();
+                open.ask.push(Action::ConfirmAbsent { name });
+            }
+        }
+        open
     }
-    let new: BTreeSet<&str> = new.iter().map(|pod| &*pod.name).collect();
+}
+
+/// `new` pods, less those in whose place others may still come to be, and what there is to do about these.
+///
+/// Names follow from what the status counts: to try again under the same name is harmless, and under another one it
+/// would make a second pod in the place of one. So each name that is tried no more keeps a place, that of its index
+/// if there is one.
+pub(super) fn hold(
+    snapshot: &Snapshot<'_>,
+    mut new: Vec<NewPod>,
+    now: Timestamp,
+) -> (Vec<NewPod>, Open) {
+    if snapshot.unanswered.is_empty() {
+        return (new, Open::default());
+    }
+    let names: BTreeSet<&str> = new.iter().map(|pod| &*pod.name).collect();
     let others = snapshot.unanswered.iter();
-    let others: Vec<_> = others.filter(|(name, _)| !new.contains(&***name)).collect();
-    let over = |until: Timestamp| until <= now;
-    let ask = others.iter().filter(|(_, until)| over(**until));
-    let ask = ask.map(|(name, _)| Action::ConfirmAbsent {
-        name: (*name).clone(),
-    });
-    let open = others.iter().map(|(_, until)| **until);
-    let next = open.filter(|until| !over(*until)).min();
-    (!others.is_empty()).then(|| Waits {
-        ask: ask.collect(),
-        wait: next.map(|until| until.duration_since(now)),
-    })
+    let others: Vec<_> = others
+        .filter(|(name, _)| !names.contains(&***name))
+        .collect();
+    let mut elsewhere = 0;
+    for (name, _) in &others {
+        match new.iter().rposition(|pod| place(&pod.name) == place(name)) {
+            Some(at) => drop(new.remove(at)),
+            None => elsewhere += 1,
+        }
+    }
+    new.truncate(new.len().saturating_sub(elsewhere));
+    (new, Open::of(others, now))
+}
+
+/// The part of a name that says for which index it is.
+pub(crate) fn place(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |(place, _)| place)
 }

@@ -49,7 +49,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "pods are let go only by the plan that records their outcome",
             "Sieve: cassandra-operator#398",
             &["L1", "L7"],
-            vec![at("every node succeeds", 8, Blow::Kill(Point::AfterReply))],
+            vec![at("every node succeeds", 7, Blow::Kill(Point::AfterReply))],
         )
         .plans(releases_once),
         Mutant::new(

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 use super::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use super::kept::Kept;
+use crate::apply::broadcast_job::RefusedPod;
 use crate::store::{Ledger, Tables};
 
 const DISPUTED: Duration = broadcast_job::DISPUTED.unsigned_abs();
@@ -41,7 +42,8 @@ pub struct Memory {
     disputed: BTreeSet<Box<str>>,
     /// When the first of them was learnt.
     disputed_since: Option<Instant>,
-    pub(super) creation_problem: Option<Refused>,
+    /// Why creations are refused, and the pod of which it was said.
+    creation_problem: Option<(Box<str>, Refused)>,
     /// Pods whose creation was refused: the highest number was the last one.
     refused: BTreeMap<Box<str>, u64>,
     /// What else is refused again and again.
@@ -88,7 +90,7 @@ pub(super) fn snapshot<T>(
         gone: &memory.gone,
         conflicts: &memory.conflicts,
         disputed: &memory.disputed,
-        creation_problem: memory.creation_problem.as_ref(),
+        creation_problem: memory.creation_problem.as_ref().map(|(_, why)| why),
         refused: &memory.refused,
         refusal: memory.refusal.as_ref(),
         family: family.as_ref(),
@@ -221,25 +223,49 @@ impl Memory {
         self.held.remove(&pod);
     }
 
+    /// Whether the creation of this pod was refused.
+    pub(super) fn is_refused(&self, pod: &str) -> bool {
+        self.refused.contains_key(pod)
+    }
+
     /// Learns that a creation was refused. True when no other one will go through, whichever pod it is for.
-    pub(super) fn learn_creation_refused(
-        &mut self,
-        pod: Box<str>,
-        problem: Refused,
-        now: Timestamp,
-    ) -> bool {
+    pub(super) fn learn_creation_refused(&mut self, refused: RefusedPod, now: Timestamp) -> bool {
+        let RefusedPod {
+            pod,
+            problem,
+            of_one,
+        } = refused;
         if self.refused.len() >= ANSWERS {
             self.refused.clear();
         }
         let last = self.refused.values().max().copied().unwrap_or(0);
-        self.refused.insert(pod, last + 1);
-        let invalid = problem.reason == reasons::INVALID_TEMPLATE;
-        if invalid {
-            self.template = Template::Refused { problem, at: now };
-        } else {
-            self.creation_problem = Some(problem);
+        if of_one {
+            self.refused.insert(pod.clone(), last + 1);
         }
-        invalid
+        if problem.reason == reasons::INVALID_TEMPLATE {
+            self.template = Template::Refused { problem, at: now };
+            return true;
+        }
+        // Of several each may have words of its own: those of one are told as long as it is refused.
+        let stays = self.creation_problem.as_ref().is_some_and(|(of, known)| {
+            *of != pod && known.reason == problem.reason && self.is_refused(of)
+        });
+        if !stays {
+            self.creation_problem = Some((pod, problem));
+        }
+        false
+    }
+
+    /// Learns that a pod was created. True when it is the one of which it was told that it was refused.
+    pub(super) fn learn_accepted(&mut self, pod: &str) -> bool {
+        self.refused.remove(pod);
+        let of_this = |(of, _): &mut (Box<str>, Refused)| **of == *pod;
+        self.creation_problem.take_if(of_this).is_some()
+    }
+
+    /// Learns that all creations went through. True when that is new.
+    pub(super) fn learn_all_accepted(&mut self) -> bool {
+        self.creation_problem.take().is_some()
     }
 
     /// Learns that a name is somebody else's. True when that is new.
@@ -322,7 +348,7 @@ impl Memory {
                 .take(ENTRIES)
                 .map(Box::to_string)
                 .collect(),
-            creation_problem: self.creation_problem.as_ref().map(refusal),
+            creation_problem: self.creation_problem.as_ref().map(|(_, why)| refusal(why)),
             refused: self
                 .refused
                 .iter()
@@ -360,7 +386,11 @@ impl Memory {
                 .collect::<Result<_, String>>()?,
             held: BTreeMap::new(),
             let_go: BTreeSet::new(),
-            creation_problem: inputs.creation_problem.as_ref().map(refused).transpose()?,
+            creation_problem: inputs
+                .creation_problem
+                .as_ref()
+                .map(|why| Ok::<_, String>((Box::default(), refused(why)?)))
+                .transpose()?,
             refused: inputs
                 .refused
                 .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::job::backoff::BackoffRecord;
-use carillon_plan::job::unanswered::Unanswered;
+use carillon_plan::job::unanswered::{Unanswered, may_come_until};
 use carillon_plan::job::{Job, JobPods, Limits, Snapshot};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -41,11 +41,15 @@ pub(super) fn snapshot<T>(
 }
 
 impl Memory {
-    /// Forgets creations whose pods are there.
-    pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey) {
+    /// Forgets creations whose pods are there. Nothing is waited for longer than that takes, though the clock may
+    /// have been set back.
+    pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
         let pods = [tables.job_pods(job), tables.free_pods(&job.namespace)];
         let is_there = |name: &str| pods.iter().flatten().any(|pods| pods.contains_key(name));
         self.unanswered.retain(|name, _| !is_there(name));
+        for until in self.unanswered.values_mut() {
+            *until = (*until).min(may_come_until(now));
+        }
     }
 
     /// What goes into the flight recorder besides the versions of the objects.

@@ -52,6 +52,12 @@ impl Pods {
     }
 }
 
+impl Pods {
+    pub(super) fn has_no_room_for(&self, more: usize) -> bool {
+        self.running + more as i64 > self.wanted
+    }
+}
+
 impl<'a> Check<'a> {
     pub(super) fn create(&mut self, new: &'a NewPod) -> Result<(), Trip> {
         let job = self.snapshot.job;

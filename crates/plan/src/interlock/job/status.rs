@@ -106,8 +106,11 @@ impl Check<'_> {
         if ends {
             let running = pods.filter(|pod| !pod.phase.has_ended()).count();
             let left: usize = lists(new).iter().map(HashSet::len).sum();
-            if running > 0 || left > 0 {
-                let why = format!("it ends while {running} pods run and {left} are to be counted");
+            let open = self.snapshot.unanswered.len();
+            if running > 0 || left > 0 || open > 0 {
+                let why = format!(
+                    "it ends while {running} pods run, {left} are to be counted, and {open} may come to be"
+                );
                 return trip(rules::END, why);
             }
         }

@@ -73,6 +73,17 @@ fn on<T>(job: &Job, pods: &JobPods, look: impl FnOnce(&Snapshot<'_>) -> T) -> T 
     })
 }
 
+/// Of a Job without pods, some of which may still come to be.
+fn verified(job: &Job, unanswered: &Unanswered, plan: &Plan) -> Result<(), &'static str> {
+    on(job, &JobPods::new(), |snapshot| {
+        let snapshot = Snapshot {
+            unanswered,
+            ..*snapshot
+        };
+        verify(&snapshot, plan, now()).map_err(|trip| trip.rule)
+    })
+}
+
 fn create(name: &str, index: Option<u32>) -> Action {
     Action::CreatePod(NewPod {
         name: name.to_owned(),
@@ -198,6 +209,12 @@ fn a_job_ends_when_nothing_runs_and_never_comes_back() {
     let pods = JobPods::from([pod(1, PodPhase::Running, None)]);
     assert_eq!(judge(&job, &pods, vec![done()]), Err(rules::END));
     assert_eq!(judge(&job, &JobPods::new(), vec![done()]), Ok(()));
+    let unanswered: Unanswered = [("sum-x".to_owned(), now())].into();
+    let plan = Plan {
+        steps: vec![Step::needed(vec![done()])],
+        ..Plan::default()
+    };
+    assert_eq!(verified(&job, &unanswered, &plan), Err(rules::END));
     let back = judge(&job, &pods, vec![write(json!({}))]);
     assert_eq!(back, Err(rules::TERMINAL));
 }

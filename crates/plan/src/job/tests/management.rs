@@ -1,8 +1,9 @@
 //! Which pods are created and removed.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::super::JobPod;
 use super::super::action::{Action, Why};
 use super::super::unanswered::may_come_until;
 use super::world::{World, uid};
@@ -475,37 +476,66 @@ fn created_and_asked(world: &World) -> (Vec<String>, Vec<String>) {
 fn a_creation_without_an_answer_is_tried_again_under_its_name() {
     let mut world = World::new(json!({"parallelism": 2, "completions": 5}));
     let (names, _) = created_and_asked(&world);
-    let until = may_come_until(world.now);
-    world.unanswered.insert(names[0].clone(), until);
+    with_unanswered(&mut world, &names[0]);
     assert_eq!(created_and_asked(&world), (names, vec![]));
 }
 
+/// With a pod of this name that may still come to be.
+fn with_unanswered(world: &mut World, name: &str) -> Timestamp {
+    let until = may_come_until(world.now);
+    world.unanswered.insert(name.to_owned(), until);
+    until
+}
+
 #[test]
-fn under_another_name_a_pod_is_created_when_the_one_before_cannot_come_any_more() {
-    for (spec, mut world) in [
+fn a_pod_that_may_still_come_keeps_its_place_until_it_cannot() {
+    for (mut world, before, held) in [
         (
-            "plain",
-            World::new(json!({"parallelism": 2, "completions": 5})),
+            World::new(json!({"parallelism": 3, "completions": 5})),
+            "sum-x",
+            None,
         ),
-        ("indexed", indexed(2, 5)),
+        (indexed(3, 5), "sum-1-x", Some(1)),
+        (indexed(3, 5), "sum-4-x", Some(2)),
     ] {
-        let until = may_come_until(world.now);
-        world.unanswered.insert("sum-of-before".to_owned(), until);
-        assert_eq!(created_and_asked(&world), (vec![], vec![]), "{spec}");
-        assert_eq!(world.plan().wake, Some(until), "{spec}");
+        let until = with_unanswered(&mut world, before);
+        let (created, asked) = created_and_asked(&world);
+        assert_eq!((created.len(), asked.len()), (2, 0), "{before}");
+        let of_index = |index| move |name: &String| name.starts_with(&format!("sum-{index}-"));
+        if let Some(index) = held {
+            assert!(
+                !created.iter().any(of_index(index)),
+                "{before}: {created:?}"
+            );
+        }
+        assert_eq!(world.plan().wake, Some(until), "{before}");
         world.now = until;
-        let asked = vec!["sum-of-before".to_owned()];
-        assert_eq!(created_and_asked(&world), (vec![], asked), "{spec}");
+        let asked = created_and_asked(&world).1;
+        assert_eq!(asked, [before]);
         world.sync();
-        assert_eq!(created_and_asked(&world).0.len(), 2, "{spec}");
+        world.sync();
+        assert_eq!(world.counts().0, 3, "{before}");
     }
+}
+
+#[test]
+fn a_work_queue_of_one_waits_for_the_pod_that_may_still_come() {
+    let mut world = World::new(json!({"parallelism": 1}));
+    let until = with_unanswered(&mut world, "sum-x");
+    assert_eq!(created_and_asked(&world), (vec![], vec![]));
+    world.now = until;
+    assert_eq!(
+        created_and_asked(&world),
+        (vec![], vec!["sum-x".to_owned()])
+    );
+    world.sync();
+    assert_eq!(created_and_asked(&world).0.len(), 1);
 }
 
 #[test]
 fn while_a_creation_has_no_answer_all_else_goes_on() {
     let mut world = World::new(json!({"parallelism": 2, "completions": 5}));
-    let until = may_come_until(world.now);
-    world.unanswered.insert("sum-of-before".to_owned(), until);
+    with_unanswered(&mut world, "sum-x");
     world.pods_in(Running, 1);
     world.pods_in(Succeeded, 1);
     world.settle();
@@ -517,4 +547,39 @@ fn while_a_creation_has_no_answer_all_else_goes_on() {
             .values()
             .all(|pod| pod.tracked != pod.phase.has_ended())
     );
+}
+
+#[test]
+fn a_job_does_not_end_while_a_pod_of_it_may_still_come_to_be() {
+    let queue = || {
+        let mut world = World::new(json!({"parallelism": 2}));
+        world.pods_in(Succeeded, 1);
+        world
+    };
+    let failed = || {
+        let mut world = World::new(json!({"parallelism": 2, "completions": 5, "backoffLimit": 0}));
+        world.pods_in(Failed, 1);
+        world
+    };
+    let late = || {
+        let mut world = World::new(json!({"parallelism": 2, "activeDeadlineSeconds": 5}));
+        world.sync();
+        world.pass(6);
+        world
+    };
+    for (what, mut world) in [("done", queue()), ("failed", failed()), ("late", late())] {
+        let until = with_unanswered(&mut world, "sum-x");
+        world.settle();
+        assert!(world.job.ended().is_none(), "{what}");
+        assert_eq!(world.plan().wake, Some(until), "{what}");
+        // It comes, and is stopped.
+        let mut other = world.clone();
+        other.unanswered.clear();
+        other.pods_in(Running, 1);
+        other.settle();
+        assert!(!other.pods.values().any(JobPod::is_active), "{what}");
+        world.now = until;
+        world.settle();
+        assert!(world.job.ended().is_some(), "{what}");
+    }
 }

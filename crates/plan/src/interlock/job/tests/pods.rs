@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    create, job, judge, judge_steps, now, on, on_true, pod, release, remove, stop, uid, write,
+    create, job, judge, judge_steps, now, on_true, pod, release, remove, stop, uid, verified, write,
 };
-use crate::interlock::job::{rules, verify};
+use crate::interlock::job::rules;
 use crate::job::action::{Action, Plan, Step};
 use crate::job::unanswered::Unanswered;
-use crate::job::{Job, JobPod, JobPods, Snapshot};
+use crate::job::{Job, JobPod, JobPods};
 use crate::pod::PodPhase::{Failed, Pending, Running, Succeeded};
 
 fn changed(n: u64, change: impl FnOnce(&mut JobPod)) -> (Box<str>, JobPod) {
@@ -301,28 +301,50 @@ fn what_a_status_lists_is_stored_only_if_the_plan_stops_without_it() {
 }
 
 #[test]
-fn no_pod_is_made_while_one_of_another_name_may_still_come() {
-    let open = job(&json!({"parallelism": 2}), &json!({}));
-    let unanswered: Unanswered = [("a".to_owned(), now())].into();
-    for (names, verdict) in [
-        (&[][..], Ok(())),
-        (&["a"], Ok(())),
-        (&["b", "a"], Ok(())),
-        (&["b"], Err(rules::UNANSWERED)),
+fn a_pod_that_may_still_come_keeps_its_place() {
+    let indexed = json!({"parallelism": 3, "completions": 9, "completionMode": "Indexed"});
+    for (spec, unanswered, names, verdict) in [
+        (json!({"parallelism": 2}), "a", &[][..], Ok(())),
+        (json!({"parallelism": 2}), "a", &["a", "b"], Ok(())),
+        (json!({"parallelism": 2}), "a", &["b"], Ok(())),
+        (
+            json!({"parallelism": 2}),
+            "a",
+            &["b", "c"],
+            Err(rules::UNANSWERED),
+        ),
+        (indexed.clone(), "sum-1-x", &["sum-0-x", "sum-2-y"], Ok(())),
+        (
+            indexed.clone(),
+            "sum-1-x",
+            &["sum-1-x", "sum-2-y", "sum-3-y"],
+            Ok(()),
+        ),
+        (
+            indexed.clone(),
+            "sum-1-x",
+            &["sum-0-x", "sum-1-y"],
+            Err(rules::UNANSWERED),
+        ),
+        (
+            indexed,
+            "sum-8-x",
+            &["sum-0-x", "sum-1-y", "sum-2-z"],
+            Err(rules::UNANSWERED),
+        ),
     ] {
-        let creates = names.iter().map(|name| create(name, None));
+        let open = job(&spec, &json!({}));
+        let unanswered: Unanswered = [(unanswered.to_owned(), now())].into();
+        let creates = names.iter().enumerate().map(|(n, name)| {
+            let index = open.spec.is_indexed().then_some(n as u32);
+            create(name, index)
+        });
         let actions = [Action::ConfirmCurrent].into_iter().chain(creates);
         let plan = Plan {
             steps: actions.map(|action| Step::needed(vec![action])).collect(),
             ..Plan::default()
         };
-        let found = on(&open, &JobPods::new(), |snapshot| {
-            let snapshot = Snapshot {
-                unanswered: &unanswered,
-                ..*snapshot
-            };
-            verify(&snapshot, &plan, now())
-        });
-        assert_eq!(found.map_err(|trip| trip.rule), verdict, "{names:?}");
+        let found = verified(&open, &unanswered, &plan);
+        assert_eq!(found, verdict, "{names:?}");
     }
 }
