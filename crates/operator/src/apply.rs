@@ -5,6 +5,7 @@ pub mod cron_job;
 pub mod job;
 pub mod template;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct Applied<R> {
     pub told: usize,
     /// Actions but those that only tell.
     pub tried: usize,
+    /// What of them went through.
+    pub done: BTreeSet<&'static str>,
     /// Writes that changed nothing, as their object had changed or was gone.
     pub in_vain: usize,
     /// The first of them whose object had changed.
@@ -80,6 +83,7 @@ impl<R> Default for Applied<R> {
             writes: 0,
             told: 0,
             tried: 0,
+            done: BTreeSet::new(),
             in_vain: 0,
             outrun: None,
             versions: Vec::new(),
@@ -275,6 +279,9 @@ impl<R> Applied<R> {
     fn note(&mut self, word: &'static str, done: Done<R>) {
         self.answers.extend(done.answer);
         // Whose pod is there still, its event is on the way.
+        if done.effect != Effect::InVain {
+            self.done.insert(word);
+        }
         if done.effect == Effect::InVain && word != "confirm_gone" {
             self.outrun.get_or_insert(word);
         }
@@ -308,9 +315,9 @@ impl<R> Applied<R> {
         self.versions.push((kind, rv));
     }
 
-    /// The plan grew too old before anything was created.
+    /// The plan grew too old before anything was created, or refused.
     pub fn expired_in_vain(&self) -> bool {
-        self.expired && self.created == 0
+        self.expired && self.created == 0 && self.failed.is_none()
     }
 
     fn fail(&mut self, word: &'static str, error: SendError, answer: Option<R>) {

@@ -37,7 +37,7 @@ pub use self::pod_failure_policy::FailureAction;
 pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, Spec, is_ours};
 use self::tally::{Tally, Uncounted};
 use self::track::{Tracked, release, track};
-use self::unanswered::{Open, Unanswered};
+use self::unanswered::{Open, Unanswered, absent};
 use crate::condition::whole_seconds;
 
 /// Our mark on pods that may not be counted yet; upstream's name.
@@ -160,17 +160,18 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let tracked = track(snapshot, &tally, &uncounted, end.as_ref(), &mut status);
     if let Some(end) = &end {
         // A pod that comes to be after the end would run on.
-        let open = Open::of(snapshot.unanswered, now);
+        let open = Open::of(absent(snapshot), now);
+        let may_come = absent(snapshot).next().is_some();
         managed.steps.push(Step::wanted(open.ask));
         plan.wake = open.wait.and_then(|wait| now.checked_add(wait).ok());
         if !job.has(end.interim()) {
             conditions::add_interim(&mut status, end, is_strict(job, snapshot.limits), now);
-        } else if may_end(&status, &tracked) && snapshot.unanswered.is_empty() {
+        } else if may_end(&status, &tracked) && !may_come {
             let ended = conditions::set_ended(&mut status, end, job.spec.completions, now);
             plan.notes.extend(ended);
         }
         // Otherwise nothing more is to be done at once, but to wait for pods.
-        let waits = status.terminating != Some(0) || !snapshot.unanswered.is_empty();
+        let waits = status.terminating != Some(0) || may_come;
         plan.again = !tracked.released.is_empty() || !waits;
     } else {
         plan.wake = wake(snapshot, &status, managed.wait, now);

@@ -445,7 +445,11 @@ impl Performer<'_> {
         let turn = self.writes.turn(&self.job.owner.namespace).await?;
         let mut refused = None;
         for (node, pod) in pods {
-            let Creation { call, held: _held } = self.creation(&turn, pod, node, true).await?;
+            let creation = self.creation(&turn, pod, node, true).await;
+            if refused.is_some() && creation.is_err() {
+                break;
+            }
+            let Creation { call, held: _held } = creation?;
             let status = match turn.send(call, Some(self.not_after)).await {
                 Ok(_) => return Ok(Effect::Nothing.and(Answer::Template(Template::Accepted))),
                 Err(SendError::Refused(status)) => status,

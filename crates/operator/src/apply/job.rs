@@ -17,7 +17,7 @@ use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::metrics::JobMetrics;
 use crate::request::{self, Call};
-use crate::slim::{SlimMeta, Written};
+use crate::slim::Written;
 use crate::writes::{SendError, Turn, Writes};
 
 /// What the API server has answered.
@@ -29,7 +29,7 @@ pub enum Answer {
     Named(String),
     /// It is not known whether a pod of this name was created.
     Unanswered(String),
-    /// By now it is: whether there is one, the cache knows.
+    /// There is none, and will be none.
     Answered(String),
 }
 
@@ -70,9 +70,11 @@ impl Perform for Performer<'_> {
                 let request = request::get(Kind::JobPod, &owner.namespace, name);
                 let pod = found(self.writes, request).await?;
                 let pod = pod.filter(|pod| pod.is_controlled_by(owner));
-                let effect = |pod: SlimMeta| Effect::Seen(Kind::JobPod, pod.rv());
-                let effect = pod.map_or(Effect::Nothing, effect);
-                Ok(effect.and(Answer::Answered(name.clone())))
+                // One that is there keeps its place until it is seen.
+                Ok(match pod {
+                    Some(pod) => Effect::Seen(Kind::JobPod, pod.rv()).done(),
+                    None => Effect::Nothing.and(Answer::Answered(name.clone())),
+                })
             }
             Action::AdoptPod { name, uid } => {
                 self.patch(request::adopt_pod(owner, name, *uid)).await

@@ -42,6 +42,8 @@ pub const NAME: &str = "broadcastjob";
 const REPORTER: &str = "carillon.dev/broadcastjob-controller";
 /// How soon a job whose results are not all in the cache is looked at again, and for how long.
 const BEHIND_RETRY: Duration = Duration::from_secs(1);
+/// How soon the next pods are tried, when ten were refused each by itself.
+const REFUSED_RETRY: Duration = Duration::from_secs(1);
 const BEHIND_LIMIT: Duration = Duration::from_secs(30);
 
 /// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
@@ -230,7 +232,12 @@ impl BroadcastJobs {
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
         let over = core.refusals.learn(owner, &applied, answered(&applied));
         core.tell(owner, REPORTER, told(notes, &applied));
+        let failed = applied.failed.is_some();
         let learnt = self.remember(owner, &mut applied, now) || over;
+        if failed && applied.failed.is_none() && applied.created == 0 {
+            // All of them may be refused.
+            return Next::After(REFUSED_RETRY);
+        }
         next(&applied, wake, again, learnt)
     }
 

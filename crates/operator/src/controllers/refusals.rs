@@ -34,6 +34,8 @@ pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Repeated>>);
 struct Repeated {
     action: &'static str,
     times: u32,
+    /// How often something else has failed since.
+    others: u32,
     /// So many are worth a condition.
     enough: u32,
     /// Of the first time: others may differ in a number or a time, which is no news.
@@ -43,6 +45,15 @@ struct Repeated {
 impl Repeated {
     fn is_told(&self) -> bool {
         self.times >= self.enough
+    }
+
+    /// Whether a plan in which it did not fail says that it goes through: not one that only tells of it, or that
+    /// came to nothing else.
+    fn is_over<R>(&self, applied: &Applied<R>) -> bool {
+        match &applied.failed {
+            Some(_) => applied.done.contains(self.action),
+            None => applied.tried > 0 || applied.writes == 0,
+        }
     }
 }
 
@@ -75,21 +86,25 @@ impl Refusals {
         };
         let told = refused.or_else(too_old).or_else(outrun);
         let Some((action, words, enough)) = told else {
-            // A plan that has told it says nothing of whether it goes through.
-            if applied.tried == 0 && applied.writes > 0 {
-                return false;
-            }
-            let over = known.remove(key);
-            return over.is_some_and(|known| known.is_told());
+            let over = known.get(key).is_some_and(|known| known.is_over(applied));
+            let known = over.then(|| known.remove(key)).flatten();
+            return known.is_some_and(|known| known.is_told());
         };
         let new = || Repeated {
             action,
             times: 0,
+            others: 0,
             enough,
             message: printable(&format!("{action}: {words}")),
         };
         let entry = known.entry(key.clone()).or_insert_with(new);
-        if (entry.action, entry.enough) != (action, enough) {
+        if (entry.action, entry.enough) == (action, enough) {
+            entry.others = 0;
+        } else if entry.is_told() && entry.others < TIMES {
+            // Something else may fail once in between.
+            entry.others += 1;
+            return false;
+        } else {
             *entry = new();
         }
         entry.times = entry.times.saturating_add(1);
@@ -187,6 +202,11 @@ mod tests {
         };
         assert!(!refusals.learn(&key, &went_through(1, 0), &[]));
         assert!(refusals.of(&key).is_some());
+        // Nor does a plan that came to nothing, or one in which something else failed.
+        for action in ["write_status", "confirm_job"] {
+            assert!(!refusals.learn(&key, &applied(Some((action, 409))), &[]));
+            assert!(refusals.of(&key).is_some(), "{action}");
+        }
         let over = refusals.learn(&key, &went_through(2, 1), &[]);
         assert!(over && refusals.of(&key).is_none());
         assert!(!refusals.learn(&key, &went_through(2, 1), &[]));
@@ -208,6 +228,10 @@ mod tests {
         assert_eq!([told(deletes), told(deletes)], [None, None]);
         let releases = Some(("release_pod", 403));
         assert_eq!(told(releases), None, "something else");
+        assert_eq!(
+            [told(releases), told(None)].map(|told| told.is_some()),
+            [false; 2]
+        );
         for other in ["create_pod", "write_status"] {
             for _ in 0..5 {
                 assert_eq!(told(Some((other, 403))), None, "{other}");

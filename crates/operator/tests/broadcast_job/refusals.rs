@@ -180,3 +180,18 @@ async fn what_is_refused_for_ever_is_told_once() {
         assert_eq!(times, 1, "{told:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_slow_webhook_refuses_is_told_in_its_words() {
+    let latency = Duration::from_millis(1500);
+    let scene = Scene::busy(Rules::default(), present, 32, latency);
+    let nodes = (0..9).map(|n| (n, format!("a-refused-node-{n}")));
+    promise(&scene, 0, &nodes.collect::<Vec<_>>());
+    let statuses = live(&scene, Duration::from_mins(10), || false).await;
+    let last = statuses.last().unwrap().to_string();
+    assert!(last.contains("PodCreationFailing"), "{last}");
+    assert!(
+        last.contains("webhook said no") && !last.contains("WriteRefused"),
+        "{last}"
+    );
+}

@@ -153,11 +153,16 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn unanswered(&self) -> Result<(), Trip> {
+    /// Pods whose creation had no answer, and that are not there.
+    fn may_come(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let Snapshot { pods, free, .. } = *self.snapshot;
         let unanswered = self.snapshot.unanswered.keys().map(|name| &**name);
-        let is_other =
-            |name: &&str| !self.names.contains(*name) && !self.snapshot.pods.contains_key(*name);
-        let others: Vec<&str> = unanswered.filter(is_other).collect();
+        unanswered.filter(|name| !pods.contains_key(*name) && !free.contains_key(*name))
+    }
+
+    fn unanswered(&self) -> Result<(), Trip> {
+        let others = self.may_come().filter(|name| !self.names.contains(*name));
+        let others: Vec<&str> = others.collect();
         let Some(first) = others.first().filter(|_| !self.names.is_empty()) else {
             return Ok(());
         };

@@ -95,8 +95,7 @@ pub(super) fn manage(snapshot: &Snapshot<'_>, tally: &Tally<'_>, now: Timestamp)
     let terminating = Some(tally.terminating).filter(|_| spec.replaces_only_failed);
     let in_place = active + terminating.unwrap_or(0);
     let missing = usize::try_from(wanted - in_place).unwrap_or(0);
-    let many = missing.min(snapshot.limits.max_pod_changes);
-    create(snapshot, tally, many, now)
+    create(snapshot, tally, missing, now)
 }
 
 /// How many pods should run.
@@ -110,8 +109,9 @@ fn wanted(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> i32 {
     }
 }
 
-fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestamp) -> Managed {
+fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, missing: usize, now: Timestamp) -> Managed {
     let before = Managed::nothing(tally);
+    let many = missing.min(snapshot.limits.max_pod_changes);
     if many == 0 {
         return before;
     }
@@ -146,7 +146,7 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, many: usize, now: Timestam
             indexes.into_iter().map(new).collect()
         }
     };
-    let (new, open) = unanswered::hold(snapshot, new, now);
+    let (new, open) = unanswered::hold(snapshot, new, missing, now);
     let wait = wait.into_iter().chain(open.wait).min();
     let created = new.len() as i32;
     if created == 0 {

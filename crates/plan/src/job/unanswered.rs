@@ -25,9 +25,19 @@ pub(super) struct Open {
     pub(super) wait: Option<SignedDuration>,
 }
 
+/// Those of them that are not there. While one is, its name is taken; if it goes within the minute it may come again.
+pub(super) fn absent<'a>(
+    snapshot: &Snapshot<'a>,
+) -> impl Iterator<Item = (&'a str, Timestamp)> + use<'a> {
+    let Snapshot { pods, free, .. } = *snapshot;
+    let all = snapshot.unanswered.iter();
+    let all = all.map(|(name, until)| (&**name, *until));
+    all.filter(|(name, _)| !pods.contains_key(*name) && !free.contains_key(*name))
+}
+
 impl Open {
     pub(super) fn of<'a>(
-        unanswered: impl IntoIterator<Item = (&'a String, &'a Timestamp)>,
+        unanswered: impl IntoIterator<Item = (&'a str, Timestamp)>,
         now: Timestamp,
     ) -> Self {
         let mut open = Self::default();
@@ -36,7 +46,7 @@ impl Open {
             if left.is_positive() {
                 open.wait = open.wait.into_iter().chain([left]).min();
             } else {
-                let name = name.clone();
+                let name = name.to_owned();
                 open.ask.push(Action::ConfirmAbsent { name });
             }
         }
@@ -44,33 +54,43 @@ impl Open {
     }
 }
 
-/// `new` pods, less those in whose place others may still come to be, and what there is to do about these.
+/// `new` pods, less those in whose place others may still come to be, and what there is to do about these. `room` is
+/// for so many.
 ///
 /// Names follow from what the status counts: to try again under the same name is harmless, and under another one it
-/// would make a second pod in the place of one. So each name that is tried no more keeps a place, that of its index
-/// if there is one.
+/// would make a second pod in the place of one. So each pod that may come to be keeps a place, that of its index if
+/// there is one.
 pub(super) fn hold(
     snapshot: &Snapshot<'_>,
     mut new: Vec<NewPod>,
+    room: usize,
     now: Timestamp,
 ) -> (Vec<NewPod>, Open) {
     if snapshot.unanswered.is_empty() {
         return (new, Open::default());
     }
-    let names: BTreeSet<&str> = new.iter().map(|pod| &*pod.name).collect();
-    let others = snapshot.unanswered.iter();
-    let others: Vec<_> = others
-        .filter(|(name, _)| !names.contains(&***name))
-        .collect();
-    let mut elsewhere = 0;
-    for (name, _) in &others {
-        match new.iter().rposition(|pod| place(&pod.name) == place(name)) {
-            Some(at) => drop(new.remove(at)),
-            None => elsewhere += 1,
-        }
+    let unanswered: BTreeMap<&str, Timestamp> = absent(snapshot).collect();
+    let Some(mut left) = room.checked_sub(unanswered.len()) else {
+        return (Vec::new(), Open::of(unanswered, now));
+    };
+    let indexed = snapshot.job.spec.is_indexed();
+    let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in unanswered.keys().filter(|_| indexed) {
+        *taken.entry(place(name)).or_default() += 1;
     }
-    new.truncate(new.len().saturating_sub(elsewhere));
-    (new, Open::of(others, now))
+    new.retain(|pod| {
+        let again = unanswered.contains_key(&*pod.name);
+        let others =
+            taken.get(place(&pod.name)).copied().unwrap_or(0) - usize::from(again && indexed);
+        let free = others == 0 && (again || left > 0);
+        left -= usize::from(free && !again);
+        free
+    });
+    let names: BTreeSet<&str> = new.iter().map(|pod| &*pod.name).collect();
+    let others = unanswered.into_iter();
+    let others = others.filter(|(name, _)| !names.contains(name));
+    let open = Open::of(others, now);
+    (new, open)
 }
 
 /// The part of a name that says for which index it is.

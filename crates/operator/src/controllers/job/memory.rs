@@ -41,12 +41,13 @@ pub(super) fn snapshot<T>(
 }
 
 impl Memory {
-    /// Forgets creations whose pods are there. Nothing is waited for longer than that takes, though the clock may
-    /// have been set back.
+    /// Forgets creations that are over and whose pods are there. Nothing is waited for longer than that takes, though
+    /// the clock may have been set back.
     pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
         let pods = [tables.job_pods(job), tables.free_pods(&job.namespace)];
         let is_there = |name: &str| pods.iter().flatten().any(|pods| pods.contains_key(name));
-        self.unanswered.retain(|name, _| !is_there(name));
+        self.unanswered
+            .retain(|name, until| *until > now || !is_there(name));
         for until in self.unanswered.values_mut() {
             *until = (*until).min(may_come_until(now));
         }

@@ -106,7 +106,7 @@ impl Check<'_> {
         if ends {
             let running = pods.filter(|pod| !pod.phase.has_ended()).count();
             let left: usize = lists(new).iter().map(HashSet::len).sum();
-            let open = self.snapshot.unanswered.len();
+            let open = self.may_come().count();
             if running > 0 || left > 0 || open > 0 {
                 let why = format!(
                     "it ends while {running} pods run, {left} are to be counted, and {open} may come to be"

@@ -1,8 +1,11 @@
 //! Seeded histories: pods end as they like, users interfere, and the operator dies after any write.
 
 use fastrand::Rng;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::super::action::{Act, Action};
+use super::super::unanswered::may_come_until;
 use super::world::World;
 use crate::pod::PodPhase;
 
@@ -143,6 +146,107 @@ fn a_plan_that_is_carried_out_leaves_nothing_to_do_but_to_wait() {
         for _ in 0..60 {
             happen(&mut world, rng, true);
             world.settle();
+        }
+    }
+}
+
+/// Creations of which nobody hears: their pods are there, come within a minute, or never do.
+#[derive(Default)]
+struct Lost {
+    flying: Vec<(Timestamp, Action)>,
+}
+
+impl Lost {
+    /// Carries a plan out; of some creations there is no answer, and those after them are not tried.
+    fn sync(&mut self, world: &mut World, rng: &mut Rng) {
+        let pods = &world.pods;
+        let unanswered = &mut world.unanswered;
+        let now = world.now;
+        unanswered.retain(|name, until| *until > now || !pods.contains_key(name.as_str()));
+        for step in world.plan().steps {
+            for action in step.actions {
+                let Action::CreatePod(pod) = &action else {
+                    world.apply(action);
+                    continue;
+                };
+                if rng.u8(0..3) > 0 {
+                    world.apply(action);
+                    continue;
+                }
+                let until = may_come_until(world.now);
+                world.unanswered.insert(pod.name.clone(), until);
+                match rng.u8(0..3) {
+                    0 => world.apply(action),
+                    1 => {
+                        let late = SignedDuration::from_secs(rng.i64(0..60));
+                        self.flying.push((world.now + late, action));
+                    }
+                    _ => {}
+                }
+                break;
+            }
+        }
+    }
+
+    /// What is due by now arrives.
+    fn arrive(&mut self, world: &mut World) {
+        let now = world.now;
+        for (_, action) in self.flying.extract_if(.., |(at, _)| *at <= now) {
+            world.apply(action);
+        }
+    }
+}
+
+#[test]
+fn creations_without_an_answer_make_no_pod_too_many_and_none_after_the_end() {
+    for (spec, seeds) in [
+        (json!({"completions": 6, "backoffLimit": 1000}), 0..200),
+        (json!({"backoffLimit": 1000}), 0..200),
+        (
+            json!({"completions": 6, "completionMode": "Indexed", "backoffLimit": 1000}),
+            0..200,
+        ),
+        (
+            json!({
+                "completions": 4, "completionMode": "Indexed", "backoffLimitPerIndex": 1,
+                "podReplacementPolicy": "Failed",
+            }),
+            0..200,
+        ),
+    ] {
+        for seed in seeds {
+            let rng = &mut Rng::with_seed(seed);
+            let mut spec = spec.clone();
+            spec["parallelism"] = json!(3);
+            let mut world = World::new(spec.clone());
+            world.limits.max_pod_changes = rng.usize(1..5);
+            let mut lost = Lost::default();
+            for _ in 0..4000 {
+                if world.job.has_finished() {
+                    break;
+                }
+                lost.arrive(&mut world);
+                match rng.u8(0..20) {
+                    0..8 => happen(&mut world, rng, seed % 2 == 0),
+                    8 => world.job.spec.parallelism = rng.i32(1..=3),
+                    9 => world.job.spec.suspend = rng.u8(0..4) == 0,
+                    _ => {}
+                }
+                lost.sync(&mut world, rng);
+                let active = world.pods.values().filter(|pod| pod.is_active());
+                let mut indexes: Vec<_> = active.map(|pod| pod.index).collect();
+                assert!(indexes.len() <= 3, "seed {seed}: {spec}");
+                indexes.sort_unstable();
+                indexes.dedup();
+                let one_each = indexes.len() == world.active() || indexes == [None];
+                assert!(one_each, "seed {seed}: {spec}");
+            }
+            assert!(world.job.has_finished(), "seed {seed}: {spec}");
+            let flies = |(_, action): &(Timestamp, Action)| {
+                let name = action.object().unwrap_or_default();
+                !world.pods.contains_key(name.as_str())
+            };
+            assert!(!lost.flying.iter().any(flies), "seed {seed}: {spec}");
         }
     }
 }

@@ -583,3 +583,35 @@ fn a_job_does_not_end_while_a_pod_of_it_may_still_come_to_be() {
         assert!(world.job.ended().is_some(), "{what}");
     }
 }
+
+#[test]
+fn of_pods_that_may_still_come_none_is_tried_again_when_there_is_no_room_for_all() {
+    for (spec, names) in [
+        (json!({"completions": 9}), ["a", "b", "c", "d", "e"]),
+        (
+            json!({"completions": 9, "completionMode": "Indexed"}),
+            ["sum-0-x", "sum-1-x", "sum-2-x", "sum-3-x", "sum-4-x"],
+        ),
+    ] {
+        for (parallelism, created) in [(3, 0), (4, 0), (5, 0), (6, 1), (9, 4)] {
+            let mut spec = spec.clone();
+            spec["parallelism"] = json!(parallelism);
+            let mut world = World::new(spec);
+            for name in names {
+                with_unanswered(&mut world, name);
+            }
+            assert_eq!(created_and_asked(&world).0.len(), created, "{parallelism}");
+        }
+        // Under their own names as many as there is room for all.
+        let mut spec = spec.clone();
+        spec["parallelism"] = json!(5);
+        let mut world = World::new(spec);
+        let names = created_and_asked(&world).0;
+        for name in &names {
+            with_unanswered(&mut world, name);
+        }
+        assert_eq!(created_and_asked(&world).0, names);
+        world.job.spec.parallelism = 3;
+        assert_eq!(created_and_asked(&world).0, Vec::<String>::new());
+    }
+}

@@ -150,7 +150,7 @@ impl World {
         panic!("never at rest: {:?}", self.plan());
     }
 
-    fn apply(&mut self, action: Action) {
+    pub(super) fn apply(&mut self, action: Action) {
         match action {
             Action::ConfirmCurrent => {}
             Action::ConfirmAbsent { name } => drop(self.unanswered.remove(&name)),
