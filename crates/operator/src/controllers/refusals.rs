@@ -51,6 +51,7 @@ impl Repeated {
     /// came to nothing else.
     fn is_over<R>(&self, applied: &Applied<R>) -> bool {
         match &applied.failed {
+            Some(_) if self.action == TOO_OLD.0 => !applied.expired,
             Some(_) => applied.done.contains(self.action),
             None => applied.tried > 0 || applied.writes == 0,
         }
@@ -162,6 +163,14 @@ mod tests {
         assert_eq!(told(true, 5), None, "it goes on, slowly");
         assert_eq!([told(true, 0), told(true, 0)], [None, None]);
         assert_eq!(told(false, 0), None);
+        for _ in 0..3 {
+            told(true, 0);
+        }
+        let refused = applied(Some(("create_pod", 403)));
+        assert!(
+            refusals.learn(&key, &refused, &["create_pod"]),
+            "that is told instead"
+        );
     }
 
     #[test]
