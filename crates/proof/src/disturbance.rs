@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, What};
 use crate::storm::Weather;
 use crate::tenant::Tenant;
 
@@ -118,6 +118,22 @@ impl Disturbance {
         Self {
             processes,
             ..Self::default()
+        }
+    }
+
+    /// A pod is made and the reply is lost, nobody can look, and no event tells of it for a minute.
+    pub fn unknown_creation() -> Self {
+        Self {
+            faults: vec![
+                Fault::new("create", "pods", 1, What::ReplyLost),
+                Fault::new("get", "pods", 1, What::Refused(403)),
+            ],
+            silent: vec![Silence {
+                resource: "pods".to_owned(),
+                agent: None,
+                during: Span { from: 0, to: 60 },
+            }],
+            ..Self::none(1)
         }
     }
 

@@ -1,8 +1,7 @@
 //! A creation of which its sender never learns whether it was done.
 
 use carillon_proof::case::Case;
-use carillon_proof::disturbance::{Disturbance, Silence, Span};
-use carillon_proof::fault::{Fault, What};
+use carillon_proof::disturbance::Disturbance;
 use carillon_proof::scenario::{Scenario, Step};
 use carillon_proof::{crash_anywhere, scenario};
 use carillon_sim::actors::Fate;
@@ -45,22 +44,10 @@ fn called(name: &str) -> Scenario {
 }
 
 fn is_kept(scenario: &Scenario) {
-    // The pod is made, the reply is lost, nobody can look, and no event tells of it for a while.
-    let lost = Fault::new("create", "pods", 1, What::ReplyLost);
-    let unseen = Fault::new("get", "pods", 1, What::Refused(403));
-    let silent = Silence {
-        resource: "pods".to_owned(),
-        agent: None,
-        during: Span { from: 0, to: 60 },
-    };
     for seed in 0..SEEDS {
         let case = Case {
             seed,
-            disturbance: Disturbance {
-                faults: vec![lost.clone(), unseen.clone()],
-                silent: vec![silent.clone()],
-                ..Disturbance::none(1)
-            },
+            disturbance: Disturbance::unknown_creation(),
             ..crash_anywhere::clean(scenario)
         };
         let outcome = case.run(scenario).expect("it begins");

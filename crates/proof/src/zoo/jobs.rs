@@ -2,6 +2,7 @@
 
 use carillon_plan::job::action::{Action, Plan, Step};
 use carillon_plan::job::backoff::BackoffRecord;
+use carillon_plan::job::unanswered::Unanswered;
 use carillon_plan::job::{Job, JobPod, JobPods, Limits, Snapshot, plan};
 use jiff::Timestamp;
 use serde_json::json;
@@ -267,6 +268,23 @@ fn waits() -> Vec<Mutant> {
                 ..*snapshot
             };
             plan(&hasty, now)
+        }),
+        Mutant::new(
+            "a pod that may still come to be keeps no place",
+            "k/k batch/v1 Job: a creation without an answer is made again under another name",
+            &["S1", "S2", "S3", "S12"],
+            vec![under(
+                "a job is suspended from the start and resumed elsewhere",
+                Disturbance::unknown_creation(),
+            )],
+        )
+        .plans_jobs(|snapshot, now| {
+            let none = Unanswered::new();
+            let forgetful = Snapshot {
+                unanswered: &none,
+                ..*snapshot
+            };
+            plan(&forgetful, now)
         }),
         Mutant::new(
             "failures of an index are not carried on",
