@@ -1,13 +1,13 @@
 //! What a plan for a BroadcastJob does.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+mod confirmed;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::action::{Action, SliceWrite};
 use carillon_plan::broadcast_job::{Job, Refused, TakenPod, Template, settle};
-use carillon_plan::name;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
@@ -15,19 +15,17 @@ use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
 use kube::core::Status;
 use serde_json::Value;
-use tokio::sync::Mutex;
 
+pub use self::confirmed::Confirmed;
 use super::template::{self, Creation};
 use super::{
-    CHANGED, CONFIRMED_FOR, Earlier, Effect, NAME_TAKEN, Perform, absent, changed, confirmed_until,
-    create, found, is_found, is_found_whole, is_quota, is_terminating, may_be_there, settled,
-    uid_of, unchanged, write,
+    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, create, found, is_found_whole, is_quota,
+    is_terminating, may_be_there, settled, uid_of, unchanged, write,
 };
-use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request::{self, Call};
-use crate::slim::{Interner, SlimMeta, SlimPod, Written};
+use crate::request;
+use crate::slim::{Interner, SlimPod, Written};
 use crate::writes::{SendError, Turn, Writes};
 
 /// An answer.
@@ -86,42 +84,7 @@ pub struct Performer<'a> {
     /// Pods that the plan asks for and that are those of others of its family.
     pub of_relatives: BTreeSet<Uid>,
     /// What its creations rely on.
-    pub relies_on: Confirmed,
-}
-
-/// What a plan has written or asked about, and when.
-#[derive(Debug, Default)]
-pub struct Confirmed {
-    /// The job, which may go while its slices stay.
-    job: std::sync::Mutex<Option<BootTime>>,
-    /// One of them is another one by now.
-    is_over: AtomicBool,
-    /// Slices, by index.
-    slices: std::sync::Mutex<BTreeMap<u32, Arc<Mutex<Option<Version>>>>>,
-}
-
-/// A version of a slice, and when it was the present one.
-#[derive(Clone, Copy, Debug)]
-struct Version {
-    rv: u64,
-    at: BootTime,
-}
-
-impl Confirmed {
-    fn job(&self) -> Option<BootTime> {
-        *self.job.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn job_is_there(&self, at: BootTime) {
-        let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
-        *job = (*job).max(Some(at));
-    }
-
-    fn slice(&self, index: u32) -> Arc<Mutex<Option<Version>>> {
-        let slices = self.slices.lock();
-        let mut slices = slices.unwrap_or_else(PoisonError::into_inner);
-        slices.entry(index).or_default().clone()
-    }
+    pub relies_on: Confirmed<'a>,
 }
 
 impl Perform for Performer<'_> {
@@ -134,13 +97,11 @@ impl Perform for Performer<'_> {
             Action::CheckTemplate { pods } => self.check_template(pods).await,
             Action::ConfirmGone { pod, uid } => self.confirm_gone(pod, *uid).await,
             Action::ConfirmJob => {
-                self.job_is_as_read(found(self.writes, self.get_job()).await?)?;
-                self.relies_on.job_is_there(self.writes.clock().boot());
+                self.relies_on.ask_for_job().await?;
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmSlice { index, rv } => {
-                unchanged(found(self.writes, self.slice(*index)).await?, *rv)?;
-                self.is_present(*index, *rv).await;
+                self.relies_on.ask_for_slice(*index, *rv).await?;
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmPod { pod, seen } => {
@@ -154,7 +115,7 @@ impl Perform for Performer<'_> {
             }
             Action::WriteSlice(slice) => {
                 let rv = self.write_slice(&self.job.owner, slice).await?;
-                self.is_present(slice.index, rv).await;
+                self.relies_on.slice_is(slice.index, rv).await;
                 Ok(Effect::Wrote(Kind::Slice, rv).done())
             }
             Action::CreatePod { pod, node, slice } => self.create_pod(pod, node, *slice).await,
@@ -324,7 +285,8 @@ impl Performer<'_> {
         let owner = &self.job.owner;
         let creation = async |turn: &Turn<'_>| {
             let creation = self.creation(turn, pod, node, false).await?;
-            Ok((creation, self.confirmed(turn, slice).await?))
+            let until = self.relies_on.until(turn, slice, self.not_after).await?;
+            Ok((creation, until))
         };
         let sent = create(self.writes, &owner.namespace, self.not_after, creation);
         let error = match sent.await {
@@ -341,87 +303,6 @@ impl Performer<'_> {
             Ok(Some(_)) => Ok(Effect::Nothing.and(Answer::NameConflict(pod.into()))),
             Ok(None) | Err(_) => Err(error),
         }
-    }
-
-    /// A slice is the present one in this version.
-    async fn is_present(&self, index: u32, rv: u64) {
-        let at = self.writes.clock().boot();
-        *self.relies_on.slice(index).lock().await = Some(Version { rv, at });
-    }
-
-    /// Until when a creation may be sent whose turn it is: what it relies on, the job and the slice of its
-    /// reservation, is asked for again if that was long ago, and all is paid for before. Both are asked for at once:
-    /// one after the other, on a slow API server the first would be old when the second is known.
-    async fn confirmed(&self, turn: &Turn<'_>, index: u32) -> Result<BootTime, SendError> {
-        turn.pay(1).await;
-        let slice = self.relies_on.slice(index);
-        let mut slice = slice.lock().await;
-        // What the one before has learnt the others need not ask.
-        if self.relies_on.is_over.load(Ordering::Acquire) {
-            return Err(changed());
-        }
-        if self.writes.clock().boot() >= self.not_after {
-            return Err(NotSent::Expired.into());
-        }
-        let job = self.relies_on.job();
-        let oldest = job.into_iter().chain(slice.map(|slice| slice.at)).min();
-        if let Some(until) = confirmed_until(oldest, self.writes) {
-            return Ok(until);
-        }
-        turn.pay(3).await;
-        let ask = async |call| {
-            let found = is_found(turn.read(call).await);
-            Some((found, self.writes.clock().boot()))
-        };
-        let ask_for_job = async || {
-            if job.is_some() {
-                ask(self.get_job()).await
-            } else {
-                None
-            }
-        };
-        let ask_for_slice = async || {
-            if slice.is_some() {
-                ask(self.slice(index)).await
-            } else {
-                None
-            }
-        };
-        let (found_job, found_slice) = futures::join!(ask_for_job(), ask_for_slice());
-        let mut since = self.writes.clock().boot();
-        let over = |error| {
-            self.relies_on.is_over.store(true, Ordering::Release);
-            error
-        };
-        if let Some((found, at)) = found_job {
-            self.job_is_as_read(found?).map_err(over)?;
-            self.relies_on.job_is_there(at);
-            since = since.min(at);
-        }
-        if let Some(((found, at), version)) = found_slice.zip(slice.as_mut()) {
-            unchanged(found?, version.rv).map_err(over)?;
-            version.at = at;
-            since = since.min(at);
-        }
-        Ok(since.after(CONFIRMED_FOR))
-    }
-
-    /// Asks for the job.
-    fn get_job(&self) -> Call {
-        let owner = &self.job.owner;
-        request::get(Kind::BroadcastJob, &owner.namespace, &owner.name)
-    }
-
-    fn job_is_as_read(&self, found: Option<SlimMeta>) -> Result<(), SendError> {
-        let found = found.filter(|job| job.uid() == Some(self.job.owner.uid));
-        unchanged(found, self.job.rv)
-    }
-
-    /// Asks for a slice.
-    fn slice(&self, index: u32) -> Call {
-        let owner = &self.job.owner;
-        let slice = name::slice(&owner.name, owner.uid, index);
-        request::get(Kind::Slice, &owner.namespace, &slice)
     }
 
     async fn creation(

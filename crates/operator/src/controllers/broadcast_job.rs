@@ -226,7 +226,7 @@ impl BroadcastJobs {
             now,
             unwatched: unwatched.unwrap_or_default(),
             of_relatives: of_relatives(&core.store.read(), job, &plan, created.unwrap_or_default()),
-            relies_on: Confirmed::default(),
+            relies_on: Confirmed::nothing(job, &core.writes),
         };
         let owner = &job.owner;
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
