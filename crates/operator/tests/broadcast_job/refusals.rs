@@ -62,7 +62,7 @@ async fn live(scene: &Scene, limit: Duration, done: impl Fn() -> bool) -> Vec<Va
     let events = async {
         while begin.elapsed() < limit && !done() {
             come_back();
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
     tokio::select! {
