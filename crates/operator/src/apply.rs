@@ -123,8 +123,10 @@ pub enum Effect {
     Gone,
     /// It removed our finalizer from one.
     Released(Kind, u64),
-    /// The object has changed, is another one, or is there still: nothing was done.
+    /// The object has changed: nothing was done.
     InVain,
+    /// What was asked for as gone is there still, and its event on the way.
+    Still,
     /// Nothing was to be written.
     Nothing,
 }
@@ -165,6 +167,7 @@ impl Earlier {
             | Effect::Seen(..)
             | Effect::Released(..)
             | Effect::InVain
+            | Effect::Still
             | Effect::Nothing => {}
         }
     }
@@ -278,17 +281,15 @@ async fn side_by_side<P: Perform>(
 impl<R> Applied<R> {
     fn note(&mut self, word: &'static str, done: Done<R>) {
         self.answers.extend(done.answer);
-        // Whose pod is there still, its event is on the way.
-        if done.effect != Effect::InVain {
-            self.done.insert(word);
-        }
-        if done.effect == Effect::InVain && word != "confirm_gone" {
-            self.outrun.get_or_insert(word);
+        match done.effect {
+            Effect::InVain => drop(self.outrun.get_or_insert(word)),
+            Effect::Still => {}
+            _ => drop(self.done.insert(word)),
         }
         let (kind, rv) = match done.effect {
             Effect::Nothing => return,
             // Of what is gone an event tells; or it is not, and somebody only says so.
-            Effect::InVain | Effect::Gone => {
+            Effect::InVain | Effect::Still | Effect::Gone => {
                 self.in_vain += 1;
                 return;
             }
@@ -521,6 +522,17 @@ fn is_gone(status: &kube::core::Status) -> bool {
 /// Whether a quota is full. The API has no code of its own for a full quota; its admission plugin says it in words.
 pub fn is_quota(message: &str) -> bool {
     message.contains("exceeded quota")
+}
+
+/// What people are told of a creation or deletion that did not succeed. Nothing, of a namespace on its way out, and
+/// of what was not sent.
+pub fn words(error: &SendError) -> Option<String> {
+    match error {
+        SendError::Refused(status) if is_terminating(status) => None,
+        SendError::Refused(status) => Some(status.message.clone()),
+        SendError::Unknown(_) => Some(error.to_string()),
+        SendError::NotSent(_) => None,
+    }
 }
 
 /// Whether the namespace is being deleted.

@@ -161,7 +161,7 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if let Some(end) = &end {
         // A pod that comes to be after the end would run on.
         let open = Open::of(absent(snapshot), now);
-        let may_come = absent(snapshot).next().is_some();
+        let may_come = !open.ask.is_empty() || open.wait.is_some();
         managed.steps.push(Step::wanted(open.ask));
         plan.wake = open.wait.and_then(|wait| now.checked_add(wait).ok());
         if !job.has(end.interim()) {

@@ -267,7 +267,7 @@ impl Performer<'_> {
         let of_family =
             |job: &ObjectKey| job.uid != self.job.owner.uid && pod.metadata.is_controlled_by(job);
         if labelled.as_deref().is_some_and(of_family) {
-            return Ok(Effect::InVain.done());
+            return Ok(Effect::Still.done());
         }
         let why = pod.metadata.taken_from(&self.job.owner);
         let row = pod.row(&mut Interner::default());
@@ -277,7 +277,7 @@ impl Performer<'_> {
                 why: why.into(),
                 asked: Some(self.now),
             }))),
-            None => Effect::InVain.done(),
+            None => Effect::Still.done(),
         })
     }
 

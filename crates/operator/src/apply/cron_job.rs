@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::template::{self, Creation};
 use super::{
     CONFIRMED_FOR, Earlier, Effect, Perform, confirmed_until, create, found, is_found, is_quota,
-    is_terminating, may_be_there, settled, unchanged, write,
+    is_terminating, may_be_there, settled, unchanged, words, write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -194,24 +194,14 @@ impl Perform for Performer<'_> {
                 }
                 _ => None,
             },
-            (_, Err(SendError::Refused(status))) if is_terminating(status) => None,
-            (Action::DeleteChild { .. }, Err(SendError::Refused(status))) => {
-                let message = format!("Deleted job: {}", status.message);
+            (Action::DeleteChild { .. }, Err(error)) => {
+                let message = format!("Deleted job: {}", words(error)?);
                 note(true, "FailedDelete", "Deleting", message)
             }
-            (_, Err(SendError::Refused(status))) => {
-                let message = format!("Error creating job: {}", status.message);
+            (_, Err(error)) => {
+                let message = format!("Error creating job: {}", words(error)?);
                 note(true, "FailedCreate", "Creating", message)
             }
-            (Action::DeleteChild { .. }, Err(error @ SendError::Unknown(_))) => {
-                let message = format!("Deleted job: {error}");
-                note(true, "FailedDelete", "Deleting", message)
-            }
-            (_, Err(error @ SendError::Unknown(_))) => {
-                let message = format!("Error creating job: {error}");
-                note(true, "FailedCreate", "Creating", message)
-            }
-            _ => None,
         }
     }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::template::{Creation, Place, Template};
 use super::{
-    Earlier, Effect, Perform, Settled, found, is_terminating, may_be_there, settled, unchanged,
-    write, written,
+    Earlier, Effect, Perform, Settled, found, may_be_there, settled, unchanged, words, write,
+    written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -149,11 +149,7 @@ impl Perform for Performer<'_> {
                 }
                 _ => return None,
             },
-            Err(SendError::Refused(status)) if !is_terminating(status) => {
-                (true, format!("Error {verb}: {}", status.message))
-            }
-            Err(error @ SendError::Unknown(_)) => (true, format!("Error {verb}: {error}")),
-            Err(_) => return None,
+            Err(error) => (true, format!("Error {verb}: {}", words(error)?)),
         };
         let creates = matches!(action, Action::CreatePod(_));
         Some(Note {

@@ -42,9 +42,9 @@ pub const NAME: &str = "broadcastjob";
 const REPORTER: &str = "carillon.dev/broadcastjob-controller";
 /// How soon a job whose results are not all in the cache is looked at again, and for how long.
 const BEHIND_RETRY: Duration = Duration::from_secs(1);
-/// How soon the next pods are tried, when ten were refused each by itself.
-const REFUSED_RETRY: Duration = Duration::from_secs(1);
 const BEHIND_LIMIT: Duration = Duration::from_secs(30);
+/// How soon the next pods are tried, when all of a plan were refused each by itself.
+const REFUSED_RETRY: Duration = Duration::from_secs(1);
 
 /// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
 /// of the one, and nothing in that of the other.
@@ -140,6 +140,15 @@ impl Controller for BroadcastJobs {
     }
 }
 
+/// What the answers to a plan mean for the next one.
+#[derive(Clone, Copy, Debug)]
+struct Learnt {
+    /// It should come at once.
+    answered: bool,
+    /// Pods were refused, each by itself and for the first time.
+    refused: bool,
+}
+
 impl BroadcastJobs {
     /// Whether the results in the cache, fewer than the status counts if it `is_behind`, are waited for. After a
     /// fail-over the caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
@@ -232,17 +241,22 @@ impl BroadcastJobs {
         let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
         let over = core.refusals.learn(owner, &applied, answered(&applied));
         core.tell(owner, REPORTER, told(notes, &applied));
-        let failed = applied.failed.is_some();
-        let learnt = self.remember(owner, &mut applied, now) || over;
-        if failed && applied.failed.is_none() && applied.created == 0 {
-            // All of them may be refused.
-            return Next::After(REFUSED_RETRY);
+        let learnt = self.remember(owner, &mut applied, now);
+        if learnt.refused {
+            // The next plan tries them last, and need not wait to try the others.
+            let all_refused = applied.created == 0;
+            let delay = if all_refused {
+                REFUSED_RETRY
+            } else {
+                Duration::ZERO
+            };
+            return Next::After(delay);
         }
-        next(&applied, wake, again, learnt)
+        next(&applied, wake, again, learnt.answered || over)
     }
 
-    /// Keeps the answers for the next plan. True when that plan should come at once.
-    fn remember(&self, key: &Arc<ObjectKey>, applied: &mut Applied, now: Timestamp) -> bool {
+    /// Keeps the answers for the next plan.
+    fn remember(&self, key: &Arc<ObjectKey>, applied: &mut Applied, now: Timestamp) -> Learnt {
         let (created, pods) = (
             applied.created,
             &self.core.metrics.broadcastjob_pod_creation,
@@ -251,7 +265,7 @@ impl BroadcastJobs {
             .inc_by(created as u64);
         let mut memory = lock(&self.memory);
         let memory = memory.entry(key.clone()).or_default();
-        let mut answered = false;
+        let (mut answered, mut refused_now) = (false, false);
         for answer in std::mem::take(&mut applied.answers) {
             match answer {
                 Answer::Template(template) => {
@@ -275,16 +289,15 @@ impl BroadcastJobs {
                 Answer::CreationAccepted => answered |= memory.learn_all_accepted(),
                 Answer::CreationRefused(refused) => {
                     pods.with_label_values(&["failed"]).inc();
-                    if refused.of_one && !memory.is_refused(&refused.pod) {
-                        // The next plan tries it last, and need not wait to try the others.
-                        applied.failed = None;
-                        answered = true;
-                    }
+                    refused_now |= refused.of_one && !memory.is_refused(&refused.pod);
                     answered |= memory.learn_creation_refused(refused, now);
                 }
             }
         }
-        answered
+        Learnt {
+            answered,
+            refused: refused_now,
+        }
     }
 
     /// The job is not in the cache. When it is really gone its pods are let go.

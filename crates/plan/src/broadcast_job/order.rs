@@ -34,8 +34,7 @@ pub(super) fn steps(
     // And a pod that is not there may have been: those of a job that is deleted go before their ends are recorded.
     let gives_up = progress.relies_on.iter().any(|(_, seen)| seen.is_none());
     let asks = log.first().is_some_and(is_new) || gives_up || !start.creations.is_empty();
-    let mut confirm = vec![Action::ConfirmJob];
-    confirm.truncate(usize::from(asks));
+    let mut confirm: Vec<Action> = asks.then_some(Action::ConfirmJob).into_iter().collect();
     // Nor do creations alone tell whether their attempts are over.
     let mut relies_on = start.relies_on;
     for index in log.iter().flat_map(written) {

@@ -150,8 +150,9 @@ impl Start {
     }
 
     /// Creates what was reserved before and is still wanted, as far as there are places: first those that were
-    /// reserved first, since another plan may have created them already, and last those that were refused. The name makes a second try harmless,
-    /// as long as the attempt is not over: its slice says so, which must therefore be the present one.
+    /// reserved first, since another plan may have created them already, and last those that were refused. The name
+    /// makes a second try harmless, as long as the attempt is not over: its slice says so, which must therefore be
+    /// the present one.
     fn keep_promises<'a>(
         &mut self,
         snapshot: &Snapshot<'a>,

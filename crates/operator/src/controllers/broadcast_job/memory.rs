@@ -235,11 +235,11 @@ impl Memory {
             problem,
             of_one,
         } = refused;
-        if self.refused.len() >= ANSWERS {
-            self.refused.clear();
-        }
-        let last = self.refused.values().max().copied().unwrap_or(0);
         if of_one {
+            if self.refused.len() >= ANSWERS {
+                self.refused.clear();
+            }
+            let last = self.refused.values().max().copied().unwrap_or(0);
             self.refused.insert(pod.clone(), last + 1);
         }
         if problem.reason == reasons::INVALID_TEMPLATE {

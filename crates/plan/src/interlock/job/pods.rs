@@ -50,9 +50,7 @@ impl Pods {
         }
         all
     }
-}
 
-impl Pods {
     pub(super) fn has_no_room_for(&self, more: usize) -> bool {
         self.running + more as i64 > self.wanted
     }
