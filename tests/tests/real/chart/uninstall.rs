@@ -281,23 +281,16 @@ fn hold_runs(cluster: &Cluster) -> Result<()> {
                 "containers": [{"name": "main", "image": "busybox"}]}}}},
     ]});
     cluster.kubectl_stdin(["create", "-f", "-"], &objects.to_string())?;
-    let free = |resource: &str, dry: &str| {
-        let patch = r#"--patch={"metadata":{"finalizers":null}}"#;
-        let args = [
-            "patch",
-            resource,
-            "probe",
-            "-n",
-            WORK,
-            "--type=merge",
-            patch,
-            dry,
-        ];
-        cluster.kubectl(args)
+    let set = |resource: &str, finalizers: Value, how: &[&str]| {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        let args = ["patch", resource, "probe", "-n", WORK, "--type=merge", "-p"];
+        cluster.kubectl([&args, [patch.as_str()].as_slice(), how].concat())
     };
     for resource in ["job", "bcj"] {
         until(cluster, "nobody can let go of a run", || {
-            let tried = free(resource, "--dry-run=server")?;
+            // Until the policy has effect, the operator lets go of the probe: no CronJob owns it.
+            set(resource, json!([OF_RUNS]), &[])?;
+            let tried = set(resource, Value::Null, &["--dry-run=server"])?;
             Ok(said(&tried).contains("held for the test"))
         })?;
         cluster.kubectl_ok(["delete", resource, "probe", "-n", WORK, "--wait=false"])?;
