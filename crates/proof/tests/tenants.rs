@@ -59,6 +59,25 @@ fn scenarios_end_as_they_would_without_a_tenant_and_as_soon() {
     assert!(failures.is_empty(), "{}", failures.len());
 }
 
+/// The scheduler of the simulation once spread pods over nodes by those of all namespaces: their users waited for pods
+/// on nodes that had none.
+#[test]
+fn pods_land_where_they_would_without_a_tenant_of_another_namespace() {
+    let on_nodes = [
+        "a node goes away with its pod",
+        "nodes are silent and an index is not run elsewhere meanwhile",
+    ];
+    let mut all = scenario::all();
+    all.retain(|scenario| on_nodes.contains(&scenario.name));
+    assert_eq!(all.len(), on_nodes.len());
+    for scenario in &all {
+        let case = crash_anywhere::beside_a_tenant(scenario, 878_428_061);
+        let outcome = case.run(scenario).unwrap();
+        let judged = case.judge(scenario, &outcome, None);
+        judged.unwrap_or_else(|failure| panic!("{}: {failure}", scenario.name));
+    }
+}
+
 /// Nothing of a BroadcastJob sees such a pod but a question to the API server.
 #[test]
 fn a_pod_that_somebody_takes_from_its_job_is_not_asked_for_all_the_time() {

@@ -87,9 +87,11 @@ fn place(actor: &Actor, pod: &Value) -> Result<String, String> {
     }
     let (free, tainted): (Vec<_>, Vec<_>) =
         nodes.iter().partition(|node| refusal(pod, node).is_none());
+    // Where a pod lands does not depend on other namespaces: runs with and without a tenant there are compared.
+    let pods = actor.list("pods", text(pod, "/metadata/namespace"), "");
+    let pods = pods.unwrap_or_default();
     let on = |node: &Value| {
         let name = &node["metadata"]["name"];
-        let pods = all(actor, "pods");
         let taken = pods.iter().filter(|pod| pod["spec"]["nodeName"] == *name);
         taken.filter(|pod| !has_ended(pod)).count()
     };
