@@ -36,6 +36,8 @@ struct Repeated {
     times: u32,
     /// How often something else has failed since.
     others: u32,
+    /// How many plans in a row have only told of it.
+    only_told: u32,
     /// So many are worth a condition.
     enough: u32,
     /// Of the first time: others may differ in a number or a time, which is no news.
@@ -47,13 +49,16 @@ impl Repeated {
         self.times >= self.enough
     }
 
-    /// Whether a plan in which it did not fail says that it goes through: not one that only tells of it, or that
-    /// came to nothing else.
-    fn is_over<R>(&self, applied: &Applied<R>) -> bool {
+    /// Whether a plan in which it did not fail says that it goes through, or is no longer to be done: not one that only
+    /// tells of it, or that came to nothing else. If the next ones only tell of it again, somebody denies it who has
+    /// found nothing to do.
+    fn is_over<R>(&mut self, applied: &Applied<R>) -> bool {
+        let only_tells = applied.failed.is_none() && applied.tried == 0 && applied.writes > 0;
+        self.only_told = if only_tells { self.only_told + 1 } else { 0 };
         match &applied.failed {
             Some(_) if self.action == TOO_OLD.0 => !applied.expired,
             Some(_) => applied.done.contains(self.action),
-            None => applied.tried > 0 || applied.writes == 0,
+            None => !only_tells || self.only_told >= TIMES,
         }
     }
 }
@@ -87,7 +92,9 @@ impl Refusals {
         };
         let told = refused.or_else(too_old).or_else(outrun);
         let Some((action, words, enough)) = told else {
-            let over = known.get(key).is_some_and(|known| known.is_over(applied));
+            let over = known
+                .get_mut(key)
+                .is_some_and(|known| known.is_over(applied));
             let known = over.then(|| known.remove(key)).flatten();
             return known.is_some_and(|known| known.is_told());
         };
@@ -95,6 +102,7 @@ impl Refusals {
             action,
             times: 0,
             others: 0,
+            only_told: 0,
             enough,
             message: printable(&format!("{action}: {words}")),
         };
@@ -142,6 +150,27 @@ mod tests {
             failed,
             ..Applied::default()
         }
+    }
+
+    #[test]
+    fn who_alone_tells_of_a_refusal_that_another_leader_denies_gives_in() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        for _ in 0..TIMES {
+            refusals.learn(&key, &applied(Some(("write_slice", 409))), &[]);
+        }
+        assert!(refusals.of(&key).is_some());
+        // The other one has taken it back each time, and there is nothing else to do.
+        let tells = Applied::<()> {
+            writes: 1,
+            told: 1,
+            ..Applied::default()
+        };
+        let over: Vec<_> = (0..TIMES)
+            .map(|_| refusals.learn(&key, &tells, &[]))
+            .collect();
+        assert_eq!(over, [false, false, true]);
+        assert!(refusals.of(&key).is_none());
     }
 
     #[test]
