@@ -213,6 +213,11 @@ pub const ALL: &[Regression] = &[
         "a work queue was Complete without a success: as 500792",
     ),
     found(
+        Swarm::BroadcastJobs,
+        878_429_297,
+        "three leaders without a lease told and denied a refusal without end that was long over",
+    ),
+    found(
         Swarm::Jobs,
         1_001_339,
         "a new leader removed a pod that had succeeded",
