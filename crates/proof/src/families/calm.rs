@@ -21,6 +21,10 @@ const MOST_ROUNDS: usize = 700;
 const QUIET_ROUNDS: usize = 24;
 /// Plans that a job may have in one moment.
 const MOST_PLANS: usize = 60;
+/// Those of a job that waits for its user.
+const ASKED: usize = 3;
+/// What it then says.
+const OF_NO_USE: &str = "delete it if it is of no use any more";
 /// Seconds that pass from one round to the next.
 const PAUSES: [i64; 10] = [1, 5, 11, 61, 1, 5, 11, 61, 1, 700];
 
@@ -78,6 +82,10 @@ impl World {
                     return busy;
                 }
                 plans += 1;
+                // It is asked again from time to time whether its user has done it.
+                if plans > ASKED && self.asks_its_user(job) {
+                    break;
+                }
                 if plans > MOST_PLANS {
                     let what = format!("plans for {} in one moment", self.name(job));
                     self.break_rule(RESTS, what);
@@ -89,13 +97,31 @@ impl World {
         busy
     }
 
-    /// Kubelets do what is to be done. True if there is something.
+    /// Whether a job has asked its user to delete something.
+    fn asks_its_user(&self, job: Uid) -> bool {
+        let job = self.jobs.now().get(&job);
+        job.is_some_and(|job| State::of(job).says(OF_NO_USE))
+    }
+
+    /// Whether a pod is one that a job has asked its user to delete.
+    fn is_asked_for(&self, pod: &str) -> bool {
+        let mut states = self.jobs.now().values().map(State::of);
+        let pod = format!("pod {pod} on node");
+        states.any(|state| state.says(OF_NO_USE) && state.says(&pod))
+    }
+
+    /// Kubelets do what is to be done, and users what they are asked for. True if there is something.
     fn all_pods_go_on(&mut self, some_fail: bool) -> bool {
         let mut busy = false;
         for name in self.pod_names() {
             let Some(pod) = self.pod(&name).cloned() else {
                 continue;
             };
+            if !pod.owned && !pod.row.tracked && self.is_asked_for(&name) {
+                self.remove_pod(&name);
+                busy = true;
+                continue;
+            }
             if pod.row.phase.has_ended() {
                 continue;
             }
