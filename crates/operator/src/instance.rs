@@ -2,6 +2,7 @@
 //! through the transports it is given, and has no thread of its own: all of it runs as local tasks,
 //! so that a simulation can stop it between any two steps.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use carillon_plan::job::Limits;
 use carillon_plan::pod_body;
 use jiff::SignedDuration;
 use tokio::sync::watch::Receiver;
-use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Config, Controller, NativeKind, PodPlacement};
+use crate::args::{self, Config, NativeKind, PodPlacement};
+use crate::clock::Clock;
 use crate::controllers::Rules;
 use crate::controllers::broadcast_job::{self, BroadcastJobs};
-use crate::controllers::core::{self, Core};
+use crate::controllers::core::{self, Controller, Core};
 use crate::controllers::cron_job::{self, CronJobs};
 use crate::controllers::job::{self, Jobs};
 use crate::controllers::orphan_pod::{self, OrphanPods};
@@ -26,8 +28,9 @@ use crate::controllers::relists::Relists;
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
-use crate::lease::Leadership;
+use crate::lease::{Leadership, Phase};
 use crate::metrics::Metrics;
+use crate::parts::{Ended, Parts};
 use crate::queue::{Backoff, WorkQueue};
 use crate::slim::{
     Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
@@ -43,8 +46,16 @@ const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(100),
     max: Duration::from_mins(1),
 };
-/// How long a stopping process lets running syncs finish.
-const FINISH_WITHIN: Duration = Duration::from_secs(10);
+/// So many objects at least are served at a time: however slow a webhook of one is, it holds no more than its part
+/// of the requests in flight.
+const OBJECTS_AT_ONCE: usize = 4;
+/// How long what a stopping process has sent may take at least, however long its syncs have taken.
+const LAST_WRITES: Duration = Duration::from_secs(2);
+/// How often a standby looks whether it sees anything.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long a stopping process lets finish what is under way. A pod has thirty seconds to end in; the lease
+/// is given back in the last ten.
+const FINISH_WITHIN: Duration = Duration::from_secs(18);
 
 /// What an instance is given.
 #[derive(Debug)]
@@ -76,17 +87,41 @@ pub struct Instance {
     all_watches: Vec<watch::Handle>,
     /// The last decisions.
     pub flights: Arc<FlightRecorder>,
-    /// Every task that is not a worker.
-    pub tasks: JoinSet<()>,
-    /// Ends the tasks.
+    /// All that has to run as long as it does, but the workers.
+    pub parts: Parts,
+    /// Ends the parts.
     pub shutdown: CancellationToken,
+    controllers: Controllers,
+    leadership: Leadership,
+    writes: Writes,
+}
+
+/// Those that run, and how many workers each has.
+#[derive(Debug)]
+struct Controllers {
     broadcast_jobs: Option<Arc<BroadcastJobs>>,
     cron_jobs: Option<Arc<CronJobs>>,
     jobs: Option<Arc<Jobs>>,
     orphan_pods: Option<Arc<OrphanPods>>,
-    leadership: Leadership,
-    writes: Writes,
     workers: usize,
+}
+
+impl Controllers {
+    fn start(&self, workers: &mut Parts) {
+        for _ in 0..self.workers {
+            start(self.broadcast_jobs.as_ref(), workers);
+            start(self.cron_jobs.as_ref(), workers);
+            start(self.jobs.as_ref(), workers);
+            start(self.orphan_pods.as_ref(), workers);
+        }
+    }
+}
+
+fn start<C: Controller>(controller: Option<&Arc<C>>, workers: &mut Parts) {
+    if let Some(controller) = controller {
+        let name = format!("a worker of {}", controller.core().name);
+        workers.start(name, core::work(controller.clone()));
+    }
 }
 
 impl Instance {
@@ -101,7 +136,7 @@ impl Instance {
             rules,
         } = surroundings;
         let shutdown = CancellationToken::new();
-        let mut tasks = JoinSet::new();
+        let mut parts = Parts::default();
 
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
@@ -109,7 +144,7 @@ impl Instance {
         if !serves(NativeKind::Jobs) {
             store.leave_native_jobs();
         }
-        let queues = queues(config, &metrics);
+        let queues = queues(config, leadership.clock(), &metrics);
         let watching = Watching {
             transports: reads,
             store: store.clone(),
@@ -118,10 +153,10 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let mut watches = watching.all(&mut tasks);
+        let mut watches = watching.all(&mut parts);
         let pods_of_jobs = queues.jobs.is_some().then(|| {
             let wanted = (!serves(NativeKind::Jobs)).then(|| store.has_managed_job());
-            watching.start_when::<SlimJobPod>("", wanted.as_ref(), &mut tasks)
+            watching.start_when::<SlimJobPod>("", wanted.as_ref(), &mut parts)
         });
         let all_watches: Vec<_> = watches.iter().chain(&pods_of_jobs).cloned().collect();
         // Readiness does not wait for what may never be wanted; a Job does.
@@ -130,15 +165,10 @@ impl Instance {
         }
 
         // Writes and events.
-        let writes = Writes::new(
-            writes,
-            leadership.clone(),
-            config.max_in_flight_writes,
-            config.api_rate,
-        );
+        let writes = Writes::new(writes, leadership.clone(), config.max_in_flight_writes);
         let (events, recorder) =
             event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
-        tasks.spawn_local(recorder.run(shutdown.clone()));
+        parts.start("the recorder of events", recorder.run(shutdown.clone()));
 
         let flights = Arc::new(FlightRecorder::default());
         let core = |name, queue: &WorkQueue<Arc<ObjectKey>>| Core {
@@ -149,7 +179,8 @@ impl Instance {
             events: events.clone(),
             metrics: metrics.clone(),
             watches: all_watches.clone(),
-            parallel: config.max_in_flight_writes,
+            parallel: config.max_in_flight_writes.div_ceil(OBJECTS_AT_ONCE),
+            paces: Mutex::default(),
             gate: Mutex::default(),
             refusals: Refusals::default(),
             relists: Relists::default(),
@@ -187,91 +218,136 @@ impl Instance {
             watches,
             all_watches,
             flights,
-            tasks,
+            parts,
             shutdown,
-            broadcast_jobs: broadcast_jobs.map(Arc::new),
-            cron_jobs: cron_jobs.map(Arc::new),
-            jobs: jobs.map(Arc::new),
-            orphan_pods: orphan_pods.map(Arc::new),
+            controllers: Controllers {
+                broadcast_jobs: broadcast_jobs.map(Arc::new),
+                cron_jobs: cron_jobs.map(Arc::new),
+                jobs: jobs.map(Arc::new),
+                orphan_pods: orphan_pods.map(Arc::new),
+                workers: config.workers,
+            },
             leadership,
             writes,
-            workers: config.workers,
         }
     }
 
     /// Works, once this instance leads and the caches were filled since, until `stop`; then lets running
     /// syncs and requests finish. Leadership may be given back afterwards.
-    pub async fn work(mut self, stop: CancellationToken) {
-        let mut workers = JoinSet::new();
-        let begin = async {
-            if self.leadership.wait_leader().await {
-                tracing::info!("leading");
-                // A watch may hang, or only be slow: what was written by whoever led before is in the
-                // caches for certain only after lists that begin now.
-                for watch in &self.all_watches {
-                    watch.need_new_list();
-                }
-                for watch in &self.watches {
-                    watch.synced().await;
-                }
-                tracing::info!("caches synced");
-                for _ in 0..self.workers {
-                    if let Some(controller) = &self.broadcast_jobs {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                    if let Some(controller) = &self.cron_jobs {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                    if let Some(controller) = &self.jobs {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                    if let Some(controller) = &self.orphan_pods {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                }
+    ///
+    /// # Errors
+    /// When a part has ended before `stop`. The process is to end, too.
+    pub async fn work(mut self, stop: CancellationToken) -> Result<(), Ended> {
+        let mut workers = Parts::default();
+        let leading = async {
+            if lead(
+                &self.leadership,
+                &self.watches,
+                &self.all_watches,
+                &self.queues,
+                &self.store,
+            )
+            .await
+            {
+                self.controllers.start(&mut workers);
             }
-            std::future::pending::<()>().await;
+            workers.one_ended().await
         };
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            () = begin => {}
-        }
+            () = stop.cancelled() => Ok(()),
+            ended = self.parts.one_ended() => Err(ended),
+            ended = leading => Err(ended),
+        };
 
         // Finish or abandon cleanly, then let another replica lead.
         tracing::info!("stopping");
+        let end = Instant::now() + FINISH_WITHIN;
         self.queues.shutdown();
-        finish("a sync", async {
-            while workers.join_next().await.is_some() {}
-        })
-        .await;
-        workers.shutdown().await;
+        finish("a sync", end, workers.all_ended()).await;
+        workers.abandon().await;
         self.shutdown.cancel();
-        finish("a request", async {
-            while self.tasks.join_next().await.is_some() {}
+        let end = end.max(Instant::now() + LAST_WRITES);
+        finish("a request", end, async {
+            self.parts.all_ended().await;
             self.writes.drain().await;
         })
         .await;
+        self.parts.abandon().await;
+        outcome
+    }
+}
+
+/// Waits until this instance leads and knows all that was done before. False when it never will.
+async fn lead(
+    leadership: &Leadership,
+    watches: &[watch::Handle],
+    all_watches: &[watch::Handle],
+    queues: &Queues,
+    store: &Store,
+) -> bool {
+    // One that cannot list, or hears nothing any more, takes the lease from nobody.
+    while leadership.phase() == Phase::Standby {
+        for watch in watches {
+            watch.synced().await;
+        }
+        leadership.stand(true);
+        tokio::select! {
+            biased;
+            _ = leadership.wait_leader() => {}
+            () = until(|| is_blind(watches)) => {
+                leadership.stand(false);
+                tracing::warn!("a kind is silent; not standing for election");
+                until(|| !is_blind(watches)).await;
+            }
+        }
+    }
+    if leadership.phase() == Phase::Over {
+        return false;
+    }
+    tracing::info!("leading");
+    // A watch may hang, or only be slow: what was written by whoever led before is in the caches for
+    // certain only after lists that begin now.
+    for watch in all_watches {
+        watch.need_new_list();
+    }
+    for watch in watches {
+        watch.synced().await;
+    }
+    tracing::info!("caches synced");
+    queues.open(store);
+    true
+}
+
+fn is_blind(watches: &[watch::Handle]) -> bool {
+    let mut watches = watches.iter();
+    watches.any(|watch| watch.silence() > watch::SILENT_FOR_GOOD)
+}
+
+async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        sleep(LOOK_AGAIN).await;
     }
 }
 
 /// One for each controller that is to run.
-fn queues(config: &Config, metrics: &Metrics) -> Queues {
+fn queues(config: &Config, clock: &Clock, metrics: &Metrics) -> Queues {
     let runs = |controller| config.controllers.contains(&controller);
     let serves = |kind| config.serve_native.contains(&kind);
-    let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
-    let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
-    let queue = |name| WorkQueue::new(name, BACKOFF, config.workers, metrics);
+    let cron_jobs = runs(args::Controller::CronJob) || serves(NativeKind::CronJobs);
+    let jobs = runs(args::Controller::Job) || serves(NativeKind::Jobs);
+    let queue = |name| WorkQueue::new(name, BACKOFF, config.workers, clock, metrics);
     let of_jobs = Backoff {
         base: config.job_api_backoff,
         max: config.job_max_api_backoff,
     };
-    let job_queue = |name| WorkQueue::new(name, of_jobs, config.workers, metrics);
+    let job_queue = |name| WorkQueue::new(name, of_jobs, config.workers, clock, metrics);
     Queues {
-        broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
+        broadcast_jobs: runs(args::Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
         cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
         jobs: jobs.then(|| job_queue(job::NAME)),
         orphan_pods: jobs.then(|| job_queue(orphan_pod::NAME)),
+        stands_by: Arc::new(AtomicBool::new(true)),
     }
 }
 
@@ -288,8 +364,8 @@ fn limits(config: &Config) -> Limits {
 }
 
 /// Waits for what is under way, but not for ever.
-async fn finish(what: &str, work: impl Future<Output = ()>) {
-    if tokio::time::timeout(FINISH_WITHIN, work).await.is_err() {
+async fn finish(what: &str, end: Instant, work: impl Future<Output = ()>) {
+    if timeout_at(end, work).await.is_err() {
         tracing::warn!(what, "not finished in time and abandoned");
     }
 }
@@ -305,38 +381,38 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     /// Those that the controllers need.
-    fn all(&self, tasks: &mut JoinSet<()>) -> Vec<watch::Handle> {
+    fn all(&self, parts: &mut Parts) -> Vec<watch::Handle> {
         let mut watches = Vec::new();
         // Nobody else needs a CRD: what a native CronJob starts is a Job.
-        let runs_ours = self.config.controllers.contains(&Controller::CronJob);
+        let runs_ours = self.config.controllers.contains(&args::Controller::CronJob);
         if self.queues.broadcast_jobs.is_some() || runs_ours {
-            watches.push(self.start::<SlimBroadcastJob>("", tasks));
+            watches.push(self.start::<SlimBroadcastJob>("", parts));
         }
         if self.queues.broadcast_jobs.is_some() {
             let of_jobs = names::LABEL_BROADCAST_JOB_UID;
             watches.extend([
-                self.start::<SlimNode>("", tasks),
-                self.start::<SlimSlice>(of_jobs, tasks),
-                self.start::<SlimPod>(of_jobs, tasks),
+                self.start::<SlimNode>("", parts),
+                self.start::<SlimSlice>(of_jobs, parts),
+                self.start::<SlimPod>(of_jobs, parts),
             ]);
         }
         // One watch of Jobs, whoever needs it.
         if self.queues.jobs.is_some() {
-            watches.push(self.start::<SlimJob>("", tasks));
+            watches.push(self.start::<SlimJob>("", parts));
         } else if self.queues.cron_jobs.is_some() {
-            watches.push(self.start::<SlimNativeJob>("", tasks));
+            watches.push(self.start::<SlimNativeJob>("", parts));
         }
         if runs_ours {
-            watches.push(self.start::<SlimCronJob<Carillon>>("", tasks));
+            watches.push(self.start::<SlimCronJob<Carillon>>("", parts));
         }
         if self.config.serve_native.contains(&NativeKind::CronJobs) {
-            watches.push(self.start::<SlimCronJob<Native>>("", tasks));
+            watches.push(self.start::<SlimCronJob<Native>>("", parts));
         }
         watches
     }
 
-    fn start<K: Row>(&self, label: &str, tasks: &mut JoinSet<()>) -> watch::Handle {
-        self.start_when::<K>(label, None, tasks)
+    fn start<K: Row>(&self, label: &str, parts: &mut Parts) -> watch::Handle {
+        self.start_when::<K>(label, None, parts)
     }
 
     /// Starts at once, or as soon as it is `wanted`.
@@ -344,7 +420,7 @@ impl Watching<'_> {
         &self,
         label: &str,
         wanted: Option<&Receiver<bool>>,
-        tasks: &mut JoinSet<()>,
+        parts: &mut Parts,
     ) -> watch::Handle {
         let kind = K::KIND.word();
         let (group, version) = K::KIND.group_version();
@@ -372,10 +448,11 @@ impl Watching<'_> {
         );
         for watch in loops {
             let shutdown = self.shutdown.clone();
+            let name = format!("the watch of {kind}");
             match wanted {
-                Some(wanted) => tasks.spawn_local(watch.run_when(wanted.clone(), shutdown)),
-                None => tasks.spawn_local(watch.run(shutdown)),
-            };
+                Some(wanted) => parts.start(name, watch.run_when(wanted.clone(), shutdown)),
+                None => parts.start(name, watch.run(shutdown)),
+            }
         }
         handle
     }

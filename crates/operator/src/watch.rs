@@ -9,6 +9,8 @@
 //! - watches from the list's resourceVersion with bookmarks; a watch that ends goes on where it was;
 //! - lists again after 410 (as event or as HTTP status), when the server's resourceVersions went
 //!   back (a restored backup), after two minutes of nothing but errors, and when asked to;
+//! - asks how far the server has come before it watches on: one that was restored from a backup would be silent until it
+//!   has made as many changes as it has lost;
 //! - skips an object that cannot be decoded, names it in the log, and tells the sink;
 //! - compares what was delivered with a list of metadata once in a while, see `watch/audit.rs`.
 //!
@@ -25,14 +27,17 @@ mod items;
 mod list;
 mod list_and_watch;
 mod pages;
+mod version;
 
 use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_api::path::Resource;
 use carillon_plan::Uid;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use self::address::Address;
 use self::audit::Audit;
@@ -40,6 +45,12 @@ use self::counters::Counters;
 pub use self::list_and_watch::Loop;
 use self::pages::PageSize;
 use crate::{metrics::Metrics, protobuf::Message, slim::SlimMeta, transport::Transport};
+
+/// A watch that was silent for so long is none: it was opened anew and the kind listed meanwhile, or that failed.
+pub const SILENT_FOR_GOOD: Duration = Duration::from_mins(6);
+
+/// So long at most nothing is decided while a watch is cut off.
+const CUT_OFF_FOR: Duration = Duration::from_mins(5);
 
 /// An object that can be watched. Every [`kube::Resource`] is one; others say where their
 /// resourceVersion and uid are.
@@ -152,6 +163,10 @@ pub struct Handle {
     needed: watch::Sender<u64>,
     /// By loop: which of them its last list has answered; 0: it has none.
     answered: watch::Sender<Vec<u64>>,
+    /// By loop: what its connection is like.
+    connections: Arc<Mutex<Vec<Connection>>>,
+    /// By loop: the namespace that it is over; `None`: all.
+    scopes: Arc<[Option<String>]>,
 }
 
 impl Handle {
@@ -162,6 +177,8 @@ impl Handle {
             asked: watch::Sender::new(1),
             needed: watch::Sender::new(1),
             answered: watch::Sender::new(Vec::new()),
+            connections: Arc::default(),
+            scopes: Arc::default(),
         }
     }
 
@@ -188,20 +205,79 @@ impl Handle {
         answered.iter().all(|answered| *answered >= needed)
     }
 
-    /// Asks every loop of the kind for a full list, soon.
-    pub fn relist(&self) {
+    /// Asks every loop of the kind for a full list, soon. The number of that list.
+    pub fn relist(&self) -> u64 {
         self.asked.send_modify(|n| *n += 1);
+        *self.asked.borrow()
+    }
+
+    /// The number of the last list that every loop over a namespace has delivered. Those with a lower one have begun
+    /// before [`Handle::relist`] has given it. Of a loop that has not begun, or is over another namespace, nothing is
+    /// to come.
+    pub fn last_list(&self, namespace: &str) -> u64 {
+        let (answered, connections) = (self.answered.borrow(), self.lock());
+        let loops = answered.iter().zip(&*connections).zip(&*self.scopes);
+        let concerned = loops
+            .filter(|((_, one), scope)| one.heard.is_some() && shows(scope.as_deref(), namespace));
+        let numbers = concerned.map(|((answered, _), _)| *answered);
+        numbers.min().unwrap_or(u64::MAX)
     }
 
     /// Nothing is to be decided before every loop has delivered a list that it begins from now on. One
     /// whose first list has not begun need not list twice.
     pub fn need_new_list(&self) {
-        self.relist();
-        self.needed.send_replace(*self.asked.borrow());
+        let number = self.relist();
+        self.needed.send_replace(number);
+    }
+
+    /// For how long a loop of the kind has heard nothing: the one that was silent for longest. A healthy one hears
+    /// something about once a minute.
+    pub fn silence(&self) -> Duration {
+        let connections = self.lock();
+        let heard = connections.iter().filter_map(|one| one.heard);
+        heard.map(|heard| heard.elapsed()).max().unwrap_or_default()
+    }
+
+    /// Whether a watch that shows a namespace has ended, and it is not known whether the server still has what that has
+    /// told. Of one that stays so nobody waits for ever.
+    pub fn is_cut_off(&self, namespace: &str) -> bool {
+        let connections = self.lock();
+        let mut loops = connections.iter().zip(&*self.scopes);
+        loops.any(|(one, scope)| {
+            let since = one.cut_off.filter(|_| shows(scope.as_deref(), namespace));
+            since.is_some_and(|since| since.elapsed() < CUT_OFF_FOR)
+        })
+    }
+
+    fn heard(&self, number: usize) {
+        if let Some(one) = self.lock().get_mut(number) {
+            one.heard = Some(Instant::now());
+        }
+    }
+
+    fn connected(&self, number: usize) {
+        self.heard(number);
+        if let Some(one) = self.lock().get_mut(number) {
+            one.cut_off = None;
+        }
+    }
+
+    fn cut_off(&self, number: usize) {
+        if let Some(one) = self.lock().get_mut(number) {
+            one.cut_off.get_or_insert_with(Instant::now);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+        // A list of times stays whole.
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A loop has delivered a list that it began when so many were asked for.
     fn listed(&self, number: usize, asked: u64) {
+        self.connected(number);
         self.answered.send_modify(|answered| {
             if let Some(answered) = answered.get_mut(number) {
                 *answered = asked;
@@ -214,6 +290,20 @@ impl Handle {
         let answered = self.answered.borrow().get(number).copied();
         answered.is_some_and(|answered| answered < *self.needed.borrow())
     }
+}
+
+/// What the connection of a loop is like.
+#[derive(Clone, Copy, Debug, Default)]
+struct Connection {
+    /// When it last heard something of the server. `None`: it has not begun.
+    heard: Option<Instant>,
+    /// Since when its watch has ended and the server was not asked how far it has come.
+    cut_off: Option<Instant>,
+}
+
+/// Whether a loop over this scope shows objects of a namespace.
+fn shows(scope: Option<&str>, namespace: &str) -> bool {
+    scope.is_none_or(|scope| scope == namespace)
 }
 
 /// One loop for the whole cluster, or one per namespace when `namespaces` is not empty, each with
@@ -230,8 +320,13 @@ pub fn prepare<K: Watched, S: Sink<K>>(
     } else {
         namespaces.iter().map(|n| Some(n.as_str())).collect()
     };
-    let handle = Handle::without_loops(source.kind);
+    let mut handle = Handle::without_loops(source.kind);
+    handle.scopes = scopes
+        .iter()
+        .map(|scope| scope.map(str::to_owned))
+        .collect();
     handle.answered.send_replace(vec![0; scopes.len()]);
+    *handle.lock() = vec![Connection::default(); scopes.len()];
     let counters = Counters::new(source.kind, metrics);
     let loops = scopes
         .into_iter()

@@ -11,6 +11,7 @@ use carillon_oracle::{Assumptions, Violation, check_all};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::connection::PROVOKED;
 use crate::disturbance::{Blow, Disturbance};
 use crate::late;
 use crate::monkey::MOST_SKEW;
@@ -156,7 +157,11 @@ impl Case {
                 REFUSED_WRITES
             };
         }
-        if stops || stale || silent || disturbance.without_lease {
+        let restored = disturbance.restore.is_some();
+        if !disturbance.slow.is_empty() {
+            assumptions.lag = REFUSED_WRITES;
+        }
+        if stops || stale || silent || restored || disturbance.without_lease {
             assumptions.lag = SignedDuration::from_mins(15);
         }
         if *disturbance != Disturbance::none(disturbance.processes) {
@@ -222,6 +227,7 @@ impl Case {
         let report = check_all(&outcome.history, &assumptions);
         // What the caches of a process held cannot be told where watches lost something.
         let told = self.disturbance.lost_event.is_none()
+            && self.disturbance.restore.is_none()
             && !self.disturbance.without_audit
             && self
                 .disturbance
@@ -258,6 +264,10 @@ impl Case {
                 "L1",
                 format!("the scenario never came to its end: {end:?} [{exits}]"),
             );
+        }
+        let provoked = |exit: &&String| exit.contains("panicked") && !exit.contains(PROVOKED);
+        if let Some(exit) = outcome.exits.iter().find(provoked) {
+            problem("S17", format!("a part of the operator panicked: {exit}"));
         }
         if outcome.panics > 0 {
             problem(

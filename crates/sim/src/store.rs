@@ -52,6 +52,22 @@ impl Store {
         self.objects.get(key)
     }
 
+    /// Forgets the last changes, as if they had not been made. Uids are never given twice.
+    pub(crate) fn restore(&mut self, revision: u64) {
+        let kept = revision.saturating_sub(FIRST) as usize;
+        let lost = self
+            .history
+            .steps
+            .split_off(kept.min(self.history.steps.len()));
+        for step in lost.into_iter().rev() {
+            match step.old {
+                Some(old) => self.objects.insert(step.key, old),
+                None => self.objects.remove(&step.key),
+            };
+        }
+        self.revision = self.revision.min(revision.max(FIRST));
+    }
+
     /// The changes after `revision`.
     pub(crate) fn since(&self, revision: u64) -> &[Step] {
         let first = revision.saturating_sub(FIRST) as usize;
@@ -200,6 +216,28 @@ mod tests {
         assert!(store.range_at("pods", "other", 4).is_empty());
         assert_eq!(store.since(4).len(), 1);
         assert_eq!(store.since(9).len(), 0);
+    }
+
+    #[test]
+    fn a_store_that_is_restored_is_what_it_was() {
+        let (mut store, by) = (Store::new(), Arc::default());
+        let at = Timestamp::UNIX_EPOCH;
+        let (a, b) = (key("pods", "ns", "a"), key("pods", "ns", "b"));
+        let mut put = |key: &Key, n: u64| store.put(at, key, json!({"metadata": {}, "n": n}), &by);
+        for (key, n) in [(&a, 1), (&b, 1), (&a, 2)] {
+            put(key, n);
+        }
+        store.remove(at, &b, &by);
+        store.restore(3);
+        assert_eq!((store.revision(), store.history().steps.len()), (3, 2));
+        assert_eq!(store.get(&a).unwrap()["n"], 1);
+        assert_eq!(store.get(&b).unwrap()["metadata"]["resourceVersion"], "3");
+        assert!(store.since(3).is_empty());
+        store.restore(0);
+        assert_eq!(
+            (store.revision(), store.range("pods", "").len()),
+            (FIRST, 0)
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{BootTime, Decision, Leadership, Leases, Seen, Settings, decide, decision::next};
@@ -39,14 +40,13 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
         // Whether `seen` is the reply to our last write, so that it need not be read again.
         let mut current = false;
         loop {
-            // A try is never cut off: it would leave us not knowing which record is ours. A leader
-            // that cannot finish it by its deadline is over anyway.
+            let stands = self.leadership.is_standing();
+            // Whoever goes on does not cut a try off: it would not know which record is its own.
             let try_once = self.try_once(&mut seen, &mut current, renewed.is_some());
-            let tried = match renewed {
-                None => try_once.await,
-                Some(sent) => tokio::time::timeout(self.left(sent), try_once)
-                    .await
-                    .unwrap_or(Ok(None)),
+            let tried = tokio::select! {
+                biased;
+                tried = try_once => tried,
+                () = self.too_late(renewed, stop) => Ok(None),
             };
             match tried {
                 Ok(Some(sent)) => {
@@ -82,15 +82,33 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             if stop.is_cancelled() {
                 self.leadership.end();
                 if renewed.is_some() {
-                    self.give_back(seen).await;
+                    let back = self.give_back(seen);
+                    if timeout(self.settings.call_timeout(), back).await.is_err() {
+                        tracing::warn!(
+                            "lease not given back in time, others wait until it runs out"
+                        );
+                    }
                 }
                 return Ended::Stopped;
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = self.leadership.stands(), if !stands => {}
+                () = sleep(pause) => {}
             }
+        }
+    }
+
+    /// When a try is of no use any more: a leader is over by then, or this process has to end.
+    async fn too_late(&self, renewed: Option<BootTime>, stop: &CancellationToken) {
+        let stopped = async {
+            stop.cancelled().await;
+            sleep(self.settings.call_timeout()).await;
+        };
+        match renewed {
+            None => stopped.await,
+            Some(sent) => drop(timeout(self.left(sent), stopped).await),
         }
     }
 
@@ -133,6 +151,10 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             );
             let written = match decision {
                 Decision::Wait => return Ok(None),
+                // It looks on meanwhile, so that it knows for how long the lease has not been renewed.
+                Decision::Create | Decision::Take if !self.leadership.is_standing() => {
+                    return Ok(None);
+                }
                 Decision::Lost => {
                     let holder = seen.as_ref().map_or("", Seen::holder).to_owned();
                     return Err(TryError::Taken(holder));
@@ -301,6 +323,20 @@ mod tests {
         CancellationToken,
         tokio::task::JoinHandle<Ended>,
     ) {
+        let (leadership, stop, task) = onlooker(leases, name);
+        leadership.stand(true);
+        (leadership, stop, task)
+    }
+
+    /// Does not stand for election.
+    fn onlooker(
+        leases: &Memory,
+        name: &str,
+    ) -> (
+        Leadership,
+        CancellationToken,
+        tokio::task::JoinHandle<Ended>,
+    ) {
         let leadership = Leadership::standby(Clock::system());
         let stop = CancellationToken::new();
         let election = Election {
@@ -320,15 +356,31 @@ mod tests {
         let (a, stop_a, task_a) = candidate(&leases, "a");
         assert!(a.wait_leader().await);
         let (b, _stop_b, _task_b) = candidate(&leases, "b");
-        tokio::time::sleep(S / 2).await;
+        sleep(S / 2).await;
         assert!(a.is_leader() && !b.is_leader());
         stop_a.cancel();
         assert_eq!(task_a.await.unwrap(), Ended::Stopped);
         assert!(!a.is_leader());
-        tokio::time::timeout(S, b.wait_leader()).await.unwrap();
+        timeout(S, b.wait_leader()).await.unwrap();
         assert_eq!(leases.holder(), "b");
         let transitions = leases.0.lock().unwrap().0.clone().unwrap().spec.unwrap();
         assert_eq!(transitions.lease_transitions, Some(1));
+    }
+
+    #[tokio::test]
+    async fn who_does_not_stand_takes_no_lease_and_knows_when_it_runs_out() {
+        let leases = Memory::default();
+        let (a, _stop, _task) = onlooker(&leases, "a");
+        sleep(S / 2).await;
+        assert_eq!(leases.holder(), "", "a free one");
+        let mut dead = held_by("dead", 1);
+        dead.spec.as_mut().unwrap().lease_duration_seconds = Some(1);
+        leases.0.lock().unwrap().0 = Some(dead);
+        sleep(3 * S / 2).await;
+        assert_eq!(leases.holder(), "dead", "one that has run out");
+        a.stand(true);
+        timeout(S / 2, a.wait_leader()).await.unwrap();
+        assert_eq!(leases.holder(), "a", "it has seen for how long");
     }
 
     #[tokio::test]
@@ -369,7 +421,7 @@ mod tests {
         let (a, _stop, task) = candidate(&leases, "a");
         assert!(a.wait_leader().await);
         leases.0.lock().unwrap().0 = Some(held_by("thief", 1));
-        let ended = tokio::time::timeout(S, task).await.unwrap().unwrap();
+        let ended = timeout(S, task).await.unwrap().unwrap();
         assert_eq!(ended, Ended::Lost("thief holds the lease".into()));
     }
 
@@ -383,9 +435,9 @@ mod tests {
             let lease = state.0.as_mut().unwrap();
             lease.metadata.resource_version = Some("edited".into());
         }
-        tokio::time::sleep(S / 2).await;
+        sleep(S / 2).await;
         leases.0.lock().unwrap().0 = None;
-        tokio::time::sleep(5 * S / 2).await;
+        sleep(5 * S / 2).await;
         assert!(a.is_leader());
         assert_eq!(leases.holder(), "a");
     }

@@ -27,6 +27,8 @@ struct Shared {
     /// Nanoseconds of [`BootTime`] when a write was last given up without an answer; 0: never.
     unanswered_at: AtomicU64,
     phase: watch::Sender<Phase>,
+    /// Whether this process would have its work done by itself.
+    stands: watch::Sender<bool>,
     clock: Clock,
 }
 
@@ -49,6 +51,7 @@ impl Leadership {
             valid_until: AtomicU64::new(0),
             unanswered_at: AtomicU64::new(0),
             phase: watch::Sender::new(Phase::Standby),
+            stands: watch::Sender::new(false),
         }))
     }
 
@@ -84,6 +87,22 @@ impl Leadership {
     /// Whether a write may be sent now.
     pub fn is_leader(&self) -> bool {
         self.is_leader_at(self.0.clock.boot())
+    }
+
+    /// From now on this process stands for election, since it could lead; or no longer.
+    pub fn stand(&self, stands: bool) {
+        self.0.stands.send_replace(stands);
+    }
+
+    pub(super) fn is_standing(&self) -> bool {
+        *self.0.stands.borrow()
+    }
+
+    /// Waits until it does.
+    pub(super) async fn stands(&self) {
+        let mut stands = self.0.stands.subscribe();
+        // The sender lives as long as `self`.
+        let _ = stands.wait_for(|stands| *stands).await;
     }
 
     /// Where this process is in the election.

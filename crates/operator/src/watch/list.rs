@@ -13,7 +13,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             let (sink, counters) = (&mut self.sink, &self.counters);
             let each = |item: &[u8]| deliver::<K>(item, sink, counters);
             match pages.advance(each).await {
-                Ok(None) => {}
+                Ok(None) => self.handle.heard(self.number),
                 Ok(Some(rv)) => break Ok(rv),
                 Err(error) => break Err(error),
             }

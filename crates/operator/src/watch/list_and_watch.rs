@@ -30,7 +30,8 @@ use crate::{
 const WATCH_SECONDS: std::ops::RangeInclusive<u32> = 300..=600;
 /// How long to wait for a page, or for a watch to open.
 pub(super) const OPEN_TIMEOUT: Duration = Duration::from_mins(1);
-/// A healthy watch says something (a bookmark) about once a minute.
+/// A healthy watch says something, if only a bookmark, about once a minute, unless nothing at all has changed and etcd
+/// tells the API server of its progress more seldom.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 /// After this long of nothing but errors the list is read anew.
 const ERRORS_BEFORE_RELIST: Duration = Duration::from_mins(2);
@@ -66,6 +67,7 @@ impl<K, S> fmt::Debug for Loop<K, S> {
 impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// Lists and watches until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
+        self.handle.heard(self.number);
         // Cancelling between two awaits is safe: the sink is only called between them.
         tokio::select! {
             biased;
@@ -100,8 +102,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             let rv = match self.list().await {
                 Ok(rv) => rv,
                 Err(error) => {
-                    self.counters.errors.inc();
-                    tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "list failed");
+                    self.note_failure("list failed", &error);
                     sleep(lists.next()).await;
                     continue;
                 }
@@ -127,6 +128,11 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         }
     }
 
+    fn note_failure(&self, what: &str, error: &str) {
+        self.counters.errors.inc();
+        tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "{what}");
+    }
+
     /// A new leader decides nothing before lists that it begins, however full the cache is.
     fn tell_whether_synced(&self) {
         self.counters.synced.set(i64::from(self.handle.is_synced()));
@@ -136,43 +142,52 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     async fn watch(&mut self, mut rv: u64) -> &'static str {
         let mut backoff = Backoff::default();
         let mut healthy = Instant::now();
-        let mut first = true;
         loop {
-            if !std::mem::take(&mut first) {
-                self.counters.restarts.inc();
-            }
             let (began, from) = (Instant::now(), rv);
             let mut relist = self.asked.clone();
             let end = tokio::select! {
-            biased;
+                biased;
                 // Before the watch: it may have been asked for while the list was under way.
                 _ = relist.changed() => End::Relist("asked to"),
                 end = self.watch_once(&mut rv) => end,
             };
-            if rv > from || began.elapsed() > HEALTHY_AFTER {
+            // The usual end after minutes. One that closes again and again at once is a failure in disguise.
+            let in_time =
+                matches!(end, End::Closed | End::Silent) && began.elapsed() > HEALTHY_AFTER;
+            if rv > from || in_time {
                 healthy = Instant::now();
                 backoff = Backoff::default();
             }
             match end {
-                // The usual end after minutes. One that closes again and again at once is a
-                // failure in disguise.
-                End::Closed if began.elapsed() > HEALTHY_AFTER => continue,
-                End::Closed => {}
                 End::Relist(why) => return why,
-                End::Failed(error) => {
-                    self.counters.errors.inc();
-                    tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "watch failed");
+                End::Failed(error) => self.note_failure("watch failed", &error),
+                End::Closed | End::Silent => {}
+            }
+            self.handle.cut_off(self.number);
+            let mut was_there = true;
+            loop {
+                if healthy.elapsed() > ERRORS_BEFORE_RELIST {
+                    return "nothing but errors";
+                }
+                match self.version_of_now().await {
+                    Ok(now) if now >= rv => break,
+                    Ok(_) => return "the server's resourceVersions went back",
+                    Err(error) => self.note_failure("its version is not known", &error),
+                }
+                was_there = false;
+                if is_asked(&mut relist, backoff.next()).await {
+                    return "asked to";
                 }
             }
-            if healthy.elapsed() > ERRORS_BEFORE_RELIST {
-                return "nothing but errors";
+            // Its number alone would not tell of a backup that was restored meanwhile: there may be new changes already.
+            if !was_there {
+                return "the server was not there for a while";
             }
-            let mut relist = self.asked.clone();
-            tokio::select! {
-            biased;
-                () = sleep(backoff.next()) => {}
-                _ = relist.changed() => return "asked to",
+            self.handle.connected(self.number);
+            if !in_time && is_asked(&mut relist, backoff.next()).await {
+                return "asked to";
             }
+            self.counters.restarts.inc();
         }
     }
 
@@ -219,7 +234,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                         // What is left is half a line: it comes again.
                         Ok(Ok(None)) => return End::Closed,
                         Ok(Err(error)) => return End::Failed(error),
-                        Err(_) => return End::Failed(format!("silent for {IDLE_TIMEOUT:?}")),
+                        Err(_) => return End::Silent,
                     };
                     silent = Instant::now() + IDLE_TIMEOUT;
                     let pushed = match schema {
@@ -229,6 +244,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                     if let Err(end) = pushed {
                         return end;
                     }
+                    self.handle.connected(self.number);
                 }
                 turn = self.audit.turn() => self.audit(turn),
             }
@@ -327,6 +343,11 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         }
         Ok(())
     }
+}
+
+/// Waits for so long, or until a list is asked for.
+async fn is_asked(relist: &mut watch::Receiver<u64>, longest: Duration) -> bool {
+    timeout(longest, relist.changed()).await.is_ok()
 }
 
 fn is_protobuf(headers: &http::HeaderMap) -> bool {

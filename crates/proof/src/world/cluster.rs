@@ -292,5 +292,7 @@ async fn operate(
         },
     );
     cluster.flights.borrow_mut().push(instance.flights.clone());
-    instance.work(CancellationToken::new()).await;
+    if let Err(ended) = instance.work(CancellationToken::new()).await {
+        process.exit(&ended.to_string());
+    }
 }
