@@ -49,10 +49,9 @@ impl Repeated {
         self.times >= self.enough
     }
 
-    /// Whether a plan in which it did not fail says that it goes through, or is no longer to be done: not one that only
-    /// tells of it, or that came to nothing else. If the next ones only tell of it again, somebody denies it who has
-    /// found nothing to do.
-    fn is_over<R>(&mut self, applied: &Applied<R>) -> bool {
+    /// Counts a plan in which it did not fail, and says whether it is over: it goes through, or is no longer to be done.
+    /// A plan that only tells of it says neither. Several in a row do: another leader takes back each time what they tell.
+    fn ends_with<R>(&mut self, applied: &Applied<R>) -> bool {
         let only_tells = applied.failed.is_none() && applied.tried == 0 && applied.writes > 0;
         self.only_told = if only_tells { self.only_told + 1 } else { 0 };
         match &applied.failed {
@@ -94,7 +93,7 @@ impl Refusals {
         let Some((action, words, enough)) = told else {
             let over = known
                 .get_mut(key)
-                .is_some_and(|known| known.is_over(applied));
+                .is_some_and(|known| known.ends_with(applied));
             let known = over.then(|| known.remove(key)).flatten();
             return known.is_some_and(|known| known.is_told());
         };
@@ -107,6 +106,7 @@ impl Refusals {
             message: printable(&format!("{action}: {words}")),
         };
         let entry = known.entry(key.clone()).or_insert_with(new);
+        entry.only_told = 0;
         if (entry.action, entry.enough) == (action, enough) {
             entry.others = 0;
         } else if entry.is_told() && entry.others < TIMES {
@@ -171,6 +171,12 @@ mod tests {
             .collect();
         assert_eq!(over, [false, false, true]);
         assert!(refusals.of(&key).is_none());
+        // But as long as it is refused now and then, it is told.
+        for _ in 0..3 * TIMES {
+            refusals.learn(&key, &applied(Some(("write_slice", 409))), &[]);
+            assert!(!refusals.learn(&key, &tells, &[]));
+        }
+        assert!(refusals.of(&key).is_some());
     }
 
     #[test]

@@ -281,21 +281,28 @@ fn hold_runs(cluster: &Cluster) -> Result<()> {
                 "containers": [{"name": "main", "image": "busybox"}]}}}},
     ]});
     cluster.kubectl_stdin(["create", "-f", "-"], &objects.to_string())?;
-    let set = |resource: &str, finalizers: Value, how: &[&str]| {
-        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
-        let args = ["patch", resource, "probe", "-n", WORK, "--type=merge", "-p"];
-        cluster.kubectl([&args, [patch.as_str()].as_slice(), how].concat())
-    };
     for resource in ["job", "bcj"] {
         until(cluster, "nobody can let go of a run", || {
             // Until the policy has effect, the operator lets go of the probe: no CronJob owns it.
-            set(resource, json!([OF_RUNS]), &[])?;
-            let tried = set(resource, Value::Null, &["--dry-run=server"])?;
+            finalize_probe(cluster, resource, &json!([OF_RUNS]), &[])?;
+            let tried = finalize_probe(cluster, resource, &Value::Null, &["--dry-run=server"])?;
             Ok(said(&tried).contains("held for the test"))
         })?;
         cluster.kubectl_ok(["delete", resource, "probe", "-n", WORK, "--wait=false"])?;
     }
     Ok(())
+}
+
+/// Gives the probe of a resource these finalizers, or tries to.
+fn finalize_probe(
+    cluster: &Cluster,
+    resource: &str,
+    finalizers: &Value,
+    how: &[&str],
+) -> Result<Output> {
+    let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+    let args = ["patch", resource, "probe", "-n", WORK, "--type=merge", "-p"];
+    cluster.kubectl([&args, [patch.as_str()].as_slice(), how].concat())
 }
 
 /// helm uninstalls the chart. The process is killed: it gives nothing back.
@@ -311,17 +318,8 @@ fn remove(cluster: &Cluster, operator: &Operator) -> Result<()> {
     // The probes of the policy go, once it has no effect any more.
     for resource in ["job", "bcj"] {
         until(cluster, "what the policy held is let go", || {
-            let patch = r#"--patch={"metadata":{"finalizers":null}}"#;
-            let args = [
-                "patch",
-                resource,
-                "probe",
-                "-n",
-                WORK,
-                "--type=merge",
-                patch,
-            ];
-            Ok(cluster.kubectl(args)?.status.success())
+            let freed = finalize_probe(cluster, resource, &Value::Null, &[])?;
+            Ok(freed.status.success())
         })?;
     }
     let lease = cluster.kubectl_ok(["get", "lease", RELEASE, "-n", NAMESPACE, "-o", "json"])?;
