@@ -84,7 +84,8 @@ fn deleted() -> Vec<Scenario> {
             ..plain("native: a job of batch is deleted while the operator is down")
         },
         Scenario {
-            fates: |_, nth| after(if nth > 1 { 40 } else { 2 }, 0),
+            // Longer than two replies in a row that never come keep the count from being stored.
+            fates: |_, nth| after(if nth > 1 { 240 } else { 2 }, 0),
             script: vec![step(
                 |view| view.count("succeeded") >= 1 && view.pod_in("Running").is_some(),
                 |view| view.delete_job(&Delete::with(Propagation::Orphan)),
