@@ -55,4 +55,11 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
               when the schedule is changed, and once when it looks at the CronJob.",
         always: true,
     },
+    Difference {
+        scenarios: &["marked-itself"],
+        facts: &[(Only::Ours, "Warning RequestIgnored")],
+        why: "The annotation carillon.dev/run-now means something on our CronJobs only. Who writes it on a \
+              native one is told so, and what to write instead.",
+        always: true,
+    },
 ];
