@@ -29,6 +29,7 @@ pub use self::{
     server::{Server, start},
 };
 use crate::metrics::Metrics;
+use crate::watch;
 
 /// A named question with the answer "ok" or the reason why not. Must not block.
 pub struct Check {
@@ -48,13 +49,19 @@ impl Check {
         }
     }
 
-    /// Whether the caches of a kind are filled.
-    pub fn synced(handle: crate::watch::Handle) -> Self {
+    /// Whether the caches of a kind are filled and kept up to date, if it is wanted.
+    pub fn cache(handle: watch::Handle) -> Self {
         Self::new(format!("cache-{}", handle.kind()), move || {
-            handle
-                .is_synced()
-                .then_some(())
-                .ok_or_else(|| "not listed yet".to_owned())
+            let silence = handle.silence();
+            if !handle.is_wanted() {
+                Ok(())
+            } else if !handle.is_synced() {
+                Err("not listed yet".to_owned())
+            } else if silence > watch::SILENT_FOR_GOOD {
+                Err(format!("nothing heard for {} s", silence.as_secs()))
+            } else {
+                Ok(())
+            }
         })
     }
 }

@@ -14,7 +14,6 @@ use std::{
 
 use bytes::Bytes;
 use carillon_operator::{
-    args::ApiRate,
     clock::Clock,
     fence::{NotSent, RequestBody},
     gate::Kind,
@@ -74,7 +73,7 @@ fn writes(leadership: Leadership, answers: &[Answer]) -> (Writes, Server) {
         }
     });
     let transport = Transport::new(service, Arc::clone(&server.metrics));
-    (Writes::new(transport, leadership, 2, None), server)
+    (Writes::new(transport, leadership, 2), server)
 }
 
 fn create() -> Call {
@@ -211,7 +210,7 @@ async fn a_request_that_waited_too_long_for_its_connection_never_leaves() {
         }
     });
     let transport = Transport::new(service, Metrics::new().unwrap());
-    let writes = Writes::new(transport, Leadership::always(Clock::system()), 1, None);
+    let writes = Writes::new(transport, Leadership::always(Clock::system()), 1);
     let server = tokio::spawn(async move {
         let mut received = Vec::new();
         for _ in 0..2 {
@@ -267,60 +266,6 @@ async fn drain_waits_for_what_is_in_flight_and_ends_the_rest() {
     assert_eq!(server.sent.load(Ordering::SeqCst), 2);
     let error = writes.send(create(), None).await.unwrap_err();
     assert_eq!(error.to_string(), "not sent: shutting down");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_rate_limit_spreads_requests() {
-    let metrics = Metrics::new().unwrap();
-    let service = tower::service_fn(|_: Request<RequestBody>| async {
-        Ok::<_, tower::BoxError>(Response::new(Full::new(Bytes::new())))
-    });
-    let rate = ApiRate { qps: 2.0, burst: 1 };
-    let transport = Transport::new(service, metrics);
-    let writes = Writes::new(
-        transport,
-        Leadership::always(Clock::system()),
-        8,
-        Some(rate),
-    );
-    let begin = tokio::time::Instant::now();
-    for _ in 0..5 {
-        writes.send(create(), None).await.unwrap();
-    }
-    assert_eq!(begin.elapsed().as_secs_f64().round() as u64, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_asked_before_a_write_is_not_old_when_its_turn_has_come() {
-    let service = tower::service_fn(|_: Request<RequestBody>| async {
-        Ok::<_, tower::BoxError>(Response::new(Full::new(Bytes::new())))
-    });
-    let rate = ApiRate { qps: 1.0, burst: 1 };
-    let transport = Transport::new(service, Metrics::new().unwrap());
-    let leadership = Leadership::always(Clock::system());
-    let writes = Writes::new(transport, leadership, 2, Some(rate));
-    let begin = tokio::time::Instant::now();
-    let asks_and_writes = async |writes: Writes| {
-        let turn = writes.turn("ops").await.unwrap();
-        turn.pay(2).await;
-        turn.read(request::get(Kind::Pod, "a", "b")).await.unwrap();
-        let asked = tokio::time::Instant::now();
-        turn.send(create(), None).await.unwrap();
-        (asked.elapsed(), begin.elapsed().as_secs())
-    };
-    let other = async {
-        for _ in 0..4 {
-            writes.send(create(), None).await.unwrap();
-        }
-    };
-    let (one, two, ()) = tokio::join!(
-        asks_and_writes(writes.clone()),
-        asks_and_writes(writes.clone()),
-        other
-    );
-    assert_eq!((one.0, two.0), (Duration::ZERO, Duration::ZERO));
-    assert!(one.1 >= 1 && two.1 >= 3, "{one:?} {two:?}");
-    assert!(begin.elapsed().as_secs() >= 7, "no request is free");
 }
 
 #[tokio::test(start_paused = true)]

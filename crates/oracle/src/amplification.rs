@@ -1,6 +1,7 @@
 //! S12: what one job may cost.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use crate::back_off;
 use crate::cron_job::object::is_of_a_run;
 use crate::desired::Desired;
 use crate::eligible;
-use crate::history::{History, Step};
+use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOB_LABELS, JOBS, NODES, PODS, SLICES, at, number, text};
@@ -32,7 +33,7 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     let mut costs: HashMap<&str, Cost<'_>> = HashMap::new();
-    let mut writes: HashMap<&str, u64> = HashMap::new();
+    let mut writes: HashMap<&str, (u64, Option<Arc<Request>>)> = HashMap::new();
     // How often others have changed the labels of a pod by which it is found.
     let mut mislabelled: HashMap<&str, u64> = HashMap::new();
     for step in &history.steps {
@@ -90,8 +91,12 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
             _ => None,
         };
         if &*step.key.resource == PODS {
-            let writes = writes.entry(object::uid(object)).or_default();
-            *writes += 1;
+            let (writes, last) = writes.entry(object::uid(object)).or_default();
+            // One request may be several changes: a pod is marked as deleted, and is gone.
+            let requests = last.as_ref().zip(step.by.as_ref());
+            let is_same = requests.is_some_and(|(last, by)| Arc::ptr_eq(last, by));
+            *writes += u64::from(!is_same);
+            last.clone_from(&step.by);
             let again = mislabelled.get(object::uid(object)).copied().unwrap_or(0);
             checked.require(*writes <= assumptions.writes_per_pod + again, || {
                 let what = format!("{} was written {writes} times", step.key);

@@ -86,7 +86,9 @@ impl Controller for Jobs {
             match tables.native_job(key) {
                 // A Job of this name may be another one by now, so that this is asked each time.
                 Some(job) if !tables.is_ours(job) => return Next::Wait(None),
-                Some(_) if !self.pods.is_synced() => return Next::After(UNTIL_PODS_ARE_SEEN),
+                Some(_) if !self.pods.is_synced_in(Some(&key.namespace)) => {
+                    return Next::After(UNTIL_PODS_ARE_SEEN);
+                }
                 Some(job) if core.may_pass(&tables, &job.meta.owner) => {
                     Some((job.clone(), self.plan(&tables, job, now)))
                 }
@@ -117,6 +119,10 @@ impl Controller for Jobs {
             core.metrics.jobs.synced(&job, action, failed, seconds);
         }
         next
+    }
+
+    fn remembers(&self) -> usize {
+        lock(&self.memory).len()
     }
 
     fn forget(&self, key: &ObjectKey) {

@@ -28,7 +28,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
 /// The random schedules of these seeds.
 fn seeds(swarm: Swarm, seeds: &[u64]) -> Vec<Case> {
     let seeds = seeds.iter();
-    seeds.map(|seed| swarm.case(*seed)).collect()
+    seeds.map(|seed| swarm.case_without_lags(*seed)).collect()
 }
 
 fn jobs(seeds: &[u64]) -> Vec<Case> {
