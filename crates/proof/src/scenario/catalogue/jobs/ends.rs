@@ -84,7 +84,7 @@ fn deleted() -> Vec<Scenario> {
             ..plain("native: a job of batch is deleted while the operator is down")
         },
         Scenario {
-            // Longer than two replies in a row that never come keep the count from being stored.
+            // Two lost replies in a row delay the count by a minute. The later pods must still run then.
             fates: |_, nth| after(if nth > 1 { 240 } else { 2 }, 0),
             script: vec![step(
                 |view| view.count("succeeded") >= 1 && view.pod_in("Running").is_some(),
