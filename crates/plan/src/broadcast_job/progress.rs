@@ -524,11 +524,13 @@ impl<'a> Progress<'a> {
                 Found::Nothing(None)
             }
             // It was created, and taken from the job before it was seen. Whatever becomes of it is
-            // concluded once its uid is stored.
+            // concluded once its uid is stored. That its promise was to be taken back says nothing about it.
             (_, None) if let Some(uid) = created() => {
                 self.seat(Seat::Missing(uid), place, record, None);
                 Found::Nothing(Some(Record {
                     pod_uid: Some(uid),
+                    reason: "".into(),
+                    finished: None,
                     ..record.clone()
                 }))
             }

@@ -325,6 +325,37 @@ fn at_most_once_a_promise_that_was_to_be_taken_back_is_kept_when_it_is_wanted_ag
 }
 
 #[test]
+fn at_most_once_a_pod_that_is_known_of_while_its_promise_is_being_taken_back_is_not_given_up() {
+    let mut world = World::new(1, at_most_once(json!({})));
+    world.crash_after(1);
+    world.cordon("n0000");
+    world.settle();
+    // The answer to its creation comes before the pod is seen.
+    let (pod, uid) = (world.pod_of("n0000", 1), world.uid());
+    world.uids.insert(pod.as_str().into(), uid);
+    world.crash_after(2);
+    let record = &world.slices[0].records[0];
+    assert_eq!((record.pod_uid, &*record.reason), (Some(uid), ""));
+    let row = PodRow {
+        uid,
+        rv: 1,
+        node: Some("n0000".into()),
+        tracked: true,
+        ..PodRow::default()
+    };
+    world.pods.insert(pod.as_str().into(), row);
+    world.created.push((pod.as_str().into(), "n0000".into()));
+    // Whoever deletes it now may still see it start.
+    world.delete(&pod);
+    world.settle();
+    assert_eq!(world.attempts("n0000"), [(Started, String::new())]);
+    world.end("n0000", 0);
+    world.settle();
+    assert_eq!(world.attempts("n0000").len(), 1);
+    assert_ne!(world.attempts("n0000")[0].1, results::WITHDRAWN);
+}
+
+#[test]
 fn at_most_once_a_pod_that_comes_while_its_promise_is_being_taken_back_is_its_attempt() {
     let mut world = World::new(1, at_most_once(json!({})));
     world.crash_after(1);
