@@ -3,7 +3,7 @@
 //! The client speaks plain HTTP/1.1 to it and brings its own credentials. Watches are streamed. Each
 //! connection carries one request, so nothing is pooled that a fault could leave half used.
 
-mod message;
+pub(crate) mod message;
 
 use std::fs;
 use std::io::{BufReader, Read, Write};

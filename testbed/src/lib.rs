@@ -8,6 +8,7 @@
 //! All code here blocks; async callers use `spawn_blocking` or a plain thread.
 
 pub mod audit;
+mod backup;
 mod base64;
 pub mod cargo;
 pub mod carillon;
@@ -29,6 +30,7 @@ pub mod prometheus;
 pub mod tools;
 pub mod wait;
 mod watchdog;
+pub mod webhook;
 
 pub use audit::AuditEvent;
 pub use carillon::{Operator, Options};
@@ -38,3 +40,4 @@ pub use fault_proxy::FaultProxy;
 pub use nodes::Taint;
 pub use process::{Launch, Process, Signal};
 pub use prometheus::Prometheus;
+pub use webhook::SlowWebhook;

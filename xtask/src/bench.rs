@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 mod api_writes;
 mod broadcastjob;
 mod cronjob;
+mod failover;
 mod job;
 mod machine;
 mod neighbour;
@@ -21,6 +22,7 @@ mod plan;
 mod quantile;
 mod report;
 mod server;
+mod webhook;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,10 +36,14 @@ enum Command {
     Broadcastjob(Run),
     /// Native CronJobs that are all due at once, served by Carillon and by kube-controller-manager
     Cronjob(cronjob::Args),
+    /// For how long nobody works when the leader is killed, told to stop, or frozen
+    Failover(failover::Args),
     /// Jobs of which a few pods fail, served by Carillon and by kube-controller-manager
     Job(job::Args),
     /// A small job in one namespace, alone and beside another namespace full of trouble
     Neighbour(neighbour::Args),
+    /// A BroadcastJob whose pods a webhook admits after 0, 2 and 5 seconds each
+    Webhook(webhook::Args),
     /// A sync without its requests: the plan, the interlock, the digest, on up to 100,000 nodes
     Plan,
 }
@@ -59,8 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Broadcastjob(run) => broadcastjob::run(run),
         Command::Cronjob(args) => cronjob::run(args),
+        Command::Failover(args) => failover::run(args),
         Command::Job(args) => job::run(args),
         Command::Neighbour(args) => neighbour::run(args),
+        Command::Webhook(args) => webhook::run(args),
         Command::Plan => plan::run(),
     }
 }

@@ -17,8 +17,11 @@ mod layout;
 mod metadata;
 #[cfg(test)]
 mod named_tests;
+mod plot;
 mod prove;
+mod replicas;
 mod rights;
+mod soak;
 mod test;
 mod transcripts;
 
@@ -51,6 +54,8 @@ enum Command {
     Prove(prove::Args),
     /// Write the table of SECURITY.md that says what the operator may do, or with --check compare it
     Rights(rights::Args),
+    /// Let a month pass in the simulated cluster: whether promises are kept, and memory stays flat
+    Soak(soak::Args),
     /// Everything a change must pass: formatting, lints, tests
     Test(test::Args),
     /// Run the commands shown in docs/kubectl-carillon.md and write what they print, or with --check compare
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         Command::Golden(args) => golden::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Prove(args) => prove::run(&args),
         Command::Rights(args) => rights::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Soak(args) => soak::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Transcripts(args) => transcripts::run(&args).map(|()| ExitCode::SUCCESS),
     };

@@ -6,9 +6,6 @@
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create=false needs serviceAccount.name: the permissions would go to the ServiceAccount `default`, which every pod of the namespace may use." -}}
 {{- end -}}
-{{- if and .Values.kubeApi.burst (not .Values.kubeApi.qps) -}}
-{{- fail "kubeApi.burst needs kubeApi.qps: without it there is no limit that could be exceeded." -}}
-{{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
 {{- fail "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled would scrape every series twice. Enable one of them." -}}
 {{- end -}}

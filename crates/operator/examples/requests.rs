@@ -50,7 +50,7 @@ async fn measure() -> Result<()> {
     let config = transport::config(kubeconfig.as_deref()).await?;
     let transport = Transport::connect(&config, Metrics::new()?)?;
     let leadership = Leadership::always(Clock::system());
-    let writes = Writes::new(transport, leadership, parallel, None);
+    let writes = Writes::new(transport, leadership, parallel);
 
     let prefix = format!("requests-{}", Timestamp::now().as_second());
     let crons: Vec<(Arc<ObjectKey>, u64)> = stream::iter(0..runs)

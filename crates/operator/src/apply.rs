@@ -60,6 +60,8 @@ pub struct Applied<R> {
     pub outrun: Option<&'static str>,
     /// The highest version written of each kind.
     pub versions: Vec<(Kind, u64)>,
+    /// The version at which each new object was created.
+    pub creations: Vec<(Kind, u64)>,
     /// Answers of the API server that the next plan needs.
     pub answers: Vec<R>,
     /// What is to be said about single actions.
@@ -70,6 +72,8 @@ pub struct Applied<R> {
     pub stopped: bool,
     /// The plan grew too old before all of it was sent.
     pub expired: bool,
+    /// So many creations may be sent side by side next, as those before went through.
+    pub pace: usize,
     /// The plan was made from a state that is no longer the current one.
     pub conflict: bool,
 }
@@ -87,11 +91,13 @@ impl<R> Default for Applied<R> {
             in_vain: 0,
             outrun: None,
             versions: Vec::new(),
+            creations: Vec::new(),
             answers: Vec::new(),
             notes: Vec::new(),
             failed: None,
             stopped: false,
             expired: false,
+            pace: 1,
             conflict: false,
         }
     }
@@ -204,10 +210,12 @@ pub fn end_of_life(writes: &Writes) -> BootTime {
     writes.clock().boot().after(PLAN_LIFE)
 }
 
-/// Carries out a plan, with so many actions of a step side by side.
+/// Carries out a plan, with so many actions of a step side by side. A slow start begins at `pace`: the one that
+/// the plan before had reached, or 1.
 pub async fn apply<P: Perform>(
     performer: &P,
     parallel: usize,
+    pace: usize,
     plan: Plan<P::Action>,
 ) -> Applied<P::Answer> {
     let mut applied = Applied::default();
@@ -215,7 +223,7 @@ pub async fn apply<P: Perform>(
     for step in plan.steps {
         let earlier = done_so_far;
         let mut size = if step.slow_start {
-            1
+            pace.max(1)
         } else {
             step.actions.len()
         };
@@ -224,7 +232,7 @@ pub async fn apply<P: Perform>(
         while actions.peek().is_some() && !of_all && failures < MOST_REFUSED {
             let batch: Vec<P::Action> = actions.by_ref().take(size).collect();
             let results = side_by_side(performer, parallel, batch, earlier).await;
-            let before = failures;
+            let (before, full) = (failures, results.len() == size);
             for (action, result) in results {
                 applied.notes.extend(performer.note(&action, &result));
                 applied.tried += usize::from(action.word() != WRITE_STATUS);
@@ -241,8 +249,12 @@ pub async fn apply<P: Perform>(
                     }
                 }
             }
-            if failures == before {
+            if failures == before && full {
                 size *= 2;
+            }
+            if step.slow_start {
+                let pace = if applied.failed.is_none() { size } else { 1 };
+                applied.pace = pace.min(parallel);
             }
         }
         let failed = failures > 0;
@@ -300,6 +312,7 @@ impl<R> Applied<R> {
             Effect::Wrote(kind, rv) => (kind, rv),
             Effect::Created(kind, rv) => {
                 self.created += 1;
+                self.creations.push((kind, rv));
                 (kind, rv)
             }
             Effect::Deleted(kind, rv) => {

@@ -13,9 +13,7 @@ use clap::{
     error::{Error, ErrorKind},
 };
 
-pub use self::config::{
-    ApiRate, Config, Controller, Lease, LogFormat, LogLevel, NativeKind, PodPlacement,
-};
+pub use self::config::{Config, Controller, Lease, LogFormat, LogLevel, NativeKind, PodPlacement};
 pub(crate) use self::duration::duration;
 use crate::check::Check;
 
@@ -127,31 +125,12 @@ struct Args {
     #[arg(long, env = "CARILLON_WORKERS", value_name = "N", default_value = "16")]
     workers: NonZeroU32,
 
-    /// Writes and single reads a second, at least 2; 0 means no limit. With a limit, no more are in flight
-    /// and half as many keys under way for each controller.
-    #[arg(
-        long,
-        env = "CARILLON_KUBE_API_QPS",
-        value_name = "N",
-        default_value_t = 0.0
-    )]
-    kube_api_qps: f64,
-
-    /// Writes and single reads that may be sent at once after a pause; 0 means twice --kube-api-qps.
-    #[arg(
-        long,
-        env = "CARILLON_KUBE_API_BURST",
-        value_name = "N",
-        default_value_t = 0
-    )]
-    kube_api_burst: u32,
-
-    /// Writes in flight at a time.
+    /// Writes in flight at a time; a quarter of them for one object. Namespaces share them.
     #[arg(
         long,
         env = "CARILLON_MAX_IN_FLIGHT_WRITES",
         value_name = "N",
-        default_value = "32"
+        default_value = "128"
     )]
     max_in_flight_writes: NonZeroU32,
 
@@ -315,9 +294,8 @@ mod tests {
         );
         assert_eq!(config.serve_native, []);
         assert!(config.namespaces.is_empty());
-        assert_eq!(config.api_rate, None);
         assert_eq!(config.workers, 16);
-        assert_eq!(config.max_in_flight_writes, 32);
+        assert_eq!(config.max_in_flight_writes, 128);
         assert_eq!(config.max_pod_changes_per_sync, 500);
         assert_eq!(config.job_sync_batch_period, Duration::from_secs(1));
         assert_eq!(config.job_pod_failure_backoff, Duration::from_secs(10));
@@ -346,7 +324,6 @@ mod tests {
             "--leader-elect=false",
             "--namespaces=b, a,b",
             "--debug-address=",
-            "--kube-api-qps=20",
             "--pod-placement=node-name",
             "--log-format=text",
             "--controllers=broadcastjob,job",
@@ -361,14 +338,6 @@ mod tests {
         assert_eq!(config.lease, None);
         assert_eq!(config.namespaces, ["a", "b"]);
         assert_eq!(config.debug_address, None);
-        assert_eq!(
-            config.api_rate,
-            Some(ApiRate {
-                qps: 20.0,
-                burst: 40
-            })
-        );
-        assert_eq!((config.workers, config.max_in_flight_writes), (10, 20));
         assert_eq!(config.cache_audit_period, None);
         assert_eq!(config.pod_placement, PodPlacement::NodeName);
         assert_eq!(config.log_format, LogFormat::Text);
@@ -410,10 +379,6 @@ mod tests {
             (&["--lease-retry-period=2"], &["--lease-retry-period", "'2'"]),
             (&["--workers=0"], &["--workers", "0"]),
             (&["--workers=-1"], &["--workers"]),
-            (&["--kube-api-qps=-1"], &["--kube-api-qps", "-1"]),
-            (&["--kube-api-qps=NaN"], &["--kube-api-qps", "NaN"]),
-            (&["--kube-api-qps=1.5"], &["--kube-api-qps", "at least 2", "1.5"]),
-            (&["--kube-api-burst=5"], &["--kube-api-burst", "--kube-api-qps"]),
             (&["--max-in-flight-writes=0"], &["--max-in-flight-writes"]),
             (&["--max-pod-changes-per-sync=0"], &["--max-pod-changes-per-sync"]),
             (&["--job-sync-batch-period=soon"], &["--job-sync-batch-period", "soon"]),

@@ -113,16 +113,9 @@ impl Versions {
     pub fn reset(&mut self, kind: Kind, rv: u64) {
         self.0[kind as usize] = rv;
     }
-
-    fn has_seen(&self, written: &Self) -> bool {
-        self.0
-            .iter()
-            .zip(written.0)
-            .all(|(seen, written)| *seen >= written)
-    }
 }
 
-/// The longest an object waits before the caches are listed anew.
+/// After so long what an object waits for is listed anew.
 pub const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// What was written, per object.
@@ -135,17 +128,31 @@ pub struct Gate {
 struct Written {
     versions: Versions,
     waiting_since: Option<Instant>,
+    /// The list of a kind, by its number, that was asked for because what was written was not seen.
+    lists: [Option<u64>; Kind::ALL.len()],
 }
 
 /// Whether an object may be planned.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Passage {
     /// The caches are up to date. How long the object had to wait for that.
     Open(Duration),
     /// Not yet; ask again soon.
     Wait,
-    /// Waited for too long: list the caches anew, then go on.
-    Overdue,
+    /// Not yet, and for too long: these kinds are to be listed anew.
+    Overdue(Vec<Kind>),
+}
+
+impl Written {
+    /// The kinds whose caches have neither seen these versions nor come from the list that shows them.
+    fn behind(&self, seen: &Versions, listed: impl Fn(Kind) -> u64) -> Vec<Kind> {
+        let is_behind = |kind: &Kind| {
+            let list = self.lists[*kind as usize];
+            seen.of(*kind) < self.versions.of(*kind)
+                && list.is_none_or(|number| listed(*kind) < number)
+        };
+        Kind::ALL.into_iter().filter(is_behind).collect()
+    }
 }
 
 impl Gate {
@@ -155,32 +162,64 @@ impl Gate {
         written.versions.raise(kind, rv);
     }
 
-    /// The kinds of which an object waits for a newer version than these.
-    pub fn behind(&self, key: &ObjectKey, seen: &Versions) -> Vec<Kind> {
-        let written = self.written.get(key).map(|written| written.versions);
-        let written = written.unwrap_or_default();
-        let kinds = Kind::ALL.into_iter();
-        kinds
-            .filter(|kind| seen.of(*kind) < written.of(*kind))
-            .collect()
+    /// An object waits for this list of a kind.
+    pub fn lists(&mut self, key: &Arc<ObjectKey>, kind: Kind, number: u64) {
+        let written = self.written.entry(key.clone()).or_default();
+        written.lists[kind as usize] = Some(number);
     }
 
-    /// Whether an object may be planned from caches that have `seen` these versions.
-    pub fn ask(&mut self, key: &ObjectKey, seen: &Versions, now: Instant) -> Passage {
+    /// Whether an object may be planned from caches that have `seen` these versions. `listed` is the number of
+    /// the last list of a kind.
+    pub fn ask(
+        &mut self,
+        key: &ObjectKey,
+        seen: &Versions,
+        listed: impl Fn(Kind) -> u64,
+        now: Instant,
+    ) -> Passage {
         let Some(written) = self.written.get_mut(key) else {
             return Passage::Open(Duration::ZERO);
         };
         let since = *written.waiting_since.get_or_insert(now);
         let waited = now.saturating_duration_since(since);
-        if seen.has_seen(&written.versions) {
-            written.waiting_since = None;
+        let mut behind = written.behind(seen, listed);
+        if behind.is_empty() {
+            // What was written is in the caches. Versions of later writes may be lower, after a restored backup.
+            self.written.remove(key);
             return Passage::Open(waited);
         }
-        if waited < LONGEST_WAIT {
+        behind.retain(|kind| written.lists[*kind as usize].is_none());
+        if waited < LONGEST_WAIT || behind.is_empty() {
             return Passage::Wait;
         }
-        self.written.remove(key);
-        Passage::Overdue
+        Passage::Overdue(behind)
+    }
+
+    /// Whether an object waits for a list, which takes its time.
+    pub fn waits_for_list(&self, key: &ObjectKey) -> bool {
+        let written = self.written.get(key);
+        written.is_some_and(|written| written.lists.iter().any(Option::is_some))
+    }
+
+    /// The kinds that an object waits for.
+    pub fn behind(
+        &self,
+        key: &ObjectKey,
+        seen: &Versions,
+        listed: impl Fn(Kind) -> u64,
+    ) -> Vec<Kind> {
+        let written = self.written.get(key);
+        written.map_or_else(Vec::new, |written| written.behind(seen, listed))
+    }
+
+    /// How many objects were written and not seen since.
+    pub fn len(&self) -> usize {
+        self.written.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty()
     }
 
     /// Forgets an object that is gone.
@@ -192,6 +231,8 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NEVER: fn(Kind) -> u64 = |_| 1;
 
     fn key(n: u8) -> Arc<ObjectKey> {
         let uid = format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f{n:02x}");
@@ -208,33 +249,53 @@ mod tests {
     fn an_object_waits_until_its_own_writes_are_seen_and_no_longer() {
         let (mut gate, now) = (Gate::default(), Instant::now());
         gate.wrote(&key(1), Kind::Pod, 7);
-        assert_eq!(gate.ask(&key(1), &seen(Kind::Pod, 6), now), Passage::Wait);
-        assert_eq!(
-            gate.ask(&key(1), &seen(Kind::BroadcastJob, 99), now),
-            Passage::Wait
-        );
+        for behind in [seen(Kind::Pod, 6), seen(Kind::BroadcastJob, 99)] {
+            assert_eq!(gate.ask(&key(1), &behind, NEVER, now), Passage::Wait);
+        }
         let later = now + Duration::from_secs(2);
         let waited = Passage::Open(Duration::from_secs(2));
-        assert_eq!(gate.ask(&key(1), &seen(Kind::Pod, 7), later), waited);
+        assert_eq!(gate.ask(&key(1), &seen(Kind::Pod, 7), NEVER, later), waited);
         assert_eq!(
-            gate.ask(&key(2), &Versions::default(), now),
+            gate.ask(&key(2), &Versions::default(), NEVER, now),
             Passage::Open(Duration::ZERO)
         );
     }
 
     #[test]
-    fn a_write_that_is_never_seen_does_not_close_the_gate_for_ever() {
+    fn what_is_not_seen_in_time_is_listed_and_the_gate_stays_closed_until_then() {
+        let (mut gate, now) = (Gate::default(), Instant::now());
+        let nothing = Versions::default();
+        gate.wrote(&key(1), Kind::Pod, 7);
+        gate.wrote(&key(1), Kind::Slice, 8);
+        let seen = seen(Kind::Slice, 8);
+        assert_eq!(gate.ask(&key(1), &seen, NEVER, now), Passage::Wait);
+        let late = now + LONGEST_WAIT;
+        let overdue = Passage::Overdue(vec![Kind::Pod]);
+        assert_eq!(gate.ask(&key(1), &seen, NEVER, late), overdue);
+        gate.lists(&key(1), Kind::Pod, 3);
+        let much_later = late + LONGEST_WAIT;
+        for (listed, passage) in [
+            (2, Passage::Wait),
+            // Whatever version it has: there may be another history by now.
+            (3, Passage::Open(2 * LONGEST_WAIT)),
+        ] {
+            let listed = |kind| if kind == Kind::Pod { listed } else { 1 };
+            assert_eq!(gate.ask(&key(1), &seen, listed, much_later), passage);
+        }
+        let open = Passage::Open(Duration::ZERO);
+        assert_eq!(gate.ask(&key(1), &nothing, NEVER, much_later), open);
+    }
+
+    #[test]
+    fn who_waits_for_a_list_goes_on_when_the_watch_has_caught_up_before_it() {
         let (mut gate, now) = (Gate::default(), Instant::now());
         gate.wrote(&key(1), Kind::Pod, 7);
-        assert_eq!(gate.ask(&key(1), &Versions::default(), now), Passage::Wait);
-        let late = now + LONGEST_WAIT;
-        assert_eq!(
-            gate.ask(&key(1), &Versions::default(), late),
-            Passage::Overdue
-        );
-        assert_eq!(
-            gate.ask(&key(1), &Versions::default(), late),
-            Passage::Open(Duration::ZERO)
-        );
+        gate.lists(&key(1), Kind::Pod, 2);
+        let open = Passage::Open(Duration::ZERO);
+        assert!(gate.waits_for_list(&key(1)));
+        for (rv, passage) in [(6, Passage::Wait), (7, open)] {
+            assert_eq!(gate.ask(&key(1), &seen(Kind::Pod, rv), NEVER, now), passage);
+        }
+        assert!(!gate.waits_for_list(&key(1)));
     }
 }

@@ -29,6 +29,7 @@ pub use self::{
     server::{Server, start},
 };
 use crate::metrics::Metrics;
+use crate::watch;
 
 /// A named question with the answer "ok" or the reason why not. Must not block.
 pub struct Check {
@@ -48,13 +49,19 @@ impl Check {
         }
     }
 
-    /// Whether the caches of a kind are filled.
-    pub fn synced(handle: crate::watch::Handle) -> Self {
+    /// Whether the cache of a kind is filled and kept up to date, if it is wanted; of several namespaces, in one.
+    pub fn cache(handle: watch::Handle) -> Self {
         Self::new(format!("cache-{}", handle.kind()), move || {
-            handle
-                .is_synced()
-                .then_some(())
-                .ok_or_else(|| "not listed yet".to_owned())
+            if !handle.is_wanted() || handle.is_clear_somewhere() {
+                Ok(())
+            } else if handle.is_synced() {
+                Err(format!(
+                    "nothing heard for {} s",
+                    handle.silence().as_secs()
+                ))
+            } else {
+                Err("not listed yet".to_owned())
+            }
         })
     }
 }

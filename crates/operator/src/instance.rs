@@ -2,8 +2,12 @@
 //! through the transports it is given, and has no thread of its own: all of it runs as local tasks,
 //! so that a simulation can stop it between any two steps.
 
+mod kinds;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{future, mem};
 
 use carillon_api::names;
 use carillon_plan::ObjectKey;
@@ -11,13 +15,15 @@ use carillon_plan::job::Limits;
 use carillon_plan::pod_body;
 use jiff::SignedDuration;
 use tokio::sync::watch::Receiver;
-use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Config, Controller, NativeKind, PodPlacement};
+use self::kinds::{View, of_kinds};
+use crate::args::{Config, NativeKind, PodPlacement};
+use crate::clock::Clock;
 use crate::controllers::Rules;
 use crate::controllers::broadcast_job::{self, BroadcastJobs};
-use crate::controllers::core::{self, Core};
+use crate::controllers::core::{self, Controller, Core};
 use crate::controllers::cron_job::{self, CronJobs};
 use crate::controllers::job::{self, Jobs};
 use crate::controllers::orphan_pod::{self, OrphanPods};
@@ -26,8 +32,9 @@ use crate::controllers::relists::Relists;
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
-use crate::lease::Leadership;
+use crate::lease::{Candidacy, Leadership, Phase};
 use crate::metrics::Metrics;
+use crate::parts::{Ended, Parts};
 use crate::queue::{Backoff, WorkQueue};
 use crate::slim::{
     Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
@@ -35,7 +42,7 @@ use crate::slim::{
 };
 use crate::store::{Queues, Row, Store, StoreSink};
 use crate::transport::{Transport, Watches, gathering};
-use crate::watch::{self, Source};
+use crate::watch::{self, SILENT_FOR_GOOD, Source};
 use crate::writes::Writes;
 
 /// A failing sync waits this long, doubled up to a minute.
@@ -43,8 +50,16 @@ const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(100),
     max: Duration::from_mins(1),
 };
-/// How long a stopping process lets running syncs finish.
-const FINISH_WITHIN: Duration = Duration::from_secs(10);
+/// So many objects at least are served at a time: however slow a webhook of one is, it holds no more than its part
+/// of the requests in flight.
+const OBJECTS_AT_ONCE: usize = 4;
+/// How long what a stopping process has sent may take at least, however long its syncs have taken.
+const LAST_WRITES: Duration = Duration::from_secs(2);
+/// How often a standby looks what it sees.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a stopping process lets finish what is under way. A pod has thirty seconds to end in; the lease
+/// is given back in ten of the last twelve.
+const FINISH_WITHIN: Duration = Duration::from_secs(16);
 
 /// What an instance is given.
 #[derive(Debug)]
@@ -70,23 +85,76 @@ pub struct Instance {
     pub store: Store,
     /// The keys.
     pub queues: Queues,
-    /// The watches that there always are.
+    /// The watch of each kind.
     pub watches: Vec<watch::Handle>,
-    /// The same, and those that may never be wanted.
-    all_watches: Vec<watch::Handle>,
+    /// What each controller plans from.
+    views: Vec<View>,
     /// The last decisions.
     pub flights: Arc<FlightRecorder>,
-    /// Every task that is not a worker.
-    pub tasks: JoinSet<()>,
-    /// Ends the tasks.
+    /// All that has to run as long as it does, but the workers.
+    pub parts: Parts,
+    /// Ends the parts.
     pub shutdown: CancellationToken,
+    controllers: Arc<Controllers>,
+    leadership: Leadership,
+    writes: Writes,
+}
+
+/// Those that run, and how many workers each has.
+#[derive(Debug)]
+struct Controllers {
     broadcast_jobs: Option<Arc<BroadcastJobs>>,
     cron_jobs: Option<Arc<CronJobs>>,
     jobs: Option<Arc<Jobs>>,
     orphan_pods: Option<Arc<OrphanPods>>,
-    leadership: Leadership,
-    writes: Writes,
     workers: usize,
+    store: Store,
+}
+
+impl Controllers {
+    /// From now on each scrape tells how many objects they remember.
+    fn measured(self, metrics: &Metrics) -> Arc<Self> {
+        let controllers = Arc::new(self);
+        let measured = Arc::downgrade(&controllers);
+        metrics.before_scrape(move |metrics| {
+            if let Some(controllers) = measured.upgrade() {
+                controllers.measure(metrics);
+            }
+        });
+        controllers
+    }
+
+    fn measure(&self, metrics: &Metrics) {
+        broadcast_job::measure(&self.store, metrics);
+        cron_job::measure(&self.store, metrics);
+        job::measure(&self.store, &metrics.jobs);
+        measure(self.broadcast_jobs.as_ref(), metrics);
+        measure(self.cron_jobs.as_ref(), metrics);
+        measure(self.jobs.as_ref(), metrics);
+        measure(self.orphan_pods.as_ref(), metrics);
+    }
+
+    fn start(&self, workers: &mut Parts) {
+        for _ in 0..self.workers {
+            start(self.broadcast_jobs.as_ref(), workers);
+            start(self.cron_jobs.as_ref(), workers);
+            start(self.jobs.as_ref(), workers);
+            start(self.orphan_pods.as_ref(), workers);
+        }
+    }
+}
+
+fn measure<C: Controller>(controller: Option<&Arc<C>>, metrics: &Metrics) {
+    if let Some(controller) = controller {
+        core::measure(&**controller, metrics);
+    }
+}
+
+fn start<C: Controller>(controller: Option<&Arc<C>>, workers: &mut Parts) {
+    if let Some(controller) = controller {
+        let name = format!("a worker of {}", controller.core().name);
+        workers.start(name, core::work(controller.clone()));
+    }
 }
 
 impl Instance {
@@ -101,7 +169,7 @@ impl Instance {
             rules,
         } = surroundings;
         let shutdown = CancellationToken::new();
-        let mut tasks = JoinSet::new();
+        let mut parts = Parts::of(&leadership);
 
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
@@ -109,7 +177,8 @@ impl Instance {
         if !serves(NativeKind::Jobs) {
             store.leave_native_jobs();
         }
-        let queues = queues(config, &metrics);
+        let plans_from = kinds::plans_from(config);
+        let queues = queues(config, &plans_from, leadership.clock(), &metrics);
         let watching = Watching {
             transports: reads,
             store: store.clone(),
@@ -118,27 +187,16 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let mut watches = watching.all(&mut tasks);
-        let pods_of_jobs = queues.jobs.is_some().then(|| {
-            let wanted = (!serves(NativeKind::Jobs)).then(|| store.has_managed_job());
-            watching.start_when::<SlimJobPod>("", wanted.as_ref(), &mut tasks)
-        });
-        let all_watches: Vec<_> = watches.iter().chain(&pods_of_jobs).cloned().collect();
-        // Readiness does not wait for what may never be wanted; a Job does.
-        if serves(NativeKind::Jobs) {
-            watches.clone_from(&all_watches);
-        }
+        let watches: Vec<_> = kinds::watched(&plans_from)
+            .map(|kind| watching.start(kind, &mut parts))
+            .collect();
+        let views = kinds::views(config, &plans_from, &watches);
 
         // Writes and events.
-        let writes = Writes::new(
-            writes,
-            leadership.clone(),
-            config.max_in_flight_writes,
-            config.api_rate,
-        );
+        let writes = Writes::new(writes, leadership.clone(), config.max_in_flight_writes);
         let (events, recorder) =
             event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
-        tasks.spawn_local(recorder.run(shutdown.clone()));
+        parts.start("the recorder of events", recorder.run(shutdown.clone()));
 
         let flights = Arc::new(FlightRecorder::default());
         let core = |name, queue: &WorkQueue<Arc<ObjectKey>>| Core {
@@ -148,8 +206,9 @@ impl Instance {
             writes: writes.clone(),
             events: events.clone(),
             metrics: metrics.clone(),
-            watches: all_watches.clone(),
-            parallel: config.max_in_flight_writes,
+            watches: kinds::watches_of(&plans_from, name, &watches),
+            parallel: config.max_in_flight_writes.div_ceil(OBJECTS_AT_ONCE),
+            paces: Mutex::default(),
             gate: Mutex::default(),
             refusals: Refusals::default(),
             relists: Relists::default(),
@@ -167,111 +226,199 @@ impl Instance {
             rules: rules.cron_job,
             memory: Mutex::default(),
         });
-        let jobs = queues
-            .jobs
-            .as_ref()
-            .zip(pods_of_jobs)
-            .map(|(queue, pods)| Jobs {
-                core: core(job::NAME, queue),
-                pods,
-                rules: rules.job,
-                limits: limits(config),
-                memory: Mutex::default(),
-            });
+        let pods_of_jobs = of_kinds(&watches, &[Kind::JobPod]).pop();
+        let jobs = queues.jobs.as_ref().zip(pods_of_jobs);
+        let jobs = jobs.map(|(queue, pods)| Jobs {
+            core: core(job::NAME, queue),
+            pods,
+            rules: rules.job,
+            limits: limits(config),
+            memory: Mutex::default(),
+        });
         let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {
             core: core(orphan_pod::NAME, queue),
         });
-        Self {
-            store,
-            queues,
-            watches,
-            all_watches,
-            flights,
-            tasks,
-            shutdown,
+        let controllers = Controllers {
             broadcast_jobs: broadcast_jobs.map(Arc::new),
             cron_jobs: cron_jobs.map(Arc::new),
             jobs: jobs.map(Arc::new),
             orphan_pods: orphan_pods.map(Arc::new),
+            workers: config.workers,
+            store: store.clone(),
+        }
+        .measured(&metrics);
+        Self {
+            store,
+            queues,
+            watches,
+            views,
+            flights,
+            parts,
+            shutdown,
+            controllers,
             leadership,
             writes,
-            workers: config.workers,
         }
+    }
+
+    /// Waits until this instance leads; for ever if it never will. One that sees nothing does not stand for election,
+    /// and one that sees a part only if nobody sees all.
+    async fn lead(&self) {
+        while self.leadership.phase() == Phase::Standby {
+            let candidacy = self.candidacy();
+            self.leadership.stand(candidacy);
+            tokio::select! {
+                biased;
+                _ = self.leadership.wait_leader() => {}
+                () = self.listed(), if !self.is_listed() => {}
+                () = sleep(LOOK_AGAIN) => {}
+            }
+        }
+        if self.leadership.phase() == Phase::Over {
+            return future::pending().await;
+        }
+        tracing::info!("leading");
+        // A watch may hang, or only be slow: what was written by whoever led before is in the caches for
+        // certain only after lists that begin now.
+        for watch in &self.watches {
+            watch.need_new_list();
+        }
+    }
+
+    /// What could be done now. A namespace may have been deleted, with the rights in it: one in which a controller
+    /// sees all is enough.
+    fn candidacy(&self) -> Candidacy {
+        let mut clear: BTreeMap<&str, bool> = BTreeMap::new();
+        for view in &self.views {
+            *clear.entry(view.controller).or_default() |= view.is_clear();
+        }
+        match clear.values().filter(|clear| **clear).count() {
+            0 => Candidacy::No,
+            some if some == clear.len() => Candidacy::Yes,
+            _ => Candidacy::IfNobodyElse,
+        }
+    }
+
+    /// Waits until this instance has seen nothing at all for long, so that another one may do better.
+    async fn blind(&self) -> Ended {
+        let mut seen = Instant::now();
+        while seen.elapsed() < SILENT_FOR_GOOD {
+            if self.candidacy() != Candidacy::No {
+                seen = Instant::now();
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        Ended::because(
+            "the leadership",
+            "no kind could be listed or watched for long",
+        )
+    }
+
+    fn wanted(&self) -> impl Iterator<Item = &watch::Handle> {
+        self.watches.iter().filter(|watch| watch.is_wanted())
+    }
+
+    fn is_listed(&self) -> bool {
+        self.wanted().all(watch::Handle::is_synced)
+    }
+
+    /// Waits until each kind that is wanted is listed.
+    async fn listed(&self) {
+        for watch in self.wanted() {
+            watch.synced_in(None).await;
+        }
+    }
+
+    /// Lets the keys of a controller in, by namespace, as soon as all that it plans from is listed. What cannot be
+    /// listed holds up its own controllers in its own namespace.
+    async fn open_queues<T>(&self) -> T {
+        let all = self.views.iter().map(|view| async {
+            view.synced().await;
+            let View {
+                controller,
+                namespace,
+                ..
+            } = view;
+            tracing::info!(controller, ns = namespace.as_deref(), "caches synced");
+            self.queues
+                .open(&self.store, controller, namespace.as_ref());
+        });
+        futures::future::join_all(all).await;
+        future::pending().await
     }
 
     /// Works, once this instance leads and the caches were filled since, until `stop`; then lets running
     /// syncs and requests finish. Leadership may be given back afterwards.
-    pub async fn work(mut self, stop: CancellationToken) {
-        let mut workers = JoinSet::new();
-        let begin = async {
-            if self.leadership.wait_leader().await {
-                tracing::info!("leading");
-                // A watch may hang, or only be slow: what was written by whoever led before is in the
-                // caches for certain only after lists that begin now.
-                for watch in &self.all_watches {
-                    watch.need_new_list();
-                }
-                for watch in &self.watches {
-                    watch.synced().await;
-                }
-                tracing::info!("caches synced");
-                for _ in 0..self.workers {
-                    if let Some(controller) = &self.broadcast_jobs {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                    if let Some(controller) = &self.cron_jobs {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                    if let Some(controller) = &self.jobs {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                    if let Some(controller) = &self.orphan_pods {
-                        workers.spawn_local(core::work(controller.clone()));
-                    }
-                }
+    ///
+    /// # Errors
+    /// When a part, or the leadership, has ended before `stop`. The process is to end, too.
+    pub async fn work(mut self, stop: CancellationToken) -> Result<(), Ended> {
+        let none = || Parts::of(&self.leadership);
+        let (none, mut workers) = (none(), none());
+        let mut parts = mem::replace(&mut self.parts, none);
+        let leading = async {
+            self.lead().await;
+            self.controllers.start(&mut workers);
+            tokio::select! {
+                biased;
+                ended = workers.one_ended() => ended,
+                ended = self.blind() => ended,
+                never = self.open_queues() => never,
             }
-            std::future::pending::<()>().await;
         };
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            () = begin => {}
+            () = stop.cancelled() => Ok(()),
+            ended = parts.one_ended() => Err(ended),
+            () = self.leadership.over() => Err(Ended::because("the leadership", "see above")),
+            ended = leading => Err(ended),
+        };
+        if outcome.is_err() {
+            // One that is not well sends nothing more.
+            self.leadership.end();
         }
 
         // Finish or abandon cleanly, then let another replica lead.
         tracing::info!("stopping");
+        self.leadership.stand(Candidacy::No);
+        let end = Instant::now() + FINISH_WITHIN;
         self.queues.shutdown();
-        finish("a sync", async {
-            while workers.join_next().await.is_some() {}
-        })
-        .await;
-        workers.shutdown().await;
+        finish("a sync", end, workers.all_ended()).await;
+        workers.abandon().await;
         self.shutdown.cancel();
-        finish("a request", async {
-            while self.tasks.join_next().await.is_some() {}
+        let end = end.max(Instant::now() + LAST_WRITES);
+        finish("a request", end, async {
+            parts.all_ended().await;
             self.writes.drain().await;
         })
         .await;
+        parts.abandon().await;
+        outcome
     }
 }
 
 /// One for each controller that is to run.
-fn queues(config: &Config, metrics: &Metrics) -> Queues {
-    let runs = |controller| config.controllers.contains(&controller);
-    let serves = |kind| config.serve_native.contains(&kind);
-    let cron_jobs = runs(Controller::CronJob) || serves(NativeKind::CronJobs);
-    let jobs = runs(Controller::Job) || serves(NativeKind::Jobs);
-    let queue = |name| WorkQueue::new(name, BACKOFF, config.workers, metrics);
+fn queues(
+    config: &Config,
+    plans_from: &kinds::PlansFrom,
+    clock: &Clock,
+    metrics: &Metrics,
+) -> Queues {
     let of_jobs = Backoff {
         base: config.job_api_backoff,
         max: config.job_max_api_backoff,
     };
-    let job_queue = |name| WorkQueue::new(name, of_jobs, config.workers, metrics);
+    let queue = |name: &'static str, backoff| {
+        let mut running = plans_from.iter();
+        let runs = running.any(|(controller, _)| *controller == name);
+        runs.then(|| WorkQueue::new(name, backoff, config.workers, clock, metrics))
+    };
     Queues {
-        broadcast_jobs: runs(Controller::BroadcastJob).then(|| queue(broadcast_job::NAME)),
-        cron_jobs: cron_jobs.then(|| queue(cron_job::NAME)),
-        jobs: jobs.then(|| job_queue(job::NAME)),
-        orphan_pods: jobs.then(|| job_queue(orphan_pod::NAME)),
+        broadcast_jobs: queue(broadcast_job::NAME, BACKOFF),
+        cron_jobs: queue(cron_job::NAME, BACKOFF),
+        jobs: queue(job::NAME, of_jobs),
+        orphan_pods: queue(orphan_pod::NAME, of_jobs),
+        doors: Some(Arc::default()),
     }
 }
 
@@ -288,8 +435,8 @@ fn limits(config: &Config) -> Limits {
 }
 
 /// Waits for what is under way, but not for ever.
-async fn finish(what: &str, work: impl Future<Output = ()>) {
-    if tokio::time::timeout(FINISH_WITHIN, work).await.is_err() {
+async fn finish(what: &str, end: Instant, work: impl Future<Output = ()>) {
+    if timeout_at(end, work).await.is_err() {
         tracing::warn!(what, "not finished in time and abandoned");
     }
 }
@@ -304,47 +451,34 @@ struct Watching<'a> {
 }
 
 impl Watching<'_> {
-    /// Those that the controllers need.
-    fn all(&self, tasks: &mut JoinSet<()>) -> Vec<watch::Handle> {
-        let mut watches = Vec::new();
-        // Nobody else needs a CRD: what a native CronJob starts is a Job.
-        let runs_ours = self.config.controllers.contains(&Controller::CronJob);
-        if self.queues.broadcast_jobs.is_some() || runs_ours {
-            watches.push(self.start::<SlimBroadcastJob>("", tasks));
+    fn start(&self, kind: Kind, parts: &mut Parts) -> watch::Handle {
+        let of_jobs = names::LABEL_BROADCAST_JOB_UID;
+        match kind {
+            Kind::Pod => self.start_as::<SlimPod>(of_jobs, None, parts),
+            Kind::BroadcastJob => self.start_as::<SlimBroadcastJob>("", None, parts),
+            Kind::Slice => self.start_as::<SlimSlice>(of_jobs, None, parts),
+            Kind::Node => self.start_as::<SlimNode>("", None, parts),
+            Kind::CronJob => self.start_as::<SlimCronJob<Carillon>>("", None, parts),
+            Kind::NativeCronJob => self.start_as::<SlimCronJob<Native>>("", None, parts),
+            // One watch of Jobs, whoever needs it.
+            Kind::NativeJob if self.queues.jobs.is_some() => {
+                self.start_as::<SlimJob>("", None, parts)
+            }
+            Kind::NativeJob => self.start_as::<SlimNativeJob>("", None, parts),
+            Kind::JobPod => {
+                let serves_all = self.config.serve_native.contains(&NativeKind::Jobs);
+                let wanted = (!serves_all).then(|| self.store.has_managed_job());
+                self.start_as::<SlimJobPod>("", wanted.as_ref(), parts)
+            }
         }
-        if self.queues.broadcast_jobs.is_some() {
-            let of_jobs = names::LABEL_BROADCAST_JOB_UID;
-            watches.extend([
-                self.start::<SlimNode>("", tasks),
-                self.start::<SlimSlice>(of_jobs, tasks),
-                self.start::<SlimPod>(of_jobs, tasks),
-            ]);
-        }
-        // One watch of Jobs, whoever needs it.
-        if self.queues.jobs.is_some() {
-            watches.push(self.start::<SlimJob>("", tasks));
-        } else if self.queues.cron_jobs.is_some() {
-            watches.push(self.start::<SlimNativeJob>("", tasks));
-        }
-        if runs_ours {
-            watches.push(self.start::<SlimCronJob<Carillon>>("", tasks));
-        }
-        if self.config.serve_native.contains(&NativeKind::CronJobs) {
-            watches.push(self.start::<SlimCronJob<Native>>("", tasks));
-        }
-        watches
-    }
-
-    fn start<K: Row>(&self, label: &str, tasks: &mut JoinSet<()>) -> watch::Handle {
-        self.start_when::<K>(label, None, tasks)
     }
 
     /// Starts at once, or as soon as it is `wanted`.
-    fn start_when<K: Row>(
+    fn start_as<K: Row>(
         &self,
         label: &str,
         wanted: Option<&Receiver<bool>>,
-        tasks: &mut JoinSet<()>,
+        parts: &mut Parts,
     ) -> watch::Handle {
         let kind = K::KIND.word();
         let (group, version) = K::KIND.group_version();
@@ -372,10 +506,16 @@ impl Watching<'_> {
         );
         for watch in loops {
             let shutdown = self.shutdown.clone();
+            let name = format!("the watch of {kind}");
             match wanted {
-                Some(wanted) => tasks.spawn_local(watch.run_when(wanted.clone(), shutdown)),
-                None => tasks.spawn_local(watch.run(shutdown)),
-            };
+                Some(wanted) => {
+                    parts.start_fallible(name, watch.run_when(wanted.clone(), shutdown));
+                }
+                None => parts.start_fallible(name, watch.run(shutdown)),
+            }
+        }
+        if wanted.is_none() {
+            handle.want();
         }
         handle
     }

@@ -21,7 +21,7 @@ pub use self::{
     api::Leases,
     decision::{Decision, Seen, decide},
     elector::{Elector, elect_here},
-    leadership::{Leadership, Phase},
+    leadership::{Candidacy, Leadership, Phase},
 };
 use crate::args;
 pub use crate::clock::BootTime;

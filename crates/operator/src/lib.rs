@@ -18,6 +18,7 @@ pub mod http;
 pub mod instance;
 pub mod lease;
 pub mod metrics;
+pub mod parts;
 pub mod protobuf;
 pub mod queue;
 pub mod request;

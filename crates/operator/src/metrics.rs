@@ -12,7 +12,7 @@ use std::{
 };
 
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder, core::Collector, exponential_buckets,
 };
 
@@ -95,8 +95,12 @@ pub struct Metrics {
     pub store_rows: IntGaugeVec,
     /// `carillon_store_bytes{kind}`
     pub store_bytes: IntGaugeVec,
+    /// `carillon_remembered_objects{controller,of}`
+    pub remembered_objects: IntGaugeVec,
     /// `carillon_watch_synced{kind}`
     pub watch_synced: IntGaugeVec,
+    /// `carillon_watch_silence_seconds{kind}`
+    pub watch_silence: GaugeVec,
     /// `carillon_watch_events_total{kind,type}`
     pub watch_events: IntCounterVec,
     /// `carillon_watch_errors_total{kind}`
@@ -140,9 +144,9 @@ pub struct WorkqueueMetrics {
     /// `workqueue_work_duration_seconds`
     pub work_duration: HistogramVec,
     /// `workqueue_unfinished_work_seconds`
-    pub unfinished_work: prometheus::GaugeVec,
+    pub unfinished_work: GaugeVec,
     /// `workqueue_longest_running_processor_seconds`
-    pub longest_running_processor: prometheus::GaugeVec,
+    pub longest_running_processor: GaugeVec,
     /// `workqueue_retries_total`
     pub retries: IntCounterVec,
 }
@@ -194,7 +198,9 @@ impl Metrics {
 
             store_rows: gauge(r, "carillon_store_rows", "Objects held in the cache.", &["kind"])?,
             store_bytes: gauge(r, "carillon_store_bytes", "Bytes the cache holds for its objects.", &["kind"])?,
+            remembered_objects: gauge(r, "carillon_remembered_objects", "Objects of which a controller remembers something besides the cache.", &["controller", "of"])?,
             watch_synced: gauge(r, "carillon_watch_synced", "1 when the cache of a kind has been filled.", &["kind"])?,
+            watch_silence: float_gauge(r, "carillon_watch_silence_seconds", "Seconds since a watch has last told anything; a healthy one does about once a minute.", &["kind"])?,
             watch_events: counter(r, "carillon_watch_events_total", "Watch events received; LISTED counts the objects of lists.", &["kind", "type"])?,
             watch_errors: counter(r, "carillon_watch_errors_total", "Lists and watches that failed.", &["kind"])?,
             watch_restarts: counter(r, "carillon_watch_restarts_total", "Watches opened after the first one; one every 5 to 10 minutes is normal.", &["kind"])?,
@@ -358,8 +364,8 @@ fn float_gauge(
     name: &str,
     help: &str,
     labels: &[&str],
-) -> Result<prometheus::GaugeVec, prometheus::Error> {
-    register(r, prometheus::GaugeVec::new(Opts::new(name, help), labels)?)
+) -> Result<GaugeVec, prometheus::Error> {
+    register(r, GaugeVec::new(Opts::new(name, help), labels)?)
 }
 
 fn histogram(

@@ -14,6 +14,7 @@
 
 mod claim;
 mod core;
+mod later;
 mod view;
 
 use std::{
@@ -24,6 +25,7 @@ use std::{
 };
 
 use carillon_plan::ObjectKey;
+use jiff::Timestamp;
 use prometheus::{Histogram, IntCounter, IntGauge};
 use tokio::sync::Notify;
 
@@ -33,7 +35,10 @@ pub use self::{
     core::{Backoff, Queue},
     view::QueueView,
 };
-use crate::{clock, metrics::Metrics};
+use crate::{
+    clock::{self, Clock},
+    metrics::Metrics,
+};
 
 /// What a queue holds.
 pub trait Key: Clone + Eq + Hash + Send + 'static {
@@ -69,6 +74,7 @@ struct Shared<K> {
     name: String,
     state: Mutex<State<K>>,
     changed: Notify,
+    clock: Clock,
     depth: IntGauge,
     adds: IntCounter,
     retries: IntCounter,
@@ -83,7 +89,13 @@ struct State<K> {
 
 impl<K: Key> WorkQueue<K> {
     /// An empty queue for so many workers, whose metrics carry `name`.
-    pub fn new(name: &str, backoff: Backoff, workers: usize, metrics: &Metrics) -> Self {
+    pub fn new(
+        name: &str,
+        backoff: Backoff,
+        workers: usize,
+        clock: &Clock,
+        metrics: &Metrics,
+    ) -> Self {
         let m = &metrics.workqueue;
         let queue = Self(Arc::new(Shared {
             name: name.to_owned(),
@@ -92,6 +104,7 @@ impl<K: Key> WorkQueue<K> {
                 shutdown: false,
             }),
             changed: Notify::new(),
+            clock: clock.clone(),
             depth: m.depth.with_label_values(&[name]),
             adds: m.adds.with_label_values(&[name]),
             retries: m.retries.with_label_values(&[name]),
@@ -129,7 +142,15 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    /// Clears failures and the delayed add of `key`, for an object that is gone.
+    /// Adds `key` when it is `time` by the clock, or earlier if it was added for an earlier time.
+    pub fn add_at(&self, key: K, time: Timestamp) {
+        let mut state = self.0.lock();
+        if state.queue.add_at(key, time) {
+            self.0.changed_while(state, true);
+        }
+    }
+
+    /// Clears failures and the adds of `key` for later, for an object that is gone.
     pub fn drop_key(&self, key: &K) {
         self.0.lock().queue.drop_key(key);
     }
@@ -146,8 +167,8 @@ impl<K: Key> WorkQueue<K> {
                     self.0.changed.notify_one();
                     return None;
                 }
-                let now = clock::instant();
-                let promoted = state.queue.promote(now);
+                let (now, time) = (clock::instant(), self.0.clock.now());
+                let promoted = state.queue.promote(now, time);
                 self.0.adds.inc_by(promoted as u64);
                 if let Some((key, since)) = state.queue.pop(now) {
                     self.0
@@ -157,7 +178,7 @@ impl<K: Key> WorkQueue<K> {
                     self.0.changed_while(state, true);
                     return Some(Claim::new(self.clone(), key));
                 }
-                state.queue.next_due()
+                state.queue.next_due(now, time)
             };
             let changed = self.0.changed.notified();
             match due {
@@ -180,6 +201,14 @@ impl<K: Key> WorkQueue<K> {
     /// Keys that wait to be handed out.
     pub fn depth(&self) -> usize {
         self.0.lock().queue.depth()
+    }
+
+    /// Keys that are to be handed out later, and those that have failed.
+    pub fn later(&self) -> [(&'static str, usize); 2] {
+        let state = self.0.lock();
+        let queue = &state.queue;
+        let timers = queue.delayed.len() + queue.timed.len();
+        [("timers", timers), ("failures", queue.failures.len())]
     }
 
     fn done(&self, key: &K, ended: Ended) -> Duration {
@@ -219,7 +248,7 @@ impl<K: Key> Shared<K> {
     /// `delayed`: somebody idle may have to sleep towards another delayed key than before.
     fn changed_while(&self, state: MutexGuard<'_, State<K>>, delayed: bool) {
         let depth = state.queue.depth();
-        let wake = depth > 0 || (delayed && state.queue.next_due().is_some());
+        let wake = depth > 0 || (delayed && state.queue.has_later());
         drop(state);
         self.depth.set(depth as i64);
         if wake {
@@ -268,7 +297,7 @@ mod tests {
     fn shell() -> (WorkQueue<u32>, Arc<Metrics>) {
         let metrics = Metrics::new().unwrap();
         (
-            WorkQueue::new("t", Backoff::default(), 4, &metrics),
+            WorkQueue::new("t", Backoff::default(), 4, &Clock::system(), &metrics),
             metrics,
         )
     }

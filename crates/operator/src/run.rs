@@ -25,7 +25,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let leadership = elector
         .as_ref()
         .map_or_else(|| Leadership::always(Clock::system()), Elector::leadership);
-    let instance = Instance::start(
+    let mut instance = Instance::start(
         &config,
         Surroundings {
             reads: Watches::connect(&kube, &metrics)?,
@@ -36,16 +36,16 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
             rules: Rules::default(),
         },
     );
-    let server = serve(&config, &metrics, &instance)?;
+    serve(&config, &metrics, &mut instance)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, http = %config.http_address, "started");
 
-    instance.work(stop).await;
-    server.ended().await;
+    let worked = instance.work(stop).await;
     if let Some(elector) = elector {
         elector.release().await;
     }
     tracing::info!("stopped");
-    Ok(())
+    // So that it is started anew.
+    Ok(worked?)
 }
 
 /// Leadership, on its own thread with its own connections. `None`: nobody has to be asked.
@@ -76,20 +76,21 @@ fn elect(
 }
 
 /// Health, metrics, debugging: on a thread of its own.
-fn serve(
-    config: &Config,
-    metrics: &Arc<Metrics>,
-    instance: &Instance,
-) -> anyhow::Result<http::Server> {
-    let measured = instance.store.clone();
+fn serve(config: &Config, metrics: &Arc<Metrics>, instance: &mut Instance) -> anyhow::Result<()> {
+    let watches = instance.watches.clone();
     metrics.before_scrape(move |metrics| {
-        broadcast_job::measure(&measured, metrics);
-        cron_job::measure(&measured, metrics);
-        job::measure(&measured, &metrics.jobs);
+        for watch in &watches {
+            let silence = metrics.watch_silence.with_label_values(&[watch.kind()]);
+            silence.set(watch.silence().as_secs_f64());
+        }
     });
     let heartbeat = Heartbeat::new(http::LONGEST_SILENCE);
-    tokio::task::spawn_local(heartbeat.clone().run());
-    let synced = instance.watches.iter().cloned().map(Check::synced);
+    let beats = heartbeat.clone().run();
+    let stop = instance.shutdown.clone();
+    instance.parts.start("the heartbeat", async move {
+        stop.run_until_cancelled(beats).await;
+    });
+    let synced = instance.watches.iter().cloned().map(Check::cache);
     let ready = std::iter::once(heartbeat.check()).chain(synced).collect();
     let public = http::public(metrics.clone(), vec![heartbeat.check()], ready);
     let mut sites = vec![(http::bind("--http-address", config.http_address)?, public)];
@@ -109,5 +110,10 @@ fn serve(
         sites.push((http::bind("--debug-address", address)?, router));
     }
     let shutdown = instance.shutdown.clone();
-    http::start(sites, Limits::default(), shutdown).context("the thread for --http-address")
+    let server = http::start(sites, Limits::default(), shutdown);
+    let server = server.context("the thread for --http-address")?;
+    instance
+        .parts
+        .start("the thread for --http-address", server.ended());
+    Ok(())
 }

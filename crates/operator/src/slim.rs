@@ -384,7 +384,7 @@ impl Interner {
     /// Sweeps when there is twice as much as after the last time: each Job brings a name and a uid
     /// that no other has, and years may pass between two lists.
     pub fn tidy(&mut self) {
-        if self.strings.len() > 2 * self.kept + SLACK {
+        if self.known() > 2 * self.kept + SLACK {
             self.sweep();
         }
     }
@@ -398,7 +398,13 @@ impl Interner {
         self.taints.retain(|set| Arc::strong_count(set) > 1);
         self.resources.retain(|set| Arc::strong_count(set) > 1);
         self.strings.retain(|text| Arc::strong_count(text) > 1);
-        self.kept = self.strings.len();
+        self.kept = self.known();
+    }
+
+    fn known(&self) -> usize {
+        let sets = [self.labels.len(), self.pod_labels.len(), self.taints.len()];
+        let sets = sets.into_iter().sum::<usize>() + self.resources.len() + self.failures.len();
+        self.strings.len() + sets
     }
 }
 
@@ -437,6 +443,12 @@ mod tests {
             strings.strings.len()
         );
         assert!(strings.pod_labels.len() < 2 * SLACK);
+        // Nor do sets of names that stay.
+        for n in 0..100_000 {
+            strings.share_resources(vec![(kept.clone(), n)]);
+            strings.tidy();
+        }
+        assert!(strings.resources.len() < 2 * SLACK);
         assert!(strings.strings.contains(&kept));
     }
 

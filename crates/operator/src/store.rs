@@ -14,6 +14,7 @@ mod node;
 mod owned;
 mod pod;
 mod pod_rows;
+mod queues;
 mod retry;
 mod sink;
 mod size;
@@ -22,7 +23,6 @@ mod taken;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
 use carillon_plan::broadcast_job::{Job, TakenPods};
 use carillon_plan::cron_job::{Children, CronJob};
@@ -36,12 +36,12 @@ use self::job::NativeJobs;
 pub use self::journal::Journal;
 use self::owned::Owned;
 pub use self::pod_rows::PodRows;
+pub use self::queues::{Doors, Queues};
 use self::retry::Retries;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
 use crate::protobuf::{Message, POD};
-use crate::queue::{QueueView, WorkQueue};
 use crate::slim::{
     CronJobRow, Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob,
     SlimNode, SlimPod, SlimSlice,
@@ -258,53 +258,6 @@ pub enum Wake {
     Now(Key),
     /// Together with what else happens within the batch period.
     Soon(Key),
-}
-
-/// The queue of each controller that runs.
-#[derive(Clone, Debug, Default)]
-pub struct Queues {
-    /// Of BroadcastJobs.
-    pub broadcast_jobs: Option<WorkQueue<Arc<ObjectKey>>>,
-    /// Of CronJobs.
-    pub cron_jobs: Option<WorkQueue<Arc<ObjectKey>>>,
-    /// Of Jobs of batch/v1.
-    pub jobs: Option<WorkQueue<Arc<ObjectKey>>>,
-    /// Of pods that no Job controls.
-    pub orphan_pods: Option<WorkQueue<Arc<ObjectKey>>>,
-}
-
-impl Queues {
-    /// What they hold, for `/debug/queue`.
-    pub fn view(&self) -> Vec<QueueView> {
-        self.all().map(WorkQueue::view).collect()
-    }
-
-    /// No key is handed out any more.
-    pub fn shutdown(&self) {
-        self.all().for_each(WorkQueue::shutdown);
-    }
-
-    fn all(&self) -> impl Iterator<Item = &WorkQueue<Arc<ObjectKey>>> {
-        let all = self.broadcast_jobs.iter().chain(&self.cron_jobs);
-        all.chain(&self.jobs).chain(&self.orphan_pods)
-    }
-
-    /// Whom nobody looks after need not be woken.
-    fn wake(&self, wake: Wake, batch: Duration) {
-        let (key, delay) = match wake {
-            Wake::Now(key) => (key, Duration::ZERO),
-            Wake::Soon(key) => (key, batch),
-        };
-        let (queue, key) = match key {
-            Key::BroadcastJob(key) => (&self.broadcast_jobs, key),
-            Key::CronJob(key) => (&self.cron_jobs, key),
-            Key::Job(key) => (&self.jobs, key),
-            Key::OrphanPod(key) => (&self.orphan_pods, key),
-        };
-        if let Some(queue) = queue {
-            queue.add_after(key, delay);
-        }
-    }
 }
 
 /// A kind that is cached.

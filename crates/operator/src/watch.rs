@@ -7,8 +7,12 @@
 //! - lists in pages by quorum read (no `resourceVersion`, never `0`): a list is never older than
 //!   what was seen before, whichever API server answers;
 //! - watches from the list's resourceVersion with bookmarks; a watch that ends goes on where it was;
-//! - lists again after 410 (as event or as HTTP status), when the server's resourceVersions went
-//!   back (a restored backup), after two minutes of nothing but errors, and when asked to;
+//! - lists again after 410 (as event or as HTTP status), after two minutes of nothing but errors, and
+//!   when asked to;
+//! - asks how far the server has come when nothing was heard for long, and before it lists again: one that was restored
+//!   from a backup is silent until it has made as many changes as it has lost. Lists again if the watch does not come
+//!   that far, either;
+//! - ends when the server's resourceVersions went back: what is remembered is of another history;
 //! - skips an object that cannot be decoded, names it in the log, and tells the sink;
 //! - compares what was delivered with a list of metadata once in a while, see `watch/audit.rs`.
 //!
@@ -25,21 +29,27 @@ mod items;
 mod list;
 mod list_and_watch;
 mod pages;
+mod version;
 
 use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_api::path::Resource;
 use carillon_plan::Uid;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use self::address::Address;
 use self::audit::Audit;
 use self::counters::Counters;
-pub use self::list_and_watch::Loop;
+pub use self::list_and_watch::{AnotherHistory, Loop};
 use self::pages::PageSize;
 use crate::{metrics::Metrics, protobuf::Message, slim::SlimMeta, transport::Transport};
+
+/// A watch that was silent for so long is none: the kind should have been listed after half of that, which failed.
+pub const SILENT_FOR_GOOD: Duration = Duration::from_mins(12);
 
 /// An object that can be watched. Every [`kube::Resource`] is one; others say where their
 /// resourceVersion and uid are.
@@ -152,6 +162,10 @@ pub struct Handle {
     needed: watch::Sender<u64>,
     /// By loop: which of them its last list has answered; 0: it has none.
     answered: watch::Sender<Vec<u64>>,
+    /// By loop: when it last heard something of the server. `None`: it has not begun.
+    heard: Arc<Mutex<Vec<Option<Instant>>>>,
+    /// By loop: the namespace that it is over; `None`: all.
+    scopes: Arc<[Option<String>]>,
 }
 
 impl Handle {
@@ -162,6 +176,8 @@ impl Handle {
             asked: watch::Sender::new(1),
             needed: watch::Sender::new(1),
             answered: watch::Sender::new(Vec::new()),
+            heard: Arc::default(),
+            scopes: Arc::default(),
         }
     }
 
@@ -173,35 +189,109 @@ impl Handle {
     /// Whether every loop of the kind has delivered a full list, begun after the last
     /// [`Handle::need_new_list`].
     pub fn is_synced(&self) -> bool {
-        self.suffices(&self.answered.borrow())
+        self.is_synced_in(None)
     }
 
-    /// Waits until [`Handle::is_synced`].
-    pub async fn synced(&self) {
+    /// The same of the loops that show a namespace; of all loops without one.
+    pub fn is_synced_in(&self, namespace: Option<&str>) -> bool {
+        self.suffices(&self.answered.borrow(), namespace)
+    }
+
+    /// Waits until [`Handle::is_synced_in`].
+    pub async fn synced_in(&self, namespace: Option<&str>) {
         let mut answered = self.answered.subscribe();
+        let synced = answered.wait_for(|answered| self.suffices(answered, namespace));
         // The sender lives as long as `self`.
-        let _ = answered.wait_for(|answered| self.suffices(answered)).await;
+        let _ = synced.await;
     }
 
-    fn suffices(&self, answered: &[u64]) -> bool {
+    fn suffices(&self, answered: &[u64], namespace: Option<&str>) -> bool {
         let needed = *self.needed.borrow();
-        answered.iter().all(|answered| *answered >= needed)
+        let mut loops = answered.iter().zip(&*self.scopes);
+        loops.all(|(answered, scope)| *answered >= needed || !concerns(scope.as_deref(), namespace))
     }
 
-    /// Asks every loop of the kind for a full list, soon.
-    pub fn relist(&self) {
+    /// Asks every loop of the kind for a full list, soon. The number of that list.
+    pub fn relist(&self) -> u64 {
         self.asked.send_modify(|n| *n += 1);
+        *self.asked.borrow()
+    }
+
+    /// The number of the last list that every loop over a namespace has delivered. Those with a lower one have begun
+    /// before [`Handle::relist`] has given it. Of a loop that has not begun, or is over another namespace, nothing is
+    /// to come.
+    pub fn last_list(&self, namespace: &str) -> u64 {
+        let (answered, heard) = (self.answered.borrow(), self.lock());
+        let loops = answered.iter().zip(&*heard).zip(&*self.scopes);
+        let concerned = loops.filter(|((_, heard), scope)| {
+            heard.is_some() && concerns(scope.as_deref(), Some(namespace))
+        });
+        let numbers = concerned.map(|((answered, _), _)| *answered);
+        numbers.min().unwrap_or(u64::MAX)
     }
 
     /// Nothing is to be decided before every loop has delivered a list that it begins from now on. One
     /// whose first list has not begun need not list twice.
     pub fn need_new_list(&self) {
-        self.relist();
-        self.needed.send_replace(*self.asked.borrow());
+        let number = self.relist();
+        self.needed.send_replace(number);
+    }
+
+    /// For how long a loop of the kind has heard nothing: the one that was silent for longest. A healthy one hears
+    /// something about once a minute.
+    pub fn silence(&self) -> Duration {
+        self.silence_in(None)
+    }
+
+    /// The same of the loops that show a namespace; of all loops without one.
+    pub fn silence_in(&self, namespace: Option<&str>) -> Duration {
+        let heard = self.lock();
+        let loops = heard.iter().zip(&*self.scopes);
+        let concerned = loops.filter(|(_, scope)| concerns(scope.as_deref(), namespace));
+        let silences = concerned.filter_map(|(heard, _)| heard.map(|heard| heard.elapsed()));
+        silences.max().unwrap_or_default()
+    }
+
+    /// Whether the loops that show a namespace have delivered all, and of late; all loops without one.
+    pub fn is_clear_in(&self, namespace: Option<&str>) -> bool {
+        self.is_synced_in(namespace) && self.silence_in(namespace) <= SILENT_FOR_GOOD
+    }
+
+    /// Whether that holds for a namespace at least. One may have been deleted, with the rights in it.
+    pub fn is_clear_somewhere(&self) -> bool {
+        let mut scopes = self.scopes.iter();
+        scopes.any(|scope| self.is_clear_in(scope.as_deref()))
+    }
+
+    fn silence_of(&self, number: usize) -> Duration {
+        let heard = self.lock().get(number).copied().flatten();
+        heard.map_or(Duration::ZERO, |heard| heard.elapsed())
+    }
+
+    /// Whether anybody wants to know of the kind.
+    pub fn is_wanted(&self) -> bool {
+        self.lock().iter().any(Option::is_some)
+    }
+
+    /// From now on the kind is wanted.
+    pub fn want(&self) {
+        self.lock().fill(Some(Instant::now()));
+    }
+
+    fn heard(&self, number: usize) {
+        if let Some(heard) = self.lock().get_mut(number) {
+            *heard = Some(Instant::now());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Instant>>> {
+        // A list of times stays whole.
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A loop has delivered a list that it began when so many were asked for.
     fn listed(&self, number: usize, asked: u64) {
+        self.heard(number);
         self.answered.send_modify(|answered| {
             if let Some(answered) = answered.get_mut(number) {
                 *answered = asked;
@@ -213,6 +303,14 @@ impl Handle {
     fn is_awaited(&self, number: usize) -> bool {
         let answered = self.answered.borrow().get(number).copied();
         answered.is_some_and(|answered| answered < *self.needed.borrow())
+    }
+}
+
+/// Whether a loop over this scope has to do with a namespace, or with all.
+fn concerns(scope: Option<&str>, namespace: Option<&str>) -> bool {
+    match (scope, namespace) {
+        (Some(scope), Some(namespace)) => scope == namespace,
+        (None, _) | (_, None) => true,
     }
 }
 
@@ -230,8 +328,13 @@ pub fn prepare<K: Watched, S: Sink<K>>(
     } else {
         namespaces.iter().map(|n| Some(n.as_str())).collect()
     };
-    let handle = Handle::without_loops(source.kind);
+    let mut handle = Handle::without_loops(source.kind);
+    handle.scopes = scopes
+        .iter()
+        .map(|scope| scope.map(str::to_owned))
+        .collect();
     handle.answered.send_replace(vec![0; scopes.len()]);
+    *handle.lock() = vec![None; scopes.len()];
     let counters = Counters::new(source.kind, metrics);
     let loops = scopes
         .into_iter()

@@ -3,13 +3,12 @@
 //! [`Writes`] limits, times out, asks [`Leadership`] before the bytes leave, and tells "was not
 //! applied" from "may have been applied". What it limits, namespaces [share](crate::share).
 
-mod bucket;
 mod room;
 mod turn;
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -19,11 +18,9 @@ use bytes::Bytes;
 use kube::core::Status;
 use serde::de::DeserializeOwned;
 
-use self::bucket::Bucket;
 use self::room::Room;
 pub use self::turn::Turn;
 use crate::{
-    args::ApiRate,
     clock::Clock,
     fence::NotSent,
     lease::{BootTime, Leadership},
@@ -54,8 +51,8 @@ pub enum SendError {
     /// Certainly not applied; plan again later.
     #[error("not sent: {0}")]
     NotSent(#[from] NotSent),
-    /// The API server refused it (4xx); not applied. `code` is always set; `reason` too when the
-    /// code has one.
+    /// The API server refused it (4xx, or 500 for a webhook that does not answer); not applied. `code` is always set;
+    /// `reason` too when the code has one.
     #[error("refused: {} ({} {})", .0.message, .0.code, .0.reason)]
     Refused(Box<Status>),
     /// No complete reply, or a server error (5xx): it may have been applied, or still will be.
@@ -82,25 +79,18 @@ struct WritesShared {
     transport: Transport,
     leadership: Leadership,
     in_flight: Semaphore,
-    rate: Option<Mutex<Bucket>>,
     room: Room,
     closed: AtomicBool,
 }
 
 impl Writes {
-    /// At most `max_in_flight` (≥ 1) requests at a time, at most `rate` of them a second.
-    pub fn new(
-        transport: Transport,
-        leadership: Leadership,
-        max_in_flight: usize,
-        rate: Option<ApiRate>,
-    ) -> Self {
+    /// At most `max_in_flight` (≥ 1) requests at a time.
+    pub fn new(transport: Transport, leadership: Leadership, max_in_flight: usize) -> Self {
         let max_in_flight = max_in_flight.clamp(1, 10_000);
         Self(Arc::new(WritesShared {
             transport,
             leadership,
             in_flight: Semaphore::new(max_in_flight),
-            rate: rate.map(|rate| Mutex::new(Bucket::full(rate, tokio::time::Instant::now()))),
             room: Room::of(LARGE),
             closed: AtomicBool::new(false),
         }))
@@ -130,6 +120,11 @@ impl Writes {
     pub async fn read(&self, call: Call) -> Result<Bytes, SendError> {
         let turn = self.turn(call.namespace()).await?;
         turn.read(call).await
+    }
+
+    /// Says until when they may be sent.
+    pub(crate) fn leadership(&self) -> &Leadership {
+        &self.0.leadership
     }
 
     /// The clock that leadership and the life of plans are measured by.

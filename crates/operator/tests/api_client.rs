@@ -14,7 +14,6 @@ use std::{
 
 use bytes::Bytes;
 use carillon_operator::{
-    args::ApiRate,
     clock::Clock,
     fence::{NotSent, RequestBody},
     gate::Kind,
@@ -45,6 +44,9 @@ enum Answer {
     Hang,
 }
 
+const NO_WEBHOOK: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":500,
+"reason":"InternalError","message":"Internal error occurred: failed calling webhook \"a.example\": no route to host"}"#;
+
 fn writes(leadership: Leadership, answers: &[Answer]) -> (Writes, Server) {
     let server = Server {
         sent: Arc::default(),
@@ -74,7 +76,7 @@ fn writes(leadership: Leadership, answers: &[Answer]) -> (Writes, Server) {
         }
     });
     let transport = Transport::new(service, Arc::clone(&server.metrics));
-    (Writes::new(transport, leadership, 2, None), server)
+    (Writes::new(transport, leadership, 2), server)
 }
 
 fn create() -> Call {
@@ -211,7 +213,7 @@ async fn a_request_that_waited_too_long_for_its_connection_never_leaves() {
         }
     });
     let transport = Transport::new(service, Metrics::new().unwrap());
-    let writes = Writes::new(transport, Leadership::always(Clock::system()), 1, None);
+    let writes = Writes::new(transport, Leadership::always(Clock::system()), 1);
     let server = tokio::spawn(async move {
         let mut received = Vec::new();
         for _ in 0..2 {
@@ -270,60 +272,6 @@ async fn drain_waits_for_what_is_in_flight_and_ends_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rate_limit_spreads_requests() {
-    let metrics = Metrics::new().unwrap();
-    let service = tower::service_fn(|_: Request<RequestBody>| async {
-        Ok::<_, tower::BoxError>(Response::new(Full::new(Bytes::new())))
-    });
-    let rate = ApiRate { qps: 2.0, burst: 1 };
-    let transport = Transport::new(service, metrics);
-    let writes = Writes::new(
-        transport,
-        Leadership::always(Clock::system()),
-        8,
-        Some(rate),
-    );
-    let begin = tokio::time::Instant::now();
-    for _ in 0..5 {
-        writes.send(create(), None).await.unwrap();
-    }
-    assert_eq!(begin.elapsed().as_secs_f64().round() as u64, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_asked_before_a_write_is_not_old_when_its_turn_has_come() {
-    let service = tower::service_fn(|_: Request<RequestBody>| async {
-        Ok::<_, tower::BoxError>(Response::new(Full::new(Bytes::new())))
-    });
-    let rate = ApiRate { qps: 1.0, burst: 1 };
-    let transport = Transport::new(service, Metrics::new().unwrap());
-    let leadership = Leadership::always(Clock::system());
-    let writes = Writes::new(transport, leadership, 2, Some(rate));
-    let begin = tokio::time::Instant::now();
-    let asks_and_writes = async |writes: Writes| {
-        let turn = writes.turn("ops").await.unwrap();
-        turn.pay(2).await;
-        turn.read(request::get(Kind::Pod, "a", "b")).await.unwrap();
-        let asked = tokio::time::Instant::now();
-        turn.send(create(), None).await.unwrap();
-        (asked.elapsed(), begin.elapsed().as_secs())
-    };
-    let other = async {
-        for _ in 0..4 {
-            writes.send(create(), None).await.unwrap();
-        }
-    };
-    let (one, two, ()) = tokio::join!(
-        asks_and_writes(writes.clone()),
-        asks_and_writes(writes.clone()),
-        other
-    );
-    assert_eq!((one.0, two.0), (Duration::ZERO, Duration::ZERO));
-    assert!(one.1 >= 1 && two.1 >= 3, "{one:?} {two:?}");
-    assert!(begin.elapsed().as_secs() >= 7, "no request is free");
-}
-
-#[tokio::test(start_paused = true)]
 async fn leadership_is_given_back_only_when_nothing_that_was_sent_may_still_be_applied() {
     use Answer::{Hang, NoConnection, Reply, Reset};
     for (name, answer, free) in [
@@ -331,6 +279,11 @@ async fn leadership_is_given_back_only_when_nothing_that_was_sent_may_still_be_a
         ("refused", Reply(409, ""), true),
         ("never sent", NoConnection, true),
         ("a server error", Reply(504, ""), false),
+        (
+            "a webhook that does not answer",
+            Reply(500, NO_WEBHOOK),
+            true,
+        ),
         ("a broken connection", Reset, false),
         ("no reply", Hang, false),
     ] {

@@ -53,7 +53,7 @@ fn sink(leadership: Leadership) -> (EventSink, EventWriter, Written, Arc<Metrics
     });
     let metrics = Metrics::new().unwrap();
     let transport = Transport::new(service, Arc::clone(&metrics));
-    let writes = Writes::new(transport, leadership.clone(), 1, None);
+    let writes = Writes::new(transport, leadership.clone(), 1);
     let (sink, task) = event::channel(writes, leadership, "host_1", &metrics);
     (sink, task, written, metrics)
 }

@@ -106,9 +106,9 @@ impl Scene {
         });
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::simulated(Timestamp::UNIX_EPOCH));
-        let writes = Writes::new(transport, leadership.clone(), IN_FLIGHT, None);
+        let writes = Writes::new(transport, leadership.clone(), IN_FLIGHT);
         let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
-        let queue = WorkQueue::new(NAME, Backoff::default(), WORKERS, &metrics);
+        let queue = WorkQueue::new(NAME, Backoff::default(), WORKERS, writes.clock(), &metrics);
         let queues = Queues {
             broadcast_jobs: Some(queue.clone()),
             ..Queues::default()
@@ -123,6 +123,7 @@ impl Scene {
                 metrics,
                 watches: Vec::new(),
                 parallel: IN_FLIGHT,
+                paces: Mutex::default(),
                 gate: Mutex::default(),
                 refusals: Refusals::default(),
                 relists: Relists::default(),

@@ -12,6 +12,7 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOB_LABELS, JOBS, NODES, PODS, SLICES, at, number, text};
+use crate::requests::Requests;
 use crate::world::{World, record_changes};
 
 /// S12. For every job:
@@ -32,7 +33,7 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     let mut costs: HashMap<&str, Cost<'_>> = HashMap::new();
-    let mut writes: HashMap<&str, u64> = HashMap::new();
+    let mut writes = Requests::default();
     // How often others have changed the labels of a pod by which it is found.
     let mut mislabelled: HashMap<&str, u64> = HashMap::new();
     for step in &history.steps {
@@ -90,10 +91,9 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
             _ => None,
         };
         if &*step.key.resource == PODS {
-            let writes = writes.entry(object::uid(object)).or_default();
-            *writes += 1;
+            let writes = writes.count(object::uid(object), step);
             let again = mislabelled.get(object::uid(object)).copied().unwrap_or(0);
-            checked.require(*writes <= assumptions.writes_per_pod + again, || {
+            checked.require(writes <= assumptions.writes_per_pod + again, || {
                 let what = format!("{} was written {writes} times", step.key);
                 Violation::at(S12, step, what)
             })?;

@@ -32,6 +32,7 @@ pub mod once;
 pub mod outcome;
 pub mod ownership;
 pub mod parallelism;
+mod requests;
 pub mod same_end;
 #[cfg(test)]
 mod scene;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use carillon_operator::controllers::Rules;
 use carillon_oracle::determinism::replays_equally;
 use carillon_oracle::isolation::requests::asked_within_bounds;
-use carillon_oracle::{Assumptions, Violation, check_all};
+use carillon_oracle::{Assumptions, StepPredicate, Violation, check_all};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::connection::{Late, PROVOKED};
 use crate::disturbance::{Blow, Disturbance};
 use crate::late;
 use crate::monkey::MOST_SKEW;
@@ -98,6 +99,26 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What may be presumed of any run in which something goes wrong.
+pub(crate) fn disturbed() -> Assumptions {
+    Assumptions {
+        writes_per_pod: 8,
+        writes_per_job: (100, 40),
+        writes_per_run: (30, 12),
+        ..Assumptions::default()
+    }
+}
+
+/// The steps of requests that were on their way when their process was stopped, and came long after.
+pub(crate) fn held_up(late: Vec<Late>) -> StepPredicate {
+    Arc::new(move |step| {
+        let mut of = late
+            .iter()
+            .filter(|(request, _)| step.by.as_ref() == Some(request));
+        of.any(|(_, since)| step.at > *since + IN_FLIGHT)
+    })
+}
+
 impl Case {
     /// Whether somebody looks after the job while all goes wrong, and afterwards.
     pub fn has_monkey(&self) -> bool {
@@ -129,22 +150,14 @@ impl Case {
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };
-        let late = outcome.late.clone();
         let at_once = disturbance.without_lease && disturbance.processes > 1;
         let creations = if at_once {
             late::creations(&outcome.history)
         } else {
             BTreeSet::new()
         };
-        assumptions.late = Arc::new(move |step| {
-            if creations.contains(&step.rev) {
-                return true;
-            }
-            let mut of = late
-                .iter()
-                .filter(|(request, _)| step.by.as_ref() == Some(request));
-            of.any(|(_, since)| step.at > *since + IN_FLIGHT)
-        });
+        let held_up = held_up(outcome.late.clone());
+        assumptions.late = Arc::new(move |step| creations.contains(&step.rev) || held_up(step));
         let stops = disturbance.at.iter().any(|at| at.blow == Blow::Stop);
         let stale = disturbance.restart_at_revision.is_some();
         let silent = !disturbance.silent.is_empty() || disturbance.lost_event.is_some();
@@ -156,14 +169,19 @@ impl Case {
                 REFUSED_WRITES
             };
         }
-        if stops || stale || silent || disturbance.without_lease {
+        let restored = disturbance.restore.is_some();
+        if !disturbance.slow.is_empty() {
+            assumptions.lag = REFUSED_WRITES;
+        }
+        if stops || stale || silent || restored || disturbance.without_lease {
             assumptions.lag = SignedDuration::from_mins(15);
         }
         if *disturbance != Disturbance::none(disturbance.processes) {
+            let disturbed = disturbed();
             assumptions.late_requests = true;
-            assumptions.writes_per_pod = 8;
-            assumptions.writes_per_job = (100, 40);
-            assumptions.writes_per_run = (30, 12);
+            assumptions.writes_per_pod = disturbed.writes_per_pod;
+            assumptions.writes_per_job = disturbed.writes_per_job;
+            assumptions.writes_per_run = disturbed.writes_per_run;
         }
         if weather.is_some() {
             assumptions.writes_per_pod = 50;
@@ -222,6 +240,7 @@ impl Case {
         let report = check_all(&outcome.history, &assumptions);
         // What the caches of a process held cannot be told where watches lost something.
         let told = self.disturbance.lost_event.is_none()
+            && self.disturbance.restore.is_none()
             && !self.disturbance.without_audit
             && self
                 .disturbance
@@ -258,6 +277,10 @@ impl Case {
                 "L1",
                 format!("the scenario never came to its end: {end:?} [{exits}]"),
             );
+        }
+        let provoked = |exit: &&String| exit.contains("panicked") && !exit.contains(PROVOKED);
+        if let Some(exit) = outcome.exits.iter().find(provoked) {
+            problem("S17", format!("a part of the operator panicked: {exit}"));
         }
         if outcome.panics > 0 {
             problem(

@@ -1,6 +1,7 @@
 //! The connection of one process to the API server, and what goes wrong on it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use http::Method;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::disturbance::{Blow, Disturbance, Point, Span};
+use crate::disturbance::{Blow, Disturbance, Point, Slow, Span};
 use crate::fault::{self, Fault, What};
 use crate::process::{Process, State};
 use crate::storm::Storm;
@@ -40,6 +41,8 @@ pub struct Line {
     /// Every request, where there is a tenant.
     asked: Mutex<Vec<Asked>>,
     begin: Instant,
+    /// Nobody can connect.
+    down: AtomicBool,
 }
 
 impl Line {
@@ -53,6 +56,7 @@ impl Line {
             disturbance,
             faults,
             begin: Instant::now(),
+            down: AtomicBool::new(false),
             held: Mutex::default(),
             late: Mutex::default(),
             asked: Mutex::default(),
@@ -121,6 +125,22 @@ impl Line {
         })
     }
 
+    /// How much longer a request takes.
+    fn slowness(&self, call: &Call) -> Duration {
+        let meets = |slow: &&Slow| {
+            let of = slow.namespace.as_deref();
+            let concerned = of.is_none_or(|namespace| namespace == call.namespace);
+            concerned && slow.verb == call.verb && slow.resource == call.resource()
+        };
+        let slow = self.disturbance.slow.iter().filter(meets);
+        Duration::from_millis(slow.map(|slow| slow.millis).sum())
+    }
+
+    /// Whether nobody can connect.
+    pub fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::Relaxed);
+    }
+
     /// Lets go of what a stopped process had on its way, and continues it.
     pub fn continue_stopped(&self) {
         let held = std::mem::take(&mut *lock(&self.held));
@@ -162,6 +182,8 @@ pub struct Connection {
     began_at: u64,
 }
 
+/// What a process says that panics because it was to.
+pub const PROVOKED: &str = "a panic that was provoked";
 /// So long after its start a process that saw an earlier revision is told what has happened since.
 const BEHIND_FOR: Duration = Duration::from_secs(2);
 
@@ -172,6 +194,8 @@ pub struct Stale {
     pub revision: Option<u64>,
     /// Resources that were listed already.
     pub listed: Vec<String>,
+    /// By resource, up to which revision the process was told of it.
+    told: HashMap<String, u64>,
 }
 
 impl Connection {
@@ -189,7 +213,7 @@ impl Connection {
             process,
             stale: Mutex::new(Stale {
                 revision,
-                listed: Vec::new(),
+                ..Stale::default()
             }),
             last: Mutex::default(),
             wire,
@@ -247,14 +271,21 @@ pub fn counts(call: &Call) -> bool {
 }
 
 impl Faults for Connection {
-    fn latency(&self, _: &Call, leg: Leg) -> Duration {
-        self.line.storm().latency(leg)
+    fn latency(&self, call: &Call, leg: Leg) -> Duration {
+        let mut storm = self.line.storm();
+        let lag = match leg {
+            Leg::Event => storm.lag(&call.agent, &call.resource()),
+            Leg::Request => self.line.slowness(call),
+            Leg::Reply => Duration::ZERO,
+        };
+        storm.latency(leg) + lag
     }
 
     fn on_connect(&self, _: &Call) -> Connect {
         // A process that is over sends nothing more; what it computes until its tasks are dropped
         // does not matter.
         match self.process.state() {
+            State::Running if self.line.down.load(Ordering::Relaxed) => Connect::Refused,
             State::Running => Connect::Open,
             State::Stopped | State::Killed | State::Exited(_) => Connect::Held(Gate::new()),
         }
@@ -273,8 +304,9 @@ impl Faults for Connection {
                 return Fate::as_of(revision);
             }
             let remembered = self.wire.remembers.is_some_and(|remembers| remembers(call));
-            if !first && remembered {
-                return Fate::as_of(self.began_at);
+            if remembered {
+                let told = stale.told.get(&call.resource()).copied();
+                return Fate::as_of(told.unwrap_or(self.began_at));
             }
         }
         if counts(call) {
@@ -296,6 +328,11 @@ impl Faults for Connection {
 
     fn on_event(&self, call: &Call, event: &Event) -> EventFate {
         let nth = self.line.events.fetch_add(1, Ordering::Relaxed) + 1;
+        // This runs in the task that reads the watch.
+        assert!(
+            self.line.disturbance.panic_at_event != Some(nth),
+            "{PROVOKED}"
+        );
         if self.line.disturbance.lost_event == Some(nth) {
             return EventFate::Drop;
         }
@@ -306,6 +343,8 @@ impl Faults for Connection {
         if self.line.hangs(&call.agent, event) {
             return EventFate::Hold(Gate::new());
         }
+        let told = event.revision.max(self.began_at);
+        lock(&self.stale).told.insert(call.resource(), told);
         let behind = BEHIND_FOR.saturating_sub(self.since.elapsed());
         if lock(&self.stale).revision.is_some() && !behind.is_zero() {
             return EventFate::Delay(behind);

@@ -30,10 +30,43 @@ pub struct Disturbance {
     pub lost_event: Option<usize>,
     /// What the watches have lost is not looked for.
     pub without_audit: bool,
+    /// The API server is restored from a backup.
+    pub restore: Option<Restore>,
+    /// The watch event at which a process panics in the task of that watch, counted from 1.
+    pub panic_at_event: Option<usize>,
+    /// Requests that take longer.
+    pub slow: Vec<Slow>,
     /// Faults by chance.
     pub weather: Option<Weather>,
     /// Somebody who does what the role `edit` of a namespace allows.
     pub tenant: Option<Tenant>,
+}
+
+/// Requests of a kind take longer, as with an admission webhook.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Slow {
+    /// RBAC's word, such as `create`.
+    pub verb: String,
+    /// Plural and group.
+    pub resource: String,
+    /// Of which namespace; without it, of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// By how many milliseconds.
+    pub millis: u64,
+}
+
+/// The API server is restored from a backup: it forgets its last changes.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Restore {
+    /// When it has come to this revision for the first time.
+    pub at: u64,
+    /// How many changes it forgets, besides those that were made while it was down.
+    pub lost: u64,
+    /// For how many seconds nobody can connect.
+    pub down: u64,
 }
 
 /// A time, in seconds since the run began.

@@ -15,6 +15,7 @@ pub mod regressions;
 pub mod replay;
 pub mod scenario;
 pub mod small_world;
+pub mod soak;
 pub mod storm;
 pub mod swarm;
 pub mod tap;

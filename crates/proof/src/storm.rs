@@ -37,6 +37,9 @@ pub struct Weather {
     /// Milliseconds that a request takes longer than it does otherwise.
     #[serde(skip_serializing_if = "is_zero")]
     pub slow: u32,
+    /// Seconds by which the cache of one kind in one process lags behind at most; each by a time of its own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lag: u32,
     /// Minutes until it is over; 0: it never is.
     pub minutes: u32,
     /// Users, nodes and machines do anything meanwhile.
@@ -52,7 +55,7 @@ pub struct Weather {
 impl Weather {
     /// Whether a process may hear of something much later than it happened.
     pub fn delays_events(&self) -> bool {
-        self.event_late + self.event_lost + self.watch_closed + self.watch_gone > 0
+        self.event_late + self.event_lost + self.watch_closed + self.watch_gone + self.lag > 0
     }
 }
 
@@ -72,6 +75,7 @@ pub fn is_rejected(seed: u64, (place, nth): (&str, usize), thousandths: u32) -> 
 /// The weather, and the dice.
 #[derive(Debug)]
 pub struct Storm {
+    seed: u64,
     rng: Rng,
     weather: Option<Weather>,
 }
@@ -80,6 +84,7 @@ impl Storm {
     /// Latencies follow from `seed`, and faults, if there is weather.
     pub fn new(seed: u64, weather: Option<Weather>) -> Self {
         Self {
+            seed,
             rng: Rng::with_seed(seed),
             weather,
         }
@@ -99,6 +104,19 @@ impl Storm {
         let slow = self.weather.as_ref().map_or(0, |weather| weather.slow);
         let slow = if leg == Leg::Request { slow } else { 0 };
         Duration::from_millis(self.rng.u64(0..=longest) + u64::from(slow))
+    }
+
+    /// By how much the cache of a resource in a process lags behind.
+    pub fn lag(&self, agent: &str, resource: &str) -> Duration {
+        let longest = self.weather.as_ref().map_or(0, |weather| weather.lag);
+        if longest == 0 {
+            return Duration::ZERO;
+        }
+        let bytes = agent.bytes().chain(resource.bytes());
+        let seed = bytes.fold(self.seed, |seed, byte| {
+            seed.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        Duration::from_millis(Rng::with_seed(seed).u64(0..=1000 * u64::from(longest)))
     }
 
     /// Whether something that happens so many times in a thousand happens now.

@@ -57,8 +57,20 @@ impl Swarm {
         }
     }
 
-    /// The case of a seed.
+    /// The case of a seed. In each third the caches of each process lag behind, each by its own time.
     pub fn case(self, seed: u64) -> Case {
+        let mut case = self.case_without_lags(seed);
+        let mut rng = Rng::with_seed(seed.rotate_left(41));
+        if let Some(weather) = &mut case.disturbance.weather
+            && rng.u32(0..3) == 0
+        {
+            weather.lag = rng.u32(1..=60);
+        }
+        case
+    }
+
+    /// The same as it was before caches lagged behind.
+    pub fn case_without_lags(self, seed: u64) -> Case {
         let mut case = self.case_with_edits(seed);
         let mut rng = Rng::with_seed(seed.rotate_left(29));
         if let Some(weather) = &mut case.disturbance.weather
@@ -162,6 +174,7 @@ fn weather(rng: &mut Rng) -> Weather {
         event_twice: rate(100),
         event_lost: 0,
         slow: 0,
+        lag: 0,
         minutes: rate(6) + 1,
         monkey: rate(2) > 0,
         edits: false,

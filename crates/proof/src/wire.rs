@@ -22,7 +22,7 @@ pub struct Wire {
     /// Which lists of a process that is started again may show an earlier state; without it all do,
     /// where a run says so.
     pub cached: Option<fn(&Call) -> bool>,
-    /// Which lists that are asked for again show the state in which the process was started.
+    /// Which lists show what the process was told last, and before that the state in which it was started.
     pub remembers: Option<fn(&Call) -> bool>,
     /// Which events of a watch are not noticed.
     pub overlooks: Option<fn(&Event) -> bool>,

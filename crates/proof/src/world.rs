@@ -1,6 +1,6 @@
 //! One run: a cluster, processes of the operator, a script, and what goes wrong.
 
-mod cluster;
+pub(crate) mod cluster;
 mod end;
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use self::cluster::Cluster;
 pub use self::end::{End, started};
 use crate::connection::{Late, Line};
-use crate::disturbance::Disturbance;
+use crate::disturbance::{Disturbance, Restore};
 use crate::editor::Editor;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
@@ -164,6 +164,9 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
     let line = Line::new(run.disturbance.clone(), run.seed, server.clock());
     let cluster = Cluster::new(run, &server, &line, machines)?;
     cluster.start();
+    if let Some(backup) = run.disturbance.restore {
+        spawn_local(restore(server.clone(), line.clone(), backup));
+    }
     if weather.minutes > 0 {
         let line = line.clone();
         spawn_local(async move {
@@ -210,6 +213,16 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         unmet,
     };
     Ok(outcome)
+}
+
+/// Restores the backup when it is time.
+async fn restore(server: Server, line: Arc<Line>, backup: Restore) {
+    until(&server, || server.revision() >= backup.at).await;
+    line.set_down(true);
+    server.restore(0);
+    sleep(Duration::from_secs(backup.down)).await;
+    server.restore(server.revision().saturating_sub(backup.at - backup.lost));
+    line.set_down(false);
 }
 
 /// Namespaces, nodes, what is served.

@@ -1,11 +1,11 @@
 //! When nothing goes wrong, the runs of a CronJob start when they are due. The invariants do not ask for
 //! that: a run that comes late is still a run.
 
-use carillon_proof::scenario::Scenario;
+use carillon_proof::scenario::{Ends, Jump, Scenario};
 use carillon_proof::world::{Outcome, started};
 use carillon_proof::{crash_anywhere, scenario};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// A second is waited for what else happens; the rest is the way to the API server and back.
@@ -65,4 +65,21 @@ fn runs_start_when_they_are_due() {
         let missed = outcome.end.notes.get("missedRuns");
         assert!(missed.is_none_or(Value::is_null), "{name}: {missed:?}");
     }
+}
+
+#[test]
+fn a_run_is_on_time_by_the_clock_that_was_set_right_long_before() {
+    // Ten minutes behind at first; set right fifty minutes before the run is due.
+    let behind = |at, ahead| Jump { at, ahead };
+    let scenario = Scenario {
+        spec: json!({"schedule": "0 1 * * *", "startingDeadlineSeconds": 120}),
+        jumps: vec![behind(0, -600), behind(600, 0)],
+        ends: Ends::After(SignedDuration::from_mins(70)),
+        ..Scenario::of_cron_job("a clock is set forward long before a run")
+    };
+    let outcome = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
+    let delays = delays(&outcome);
+    assert_eq!(delays.len(), 1, "it was not skipped");
+    let latest = PROMPT + SignedDuration::from_mins(1);
+    assert!(delays[0] <= latest, "{:#}", delays[0]);
 }

@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
     now: AtomicU64,
+    /// How often the server was started anew.
+    starts: AtomicU64,
     waiting: Notify,
 }
 
@@ -20,8 +22,15 @@ impl Revisions {
         self.waiting.notify_waiters();
     }
 
-    fn get(&self) -> u64 {
-        self.now.load(Ordering::Acquire)
+    /// The server was started anew: whoever waits has to look.
+    pub(crate) fn start_anew(&self, revision: u64) {
+        self.starts.fetch_add(1, Ordering::AcqRel);
+        self.set(revision);
+    }
+
+    fn get(&self) -> (u64, u64) {
+        let starts = self.starts.load(Ordering::Acquire);
+        (self.now.load(Ordering::Acquire), starts)
     }
 }
 
@@ -29,7 +38,8 @@ impl Revisions {
 #[derive(Clone, Debug)]
 pub struct Changes {
     revisions: Arc<Revisions>,
-    seen: u64,
+    /// The revision, and how often the server was started anew by then.
+    seen: (u64, u64),
 }
 
 impl Changes {
@@ -43,7 +53,7 @@ impl Changes {
     /// Sees the revision of now, and says which it is.
     pub fn see(&mut self) -> u64 {
         self.seen = self.revisions.get();
-        self.seen
+        self.seen.0
     }
 
     /// Whether there is a revision that was not seen.

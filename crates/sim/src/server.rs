@@ -46,6 +46,8 @@ struct State {
     store: Store,
     admission: Option<Arc<Admission>>,
     now: Timestamp,
+    /// How often the store was restored. It takes a restart, which ends every watch.
+    restored: u64,
     /// Requests that were refused as invalid, and why.
     invalid: Vec<(Request, String)>,
 }
@@ -70,6 +72,7 @@ impl Server {
                 store: Store::new(),
                 admission: None,
                 now: start,
+                restored: 0,
                 invalid: Vec::new(),
             }),
             clock: Clock::starting_at(start),
@@ -133,6 +136,24 @@ impl Server {
     /// Forgets what was before `revision`: a watch or list from there is answered with 410.
     pub fn compact(&self, revision: u64) {
         self.state().store.compact(revision);
+    }
+
+    /// The same, and drops it: no history shows it any more.
+    pub fn forget(&self, revision: u64) {
+        self.state().store.forget(revision);
+    }
+
+    /// Restores a backup that is so many revisions old: what was done since is forgotten, also by
+    /// [`Server::history`], and every watch ends. One that is opened from a later revision says nothing
+    /// before that has come again.
+    pub fn restore(&self, revisions: u64) {
+        let mut state = self.state();
+        let revision = state.store.revision().saturating_sub(revisions);
+        state.store.restore(revision);
+        state.restored += 1;
+        let revision = state.store.revision();
+        drop(state);
+        self.0.revisions.start_anew(revision);
     }
 
     /// Lets `admission` judge every object that is to be created from now on, such as a quota would.

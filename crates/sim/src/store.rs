@@ -17,6 +17,8 @@ pub(crate) struct Store {
     history: History,
     revision: u64,
     compacted: u64,
+    /// Up to which revision the history was dropped.
+    forgotten: u64,
     uids: u64,
 }
 
@@ -27,6 +29,7 @@ impl Store {
             history: History::default(),
             revision: FIRST,
             compacted: 0,
+            forgotten: FIRST,
             uids: 0,
         }
     }
@@ -44,6 +47,20 @@ impl Store {
         self.compacted = self.compacted.max(revision.min(self.revision));
     }
 
+    /// Compacts, and drops the history up to there.
+    pub(crate) fn forget(&mut self, revision: u64) {
+        let revision = revision.min(self.revision);
+        self.compact(revision);
+        let steps = self.place_of(revision).min(self.history.steps.len());
+        self.history.steps.drain(..steps);
+        self.forgotten = self.forgotten.max(revision);
+    }
+
+    /// Where the changes after a revision begin.
+    fn place_of(&self, revision: u64) -> usize {
+        revision.saturating_sub(self.forgotten) as usize
+    }
+
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
@@ -52,9 +69,25 @@ impl Store {
         self.objects.get(key)
     }
 
+    /// Forgets the last changes, as if they had not been made. Uids are never given twice.
+    pub(crate) fn restore(&mut self, revision: u64) {
+        let kept = self.place_of(revision);
+        let lost = self
+            .history
+            .steps
+            .split_off(kept.min(self.history.steps.len()));
+        for step in lost.into_iter().rev() {
+            match step.old {
+                Some(old) => self.objects.insert(step.key, old),
+                None => self.objects.remove(&step.key),
+            };
+        }
+        self.revision = self.revision.min(revision.max(FIRST));
+    }
+
     /// The changes after `revision`.
     pub(crate) fn since(&self, revision: u64) -> &[Step] {
-        let first = revision.saturating_sub(FIRST) as usize;
+        let first = self.place_of(revision);
         self.history.steps.get(first..).unwrap_or_default()
     }
 
@@ -200,6 +233,52 @@ mod tests {
         assert!(store.range_at("pods", "other", 4).is_empty());
         assert_eq!(store.since(4).len(), 1);
         assert_eq!(store.since(9).len(), 0);
+    }
+
+    #[test]
+    fn a_store_that_is_restored_is_what_it_was() {
+        let (mut store, by) = (Store::new(), Arc::default());
+        let at = Timestamp::UNIX_EPOCH;
+        let (a, b) = (key("pods", "ns", "a"), key("pods", "ns", "b"));
+        let mut put = |key: &Key, n: u64| store.put(at, key, json!({"metadata": {}, "n": n}), &by);
+        for (key, n) in [(&a, 1), (&b, 1), (&a, 2)] {
+            put(key, n);
+        }
+        store.remove(at, &b, &by);
+        store.restore(3);
+        assert_eq!((store.revision(), store.history().steps.len()), (3, 2));
+        assert_eq!(store.get(&a).unwrap()["n"], 1);
+        assert_eq!(store.get(&b).unwrap()["metadata"]["resourceVersion"], "3");
+        assert!(store.since(3).is_empty());
+        store.restore(0);
+        assert_eq!(
+            (store.revision(), store.range("pods", "").len()),
+            (FIRST, 0)
+        );
+    }
+
+    #[test]
+    fn what_is_forgotten_is_no_history_and_what_follows_is() {
+        let (mut store, by) = (Store::new(), Arc::default());
+        let at = Timestamp::UNIX_EPOCH;
+        let a = key("pods", "ns", "a");
+        let put =
+            |store: &mut Store, n: u64| store.put(at, &a, json!({"metadata": {}, "n": n}), &by);
+        for n in 0..4 {
+            put(&mut store, n);
+        }
+        store.forget(3);
+        let revisions = |store: &Store, after| -> Vec<u64> {
+            store.since(after).iter().map(|step| step.rev).collect()
+        };
+        assert_eq!((store.compacted(), revisions(&store, 3)), (3, vec![4, 5]));
+        put(&mut store, 4);
+        assert_eq!(revisions(&store, 4), [5, 6]);
+        store.restore(4);
+        assert_eq!(revisions(&store, 3), [4]);
+        assert_eq!(store.get(&a).unwrap()["n"], 2);
+        store.forget(9);
+        assert!(store.history().steps.is_empty());
     }
 
     #[test]

@@ -10,18 +10,18 @@ const LINE_LIMIT: u64 = 64 * 1024;
 
 /// The first line and the headers of a message.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(crate) struct Head {
     first: String,
     headers: Vec<(String, String)>,
     /// First word: the method of a request.
-    pub(super) method: String,
+    pub(crate) method: String,
     /// Second word: path and query of a request, code of a response.
-    pub(super) path: String,
+    pub(crate) path: String,
 }
 
 impl Head {
     /// `None` when the peer closed instead.
-    pub(super) fn read(from: &mut impl BufRead) -> Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl BufRead) -> Result<Option<Self>> {
         let first = line(from)?;
         if first.is_empty() {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Head {
     }
 
     /// The code of a response.
-    pub(super) fn code(&self) -> Option<u16> {
+    pub(crate) fn code(&self) -> Option<u16> {
         self.path.parse().ok()
     }
 
@@ -56,7 +56,7 @@ impl Head {
     }
 
     /// The head as sent on: this connection ends after one exchange.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut text = format!("{}\r\n", self.first);
         for (name, value) in &self.headers {
             if name != "connection" {
@@ -70,15 +70,15 @@ impl Head {
 
 /// A request with its body.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) head: Head,
+pub(crate) struct Request {
+    pub(crate) head: Head,
     /// As it was sent, chunks and all.
     body: Vec<u8>,
 }
 
 impl Request {
     /// `None` when the peer closed instead.
-    pub(super) fn read(from: &mut impl BufRead) -> Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl BufRead) -> Result<Option<Self>> {
         let Some(head) = Head::read(from)? else {
             return Ok(None);
         };
@@ -92,8 +92,13 @@ impl Request {
         Ok(Some(Self { head, body }))
     }
 
+    /// Its body, as it was sent.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Whether it changes something, leases and events apart.
-    pub(super) fn is_write(&self) -> bool {
+    pub(crate) fn is_write(&self) -> bool {
         let Head { method, path, .. } = &self.head;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let apart = ["events", "leases"];
@@ -102,7 +107,7 @@ impl Request {
             && !query.split('&').any(|pair| pair.starts_with("dryRun="))
     }
 
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.head.to_bytes();
         bytes.extend_from_slice(&self.body);
         bytes

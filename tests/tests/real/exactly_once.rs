@@ -176,6 +176,20 @@ fn a_stopping_leader_hands_over_at_once() {
     until("the first replica leads", || leads(&first));
     let second = Operator::start(&cluster, &long("second")).unwrap();
     assert!(!leads(&second));
+    // What the API server says about a webhook that does not answer leaves nothing open.
+    bench.apply(&nobody_admits("handover"));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": "handover"},
+        "spec": {"containers": [{"name": "main", "image": "busybox:1.37"}]}});
+    until("no pod is admitted", || {
+        let probe = ["create", "--dry-run=server", "-f", "-"];
+        cluster.kubectl_stdin(probe, &pod.to_string()).is_err()
+    });
+    bench.apply(&bench.job("fix", &json!({}), &json!({})));
+    until("the job waits", || {
+        let job = bench.get("fix").to_string();
+        job.contains("PodCreationFailing") && job.contains("failed calling webhook")
+    });
     first.process.signal(Signal::TERM).unwrap();
     let exit = first.process.wait_exit(Duration::from_secs(30)).unwrap();
     assert!(
@@ -183,6 +197,28 @@ fn a_stopping_leader_hands_over_at_once() {
         "it ends in order"
     );
     until("the second replica leads", || leads(&second));
-    bench.apply(&bench.job("fix", &json!({}), &json!({})));
+    cluster
+        .kubectl_ok(["delete", "validatingwebhookconfiguration", "nobody"])
+        .unwrap();
     bench.wait("fix", "Complete");
+}
+
+/// A webhook for the pods of a namespace that nobody answers. The API server does not get to a dry run of them, either.
+fn nobody_admits(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "nobody"},
+        "webhooks": [{
+            "name": "nobody.testbed.carillon.dev",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"],
+                "resources": ["pods"], "operations": ["CREATE"],
+            }],
+        }],
+    })
 }

@@ -17,6 +17,7 @@ mod parity;
 mod policies;
 mod prometheus;
 mod proof;
+mod restored;
 mod retry;
 mod stored_before_rules;
 mod tenants;

@@ -397,7 +397,6 @@ fn refusal(error: &SendError) -> Option<Refused> {
             (reasons::INVALID_TEMPLATE, status.message.clone())
         }
         SendError::Refused(status) => (reasons::POD_CREATION_FAILING, status.message.clone()),
-        // As when an admission webhook does not answer.
         SendError::Unknown(_) => (reasons::POD_CREATION_FAILING, error.to_string()),
         SendError::NotSent(_) => return None,
     };

@@ -271,12 +271,10 @@ impl Performer<'_> {
     /// Until when a creation may be sent whose turn it is: the promise that it keeps may have been taken back, and
     /// the CronJob edited or suspended, since it was stored or asked about.
     async fn confirmed(&self, turn: &Turn<'_>) -> Result<BootTime, SendError> {
-        turn.pay(1).await;
         let mut relies_on = self.relies_on.lock().await;
         if let Some(until) = confirmed_until(relies_on.at, self.writes) {
             return Ok(until);
         }
-        turn.pay(2).await;
         let cron = is_found(turn.read(self.get_cron()).await)?;
         self.confirm(&mut relies_on, cron)
     }

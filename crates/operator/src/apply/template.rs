@@ -86,8 +86,6 @@ impl<'a> Template<'a> {
             let held = Held::default();
             return Ok(Creation { call, held });
         }
-        // For reading and for sending.
-        turn.pay(2).await;
         // The text is shared, but each that shares it may be the last that has it.
         let room = turn.room(2 * self.written.bytes()).await?;
         let text = self.read(turn).await?;

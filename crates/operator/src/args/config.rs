@@ -23,8 +23,6 @@ pub struct Config {
     pub lease: Option<Lease>,
     /// Keys under way at a time, per controller.
     pub workers: usize,
-    /// Client-side limit on writes and single reads; `None` means no limit.
-    pub api_rate: Option<ApiRate>,
     /// Writes in flight at a time, at least 1.
     pub max_in_flight_writes: usize,
     /// Pods created or deleted for one object in one sync, at least 1.
@@ -86,15 +84,6 @@ pub struct Lease {
     pub renew_deadline: Duration,
     /// Pause between tries.
     pub retry_period: Duration,
-}
-
-/// A client-side rate limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ApiRate {
-    /// Requests a second.
-    pub qps: f64,
-    /// Requests that may be sent at once after a pause.
-    pub burst: u32,
 }
 
 /// How pods are put on their node.

@@ -1,11 +1,8 @@
 //! Checks what clap cannot, and names the flag that is wrong.
 
-use std::{io::IsTerminal, net::SocketAddr, num::NonZeroU32, time::Duration};
+use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
-use super::{ApiRate, Args, Config, Controller, Lease, LogFormat, NativeKind};
-
-/// A plan needs a few requests one after the other while it is young.
-const LOWEST_QPS: f64 = 2.0;
+use super::{Args, Config, Controller, Lease, LogFormat, NativeKind};
 
 /// The controllers of this version, and those that later versions bring.
 const CONTROLLERS: [(&str, Controller); 3] = [
@@ -21,34 +18,8 @@ const NATIVE: [(&str, NativeKind); 2] = [
 ];
 const FUTURE_NATIVE: [&str; 1] = ["daemonsets"];
 
-/// As many as are asked for, or as a rate can feed; 0 is no rate.
-fn fed(asked: NonZeroU32, rate: f64) -> usize {
-    let asked = asked.get() as usize;
-    if rate > 0.0 {
-        asked.min(rate as usize).max(1)
-    } else {
-        asked
-    }
-}
-
 /// The configuration that `args` ask for.
 pub(super) fn check(args: Args) -> Result<Config, String> {
-    if !args.kube_api_qps.is_finite() || args.kube_api_qps < 0.0 {
-        return Err(format!(
-            "--kube-api-qps must be 0 (no limit) or a positive number, not {}",
-            args.kube_api_qps
-        ));
-    }
-    if args.kube_api_qps > 0.0 && args.kube_api_qps < LOWEST_QPS {
-        return Err(format!(
-            "--kube-api-qps must be 0 (no limit) or at least {LOWEST_QPS}, not {}: a plan is too old to be \
-             carried on with after ten seconds",
-            args.kube_api_qps
-        ));
-    }
-    if args.kube_api_qps == 0.0 && args.kube_api_burst > 0 {
-        return Err("--kube-api-burst needs --kube-api-qps: without it there is no limit".into());
-    }
     backoff(
         ["--job-pod-failure-backoff", "--job-max-pod-failure-backoff"],
         [
@@ -76,18 +47,10 @@ pub(super) fn check(args: Args) -> Result<Config, String> {
         serve_native,
         namespaces: namespaces(&args.namespaces)?,
         lease: lease(&args)?,
-        api_rate: (args.kube_api_qps > 0.0).then(|| ApiRate {
-            qps: args.kube_api_qps,
-            burst: match args.kube_api_burst {
-                0 => (args.kube_api_qps * 2.0).ceil().max(1.0) as u32,
-                burst => burst,
-            },
-        }),
         kubeconfig: args.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
         http_address: args.http_address,
-        // Who waits for the rate grows old: no more do so at a time than are served in a second or two.
-        workers: fed(args.workers, args.kube_api_qps / 2.0),
-        max_in_flight_writes: fed(args.max_in_flight_writes, args.kube_api_qps),
+        workers: args.workers.get() as usize,
+        max_in_flight_writes: args.max_in_flight_writes.get() as usize,
         max_pod_changes_per_sync: args.max_pod_changes_per_sync.get() as usize,
         job_sync_batch_period: args.job_sync_batch_period,
         job_pod_failure_backoff: args.job_pod_failure_backoff,

@@ -40,9 +40,6 @@ type Applied = apply::Applied<Answer>;
 pub const NAME: &str = "broadcastjob";
 /// `reportingController` of our events.
 const REPORTER: &str = "carillon.dev/broadcastjob-controller";
-/// How soon a job whose results are not all in the cache is looked at again, and for how long.
-const BEHIND_RETRY: Duration = Duration::from_secs(1);
-const BEHIND_LIMIT: Duration = Duration::from_secs(30);
 /// How soon the next pods are tried, when all of a plan were refused each by itself.
 const REFUSED_RETRY: Duration = Duration::from_secs(1);
 
@@ -94,14 +91,11 @@ impl Controller for BroadcastJobs {
             if let Some(job) = tables.job(key) {
                 let kept = self.kept(key);
                 let mut kept = lock(&kept);
-                let is_behind = kept.catch_up(&tables, job);
-                if self.waits_for_results(job, is_behind) {
-                    return Next::After(BEHIND_RETRY);
-                }
+                let lost = kept.catch_up(&tables, job);
                 if !core.may_pass(&tables, &job.owner) {
                     return Next::Gated;
                 }
-                Some((job.clone(), self.plan(&tables, job, &mut kept, now)))
+                Some((job.clone(), self.plan(&tables, job, &mut kept, lost, now)))
             } else {
                 None
             }
@@ -117,6 +111,10 @@ impl Controller for BroadcastJobs {
         let refuse = |trip: &Trip| interlock::refuse(&job, trip, now);
         let (plan, sequence) = core.decide(&job.owner, considered, now, refuse);
         self.carry_out(&job, plan, sequence, now).await
+    }
+
+    fn remembers(&self) -> usize {
+        lock(&self.memory).len()
     }
 
     fn forget(&self, key: &ObjectKey) {
@@ -150,24 +148,6 @@ struct Learnt {
 }
 
 impl BroadcastJobs {
-    /// Whether the results in the cache, fewer than the status counts if it `is_behind`, are waited for. After a
-    /// fail-over the caches of the two kinds may be apart for a moment; if it lasts, results were deleted.
-    fn waits_for_results(&self, job: &Job, is_behind: bool) -> bool {
-        // Its results may be collected before its pods, which wait for us.
-        if job.deleting {
-            return false;
-        }
-        let mut memory = lock(&self.memory);
-        let memory = memory.entry(job.owner.clone()).or_default();
-        if !is_behind {
-            memory.behind_since = None;
-            return false;
-        }
-        let now = clock::instant();
-        let since = memory.behind_since.get_or_insert(now);
-        now.saturating_duration_since(*since) < BEHIND_LIMIT
-    }
-
     /// What is kept of a job from plan to plan. It may take long to catch up, for which no other job waits.
     fn kept(&self, job: &Arc<ObjectKey>) -> Arc<Mutex<Kept>> {
         let mut memory = lock(&self.memory);
@@ -185,6 +165,7 @@ impl BroadcastJobs {
         tables: &Tables,
         job: &Job,
         kept: &mut Kept,
+        results_lost: bool,
         now: Timestamp,
     ) -> Considered<Action> {
         let mut memory = {
@@ -195,6 +176,7 @@ impl BroadcastJobs {
         };
         memory.forget_disputed(clock::instant());
         memory.refusal = self.core.refusals.of(&job.owner);
+        memory.results_lost = results_lost;
         let index = &kept.index;
         let most = self.max_pod_changes;
         let considered = snapshot(tables, job, &memory, most, Some(index), |snapshot| {

@@ -1,13 +1,14 @@
 //! What every controller works with, and what it does the same way as the others: take keys, wait at
 //! the gate, note decisions, tell people.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_plan::interlock::Trip;
 use carillon_plan::{Act, Note, ObjectKey, Plan};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::apply::{self, Applied, Perform};
 use crate::clock;
@@ -27,6 +28,8 @@ use crate::writes::{SendError, Writes};
 /// How soon an object whose own writes are not yet seen is looked at again: watches are read no
 /// more often.
 const GATE_RETRY: Duration = WATCH_PAUSE;
+/// The same of one that waits for a list, which may not come for long.
+pub(super) const LIST_RETRY: Duration = Duration::from_secs(1);
 
 /// What a controller is given.
 #[derive(Debug)]
@@ -43,10 +46,12 @@ pub struct Core {
     pub events: EventSink,
     /// Metrics.
     pub metrics: Arc<Metrics>,
-    /// The watches, to list anew when the gate is overdue.
+    /// The watches of the kinds that it plans from, to list anew when the gate is overdue.
     pub watches: Vec<watch::Handle>,
     /// Requests of one sync in flight.
     pub parallel: usize,
+    /// How many creations of an object may be sent side by side by its next plan, which comes at once.
+    pub paces: Mutex<HashMap<Arc<ObjectKey>, usize>>,
     /// What was written and not yet seen.
     pub gate: Mutex<Gate>,
     /// What is refused again and again.
@@ -80,6 +85,8 @@ pub trait Controller: 'static {
     fn sync(&self, key: &Arc<ObjectKey>) -> impl Future<Output = Next>;
     /// Drops what is remembered of an object that is gone.
     fn forget(&self, key: &ObjectKey);
+    /// Of how many objects something is remembered, the core apart.
+    fn remembers(&self) -> usize;
     /// Counts a sync: `success` or `error`, and its seconds.
     fn observe(&self, result: &'static str, seconds: f64);
 }
@@ -110,6 +117,7 @@ pub async fn work<C: Controller>(controller: Arc<C>) {
         controller.observe(result, begin.elapsed().as_secs_f64());
         if matches!(next, Next::Forget) {
             lock(&core.gate).forget(&key);
+            lock(&core.paces).remove(&key);
             core.refusals.forget(&key);
             core.relists.forget(&key);
             controller.forget(&key);
@@ -118,42 +126,67 @@ pub async fn work<C: Controller>(controller: Arc<C>) {
     }
 }
 
+/// Tells of how many objects a controller remembers something.
+pub fn measure<C: Controller>(controller: &C, metrics: &Metrics) {
+    let core = controller.core();
+    let of_core = [
+        ("memory", controller.remembers()),
+        ("gate", lock(&core.gate).len()),
+        ("paces", lock(&core.paces).len()),
+        ("refusals", core.refusals.len()),
+        ("relists", core.relists.len()),
+    ];
+    for (of, objects) in of_core.into_iter().chain(core.queue.later()) {
+        let remembered = &metrics.remembered_objects;
+        let remembered = remembered.with_label_values(&[core.name, of]);
+        remembered.set(objects as i64);
+    }
+}
+
 impl Core {
     fn schedule(&self, claim: Claim<Arc<ObjectKey>>, next: &Next) {
-        let add_after = |delay| self.queue.add_after(claim.clone(), delay);
+        // A little later than due, so that the plan then finds it past.
+        let add_at = |time: Timestamp| {
+            let time = time.saturating_add(SignedDuration::from_millis(1));
+            self.queue
+                .add_at(claim.clone(), time.unwrap_or(Timestamp::MAX));
+        };
         match next {
             Next::Gated => {
-                claim.later(GATE_RETRY);
+                let waits_for_list = lock(&self.gate).waits_for_list(&claim);
+                claim.later(if waits_for_list {
+                    LIST_RETRY
+                } else {
+                    GATE_RETRY
+                });
                 return;
             }
             Next::Failed(wake) => {
                 let now = self.writes.clock().now();
                 if let Some(time) = wake.filter(|time| *time > now) {
-                    add_after(self.until(time));
+                    add_at(time);
                 }
                 claim.retry();
                 return;
             }
             Next::Wait(None) => {}
-            Next::Wait(Some(time)) => {
-                add_after(self.until(*time));
-            }
-            Next::After(delay) => add_after(*delay),
+            Next::Wait(Some(time)) => add_at(*time),
+            Next::After(delay) => self.queue.add_after(claim.clone(), *delay),
             Next::Forget => self.queue.drop_key(&claim),
         }
         claim.done();
     }
 
-    /// How long to wait for a time: a little later than due, so that the plan then finds it past.
-    fn until(&self, time: Timestamp) -> Duration {
-        let wait = time.duration_since(self.writes.clock().now());
-        Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1)
-    }
-
     /// Whether the caches have seen what was written for an object.
-    pub(super) fn may_pass(&self, tables: &Tables, owner: &ObjectKey) -> bool {
+    pub(super) fn may_pass(&self, tables: &Tables, owner: &Arc<ObjectKey>) -> bool {
         let seen = tables.seen(&owner.namespace);
-        match lock(&self.gate).ask(owner, &seen, clock::instant()) {
+        let passage = lock(&self.gate).ask(
+            owner,
+            &seen,
+            |kind| self.last_list(kind, &owner.namespace),
+            clock::instant(),
+        );
+        match passage {
             Passage::Open(waited) => {
                 if !waited.is_zero() {
                     self.metrics
@@ -170,22 +203,45 @@ impl Core {
                     .inc();
                 false
             }
-            Passage::Overdue => {
+            Passage::Overdue(kinds) => {
                 tracing::warn!(
                     controller = self.name,
                     ns = owner.namespace,
                     name = owner.name,
+                    ?kinds,
                     "own writes were not seen in time; listing anew"
                 );
-                self.relist();
-                true
+                self.wait_for_lists(owner, kinds);
+                false
             }
         }
     }
 
+    /// Lists these kinds anew. An object is not planned before that.
+    fn wait_for_lists(&self, owner: &Arc<ObjectKey>, kinds: Vec<Kind>) {
+        let mut gate = lock(&self.gate);
+        for kind in kinds {
+            let watches = self.watches.iter();
+            let of_kind = watches.filter(|watch| watch.kind() == kind.word());
+            let number = of_kind.map(watch::Handle::relist).max();
+            gate.lists(owner, kind, number.unwrap_or(0));
+        }
+    }
+
+    /// The number of the last list of a kind that shows a namespace. Of one that is not watched nothing is waited for.
+    fn last_list(&self, kind: Kind, namespace: &str) -> u64 {
+        let watches = self.watches.iter();
+        let of_kind = watches.filter(|watch| watch.kind() == kind.word());
+        of_kind
+            .map(|watch| watch.last_list(namespace))
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
     /// The kinds whose caches have not seen what was written for an object.
     pub(super) fn behind(&self, tables: &Tables, owner: &ObjectKey) -> Vec<Kind> {
-        lock(&self.gate).behind(owner, &tables.seen(&owner.namespace))
+        let seen = tables.seen(&owner.namespace);
+        lock(&self.gate).behind(owner, &seen, |kind| self.last_list(kind, &owner.namespace))
     }
 
     fn relist(&self) {
@@ -283,12 +339,32 @@ impl Core {
         }
         let idle = plan.steps.is_empty();
         let begin = clock::instant();
-        let applied = apply::apply(performer, self.parallel, plan).await;
+        let seen = self.store.read().seen(&owner.namespace);
+        let (pace, again) = (lock(&self.paces).remove(owner), plan.again);
+        let applied = apply::apply(performer, self.parallel, pace.unwrap_or(1), plan).await;
+        // What comes next was held up by the age of this plan alone, or by its length.
+        if applied.pace > 1 && (applied.expired || again) {
+            lock(&self.paces).insert(owner.clone(), applied.pace);
+        }
         {
             let mut gate = lock(&self.gate);
             for (kind, rv) in &applied.versions {
                 gate.wrote(owner, *kind, *rv);
             }
+        }
+        if applied
+            .creations
+            .iter()
+            .any(|(kind, rv)| *rv > 0 && *rv <= seen.of(*kind))
+        {
+            tracing::error!(
+                controller = self.name,
+                ns = owner.namespace,
+                name = owner.name,
+                "a new object is older than what was seen before: the API server was restored from a backup"
+            );
+            // Whatever this process remembers may never have happened.
+            self.writes.leadership().end();
         }
         if applied.expired_in_vain() {
             let expired = &self.metrics.plans_expired;

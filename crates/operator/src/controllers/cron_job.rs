@@ -97,6 +97,10 @@ impl Controller for CronJobs {
         self.carry_out(&cron, plan, sequence).await
     }
 
+    fn remembers(&self) -> usize {
+        lock(&self.memory).len()
+    }
+
     fn forget(&self, key: &ObjectKey) {
         lock(&self.memory).remove(key);
     }

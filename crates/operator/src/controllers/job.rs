@@ -6,7 +6,6 @@ mod replay;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::interlock::{self, Trip};
@@ -15,7 +14,7 @@ use carillon_plan::job::unanswered::may_come_until;
 use carillon_plan::job::{self, Job, Limits, Snapshot, is_strict};
 use jiff::Timestamp;
 
-use super::core::{Considered, Controller, Core, Next, lock, next};
+use super::core::{Considered, Controller, Core, LIST_RETRY, Next, lock, next};
 use crate::apply;
 use crate::apply::job::{Answer, Performer, place};
 use crate::apply::template::Template;
@@ -34,9 +33,6 @@ pub use self::replay::replay;
 pub const NAME: &str = "job";
 /// `reportingController` of our events: kube-controller-manager's word.
 const REPORTER: &str = "job-controller";
-
-/// How soon a Job is looked at again whose pods are being listed.
-const UNTIL_PODS_ARE_SEEN: Duration = Duration::from_millis(50);
 
 /// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
 /// of the one, and nothing in that of the other.
@@ -86,7 +82,9 @@ impl Controller for Jobs {
             match tables.native_job(key) {
                 // A Job of this name may be another one by now, so that this is asked each time.
                 Some(job) if !tables.is_ours(job) => return Next::Wait(None),
-                Some(_) if !self.pods.is_synced() => return Next::After(UNTIL_PODS_ARE_SEEN),
+                Some(_) if !self.pods.is_synced_in(Some(&key.namespace)) => {
+                    return Next::After(LIST_RETRY);
+                }
                 Some(job) if core.may_pass(&tables, &job.meta.owner) => {
                     Some((job.clone(), self.plan(&tables, job, now)))
                 }
@@ -117,6 +115,10 @@ impl Controller for Jobs {
             core.metrics.jobs.synced(&job, action, failed, seconds);
         }
         next
+    }
+
+    fn remembers(&self) -> usize {
+        lock(&self.memory).len()
     }
 
     fn forget(&self, key: &ObjectKey) {

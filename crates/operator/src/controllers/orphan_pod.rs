@@ -53,6 +53,10 @@ impl Controller for OrphanPods {
 
     fn forget(&self, _: &ObjectKey) {}
 
+    fn remembers(&self) -> usize {
+        0
+    }
+
     /// The work queue's metrics say all there is to say.
     fn observe(&self, _: &'static str, _: f64) {}
 }

@@ -127,6 +127,11 @@ impl Refusals {
         Some(Refusal(repeated.message.clone()))
     }
 
+    /// Of how many objects something is kept.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+
     /// Forgets an object that is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
         lock(&self.0).remove(key);

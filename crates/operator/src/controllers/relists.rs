@@ -60,6 +60,11 @@ impl Relists {
         true
     }
 
+    /// Of how many objects something is kept.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).objects.len()
+    }
+
     /// Forgets an object that is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
         lock(&self.0).objects.remove(key);

@@ -59,6 +59,12 @@ async fn serve_all(
         let listener = tokio::net::TcpListener::from_std(listener)?;
         serving.spawn(connections::serve(listener, router, limits, stop.clone()));
     }
-    while serving.join_next().await.is_some() {}
+    // One that ends before takes the others with it: the process must not look well.
+    while let Some(ended) = serving.join_next().await {
+        ended?;
+        if !stop.is_cancelled() {
+            return Err(io::Error::other("a listener is served no longer"));
+        }
+    }
     Ok(())
 }

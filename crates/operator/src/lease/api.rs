@@ -73,7 +73,8 @@ impl Leases for ApiLeases {
     async fn get(&self) -> Result<Option<Lease>, CallError> {
         match self.call(http::Method::GET, self.path(), None).await {
             Ok(lease) => Ok(Some(lease)),
-            Err(CallError::Api(status)) if status.code == 404 => Ok(None),
+            // What is not the API server may answer 404 to anything.
+            Err(CallError::Api(status)) if status.reason == "NotFound" => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -37,6 +37,16 @@ impl Seen {
         Self { lease, since }
     }
 
+    /// The version of the lease, which only grows as long as the API server keeps what it was told.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.lease
+            .metadata
+            .resource_version
+            .as_deref()?
+            .parse()
+            .ok()
+    }
+
     pub(super) fn holder(&self) -> &str {
         self.lease
             .spec
@@ -69,7 +79,7 @@ pub enum Decision {
     Renew,
     /// Another process holds it.
     Wait,
-    /// We led, and another process holds it.
+    /// We led, and another process holds it, or it is gone.
     Lost,
 }
 
@@ -82,7 +92,12 @@ pub fn decide(
     ours: Duration,
 ) -> Decision {
     let Some(seen) = seen else {
-        return Decision::Create;
+        // Somebody deleted it, so that another process leads; or a backup has never known it.
+        return if leading {
+            Decision::Lost
+        } else {
+            Decision::Create
+        };
     };
     match seen.holder() {
         "" => Decision::Take,
@@ -143,7 +158,7 @@ mod tests {
         let seen = |holder: &str| Some(Seen::update(None, held_by(holder, 1), at(100)));
         for (name, seen, leading, now, expected) in [
             ("no lease", None, false, 100, Decision::Create),
-            ("no lease any more", None, true, 100, Decision::Create),
+            ("no lease any more", None, true, 100, Decision::Lost),
             ("released", seen(""), false, 100, Decision::Take),
             ("ours", seen("me"), true, 100, Decision::Renew),
             (

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{BootTime, Decision, Leadership, Leases, Seen, Settings, decide, decision::next};
+use super::{
+    BootTime, Candidacy, Decision, Leadership, Leases, Seen, Settings, decide, decision::next,
+};
 use crate::transport::CallError;
 
 /// How an election ended.
@@ -38,15 +41,16 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
         let mut renewed: Option<BootTime> = None;
         // Whether `seen` is the reply to our last write, so that it need not be read again.
         let mut current = false;
+        // Since when it could be taken, and nobody has taken it.
+        let mut free: Option<BootTime> = None;
         loop {
-            // A try is never cut off: it would leave us not knowing which record is ours. A leader
-            // that cannot finish it by its deadline is over anyway.
-            let try_once = self.try_once(&mut seen, &mut current, renewed.is_some());
-            let tried = match renewed {
-                None => try_once.await,
-                Some(sent) => tokio::time::timeout(self.left(sent), try_once)
-                    .await
-                    .unwrap_or(Ok(None)),
+            let candidacy = self.leadership.candidacy();
+            // Whoever goes on does not cut a try off: it would not know which record is its own.
+            let try_once = self.try_once(&mut seen, &mut current, &mut free, renewed.is_some());
+            let tried = tokio::select! {
+                biased;
+                tried = try_once => tried,
+                () = self.too_late(renewed, stop) => Ok(None),
             };
             match tried {
                 Ok(Some(sent)) => {
@@ -59,11 +63,10 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
                         .extend(sent.after(self.settings.renew_deadline));
                 }
                 Ok(None) => {}
-                Err(TryError::Taken(holder)) => {
-                    return Ended::Lost(format!("{holder} holds the lease"));
-                }
+                Err(TryError::Lost(why)) => return Ended::Lost(why),
                 Err(TryError::Call(error)) => {
                     tracing::warn!(%error, leading = renewed.is_some(), "lease call failed");
+                    self.leadership.suspend();
                 }
             }
             let mut pause = self.settings.pause();
@@ -82,15 +85,33 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             if stop.is_cancelled() {
                 self.leadership.end();
                 if renewed.is_some() {
-                    self.give_back(seen).await;
+                    let back = self.give_back(seen);
+                    if timeout(self.settings.call_timeout(), back).await.is_err() {
+                        tracing::warn!(
+                            "lease not given back in time, others wait until it runs out"
+                        );
+                    }
                 }
                 return Ended::Stopped;
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = self.leadership.stands_more_than(candidacy) => {}
+                () = sleep(pause) => {}
             }
+        }
+    }
+
+    /// When a try is of no use any more: a leader is over by then, or this process has to end.
+    async fn too_late(&self, renewed: Option<BootTime>, stop: &CancellationToken) {
+        let stopped = async {
+            stop.cancelled().await;
+            sleep(self.settings.call_timeout()).await;
+        };
+        match renewed {
+            None => stopped.await,
+            Some(sent) => drop(timeout(self.left(sent), stopped).await),
         }
     }
 
@@ -106,21 +127,24 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
         &self,
         seen: &mut Option<Seen>,
         current: &mut bool,
+        free: &mut Option<BootTime>,
         leading: bool,
     ) -> Result<Option<BootTime>, TryError> {
         // What we wrote last is usually still there: renew it without reading it. The second
         // round reads, after a refusal.
         for _ in 0..2 {
             if !std::mem::take(current) {
-                match self.leases.get().await? {
-                    Some(lease) => {
-                        *seen = Some(Seen::update(
-                            seen.take(),
-                            lease,
-                            self.leadership.clock().boot(),
-                        ));
-                    }
-                    None => *seen = None,
+                let newest = seen.as_ref().and_then(Seen::version);
+                let lease = self.leases.get().await?;
+                let now = self.leadership.clock().boot();
+                *seen = lease.map(|lease| Seen::update(seen.take(), lease, now));
+                // What this process remembers is of a history that nobody else knows any more.
+                let version = seen.as_ref().and_then(Seen::version);
+                if leading && version < newest && version.is_some() {
+                    return Err(TryError::Lost(
+                        "the lease is older than it was: the API server was restored from a backup"
+                            .to_owned(),
+                    ));
                 }
             }
             let sent = self.leadership.clock().boot();
@@ -131,11 +155,20 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
                 sent,
                 self.settings.duration,
             );
+            let is_free = matches!(decision, Decision::Create | Decision::Take);
+            *free = is_free.then(|| free.unwrap_or(sent));
             let written = match decision {
                 Decision::Wait => return Ok(None),
+                // It looks on meanwhile, so that it knows for how long the lease has not been renewed.
+                Decision::Create | Decision::Take if !self.would_lead(*free, sent) => {
+                    return Ok(None);
+                }
                 Decision::Lost => {
-                    let holder = seen.as_ref().map_or("", Seen::holder).to_owned();
-                    return Err(TryError::Taken(holder));
+                    let why = seen.as_ref().map_or_else(
+                        || "the lease is gone".to_owned(),
+                        |seen| format!("{} holds the lease", seen.holder()),
+                    );
+                    return Err(TryError::Lost(why));
                 }
                 Decision::Create => {
                     let now = self.leadership.clock().now();
@@ -165,6 +198,18 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether this process would take a lease that is free since then. One that could do a part of the work leaves it
+    /// for a while to those that may do all.
+    fn would_lead(&self, free: Option<BootTime>, now: BootTime) -> bool {
+        match self.leadership.candidacy() {
+            Candidacy::No => false,
+            Candidacy::IfNobodyElse => {
+                free.is_some_and(|free| now.since(free) >= 2 * self.settings.duration)
+            }
+            Candidacy::Yes => true,
+        }
     }
 
     /// Writes an empty holder, if the lease is still ours and nobody has to wait for what we have sent.
@@ -210,8 +255,8 @@ impl<L: Leases, F: Fn(bool)> Election<L, F> {
 }
 
 enum TryError {
-    /// By this holder, while we led.
-    Taken(String),
+    /// While we led, and why.
+    Lost(String),
     Call(CallError),
 }
 
@@ -228,7 +273,10 @@ mod tests {
     use k8s_openapi::api::coordination::v1::Lease;
 
     use super::*;
-    use crate::{clock::Clock, lease::tests::held_by};
+    use crate::{
+        clock::Clock,
+        lease::{Phase, tests::held_by},
+    };
 
     const S: Duration = Duration::from_secs(1);
 
@@ -301,6 +349,20 @@ mod tests {
         CancellationToken,
         tokio::task::JoinHandle<Ended>,
     ) {
+        let (leadership, stop, task) = onlooker(leases, name);
+        leadership.stand(Candidacy::Yes);
+        (leadership, stop, task)
+    }
+
+    /// Does not stand for election.
+    fn onlooker(
+        leases: &Memory,
+        name: &str,
+    ) -> (
+        Leadership,
+        CancellationToken,
+        tokio::task::JoinHandle<Ended>,
+    ) {
         let leadership = Leadership::standby(Clock::system());
         let stop = CancellationToken::new();
         let election = Election {
@@ -320,15 +382,31 @@ mod tests {
         let (a, stop_a, task_a) = candidate(&leases, "a");
         assert!(a.wait_leader().await);
         let (b, _stop_b, _task_b) = candidate(&leases, "b");
-        tokio::time::sleep(S / 2).await;
+        sleep(S / 2).await;
         assert!(a.is_leader() && !b.is_leader());
         stop_a.cancel();
         assert_eq!(task_a.await.unwrap(), Ended::Stopped);
         assert!(!a.is_leader());
-        tokio::time::timeout(S, b.wait_leader()).await.unwrap();
+        timeout(S, b.wait_leader()).await.unwrap();
         assert_eq!(leases.holder(), "b");
         let transitions = leases.0.lock().unwrap().0.clone().unwrap().spec.unwrap();
         assert_eq!(transitions.lease_transitions, Some(1));
+    }
+
+    #[tokio::test]
+    async fn who_does_not_stand_takes_no_lease_and_knows_when_it_runs_out() {
+        let leases = Memory::default();
+        let (a, _stop, _task) = onlooker(&leases, "a");
+        sleep(S / 2).await;
+        assert_eq!(leases.holder(), "", "a free one");
+        let mut dead = held_by("dead", 1);
+        dead.spec.as_mut().unwrap().lease_duration_seconds = Some(1);
+        leases.0.lock().unwrap().0 = Some(dead);
+        sleep(3 * S / 2).await;
+        assert_eq!(leases.holder(), "dead", "one that has run out");
+        a.stand(Candidacy::Yes);
+        timeout(S / 2, a.wait_leader()).await.unwrap();
+        assert_eq!(leases.holder(), "a", "it has seen for how long");
     }
 
     #[tokio::test]
@@ -364,29 +442,81 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_leader_sends_nothing_between_a_renewal_that_failed_and_one_that_succeeds() {
+        let leases = Memory::default();
+        let (a, _stop, _task) = candidate(&leases, "a");
+        assert!(a.wait_leader().await);
+        for fails in [true, false] {
+            leases.0.lock().unwrap().2 = fails;
+            while a.is_leader() == fails {
+                sleep(S / 100).await;
+            }
+            assert_eq!(a.phase(), Phase::Leading);
+        }
+    }
+
+    #[tokio::test]
     async fn a_leader_whose_lease_was_taken_is_over_at_once() {
         let leases = Memory::default();
         let (a, _stop, task) = candidate(&leases, "a");
         assert!(a.wait_leader().await);
         leases.0.lock().unwrap().0 = Some(held_by("thief", 1));
-        let ended = tokio::time::timeout(S, task).await.unwrap().unwrap();
+        let ended = timeout(S, task).await.unwrap().unwrap();
         assert_eq!(ended, Ended::Lost("thief holds the lease".into()));
     }
 
+    /// Somebody else writes the lease.
+    fn edit(leases: &Memory, version: u64) {
+        let mut state = leases.0.lock().unwrap();
+        let lease = state.0.as_mut().unwrap();
+        lease.metadata.resource_version = Some(version.to_string());
+        state.1 = version;
+    }
+
     #[tokio::test]
-    async fn a_leader_survives_foreign_edits_and_the_deletion_of_its_lease() {
+    async fn a_leader_survives_foreign_edits_of_its_lease() {
         let leases = Memory::default();
         let (a, _stop, _task) = candidate(&leases, "a");
         assert!(a.wait_leader().await);
-        {
-            let mut state = leases.0.lock().unwrap();
-            let lease = state.0.as_mut().unwrap();
-            lease.metadata.resource_version = Some("edited".into());
-        }
-        tokio::time::sleep(S / 2).await;
-        leases.0.lock().unwrap().0 = None;
-        tokio::time::sleep(5 * S / 2).await;
+        edit(&leases, 1000);
+        sleep(5 * S / 2).await;
         assert!(a.is_leader());
+        assert_eq!(leases.holder(), "a");
+    }
+
+    #[tokio::test]
+    async fn a_leader_whose_lease_is_older_than_it_was_or_gone_is_over_at_once() {
+        let restored: fn(&Memory) = |leases| edit(leases, 1);
+        let deleted: fn(&Memory) = |leases| leases.0.lock().unwrap().0 = None;
+        for (what, why) in [(restored, "restored from a backup"), (deleted, "gone")] {
+            let leases = Memory::default();
+            let (a, _stop, task) = candidate(&leases, "a");
+            assert!(a.wait_leader().await);
+            sleep(S / 2).await;
+            what(&leases);
+            let ended = timeout(S, task).await.unwrap().unwrap();
+            let Ended::Lost(found) = ended else {
+                panic!("{ended:?}");
+            };
+            assert!(found.contains(why), "{found}");
+            assert!(!a.is_leader());
+        }
+    }
+
+    #[tokio::test]
+    async fn who_can_do_a_part_leaves_the_lease_to_those_who_can_do_all_but_not_for_ever() {
+        let leases = Memory::default();
+        let (a, _stop, _task) = onlooker(&leases, "a");
+        a.stand(Candidacy::IfNobodyElse);
+        sleep(S / 2).await;
+        assert_eq!(leases.holder(), "", "it waits for others");
+        let (b, stop, task) = candidate(&leases, "b");
+        timeout(S, b.wait_leader()).await.unwrap();
+        stop.cancel();
+        task.await.unwrap();
+        let begin = std::time::Instant::now();
+        assert!(a.wait_leader().await);
+        assert!(begin.elapsed() > 5 * S, "twice as long as a lease lives");
         assert_eq!(leases.holder(), "a");
     }
 

@@ -77,10 +77,10 @@ impl Elector {
     }
 
     /// Gives the lease back if it is held, so that another process leads at once, unless a write has no answer
-    /// and may still be applied. None may be sent any more. Returns when done, at the latest after one call timeout.
+    /// and may still be applied. None may be sent any more. Returns when done, at the latest after two call timeouts.
     pub async fn release(self) {
         self.stop.cancel();
-        // The join blocks for at most one API call.
+        // The join blocks for two API calls at most.
         let _ = tokio::task::spawn_blocking(move || self.thread.join()).await;
     }
 }

@@ -22,11 +22,12 @@ const APPLIED_WITHIN: Duration = Duration::from_mins(1);
 pub struct Leadership(Arc<Shared>);
 
 struct Shared {
-    /// Nanoseconds of [`BootTime`]; 0 while not leading, `u64::MAX` without election.
+    /// Nanoseconds of [`BootTime`]; 0 while not leading or in doubt, `u64::MAX` without election.
     valid_until: AtomicU64,
     /// Nanoseconds of [`BootTime`] when a write was last given up without an answer; 0: never.
     unanswered_at: AtomicU64,
     phase: watch::Sender<Phase>,
+    candidacy: watch::Sender<Candidacy>,
     clock: Clock,
 }
 
@@ -41,6 +42,17 @@ pub enum Phase {
     Over,
 }
 
+/// Whether a process would lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Candidacy {
+    /// It could do nothing.
+    No,
+    /// It could do a part of the work: better than nobody.
+    IfNobodyElse,
+    /// It could do all.
+    Yes,
+}
+
 impl Leadership {
     /// Leadership not gained yet: nothing may be sent.
     pub fn standby(clock: Clock) -> Self {
@@ -49,6 +61,7 @@ impl Leadership {
             valid_until: AtomicU64::new(0),
             unanswered_at: AtomicU64::new(0),
             phase: watch::Sender::new(Phase::Standby),
+            candidacy: watch::Sender::new(Candidacy::No),
         }))
     }
 
@@ -64,7 +77,7 @@ impl Leadership {
         &self.0.clock
     }
 
-    /// The instant until which writes may be sent; `None` when not leading.
+    /// The instant until which writes may be sent; `None` when not leading, or after a renewal that failed.
     ///
     /// It is the time the last successful renewal was *sent* plus the renew deadline. Others take
     /// over at the earliest one lease duration after that, so what was sent at the last moment
@@ -76,6 +89,11 @@ impl Leadership {
         }
     }
 
+    /// Nothing is sent before the next renewal has succeeded: it may show that the API server was restored from a backup.
+    pub(super) fn suspend(&self) {
+        self.0.valid_until.store(0, Ordering::Release);
+    }
+
     /// Whether a write may be sent at `now`.
     pub fn is_leader_at(&self, now: BootTime) -> bool {
         now.nanos() < self.0.valid_until.load(Ordering::Acquire)
@@ -84,6 +102,22 @@ impl Leadership {
     /// Whether a write may be sent now.
     pub fn is_leader(&self) -> bool {
         self.is_leader_at(self.0.clock.boot())
+    }
+
+    /// Whether this process stands for election from now on.
+    pub fn stand(&self, candidacy: Candidacy) {
+        self.0.candidacy.send_replace(candidacy);
+    }
+
+    pub(super) fn candidacy(&self) -> Candidacy {
+        *self.0.candidacy.borrow()
+    }
+
+    /// Waits until it would lead rather than with this candidacy.
+    pub(super) async fn stands_more_than(&self, before: Candidacy) {
+        let mut candidacy = self.0.candidacy.subscribe();
+        // The sender lives as long as `self`.
+        let _ = candidacy.wait_for(|candidacy| *candidacy > before).await;
     }
 
     /// Where this process is in the election.
@@ -122,9 +156,13 @@ impl Leadership {
         }
     }
 
+    /// Nothing that is over begins again.
     pub(super) fn extend(&self, until: BootTime) {
-        self.0.valid_until.store(until.nanos(), Ordering::Release);
         self.0.phase.send_if_modified(|phase| {
+            if *phase == Phase::Over {
+                return false;
+            }
+            self.0.valid_until.store(until.nanos(), Ordering::Release);
             let changed = *phase != Phase::Leading;
             *phase = Phase::Leading;
             changed
@@ -132,9 +170,12 @@ impl Leadership {
     }
 
     /// From here on nothing is sent any more.
-    pub(super) fn end(&self) {
-        self.0.valid_until.store(0, Ordering::Release);
-        self.0.phase.send_replace(Phase::Over);
+    pub fn end(&self) {
+        self.0.phase.send_modify(|phase| {
+            self.0.valid_until.store(0, Ordering::Release);
+            *phase = Phase::Over;
+        });
+        self.stand(Candidacy::No);
     }
 }
 
@@ -158,5 +199,14 @@ mod tests {
         assert!(always.is_leader());
         assert!(always.is_leader_at(at(1_000_000_000)));
         assert_eq!(always.phase(), Phase::Leading);
+    }
+
+    #[test]
+    fn what_is_over_is_not_renewed() {
+        let leadership = Leadership::always(Clock::system());
+        leadership.end();
+        leadership.extend(at(1_000_000_000));
+        assert!(!leadership.is_leader());
+        assert_eq!(leadership.phase(), Phase::Over);
     }
 }

@@ -1,12 +1,19 @@
 //! The pure queue: no clock, no locks, `now` is an argument.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
 
-use super::Key;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Key, later::Later};
 use crate::share::Share;
+
+/// A clock that goes back by more was set; by less, it is only kept right.
+const SET_BACK: SignedDuration = SignedDuration::from_secs(1);
+/// How long a worker sleeps at most towards a time of day.
+const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 
 /// How long a failing key waits before it is tried again.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +53,11 @@ pub struct Queue<K> {
     /// Keys that need to be processed: those in `ready`, and those of `processing` added again.
     dirty: HashSet<K>,
     pub(super) processing: HashMap<K, Instant>,
-    /// Delayed adds by due time; the number keeps keys of the same instant apart and in order.
-    pub(super) delayed: BTreeMap<(Instant, u64), K>,
-    due: HashMap<K, (Instant, u64)>,
-    sequence: u64,
+    pub(super) delayed: Later<Instant, K>,
+    /// The time of day that was seen last.
+    time: Timestamp,
+    /// Adds for a time of day.
+    pub(super) timed: Later<Timestamp, K>,
     pub(super) failures: HashMap<K, u32>,
 }
 
@@ -61,9 +69,9 @@ impl<K: Key> Queue<K> {
             ready: Share::of(workers),
             dirty: HashSet::new(),
             processing: HashMap::new(),
-            delayed: BTreeMap::new(),
-            due: HashMap::new(),
-            sequence: 0,
+            delayed: Later::default(),
+            time: Timestamp::MIN,
+            timed: Later::default(),
             failures: HashMap::new(),
         }
     }
@@ -93,17 +101,12 @@ impl<K: Key> Queue<K> {
         if delay.is_zero() {
             return self.add(key, now);
         }
-        if let Some(&earlier) = self.due.get(&key) {
-            if earlier.0 <= at {
-                return false;
-            }
-            self.delayed.remove(&earlier);
-        }
-        self.sequence += 1;
-        let slot = (at, self.sequence);
-        self.delayed.insert(slot, key.clone());
-        self.due.insert(key, slot);
-        true
+        self.delayed.add(key, at)
+    }
+
+    /// Adds `key` when the time of day is `time`, or leaves an earlier one as it is. True when something changed.
+    pub fn add_at(&mut self, key: K, time: Timestamp) -> bool {
+        self.timed.add(key, time)
     }
 
     /// Counts a failure of `key` and adds it after its back-off, which is returned.
@@ -120,36 +123,37 @@ impl<K: Key> Queue<K> {
         self.failures.remove(key);
     }
 
-    /// Clears failures and the delayed add of `key`, for an object that is gone.
+    /// Clears failures and the adds of `key` for later, for an object that is gone.
     pub fn drop_key(&mut self, key: &K) {
         self.failures.remove(key);
-        if let Some(slot) = self.due.remove(key) {
-            self.delayed.remove(&slot);
-        }
+        self.delayed.remove(key);
+        self.timed.remove(key);
     }
 
     /// Hands out the next key and the time it has been ready since, unless all that are ready are of namespaces
     /// which have their share of the workers. It must be given back through [`Queue::done`].
     pub fn pop(&mut self, now: Instant) -> Option<(K, Instant)> {
-        self.promote(now);
         let (key, since) = self.ready.pop()?.who;
         self.dirty.remove(&key);
         self.processing.insert(key.clone(), now);
         Some((key, since))
     }
 
-    /// Moves delayed adds that are due to the ready keys; returns how many became ready.
-    pub fn promote(&mut self, now: Instant) -> usize {
+    /// Moves what is due to the ready keys; returns how many became ready.
+    ///
+    /// When somebody has set the clock back, whatever waits for a time of day is ready: what is due by the new time was
+    /// decided by the old one.
+    pub fn promote(&mut self, now: Instant, time: Timestamp) -> usize {
+        let set_back = self.time.duration_since(time) > SET_BACK;
+        self.time = time;
+        let time = if set_back { Timestamp::MAX } else { time };
         let mut added = 0;
-        while let Some(entry) = self.delayed.first_entry() {
-            let at = entry.key().0;
-            if at > now {
-                break;
-            }
-            let key = entry.remove();
-            self.due.remove(&key);
+        while let Some((at, key)) = self.delayed.pop(now) {
             // Ready since it was due, not since somebody looked.
             added += usize::from(self.add(key, at));
+        }
+        while let Some((_, key)) = self.timed.pop(time) {
+            added += usize::from(self.add(key, now));
         }
         added
     }
@@ -170,9 +174,18 @@ impl<K: Key> Queue<K> {
         self.ready.waiting_in_all()
     }
 
-    /// When the next delayed add is due.
-    pub fn next_due(&self) -> Option<Instant> {
-        self.delayed.first_key_value().map(|((at, _), _)| *at)
+    /// When to [`promote`](Queue::promote) next. The time of day is looked at once a minute: somebody may set it.
+    pub fn next_due(&self, now: Instant, time: Timestamp) -> Option<Instant> {
+        let timed = self.timed.next().map(|at| {
+            let wait = Duration::try_from(at.duration_since(time)).unwrap_or_default();
+            now + wait.min(LONGEST_SLEEP)
+        });
+        self.delayed.next().into_iter().chain(timed).min()
+    }
+
+    /// Whether there is a key for later.
+    pub fn has_later(&self) -> bool {
+        self.delayed.next().is_some() || self.timed.next().is_some()
     }
 
     /// Earlier failures of `key`.
@@ -196,6 +209,7 @@ mod tests {
     }
 
     fn keys(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
+        queue.promote(now, Timestamp::UNIX_EPOCH);
         std::iter::from_fn(|| queue.pop(now).map(|(key, _)| key)).collect()
     }
 
@@ -261,11 +275,15 @@ mod tests {
         q.add_after("a", 20 * MS, t);
         assert!(!q.add_after("a", 30 * MS, t));
         assert!(q.add_after("a", 10 * MS, t));
-        assert_eq!(q.next_due(), Some(t + 10 * MS));
+        assert_eq!(q.next_due(t, Timestamp::UNIX_EPOCH), Some(t + 10 * MS));
         assert_eq!(keys(&mut q, t + 9 * MS), [""; 0]);
         assert_eq!(keys(&mut q, t + 10 * MS), ["a"]);
         q.done(&"a", t + 10 * MS);
-        assert_eq!(q.next_due(), None, "the later adds are gone");
+        assert_eq!(
+            q.next_due(t, Timestamp::UNIX_EPOCH),
+            None,
+            "the later adds are gone"
+        );
     }
 
     #[test]
@@ -314,15 +332,41 @@ mod tests {
         let (mut q, t) = core();
         q.add_rate_limited("a", t);
         q.drop_key(&"a");
-        assert_eq!(q.next_due(), None);
+        assert_eq!(q.next_due(t, Timestamp::UNIX_EPOCH), None);
         assert_eq!(q.failures(&"a"), 0);
-        assert!(q.due.is_empty() && q.delayed.is_empty());
+        q.add_at("a", Timestamp::MAX);
+        q.drop_key(&"a");
+        assert!(!q.has_later());
+    }
+
+    #[test]
+    fn a_key_for_a_time_of_day_comes_when_the_clock_shows_it_however_that_came_about() {
+        let (mut q, t) = core();
+        let at = |minutes: i64| Timestamp::from_second(60 * minutes).unwrap();
+        q.add_at("late", at(600));
+        assert!(q.add_at("a", at(300)));
+        assert!(!q.add_at("a", at(301)), "the earliest wins");
+        assert!(q.add_at("a", at(180)));
+        // The clock is looked at once a minute, and when the time comes.
+        assert_eq!(q.next_due(t, at(0)), Some(t + Duration::from_mins(1)));
+        let soon = at(180) - SignedDuration::from_secs(7);
+        assert_eq!(q.next_due(t, soon), Some(t + Duration::from_secs(7)));
+        assert_eq!(q.promote(t, soon), 0);
+        // No time has passed, and somebody has set the clock.
+        assert_eq!(q.promote(t, at(180)), 1);
+        assert_eq!(q.pop(t), Some(("a", t)));
+        assert_eq!(q.next_due(t, at(700)), Some(t), "it is past");
+        assert_eq!(q.pop(t), None);
+        q.done(&"a", t);
+        q.add_at("b", at(701));
+        assert_eq!(q.promote(t, at(590)), 0);
+        assert_eq!(q.promote(t, at(580)), 2, "set back, all is looked at anew");
     }
 
     #[test]
     fn a_delay_beyond_the_clock_is_never() {
         let (mut q, t) = core();
         assert!(!q.add_after("a", Duration::MAX, t));
-        assert_eq!(q.next_due(), None);
+        assert_eq!(q.next_due(t, Timestamp::UNIX_EPOCH), None);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use jiff::Timestamp;
+
 use super::{Key, WorkQueue, since};
 use crate::clock;
 
@@ -24,7 +26,7 @@ impl<K: Key + Debug> WorkQueue<K> {
     /// A copy of what the queue holds now.
     pub fn view(&self) -> QueueView {
         let state = self.0.lock();
-        let (queue, now) = (&state.queue, clock::instant());
+        let (queue, now, time) = (&state.queue, clock::instant(), self.0.clock.now());
         let show = |key: &K| format!("{key:?}");
         QueueView {
             name: self.0.name.clone(),
@@ -37,11 +39,15 @@ impl<K: Key + Debug> WorkQueue<K> {
                 .iter()
                 .map(|(key, began)| (show(key), since(*began, now)))
                 .collect(),
-            delayed: queue
-                .delayed
-                .iter()
-                .map(|((at, _), key)| (show(key), since(now, *at)))
-                .collect(),
+            delayed: {
+                let delayed = queue.delayed.iter();
+                let delayed = delayed.map(|(at, key)| (show(key), since(now, at)));
+                let until = |at: Timestamp| at.duration_since(time).as_secs_f64().max(0.0);
+                let timed = queue.timed.iter().map(|(at, key)| (show(key), until(at)));
+                let mut all: Vec<_> = delayed.chain(timed).collect();
+                all.sort_by(|a, b| a.1.total_cmp(&b.1));
+                all
+            },
             failing: queue.failures.iter().map(|(k, n)| (show(k), *n)).collect(),
         }
     }

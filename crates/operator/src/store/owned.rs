@@ -51,6 +51,11 @@ impl<R: Rows> Owned<R> {
         rows.map(|(_, rows)| rows)
     }
 
+    /// All who have rows.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &Arc<ObjectKey>> {
+        self.rows.keys()
+    }
+
     /// The rows of all owners.
     pub(super) fn values(&self) -> impl Iterator<Item = &R> + Clone {
         self.rows.values()

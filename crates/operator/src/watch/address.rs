@@ -28,7 +28,21 @@ impl Address {
         }
     }
 
+    /// A request about the objects that the labels select.
     pub(super) fn request(
+        &self,
+        query: &[(&'static str, &str)],
+        accept: &'static str,
+    ) -> Result<Request<RequestBody>, String> {
+        if self.labels.is_empty() {
+            return self.request_of_all(query, accept);
+        }
+        let labels = ("labelSelector", &*self.labels);
+        self.request_of_all(&[query, &[labels]].concat(), accept)
+    }
+
+    /// A request about all objects, whatever their labels.
+    pub(super) fn request_of_all(
         &self,
         query: &[(&'static str, &str)],
         accept: &'static str,
@@ -36,9 +50,6 @@ impl Address {
         let mut path = self.path.clone().map_err(|error| error.to_string())?;
         for (parameter, value) in query {
             path = path.with(parameter, value);
-        }
-        if !self.labels.is_empty() {
-            path = path.with("labelSelector", &self.labels);
         }
         Request::get(path.as_str())
             .header(header::ACCEPT, accept)

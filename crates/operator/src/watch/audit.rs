@@ -23,7 +23,7 @@ const REACH_WITHIN: Duration = Duration::from_mins(3);
 /// By what part of itself a period may be longer, so that audits do not fall together.
 const JITTER: f64 = 0.2;
 /// Metadata only; whole objects from a server that has no such list, of which only metadata is read.
-const METADATA: &str =
+pub(super) const METADATA: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Objects of a list that are compared at once.

@@ -21,6 +21,8 @@ pub(super) const LONGEST_LINE: usize = 32 << 20;
 pub(super) enum End {
     /// The server closed it, as it does when its time is over.
     Closed,
+    /// It was open for a while and said nothing.
+    Silent,
     /// Only a new list helps, and why.
     Relist(&'static str),
     /// Anything else.

@@ -5,7 +5,7 @@ use super::{
 };
 
 impl<K: Watched, S: Sink<K>> Loop<K, S> {
-    /// Reads all pages; the resourceVersion of the list.
+    /// Reads all pages; the resourceVersion of the list, which is complete then.
     pub(super) async fn list(&mut self) -> Result<u64, String> {
         self.sink.relist_begin();
         let mut pages = Pages::new(&self.transport, &self.address, JSON, self.page_size);
@@ -13,15 +13,13 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             let (sink, counters) = (&mut self.sink, &self.counters);
             let each = |item: &[u8]| deliver::<K>(item, sink, counters);
             match pages.advance(each).await {
-                Ok(None) => {}
+                Ok(None) => self.handle.heard(self.number),
                 Ok(Some(rv)) => break Ok(rv),
                 Err(error) => break Err(error),
             }
         };
         self.page_size = pages.size();
-        let rv = rv?;
-        self.sink.relist_done(rv);
-        Ok(rv)
+        rv
     }
 }
 

@@ -30,7 +30,8 @@ use crate::{
 const WATCH_SECONDS: std::ops::RangeInclusive<u32> = 300..=600;
 /// How long to wait for a page, or for a watch to open.
 pub(super) const OPEN_TIMEOUT: Duration = Duration::from_mins(1);
-/// A healthy watch says something (a bookmark) about once a minute.
+/// A healthy watch says something, if only a bookmark, about once a minute, unless nothing at all has changed and etcd
+/// tells the API server of its progress more seldom.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 /// After this long of nothing but errors the list is read anew.
 const ERRORS_BEFORE_RELIST: Duration = Duration::from_mins(2);
@@ -57,6 +58,25 @@ pub struct Loop<K, S> {
     pub(super) object: PhantomData<fn() -> K>,
 }
 
+/// The API server does not know any more what it has told: it was restored from a backup. Whatever this process
+/// remembers may never have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the API server has another history: it was at resourceVersion {seen} and is at {found}")]
+pub struct AnotherHistory {
+    seen: u64,
+    found: u64,
+}
+
+impl AnotherHistory {
+    /// What was seen must be below or at what is found.
+    pub(super) fn none_between(seen: u64, found: u64) -> Result<(), Self> {
+        if found < seen {
+            return Err(Self { seen, found });
+        }
+        Ok(())
+    }
+}
+
 impl<K, S> fmt::Debug for Loop<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Loop").field(&self.address).finish()
@@ -65,30 +85,42 @@ impl<K, S> fmt::Debug for Loop<K, S> {
 
 impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// Lists and watches until `shutdown`.
-    pub async fn run(mut self, shutdown: CancellationToken) {
+    ///
+    /// # Errors
+    /// When the API server was restored from a backup.
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), AnotherHistory> {
+        self.handle.heard(self.number);
         // Cancelling between two awaits is safe: the sink is only called between them.
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => {}
-            () = self.list_and_watch() => {}
+            () = shutdown.cancelled() => Ok(()),
+            error = self.list_and_watch() => Err(error),
         }
     }
 
     /// The same, but nothing before it is `wanted`. Until then nobody misses anything: the metrics call
     /// it synced.
-    pub async fn run_when(self, mut wanted: watch::Receiver<bool>, shutdown: CancellationToken) {
+    ///
+    /// # Errors
+    /// As [`Loop::run`].
+    pub async fn run_when(
+        self,
+        mut wanted: watch::Receiver<bool>,
+        shutdown: CancellationToken,
+    ) -> Result<(), AnotherHistory> {
         self.counters.synced.set(1);
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => return,
+            () = shutdown.cancelled() => return Ok(()),
             _ = wanted.wait_for(|wanted| *wanted) => {}
         }
         self.counters.synced.set(0);
-        self.run(shutdown).await;
+        self.run(shutdown).await
     }
 
-    async fn list_and_watch(&mut self) {
+    async fn list_and_watch(&mut self) -> AnotherHistory {
         let mut first = true;
+        let mut rv = 0;
         let mut lists = Backoff::default();
         loop {
             let asked = *self.asked.borrow_and_update();
@@ -96,22 +128,33 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             self.give_up("the kind is listed anew");
             if !first {
                 self.counters.relists.inc();
+                // Before the first object of another history is taken in.
+                if let Err(error) = self.how_far(rv).await {
+                    return error;
+                }
             }
-            let rv = match self.list().await {
-                Ok(rv) => rv,
+            let listed = match self.list().await {
+                Ok(listed) => listed,
                 Err(error) => {
-                    self.counters.errors.inc();
-                    tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "list failed");
+                    self.note_failure("list failed", &error);
                     sleep(lists.next()).await;
                     continue;
                 }
             };
+            if let Err(error) = AnotherHistory::none_between(rv, listed) {
+                return error;
+            }
+            rv = listed;
+            self.sink.relist_done(rv);
             self.audit.later();
             first = false;
             self.handle.listed(self.number, asked);
             self.tell_whether_synced();
             let began = Instant::now();
-            let why = self.watch(rv).await;
+            let why = match self.watch(&mut rv).await {
+                Ok(why) => why,
+                Err(error) => return error,
+            };
             tracing::info!(
                 kind = self.counters.kind,
                 path = %self.address,
@@ -127,57 +170,85 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         }
     }
 
+    fn note_failure(&self, what: &str, error: &str) {
+        self.counters.errors.inc();
+        tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "{what}");
+    }
+
     /// A new leader decides nothing before lists that it begins, however full the cache is.
     fn tell_whether_synced(&self) {
         self.counters.synced.set(i64::from(self.handle.is_synced()));
     }
 
-    /// Watches from `rv`, reconnecting, until only a new list helps; returns why.
-    async fn watch(&mut self, mut rv: u64) -> &'static str {
-        let mut backoff = Backoff::default();
-        let mut healthy = Instant::now();
-        let mut first = true;
-        loop {
-            if !std::mem::take(&mut first) {
-                self.counters.restarts.inc();
-            }
-            let (began, from) = (Instant::now(), rv);
-            let mut relist = self.asked.clone();
-            let end = tokio::select! {
-            biased;
-                // Before the watch: it may have been asked for while the list was under way.
-                _ = relist.changed() => End::Relist("asked to"),
-                end = self.watch_once(&mut rv) => end,
-            };
-            if rv > from || began.elapsed() > HEALTHY_AFTER {
-                healthy = Instant::now();
-                backoff = Backoff::default();
-            }
-            match end {
-                // The usual end after minutes. One that closes again and again at once is a
-                // failure in disguise.
-                End::Closed if began.elapsed() > HEALTHY_AFTER => continue,
-                End::Closed => {}
-                End::Relist(why) => return why,
-                End::Failed(error) => {
-                    self.counters.errors.inc();
-                    tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "watch failed");
+    /// How far the server has come, if it says so. It must still have what it has told up to `rv`.
+    async fn how_far(&mut self, rv: u64) -> Result<Option<u64>, AnotherHistory> {
+        match self.version_of_now().await {
+            Ok(now) => {
+                AnotherHistory::none_between(rv, now)?;
+                if now == rv {
+                    self.handle.heard(self.number);
                 }
+                Ok(Some(now))
             }
-            if healthy.elapsed() > ERRORS_BEFORE_RELIST {
-                return "nothing but errors";
-            }
-            let mut relist = self.asked.clone();
-            tokio::select! {
-            biased;
-                () = sleep(backoff.next()) => {}
-                _ = relist.changed() => return "asked to",
+            Err(error) => {
+                self.note_failure("its version is not known", &error);
+                Ok(None)
             }
         }
     }
 
-    /// One watch request; `rv` moves on with what is delivered.
-    async fn watch_once(&mut self, rv: &mut u64) -> End {
+    /// Watches from `rv`, reconnecting, until only a new list helps; returns why.
+    async fn watch(&mut self, rv: &mut u64) -> Result<&'static str, AnotherHistory> {
+        let mut backoff = Backoff::default();
+        let mut healthy = Instant::now();
+        // How far the server had come when a silent watch was asked about, and when that was.
+        let mut goal: Option<(u64, Instant)> = None;
+        loop {
+            let (from, mut opened) = (*rv, None);
+            let mut relist = self.asked.clone();
+            let end = tokio::select! {
+                biased;
+                // Before the watch: it may have been asked for while the list was under way.
+                _ = relist.changed() => End::Relist("asked to"),
+                end = self.watch_once(rv, &mut opened) => end,
+            };
+            let has_lasted = opened.is_some_and(|at: Instant| at.elapsed() > HEALTHY_AFTER);
+            if *rv > from || has_lasted {
+                healthy = Instant::now();
+                backoff = Backoff::default();
+            }
+            // One that closes again and again at once is a failure in disguise.
+            let mut may_reconnect_at_once = has_lasted;
+            // Something on the way may cut what is quiet off each time before it says anything.
+            let mut is_silent = self.handle.silence_of(self.number) >= IDLE_TIMEOUT;
+            match end {
+                End::Relist(why) => return Ok(why),
+                End::Closed => {}
+                End::Silent => is_silent = true,
+                End::Failed(error) => {
+                    self.note_failure("watch failed", &error);
+                    may_reconnect_at_once = false;
+                }
+            }
+            let asked_lately = goal.is_some_and(|(_, at)| at.elapsed() < IDLE_TIMEOUT);
+            if is_silent && !asked_lately {
+                if goal.is_some_and(|(goal, _)| *rv < goal) {
+                    return Ok("the watch says nothing although the server goes on");
+                }
+                goal = self.how_far(*rv).await?.map(|now| (now, Instant::now()));
+            }
+            if healthy.elapsed() > ERRORS_BEFORE_RELIST {
+                return Ok("nothing but errors");
+            }
+            if !may_reconnect_at_once && timeout(backoff.next(), relist.changed()).await.is_ok() {
+                return Ok("asked to");
+            }
+            self.counters.restarts.inc();
+        }
+    }
+
+    /// One watch request; `rv` moves on with what is delivered. Tells when it was `opened`.
+    async fn watch_once(&mut self, rv: &mut u64, opened: &mut Option<Instant>) -> End {
         let seconds = fastrand::u32(WATCH_SECONDS);
         let query = [
             ("watch", "true"),
@@ -207,6 +278,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             };
             return refusal(&status_of(parts.status, &text));
         }
+        *opened = Some(Instant::now());
         let schema = K::PROTOBUF.filter(|_| is_protobuf(&parts.headers));
         let (mut lines, mut frames) = (Lines::default(), Frames::default());
         let mut silent = Instant::now() + IDLE_TIMEOUT;
@@ -219,7 +291,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                         // What is left is half a line: it comes again.
                         Ok(Ok(None)) => return End::Closed,
                         Ok(Err(error)) => return End::Failed(error),
-                        Err(_) => return End::Failed(format!("silent for {IDLE_TIMEOUT:?}")),
+                        Err(_) => return End::Silent,
                     };
                     silent = Instant::now() + IDLE_TIMEOUT;
                     let pushed = match schema {
@@ -229,6 +301,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                     if let Err(end) = pushed {
                         return end;
                     }
+                    self.handle.heard(self.number);
                 }
                 turn = self.audit.turn() => self.audit(turn),
             }

@@ -1,8 +1,8 @@
 //! A place among the requests in flight: what is sent in it, and sent again.
 
 use std::error::Error as StdError;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,15 +18,12 @@ use crate::transport::{causes, status_of};
 
 /// A place among the requests in flight, for one at a time, or for two questions.
 ///
-/// Who has to ask before it writes does both in one turn, and pays for both before: between them it
-/// waits for nobody.
+/// Who has to ask before it writes does both in one turn: between them it waits for nobody.
 #[derive(Debug)]
 pub struct Turn<'w> {
     writes: &'w WritesShared,
     /// Held over the pauses of a request too: while the server says 429 we send less.
     place: Permit,
-    /// Requests that the rate limit lets through without a pause.
-    paid: AtomicU32,
 }
 
 /// How one attempt ended.
@@ -43,38 +40,7 @@ impl<'w> Turn<'w> {
         Ok(Self {
             writes,
             place: place.ok_or(NotSent::ShuttingDown)?,
-            paid: AtomicU32::new(0),
         })
-    }
-
-    /// Waits until the rate limit lets so many more requests through, one after the other. Those that were
-    /// waited for and not sent count.
-    pub async fn pay(&self, requests: u32) {
-        while self.paid.load(Ordering::Acquire) < requests {
-            self.pay_for_one().await;
-            self.paid.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    async fn pay_for_one(&self) {
-        if let Some(rate) = &self.writes.rate {
-            let pause = rate
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(tokio::time::Instant::now());
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    /// Waits until the rate limit lets one request through, unless that was paid for.
-    async fn take_one(&self) {
-        let one_less = |paid: u32| paid.checked_sub(1);
-        let taken = self
-            .paid
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less);
-        if taken.is_err() {
-            self.pay_for_one().await;
-        }
     }
 
     /// Waits for room for something large, which its place among the requests in flight does not bound.
@@ -120,9 +86,6 @@ impl<'w> Turn<'w> {
         let mut attempt = 0;
         loop {
             let fence = fence();
-            // What is too old already does not have others wait for the rate.
-            self.may_be_sent(fence.as_deref())?;
-            self.take_one().await;
             self.may_be_sent(fence.as_deref())?;
             let fenced = RequestBody::fenced(body.clone(), fence.clone());
             let request = Request::from_parts(parts.clone(), fenced);
@@ -192,11 +155,13 @@ impl<'w> Turn<'w> {
             let pause = retry_after(&parts.headers, &status);
             return Attempt::Again(SendError::Refused(Box::new(status)), pause);
         }
-        Attempt::Failed(if parts.status.is_client_error() {
-            SendError::Refused(Box::new(status))
-        } else {
-            SendError::Unknown(format!("{} ({})", status.message, status.code))
-        })
+        Attempt::Failed(
+            if parts.status.is_client_error() || is_of_admission(&status) {
+                SendError::Refused(Box::new(status))
+            } else {
+                SendError::Unknown(format!("{} ({})", status.message, status.code))
+            },
+        )
     }
 }
 
@@ -226,6 +191,13 @@ impl Drop for Unanswered<'_> {
             self.leadership.unanswered();
         }
     }
+}
+
+/// Whether an admission webhook did not answer: then nothing was stored. The words are those of the API server's
+/// webhook dispatchers (k8s.io/apiserver, `ErrCallingWebhook`). Any other server error leaves open what became of a write.
+fn is_of_admission(status: &Status) -> bool {
+    let says = "Internal error occurred: failed calling webhook ";
+    status.message.starts_with(says)
 }
 
 /// What the API server would say of an object that cannot be.

@@ -130,13 +130,13 @@ impl Scene {
         });
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::simulated(Timestamp::now()));
-        let writes = Writes::new(transport, leadership.clone(), in_flight, None);
+        let writes = Writes::new(transport, leadership.clone(), in_flight);
         let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
         let backoff = Backoff {
             base: Duration::from_millis(10),
             max: Duration::from_mins(1),
         };
-        let queue = |name| WorkQueue::new(name, backoff, 16, &metrics);
+        let queue = |name| WorkQueue::new(name, backoff, 16, writes.clock(), &metrics);
         let queue = queue(NAME);
         let queues = Queues {
             broadcast_jobs: Some(queue.clone()),
@@ -152,6 +152,7 @@ impl Scene {
                 metrics: metrics.clone(),
                 watches: Vec::new(),
                 parallel: 8,
+                paces: Mutex::default(),
                 gate: Mutex::default(),
                 refusals: Refusals::default(),
                 relists: Relists::default(),

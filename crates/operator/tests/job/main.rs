@@ -108,13 +108,13 @@ impl Scene {
         }
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::system());
-        let writes = Writes::new(transport, leadership.clone(), 8, None);
+        let writes = Writes::new(transport, leadership.clone(), 8);
         let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
         let backoff = Backoff {
             base: Duration::from_secs(1),
             max: Duration::from_secs(1),
         };
-        let queue = WorkQueue::new(NAME, backoff, 1, &metrics);
+        let queue = WorkQueue::new(NAME, backoff, 1, writes.clock(), &metrics);
         let queues = Queues {
             jobs: Some(queue.clone()),
             ..Queues::default()
@@ -129,6 +129,7 @@ impl Scene {
                 metrics,
                 watches: Vec::new(),
                 parallel: 8,
+                paces: Mutex::default(),
                 gate: Mutex::default(),
                 refusals: Refusals::default(),
                 relists: Relists::default(),
@@ -177,6 +178,7 @@ impl Scene {
             metrics: core.metrics.clone(),
             watches: Vec::new(),
             parallel: 8,
+            paces: Mutex::default(),
             gate: Mutex::default(),
             refusals: Refusals::default(),
             relists: Relists::default(),

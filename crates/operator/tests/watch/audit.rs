@@ -185,12 +185,11 @@ async fn an_audit_survives_the_end_of_a_watch() {
     let mut server = start_with(
         vec![
             list(10, "", &[&known("a", 3)]),
-            Answer::Timed(quiet(11, 11)),
+            Answer::Closed(quiet(14, 11)),
             list(20, "", &[&known("a", 15)]),
             Answer::Timed(vec![(0, bookmark(20))]),
         ],
-        // Before the end of the first watch, which falls silent after 11 minutes and is given up
-        // after 14.
+        // Before the end of the first watch, which the server closes after 14 minutes.
         Some(Duration::from_secs(690)),
     );
     server.says(&["begin", "item a 1", "done 10"]).await;

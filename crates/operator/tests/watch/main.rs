@@ -5,10 +5,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod audit;
+mod lists;
+mod reconnect;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,9 +22,10 @@ use carillon_operator::{
     fence::RequestBody,
     metrics::Metrics,
     transport::Transport,
-    watch::{self, Handle, Held, Listed, ObjectId, Sink, Source, Watched},
+    watch::{self, AnotherHistory, Handle, Held, Listed, ObjectId, Sink, Source, Watched},
 };
 use carillon_plan::Uid;
+use futures::{Stream, StreamExt, stream};
 use http::{Request, Response, StatusCode, header::ACCEPT};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use serde::Deserialize;
@@ -27,6 +33,7 @@ use tokio::sync::{
     mpsc,
     watch::{Receiver, channel},
 };
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The slim type of these tests. `size` must be a number.
@@ -135,8 +142,12 @@ enum Answer {
     Open(Vec<String>),
     /// 200 and these chunks, each after so many seconds; then the stream stays open.
     Timed(Vec<(u64, String)>),
+    /// The same; then the server closes it.
+    Closed(Vec<(u64, String)>),
     /// 200, these chunks, then the connection breaks.
     Break(Vec<String>),
+    /// 200, nothing, and after so many seconds the connection breaks.
+    BreakAfter(u64),
     /// No connection.
     Refuse,
 }
@@ -146,6 +157,9 @@ struct Server {
     log: mpsc::UnboundedReceiver<String>,
     handle: Handle,
     metrics: Arc<Metrics>,
+    /// How far the server has come, if it is asked for that alone.
+    version: Arc<AtomicU64>,
+    loops: Vec<JoinHandle<Result<(), AnotherHistory>>>,
     _shutdown: tokio_util::sync::DropGuard,
 }
 
@@ -156,7 +170,6 @@ type Chunk = Result<http_body::Frame<Bytes>, std::io::Error>;
 fn respond(
     answer: Answer,
 ) -> Result<Response<UnsyncBoxBody<Bytes, std::io::Error>>, std::io::Error> {
-    use futures::{StreamExt, stream};
     let frames = |chunks: Vec<String>| {
         stream::iter(
             chunks
@@ -172,15 +185,10 @@ fn respond(
             StreamBody::new(frames(chunks).chain(stream::pending())).boxed_unsync(),
         ),
         Answer::Timed(chunks) => {
-            let frames = stream::iter(chunks).then(|(seconds, chunk)| async move {
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
-                Chunk::Ok(http_body::Frame::data(Bytes::from(chunk)))
-            });
-            (
-                200,
-                StreamBody::new(frames.chain(stream::pending())).boxed_unsync(),
-            )
+            let open = timed(chunks).chain(stream::pending());
+            (200, StreamBody::new(open).boxed_unsync())
         }
+        Answer::Closed(chunks) => (200, StreamBody::new(timed(chunks)).boxed_unsync()),
         Answer::Break(chunks) => {
             let broken = stream::iter([Chunk::Err(std::io::Error::other("reset"))]);
             (
@@ -188,11 +196,26 @@ fn respond(
                 StreamBody::new(frames(chunks).chain(broken)).boxed_unsync(),
             )
         }
+        Answer::BreakAfter(seconds) => {
+            let broken = stream::once(async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Chunk::Err(std::io::Error::other("reset"))
+            });
+            (200, StreamBody::new(broken).boxed_unsync())
+        }
         Answer::Refuse => return Err(std::io::Error::other("connection refused")),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
     Ok(response)
+}
+
+/// Each chunk after so many seconds.
+fn timed(chunks: Vec<(u64, String)>) -> impl Stream<Item = Chunk> + Send {
+    stream::iter(chunks).then(|(seconds, chunk)| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(http_body::Frame::data(Bytes::from(chunk)))
+    })
 }
 
 /// Starts a loop against a server that gives these answers, and then never any more.
@@ -213,12 +236,23 @@ fn start_when(
 ) -> Server {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let (asked, requests) = mpsc::unbounded_channel();
+    let version = Arc::new(AtomicU64::new(1000));
+    let of_now = version.clone();
     let service = tower::service_fn(move |request: Request<RequestBody>| {
+        let now = of_now.load(Ordering::Relaxed);
+        // Whatever the labels: with a selector the server would have to read all.
+        let asks_for_version = request.uri() == "/api/v1/things?limit=1";
+        let answers = answers.clone();
         let metadata = request.headers()[ACCEPT].as_bytes().starts_with(METADATA);
         let word = if metadata { "metadata " } else { "" };
-        let _ = asked.send(format!("{word}{}", request.uri()));
-        let answer = answers.lock().unwrap().pop_front();
+        if !asks_for_version {
+            let _ = asked.send(format!("{word}{}", request.uri()));
+        }
         async move {
+            if asks_for_version {
+                return respond(list(now, "", &[]));
+            }
+            let answer = answers.lock().unwrap().pop_front();
             match answer {
                 Some(Answer::Later(seconds, answer)) => {
                     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -243,17 +277,18 @@ fn start_when(
     let (handle, loops) =
         watch::prepare::<Thing, _>(&transport, &source, &[], |_| Log::new(&said), &metrics);
     let shutdown = CancellationToken::new();
-    for each in loops {
-        match wanted {
-            Some(wanted) => tokio::spawn(each.run_when(wanted.clone(), shutdown.clone())),
-            None => tokio::spawn(each.run(shutdown.clone())),
-        };
-    }
+    let loops = loops.into_iter().map(|each| match wanted {
+        Some(wanted) => tokio::spawn(each.run_when(wanted.clone(), shutdown.clone())),
+        None => tokio::spawn(each.run(shutdown.clone())),
+    });
+    let loops = loops.collect();
     Server {
         requests,
         log,
         handle,
         metrics,
+        version,
+        loops,
         _shutdown: shutdown.drop_guard(),
     }
 }
@@ -270,6 +305,13 @@ impl Server {
             );
         }
         assert_eq!(said, expected);
+    }
+
+    /// How the loop has ended.
+    async fn ended(&mut self) -> Result<(), AnotherHistory> {
+        let ended = self.loops.pop().unwrap();
+        let ended = tokio::time::timeout(Duration::from_mins(10), ended).await;
+        ended.expect("it goes on").unwrap()
     }
 
     async fn asked(&mut self) -> String {
@@ -326,8 +368,10 @@ async fn nothing_is_asked_for_before_it_is_wanted() {
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert!(server.requests.is_empty() && !server.handle.is_synced());
     assert_eq!(is_synced(&server), 1, "nobody misses it");
+    server.handle.relist();
+    assert_eq!(server.handle.last_list("ops"), u64::MAX, "nor waits for it");
     want.send_replace(true);
-    server.handle.synced().await;
+    server.handle.synced_in(None).await;
     assert!(server.asked().await.starts_with("/api/v1/things?limit"));
     assert_eq!(is_synced(&server), 1);
 }
@@ -350,7 +394,7 @@ async fn pages_are_read_by_quorum_and_the_watch_starts_where_the_list_ended() {
             "progress 20",
         ])
         .await;
-    server.handle.synced().await;
+    server.handle.synced_in(None).await;
     let (first, second, third) = (
         server.asked().await,
         server.asked().await,
@@ -408,42 +452,6 @@ async fn events_arrive_however_they_are_cut_into_chunks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_breaks_in_half_a_line_goes_on_where_it_was() {
-    let half = event("ADDED", &thing("b", 12, "2"))[..30].to_owned();
-    let mut server = start(vec![
-        list(10, "", &[]),
-        Answer::Break(vec![event("ADDED", &thing("a", 11, "1")), half.clone()]),
-        Answer::Reply(200, half),
-        Answer::Refuse,
-        Answer::Open(vec![event("ADDED", &thing("b", 12, "2"))]),
-    ]);
-    server
-        .says(&["begin", "done 10", "applied a 1", "applied b 2"])
-        .await;
-    let mut requests = Vec::new();
-    for _ in 0..5 {
-        requests.push(server.asked().await);
-    }
-    for request in &requests[2..] {
-        assert!(request.contains("resourceVersion=11"), "{request}");
-    }
-    let restarts = server
-        .metrics
-        .watch_restarts
-        .with_label_values(&["Thing"])
-        .get();
-    assert_eq!(restarts, 3);
-    assert_eq!(
-        server
-            .metrics
-            .watch_relists
-            .with_label_values(&["Thing"])
-            .get(),
-        0
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn gone_leads_to_a_new_list_as_event_and_as_status() {
     let mut server = start(vec![
         list(10, "", &[&thing("a", 3, "1")]),
@@ -491,15 +499,15 @@ async fn versions_that_go_back_lead_to_a_new_list() {
     let mut server = start(vec![
         list(10, "", &[]),
         Answer::Open(vec![bookmark(4)]),
-        list(5, "", &[]),
+        list(11, "", &[]),
         Answer::Open(vec![event("ADDED", &thing("old", 3, "1"))]),
-        list(6, "", &[]),
+        list(12, "", &[]),
         Answer::Reply(504, future.into()),
-        list(7, "", &[]),
+        list(13, "", &[]),
     ]);
     server
         .says(&[
-            "begin", "done 10", "begin", "done 5", "begin", "done 6", "begin", "done 7",
+            "begin", "done 10", "begin", "done 11", "begin", "done 12", "begin", "done 13",
         ])
         .await;
 }
@@ -587,141 +595,6 @@ async fn garbage_is_survived() {
             "done 20",
         ])
         .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_opened_again() {
-    let mut server = start(vec![
-        list(10, "", &[]),
-        Answer::Open(vec![bookmark(12)]),
-        Answer::Open(vec![bookmark(13)]),
-    ]);
-    server
-        .says(&["begin", "done 10", "progress 12", "progress 13"])
-        .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_list_comes_when_asked_for() {
-    let mut server = start(vec![
-        list(10, "", &[]),
-        Answer::Open(vec![bookmark(12)]),
-        list(15, "", &[]),
-    ]);
-    server.says(&["begin", "done 10", "progress 12"]).await;
-    server.handle.relist();
-    server.says(&["begin", "done 15"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_kind_that_needs_a_new_list_is_not_synced_before_one_that_began_later_is_in() {
-    let mut server = start(vec![
-        list(10, "", &[]),
-        Answer::Open(vec![bookmark(12)]),
-        list(15, "", &[]),
-    ]);
-    // The first list has not begun.
-    server.handle.need_new_list();
-    server.handle.synced().await;
-    server.says(&["begin", "done 10", "progress 12"]).await;
-    assert!(server.handle.is_synced(), "no second list was needed");
-    server.handle.need_new_list();
-    assert!(!server.handle.is_synced());
-    let before = tokio::time::Instant::now();
-    server.handle.synced().await;
-    server.says(&["begin", "done 15"]).await;
-    assert_eq!(
-        before.elapsed(),
-        Duration::ZERO,
-        "nobody waits for it to be polite"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_that_was_under_way_does_not_count_as_new() {
-    let slow = |rv| Answer::Later(5, Box::new(list(rv, "", &[])));
-    let open = Answer::Open(Vec::new());
-    let mut server = start(vec![slow(10), slow(15), open, slow(20)]);
-    assert!(server.asked().await.contains("limit="), "it is under way");
-    server.handle.need_new_list();
-    let told = server.metrics.watch_synced.with_label_values(&["Thing"]);
-    tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_eq!(told.get(), 0, "the first list is in, and is not the one");
-    server.handle.synced().await;
-    assert_eq!(told.get(), 1);
-    // Nothing is waited for: both have been delivered.
-    for line in ["begin", "done 10", "begin", "done 15"] {
-        assert_eq!(server.log.try_recv().as_deref(), Ok(line));
-    }
-    server.handle.need_new_list();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(told.get(), 0, "what is in the cache is too old");
-    server.handle.synced().await;
-    assert_eq!(told.get(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn namespaces_have_a_loop_each_and_are_synced_together() {
-    let (asked, mut requests) = mpsc::unbounded_channel();
-    let service = tower::service_fn(move |request: Request<RequestBody>| {
-        let path = request.uri().path().to_owned();
-        let _ = asked.send(path.clone());
-        async move {
-            if path.contains("/slow/") {
-                tokio::time::sleep(Duration::from_secs(5)).await;
-            }
-            respond(list(1, "", &[]))
-        }
-    });
-    let metrics = Metrics::new().unwrap();
-    let transport = Transport::new(service, Arc::clone(&metrics));
-    let source = Source {
-        kind: "Thing",
-        group: "g.io",
-        version: "v2",
-        plural: "things",
-        labels: String::new(),
-        audit_period: None,
-    };
-    let (said, _log) = mpsc::unbounded_channel();
-    let namespaces = ["quick".to_owned(), "slow".to_owned()];
-    let mut scopes = Vec::new();
-    let (handle, loops) = watch::prepare::<Thing, _>(
-        &transport,
-        &source,
-        &namespaces,
-        |scope| {
-            scopes.push(scope.map(str::to_owned));
-            Log::new(&said)
-        },
-        &metrics,
-    );
-    assert_eq!(scopes, [Some("quick".into()), Some("slow".into())]);
-    let shutdown = CancellationToken::new();
-    let tasks: Vec<_> = loops
-        .into_iter()
-        .map(|each| tokio::spawn(each.run(shutdown.clone())))
-        .collect();
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let mut asked = BTreeSet::new();
-    while let Ok(path) = requests.try_recv() {
-        asked.insert(path);
-    }
-    assert_eq!(
-        Vec::from_iter(asked),
-        [
-            "/apis/g.io/v2/namespaces/quick/things",
-            "/apis/g.io/v2/namespaces/slow/things"
-        ]
-    );
-    assert!(!handle.is_synced());
-    assert_eq!(metrics.watch_synced.with_label_values(&["Thing"]).get(), 0);
-    handle.synced().await;
-    assert_eq!(metrics.watch_synced.with_label_values(&["Thing"]).get(), 1);
-    shutdown.cancel();
-    for task in tasks {
-        task.await.unwrap();
-    }
 }
 
 #[tokio::test(start_paused = true)]

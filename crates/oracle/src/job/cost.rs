@@ -11,6 +11,7 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, at, list, text, time};
+use crate::requests::Requests;
 
 /// How long a Job waits after its first failure, at the least.
 const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
@@ -32,7 +33,7 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut jobs = Jobs::new(assumptions);
     let mut writes: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut of_pods: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut of_pods = Requests::default();
     let mut told: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for step in &history.steps {
         if let Some((job, pod)) = jobs.created(step) {
@@ -65,9 +66,8 @@ pub fn bounded_cost(history: &History, assumptions: &Assumptions) -> Verdict {
         };
         let Some(job) = job else { continue };
         if &*step.key.resource == PODS {
-            let writes = of_pods.entry(object::uid(object)).or_default();
-            *writes += 1;
-            checked.require(*writes <= assumptions.writes_per_pod, || {
+            let writes = of_pods.count(object::uid(object), step);
+            checked.require(writes <= assumptions.writes_per_pod, || {
                 let what = format!("{} was written {writes} times", step.key);
                 Violation::at(S12, step, what)
             })?;

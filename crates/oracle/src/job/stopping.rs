@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::object::{self as of_job};
+use super::ownership::is_judged_here;
 use super::tracking::is_one_too_many;
 use super::world::{Job, Jobs};
 use crate::history::{History, Step};
@@ -15,7 +16,7 @@ use crate::object::{self, PODS, is_deleting, is_terminal, time};
 ///   (see [`super::tracking::counted_before_it_goes`]), or the Job has begun to end, is gone or was
 ///   deleted by somebody in a version that we may have seen; or the Job begins to end with our next
 ///   write of its status;
-/// - a Job: it has ended, and its time to live is over.
+/// - a Job, not by its CronJob: it has ended, and its time to live is over.
 pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut jobs = Jobs::new(assumptions);
@@ -27,7 +28,11 @@ pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Ver
                     let reason = is_stopped_rightly(&jobs, job, object, step, rest);
                     (!reason).then(|| format!("{} was stopped, and {} goes on", step.key, job.key))
                 }),
-                of_job::JOBS if jobs.all.contains_key(object::uid(object)) => {
+                // One that a CronJob has no use for any more is judged there.
+                of_job::JOBS
+                    if jobs.all.contains_key(object::uid(object))
+                        && is_judged_here(step, assumptions) =>
+                {
                     (!is_over(object, step, assumptions))
                         .then(|| format!("{} was deleted", step.key))
                 }

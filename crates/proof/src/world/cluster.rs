@@ -37,7 +37,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 const STOPPED_FOR: Duration = Duration::from_mins(10);
 
 /// What the processes of a run share.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     server: Server,
     line: Arc<Line>,
     config: Config,
@@ -55,12 +55,14 @@ pub(super) struct Cluster {
     ahead: Cell<i64>,
     /// No process is to run now.
     down: Cell<bool>,
+    /// Processes from this one on never lead.
+    onlookers: Cell<usize>,
     /// The scenario has come to its end: a process that was given up stays so.
     over: Cell<bool>,
 }
 
 impl Cluster {
-    pub(super) fn new(
+    pub(crate) fn new(
         run: &Run<'_>,
         server: &Server,
         line: &Arc<Line>,
@@ -84,12 +86,13 @@ impl Cluster {
             machines,
             ahead: Cell::new(0),
             down: Cell::new(false),
+            onlookers: Cell::new(usize::MAX),
             over: Cell::new(false),
         }))
     }
 
     /// Starts all processes, and what happens to them at certain times.
-    pub(super) fn start(self: &Rc<Self>) {
+    pub(crate) fn start(self: &Rc<Self>) {
         spawn_local(outages(self.clone()));
         spawn_local(jumps(self.clone()));
         for index in 0..self.disturbance.processes.max(1) {
@@ -99,22 +102,42 @@ impl Cluster {
     }
 
     /// The scenario has come to its end.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.over.set(true);
     }
 
+    /// Processes from this one on never lead.
+    pub(crate) fn look_on_from(&self, index: usize) {
+        self.onlookers.set(index);
+    }
+
+    /// Drops what dead processes have left.
+    pub(crate) fn bury(&self) {
+        self.metrics
+            .borrow_mut()
+            .retain(|metrics| Arc::strong_count(metrics) > 1);
+        self.flights
+            .borrow_mut()
+            .retain(|flights| Arc::strong_count(flights) > 1);
+    }
+
+    /// What the processes that live measure.
+    pub(crate) fn metrics(&self) -> Vec<Arc<Metrics>> {
+        self.metrics.borrow().clone()
+    }
+
     /// Why processes ended, in order.
-    pub(super) fn exits(&self) -> Vec<String> {
+    pub(crate) fn exits(&self) -> Vec<String> {
         self.exits.take()
     }
 
     /// What they decided.
-    pub(super) fn flights(&self) -> Vec<Arc<FlightRecorder>> {
+    pub(crate) fn flights(&self) -> Vec<Arc<FlightRecorder>> {
         self.flights.borrow().clone()
     }
 
     /// Panics, and plans that the interlock refused, of all processes.
-    pub(super) fn mistakes(&self) -> (u64, BTreeMap<&'static str, u64>) {
+    pub(crate) fn mistakes(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let metrics = self.metrics.borrow();
         let controllers = [
             (broadcast_job::NAME, &interlock::rules::ALL[..]),
@@ -261,6 +284,7 @@ async fn operate(
         Transport::new(tap, metrics.clone())
     };
     let leadership = match &cluster.config.lease {
+        _ if index >= cluster.onlookers.get() => Leadership::standby(clock),
         Some(lease) if !cluster.disturbance.without_lease => {
             let settings = lease::Settings::new(lease, "carillon");
             let (leadership, election) = elect_here(
@@ -292,5 +316,7 @@ async fn operate(
         },
     );
     cluster.flights.borrow_mut().push(instance.flights.clone());
-    instance.work(CancellationToken::new()).await;
+    if let Err(ended) = instance.work(CancellationToken::new()).await {
+        process.exit(&ended.to_string());
+    }
 }

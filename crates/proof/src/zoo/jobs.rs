@@ -123,7 +123,7 @@ fn not_told(write: usize) -> Case {
     let silence = |agent: &str| Silence {
         resource: "pods".to_owned(),
         agent: Some(agent.to_owned()),
-        during: Span { from: 0, to: 12 },
+        during: Span { from: 0, to: 40 },
     };
     let disturbance = Disturbance {
         at: vec![AtWrite {

@@ -135,6 +135,33 @@ fn events_of_own_writes_that_never_come_hold_a_job_up_for_a_minute_and_not_for_e
 }
 
 #[test]
+fn a_node_that_joins_while_the_watch_of_nodes_hangs_is_served_all_the_same() {
+    let silence = Silence {
+        resource: "nodes".to_owned(),
+        agent: None,
+        during: Span {
+            from: 0,
+            to: u64::MAX,
+        },
+    };
+    let disturbance = Disturbance {
+        silent: vec![silence],
+        without_audit: true,
+        ..Disturbance::none(1)
+    };
+    let scenario = Scenario {
+        script: vec![step(
+            |view| view.count("succeeded") == 3,
+            |view| view.add_node("node-7"),
+        )],
+        ends: Ends::Served(4),
+        ..three_nodes(json!({"completionPolicy": {"type": "Never"}}))
+    };
+    let played = play_with(&scenario, disturbance);
+    assert_eq!(played.outcomes("node-7"), [("Succeeded", "")]);
+}
+
+#[test]
 fn a_gap_of_the_watch_that_hides_creation_and_deletion_of_a_pod_does_not_stop_the_job() {
     let silence = Silence {
         resource: "pods".to_owned(),

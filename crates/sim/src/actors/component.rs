@@ -77,7 +77,7 @@ pub(super) fn seconds(time: Timestamp) -> Value {
 }
 
 /// Merges into the status of a pod or node. One that is gone or was replaced needs none.
-pub(super) fn patch_status(actor: &Actor, object: &Value, status: &Value) {
+pub(super) fn patch_status(actor: &Actor, object: &Value, status: &Value) -> Option<u64> {
     let resource = if object["spec"]["containers"].is_null() {
         "nodes"
     } else {
@@ -87,7 +87,14 @@ pub(super) fn patch_status(actor: &Actor, object: &Value, status: &Value) {
         text(object, "/metadata/namespace"),
         text(object, "/metadata/name"),
     );
-    drop(actor.patch_status(resource, namespace, name, status));
+    let patched = actor.patch_status(resource, namespace, name, status).ok()?;
+    Some(version(&patched))
+}
+
+/// The resourceVersion of an object.
+pub(super) fn version(object: &Value) -> u64 {
+    let version = text(object, "/metadata/resourceVersion").parse();
+    version.unwrap_or_default()
 }
 
 /// Deletes this very pod.

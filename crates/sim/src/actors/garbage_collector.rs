@@ -16,7 +16,8 @@ use crate::actor::{Actor, Delete, Propagation};
 use crate::kind::{KINDS, Kind};
 use crate::server::Server;
 
-const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+/// Who it is.
+pub const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
 /// Collects for ever: `delay` after a change, everything that is due.
 ///

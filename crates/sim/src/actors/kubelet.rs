@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::component::{
-    Component, KUBELET_STOPPED, all, delete, has_ended, patch_status, seconds, text, uid,
+    Component, KUBELET_STOPPED, all, delete, has_ended, patch_status, seconds, text, uid, version,
 };
 use crate::{Actor, Server};
 
@@ -82,6 +82,8 @@ struct Pod {
     first_start: Option<Timestamp>,
     /// How the container ended the last time, when it was restarted since.
     last: Option<Value>,
+    /// All that was told of it, and at which version it was stored last.
+    told: (Map<String, Value>, u64),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -137,6 +139,7 @@ impl Component for Kubelets {
                     starts: 0,
                     first_start: None,
                     last: None,
+                    told: (Map::new(), 0),
                 }
             });
             wake.extend(pod.step(&self.actor, object, now));
@@ -158,6 +161,11 @@ fn place(pod: &Value, node: &str) -> (String, String) {
 
 impl Pod {
     fn step(&mut self, actor: &Actor, object: &Value, now: Timestamp) -> Option<Timestamp> {
+        if version(object) < self.told.1 {
+            // The API server has forgotten it: its kubelet tells it again.
+            self.tell(actor, object, json!({}));
+            return Some(now);
+        }
         if has_ended(object) {
             self.state = State::Ended;
         }
@@ -166,7 +174,11 @@ impl Pod {
             (State::Ended, None) => None,
             (State::Ended, Some(_)) => {
                 // The pod has ended and its node has cleaned up: the object may go.
-                if object["metadata"]["deletionGracePeriodSeconds"] != 0 {
+                let metadata = &object["metadata"];
+                let holds = metadata["finalizers"].as_array();
+                let held = holds.is_some_and(|finalizers| !finalizers.is_empty());
+                // What a restored backup has of it is told again.
+                if metadata["deletionGracePeriodSeconds"] != 0 || !held {
                     delete(actor, object, Some(0));
                 }
                 None
@@ -193,14 +205,14 @@ impl Pod {
             self.state = State::Ended;
             let message = format!("Pod was rejected: {reason}");
             let status = json!({"phase": "Failed", "reason": reason, "message": message});
-            patch_status(actor, object, &status);
+            self.tell(actor, object, status);
             return None;
         }
         if let Some(reason) = self.fate.waits {
             if object["status"]["containerStatuses"].is_null() {
                 let waiting = json!({"reason": reason, "message": "it does not start"});
                 let status = json!({"containerStatuses": [self.container("waiting", &waiting)]});
-                patch_status(actor, object, &status);
+                self.tell(actor, object, status);
             }
             return None;
         }
@@ -217,7 +229,7 @@ impl Pod {
             "containerStatuses": [self.container("running", &running)],
             "conditions": [ready(true, now)],
         });
-        patch_status(actor, object, &status);
+        self.tell(actor, object, status);
         self.run(actor, object, now, None, now)
     }
 
@@ -270,7 +282,7 @@ impl Pod {
         self.last = Some(terminated(code, since, end));
         let waiting = json!({"reason": "CrashLoopBackOff"});
         let status = json!({"containerStatuses": [self.container("waiting", &waiting)]});
-        patch_status(actor, object, &status);
+        self.tell(actor, object, status);
         Some(until)
     }
 
@@ -305,7 +317,17 @@ impl Pod {
         if !conditions.is_empty() {
             status["conditions"] = json!(conditions);
         }
-        patch_status(actor, object, &status);
+        self.tell(actor, object, status);
+    }
+
+    fn tell(&mut self, actor: &Actor, object: &Value, status: Value) {
+        let (told, at) = &mut self.told;
+        if let Value::Object(status) = status {
+            told.extend(status);
+        }
+        if let Some(version) = patch_status(actor, object, &json!(told)) {
+            *at = version;
+        }
     }
 
     fn container(&self, state: &str, detail: &Value) -> Value {

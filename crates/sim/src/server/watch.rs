@@ -39,6 +39,8 @@ pub(crate) struct Watch {
     refused: bool,
     bookmarks: bool,
     life: Duration,
+    /// How often the server was restored by then.
+    restored: u64,
 }
 
 impl Watch {
@@ -66,6 +68,7 @@ impl Watch {
             refused: false,
             bookmarks: ["true", "1"].contains(&call.parameter("allowWatchBookmarks")),
             life: life.map_or(DEFAULT_LIFE, Duration::from_secs),
+            restored: state.restored,
         };
         let store = &state.store;
         if from == 0 {
@@ -129,6 +132,16 @@ impl Watch {
         }
     }
 
+    /// Whether the server was started anew since.
+    fn is_cut_off(&self) -> bool {
+        self.server.state().restored != self.restored
+    }
+
+    /// A server that has not come as far as this watch has nothing to say.
+    fn is_ahead(&self) -> bool {
+        self.position > self.server.revision()
+    }
+
     fn bookmark(&self) -> Value {
         let object = json!({
             "kind": self.kind.kind,
@@ -174,12 +187,20 @@ impl Stream {
                 return None;
             }
             self.changes.see();
+            if self.watch.is_cut_off() {
+                let error = io::Error::from(io::ErrorKind::ConnectionReset);
+                self.over = true;
+                return Some(Err(error.into()));
+            }
             if let Some((event, at)) = self.watch.next_event() {
                 self.deliver(&event, at).await;
                 continue;
             }
             if self.watch.bookmarks && Instant::now() >= self.bookmark {
                 self.bookmark = Instant::now() + BOOKMARK_EVERY;
+                if self.watch.is_ahead() {
+                    continue;
+                }
                 let line = self.watch.bookmark();
                 self.lines.push_back(Ok(chunk(&line)));
                 continue;

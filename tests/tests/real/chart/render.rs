@@ -38,7 +38,6 @@ pub(super) const EVERYTHING: &[&str] = &[
     "--set=watchNamespaces={team-a,team-b}",
     "--set=serveNative={cronjobs}",
     "--set=podPlacement=node-name",
-    "--set=kubeApi.qps=50,kubeApi.burst=100",
     "--set=extraArgs={--max-pod-changes-per-sync=200}",
     "--set=extraEnv[0].name=RUST_BACKTRACE,extraEnv[0].value=full",
     "--set=commonLabels.team=platform",
@@ -141,8 +140,6 @@ fn everything_on_renders_each_opt_in_object_with_its_values() {
         "--namespaces=team-a,team-b",
         "--serve-native=cronjobs",
         "--pod-placement=node-name",
-        "--kube-api-qps=50",
-        "--kube-api-burst=100",
         "--max-pod-changes-per-sync=200",
     ] {
         assert!(args.contains(&arg), "no {arg} in {args:?}");
@@ -210,7 +207,6 @@ fn a_wrong_value_is_refused_by_its_path() {
             &["--set=serviceAccount.create=false"],
             &["needs serviceAccount.name"],
         ),
-        (&["--set=kubeApi.burst=5"], &["needs kubeApi.qps"]),
         (
             &["--set=metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true"],
             &["scrape every series twice"],

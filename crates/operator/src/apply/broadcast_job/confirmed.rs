@@ -79,7 +79,7 @@ impl<'a> Confirmed<'a> {
 
     /// Until when a creation may be sent whose turn it is, and whose reservation is in slice `index`. What was confirmed
     /// long ago is asked for again, all of it at once: one after the other, on a slow API server the first answer
-    /// would be old when the second comes. All is paid for before.
+    /// would be old when the second comes.
     ///
     /// # Errors
     /// When something has changed, nobody can say, or the plan is too old.
@@ -89,7 +89,6 @@ impl<'a> Confirmed<'a> {
         index: u32,
         not_after: BootTime,
     ) -> Result<BootTime, SendError> {
-        turn.pay(1).await;
         let slice = self.slice(index);
         let mut slice = slice.lock().await;
         // What the one before has learnt the others need not ask.
@@ -104,7 +103,6 @@ impl<'a> Confirmed<'a> {
         if let Some(until) = confirmed_until(oldest, self.writes) {
             return Ok(until);
         }
-        turn.pay(3).await;
         let ask = async |asks: bool, call| {
             if !asks {
                 return None;

@@ -44,6 +44,7 @@ impl Kept {
         self.index
             .follow(job, nodes_that_matter, pods, slices, changes);
         let records = self.index.records();
-        lacks_results(&job.status, |state| records.count(state))
+        // Those of a job that is being deleted may be collected before its pods, which wait for us.
+        !job.deleting && lacks_results(&job.status, |state| records.count(state))
     }
 }

@@ -48,8 +48,8 @@ pub struct Memory {
     refused: BTreeMap<Box<str>, u64>,
     /// What else is refused again and again.
     pub(super) refusal: Option<condition::Refusal>,
-    /// Since when results are missing that the status has counted.
-    pub(super) behind_since: Option<Instant>,
+    /// Whether results are missing that the status has counted.
+    pub(super) results_lost: bool,
     /// What is kept from plan to plan. It is no answer, and can be made again.
     pub(super) kept: Arc<Mutex<Kept>>,
 }
@@ -68,7 +68,7 @@ pub(super) fn snapshot<T>(
     let ledger = tables.ledger(&job.owner);
     let damaged;
     let mut job = job;
-    let lost = || memory.behind_since.map(|_| RESULTS_LOST.to_owned());
+    let lost = || memory.results_lost.then(|| RESULTS_LOST.to_owned());
     if let Some(problem) = ledger.and_then(Ledger::problem).or_else(lost) {
         let mut copy = job.clone();
         copy.problems.push(problem);
@@ -397,7 +397,7 @@ impl Memory {
                 .map(|(pod, last)| (pod.as_str().into(), *last))
                 .collect(),
             refusal: inputs.refusal.clone().map(condition::Refusal),
-            behind_since: None,
+            results_lost: false,
             kept: Arc::default(),
         })
     }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::inputs::Inputs;
 use super::kept::Kept;
 use super::memory::{Memory, snapshot};
-use crate::clock;
 use crate::controllers::replay::{Irreproducible, judged, recorded, tables};
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
@@ -30,8 +29,7 @@ pub fn replay(
     tables.recall(&key.namespace, &inputs.remembered);
     let job = judged(tables.job(&key), |job| job.rv, decision)?;
     let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
-    let is_behind = Kept::default().catch_up(&tables, job);
-    memory.behind_since = is_behind.then(clock::instant);
+    memory.results_lost = Kept::default().catch_up(&tables, job);
     let most = inputs.max_pod_changes;
     Ok(snapshot(&tables, job, &memory, most, None, |snapshot| {
         plan(snapshot, decision.now).digest()

@@ -1,0 +1,118 @@
+//! Which kinds each controller plans from, and whether it sees them.
+
+use std::sync::Arc;
+
+use crate::args::{self, Config, NativeKind};
+use crate::controllers::{broadcast_job, cron_job, job, orphan_pod};
+use crate::gate::Kind;
+use crate::watch;
+
+/// Names of the controllers that are to run, with the kinds that each plans from.
+pub(super) type PlansFrom = Vec<(&'static str, Vec<Kind>)>;
+
+/// The watches that a controller plans from, in a namespace that it serves, or in all.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) controller: &'static str,
+    pub(super) namespace: Option<Arc<str>>,
+    watches: Vec<watch::Handle>,
+}
+
+impl View {
+    /// Whether the controller could decide something now.
+    pub(super) fn is_clear(&self) -> bool {
+        self.wanted()
+            .all(|watch| watch.is_clear_in(self.namespace.as_deref()))
+    }
+
+    pub(super) async fn synced(&self) {
+        for watch in self.wanted() {
+            watch.synced_in(self.namespace.as_deref()).await;
+        }
+    }
+
+    /// What is not wanted concerns nobody. Jobs come before their pods, so that it is known by then whether any is.
+    fn wanted(&self) -> impl Iterator<Item = &watch::Handle> {
+        self.watches.iter().filter(|watch| watch.is_wanted())
+    }
+}
+
+/// The kinds that each controller which is to run plans from.
+pub(super) fn plans_from(config: &Config) -> PlansFrom {
+    let runs = |controller| config.controllers.contains(&controller);
+    let serves = |kind| config.serve_native.contains(&kind);
+    let mut all = Vec::new();
+    if runs(args::Controller::BroadcastJob) {
+        let kinds = [Kind::BroadcastJob, Kind::Node, Kind::Slice, Kind::Pod];
+        all.push((broadcast_job::NAME, kinds.to_vec()));
+    }
+    // Nobody else needs a CRD: what a native CronJob starts is a Job.
+    let ours = runs(args::Controller::CronJob).then_some([Kind::CronJob, Kind::BroadcastJob]);
+    let native = serves(NativeKind::CronJobs).then_some(Kind::NativeCronJob);
+    let mut of_cron_jobs: Vec<Kind> = ours.into_iter().flatten().chain(native).collect();
+    if !of_cron_jobs.is_empty() {
+        of_cron_jobs.push(Kind::NativeJob);
+        all.push((cron_job::NAME, of_cron_jobs));
+    }
+    if runs(args::Controller::Job) || serves(NativeKind::Jobs) {
+        let kinds = vec![Kind::NativeJob, Kind::JobPod];
+        all.extend([(job::NAME, kinds.clone()), (orphan_pod::NAME, kinds)]);
+    }
+    all
+}
+
+/// The kinds that some controller plans from.
+pub(super) fn watched(plans_from: &PlansFrom) -> impl Iterator<Item = Kind> {
+    let watched: Vec<Kind> = plans_from
+        .iter()
+        .flat_map(|(_, kinds)| kinds)
+        .copied()
+        .collect();
+    Kind::ALL
+        .into_iter()
+        .filter(move |kind| watched.contains(kind))
+}
+
+/// The watches of these kinds.
+pub(super) fn of_kinds(watches: &[watch::Handle], kinds: &[Kind]) -> Vec<watch::Handle> {
+    let is_of = |watch: &&watch::Handle| kinds.iter().any(|kind| kind.word() == watch.kind());
+    watches.iter().filter(is_of).cloned().collect()
+}
+
+/// The watches of the kinds that a controller plans from.
+pub(super) fn watches_of(
+    plans_from: &PlansFrom,
+    controller: &str,
+    watches: &[watch::Handle],
+) -> Vec<watch::Handle> {
+    let mut all = plans_from.iter();
+    let own = all.find(|(name, _)| *name == controller);
+    own.map_or_else(Vec::new, |(_, kinds)| of_kinds(watches, kinds))
+}
+
+/// What each of them sees, by namespace if it is to serve some only.
+pub(super) fn views(
+    config: &Config,
+    plans_from: &PlansFrom,
+    watches: &[watch::Handle],
+) -> Vec<View> {
+    let named = config
+        .namespaces
+        .iter()
+        .map(|name| Some(name.as_str().into()));
+    let mut namespaces: Vec<Option<Arc<str>>> = named.collect();
+    if namespaces.is_empty() {
+        namespaces.push(None);
+    }
+    let mut views = Vec::new();
+    for namespace in &namespaces {
+        for (controller, kinds) in plans_from {
+            views.push(View {
+                controller,
+                namespace: namespace.clone(),
+                watches: of_kinds(watches, kinds),
+            });
+        }
+    }
+    views
+}
