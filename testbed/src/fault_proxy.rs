@@ -9,9 +9,7 @@ use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -20,6 +18,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use self::message::{Head, Request};
+use crate::clients::Clients;
 use crate::cluster::Cluster;
 use crate::kubeconfig;
 
@@ -66,7 +65,7 @@ pub struct Seen {
 
 /// A running proxy. It ends, with its connections, with this value.
 pub struct FaultProxy {
-    port: u16,
+    clients: Clients,
     kubeconfig: PathBuf,
     shared: Arc<Shared>,
 }
@@ -74,7 +73,6 @@ pub struct FaultProxy {
 struct Shared {
     upstream: u16,
     tls: Arc<ClientConfig>,
-    closed: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -109,22 +107,11 @@ impl FaultProxy {
         let shared = Arc::new(Shared {
             upstream: cluster.apiserver_port,
             tls: Arc::new(trusting(&certificate)?),
-            closed: AtomicBool::new(false),
             state: Mutex::default(),
         });
-        let accepting = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                if accepting.closed.load(Ordering::Acquire) {
-                    return;
-                }
-                let shared = Arc::clone(&accepting);
-                // What fails here is one connection; its client sees that for itself.
-                thread::spawn(move || shared.serve(client).ok());
-            }
-        });
+        let clients = Clients::serve(listener, Arc::clone(&shared), Shared::serve)?;
         Ok(Self {
-            port,
+            clients,
             kubeconfig,
             shared,
         })
@@ -161,10 +148,8 @@ impl FaultProxy {
 
 impl Drop for FaultProxy {
     fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Release);
+        self.clients.close();
         self.shared.hang_up();
-        // Wakes the thread that accepts.
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
 

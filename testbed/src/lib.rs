@@ -12,6 +12,7 @@ mod backup;
 mod base64;
 pub mod cargo;
 pub mod carillon;
+mod clients;
 pub mod cluster;
 mod components;
 mod controllers;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use crate::base64;
+use crate::clients::Clients;
 use crate::cluster::Cluster;
 use crate::fault_proxy::message::Request;
 
 /// A running webhook. It ends with this value; its configuration stays in the cluster.
 pub struct SlowWebhook {
-    port: u16,
+    clients: Clients,
     /// The certificate that the API server is to trust, as PEM.
     certificate: Vec<u8>,
     shared: Arc<Shared>,
@@ -28,7 +29,6 @@ pub struct SlowWebhook {
 
 struct Shared {
     tls: Arc<ServerConfig>,
-    closed: AtomicBool,
     delay_ms: AtomicU64,
 }
 
@@ -45,25 +45,13 @@ impl SlowWebhook {
             .with_no_client_auth()
             .with_single_cert(chain?, key)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("a port for the webhook")?;
-        let port = listener.local_addr()?.port();
         let shared = Arc::new(Shared {
             tls: Arc::new(tls),
-            closed: AtomicBool::new(false),
             delay_ms: AtomicU64::new(0),
         });
-        let accepting = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                if accepting.closed.load(Ordering::Acquire) {
-                    return;
-                }
-                let shared = Arc::clone(&accepting);
-                // What fails here is one connection; the API server sees that for itself.
-                thread::spawn(move || shared.serve(client).ok());
-            }
-        });
+        let clients = Clients::serve(listener, Arc::clone(&shared), Shared::serve)?;
         Ok(Self {
-            port,
+            clients,
             certificate,
             shared,
         })
@@ -87,7 +75,7 @@ impl SlowWebhook {
                 "sideEffects": "None",
                 "timeoutSeconds": 30,
                 "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/", self.port),
+                    "url": format!("https://127.0.0.1:{}/", self.clients.port),
                     "caBundle": base64::encode(&self.certificate),
                 },
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
@@ -97,14 +85,6 @@ impl SlowWebhook {
                 }],
             }],
         })
-    }
-}
-
-impl Drop for SlowWebhook {
-    fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Release);
-        // Wakes the thread that accepts.
-        drop(TcpStream::connect(("127.0.0.1", self.port)));
     }
 }
 

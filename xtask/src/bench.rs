@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use carillon_testbed::carillon::{self, Profile, Program};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 
 mod api_writes;
 mod broadcastjob;
@@ -93,4 +94,22 @@ fn reported<R: Serialize>(
         fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(Some(report))
+}
+
+/// The same, of what has no more to say than its report.
+fn measured<R: Serialize>(
+    measure: impl FnOnce(&Interrupt) -> Result<R>,
+    print: impl FnOnce(&R),
+    json: Option<&Path>,
+) -> Result<ExitCode> {
+    Ok(match reported(measure, print, json)? {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(interrupt::EXIT_CODE),
+    })
+}
+
+fn build_operator() -> Result<()> {
+    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
+    carillon::build(Program::Operator, Profile::Release)?;
+    Ok(())
 }

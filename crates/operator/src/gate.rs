@@ -184,7 +184,6 @@ impl Gate {
         let waited = now.saturating_duration_since(since);
         let mut behind = written.behind(seen, listed);
         if behind.is_empty() {
-            // What was written is in the caches. Versions of later writes may be lower, after a restored backup.
             self.written.remove(key);
             return Passage::Open(waited);
         }
@@ -276,7 +275,7 @@ mod tests {
         let much_later = late + LONGEST_WAIT;
         for (listed, passage) in [
             (2, Passage::Wait),
-            // Whatever version it has: there may be another history by now.
+            // Whatever version it has.
             (3, Passage::Open(2 * LONGEST_WAIT)),
         ] {
             let listed = |kind| if kind == Kind::Pod { listed } else { 1 };

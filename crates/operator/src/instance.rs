@@ -353,9 +353,8 @@ impl Instance {
     /// # Errors
     /// When a part, or the leadership, has ended before `stop`. The process is to end, too.
     pub async fn work(mut self, stop: CancellationToken) -> Result<(), Ended> {
-        let none = || Parts::of(&self.leadership);
-        let (none, mut workers) = (none(), none());
-        let mut parts = mem::replace(&mut self.parts, none);
+        let mut workers = Parts::of(&self.leadership);
+        let mut parts = mem::replace(&mut self.parts, Parts::of(&self.leadership));
         let leading = async {
             self.lead().await;
             self.controllers.start(&mut workers);

@@ -6,15 +6,14 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Result;
-use carillon_testbed::carillon::{self, Profile, Program};
+use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::process::Usage;
 use carillon_testbed::{Cluster, Component, Config, Fate, Operator, Options};
 use serde_json::{Value, json};
 
-use super::api_writes;
-use super::machine;
 use super::report::{OURS, Report, Sample, THEIRS};
 use super::reported;
+use super::{api_writes, build_operator, machine};
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
@@ -43,8 +42,7 @@ pub(super) fn run(args: &super::Run) -> Result<ExitCode> {
 }
 
 fn measure_all(args: &super::Run, interrupt: &Interrupt) -> Result<Report> {
-    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
-    carillon::build(Program::Operator, Profile::Release)?;
+    build_operator()?;
     interrupt.check()?;
     eprintln!("starting a cluster with {} nodes", args.nodes);
     let mut config = Config::new(NAME).with_nodes(args.nodes);

@@ -10,14 +10,13 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::{Cluster, Config};
 use serde_json::{Value, json};
 
 use self::table::{Report, Sample};
 use super::server::{Kind, Native, Server};
-use super::{api_writes, machine, reported};
-use crate::interrupt::{self, Interrupt};
+use super::{api_writes, build_operator, machine, measured};
+use crate::interrupt::Interrupt;
 
 /// Who serves CronJobs is ours to say; and a Job that is only to be there needs nobody.
 const OTHER_CONTROLLERS: &str = "--controllers=*,-cronjob-controller,-job-controller";
@@ -60,16 +59,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
-    let report = reported(measure, Report::print, args.json.as_deref())?;
-    Ok(match report {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(interrupt::EXIT_CODE),
-    })
+    measured(measure, Report::print, args.json.as_deref())
 }
 
 fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
-    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
-    carillon::build(Program::Operator, Profile::Release)?;
+    build_operator()?;
     interrupt.check()?;
     let mut config = Config::new("bench");
     config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];

@@ -5,15 +5,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::process::Signal;
 use carillon_testbed::{Cluster, Config, Operator, wait};
 use serde::Serialize;
 use serde_json::json;
 
 use super::quantile::quantile;
-use super::{machine, reported};
-use crate::interrupt::{self, Interrupt};
+use super::{build_operator, machine, measured};
+use crate::interrupt::Interrupt;
 use crate::replicas::Replicas;
 
 const NAMESPACE: &str = "failover";
@@ -71,11 +70,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
-    let report = reported(measure, Report::print, args.json.as_deref())?;
-    Ok(match report {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(interrupt::EXIT_CODE),
-    })
+    measured(measure, Report::print, args.json.as_deref())
 }
 
 impl Report {
@@ -97,8 +92,7 @@ impl Report {
 }
 
 fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
-    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
-    carillon::build(Program::Operator, Profile::Release)?;
+    build_operator()?;
     interrupt.check()?;
     let cluster = Cluster::start(Config::new("failover").with_nodes(args.nodes))?;
     cluster.kubectl_ok(["create", "namespace", NAMESPACE])?;

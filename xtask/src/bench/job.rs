@@ -12,14 +12,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Result;
-use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::{Cluster, Config};
 
 use self::case::{Case, Mode, NAMESPACE};
 use self::table::{Report, Sample};
 use super::server::{Kind, Native, Server};
-use super::{api_writes, machine, reported};
-use crate::interrupt::{self, Interrupt};
+use super::{api_writes, build_operator, machine, measured};
+use crate::interrupt::Interrupt;
 
 /// Who serves Jobs is ours to say.
 const OTHER_CONTROLLERS: &str = "--controllers=*,-job-controller";
@@ -63,16 +62,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
-    let report = reported(measure, Report::print, args.json.as_deref())?;
-    Ok(match report {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(interrupt::EXIT_CODE),
-    })
+    measured(measure, Report::print, args.json.as_deref())
 }
 
 fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
-    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
-    carillon::build(Program::Operator, Profile::Release)?;
+    build_operator()?;
     interrupt.check()?;
     let mut config = Config::new("bench").with_nodes(args.nodes);
     config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use carillon_testbed::carillon::{self, Profile, Program};
+use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::{AuditEvent, Cluster, Config, Operator, Options, wait};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use self::trouble::Trouble;
 use super::api_writes::{self, has_condition, seconds};
 use super::quantile::quantile;
-use super::{machine, reported};
+use super::{build_operator, machine, measured};
 use crate::chart;
-use crate::interrupt::{self, Interrupt};
+use crate::interrupt::Interrupt;
 
 const LIMIT: Duration = Duration::from_mins(5);
 const EVERY: Duration = Duration::from_millis(200);
@@ -84,17 +84,12 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
-    let report = reported(measure, Report::print, args.json.as_deref())?;
-    Ok(match report {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(interrupt::EXIT_CODE),
-    })
+    measured(measure, Report::print, args.json.as_deref())
 }
 
 fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
     if args.operator.is_none() {
-        eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
-        carillon::build(Program::Operator, Profile::Release)?;
+        build_operator()?;
     }
     let mut report = Report {
         machine: String::new(),

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use carillon_testbed::carillon::{self, Profile, Program};
+use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::{Cluster, Config, Fate, Operator, Options, SlowWebhook, wait};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{machine, reported};
+use super::{build_operator, machine, measured};
 use crate::chart;
-use crate::interrupt::{self, Interrupt};
+use crate::interrupt::Interrupt;
 
 const NAMESPACE: &str = "webhook";
 const DELAYS: [u64; 3] = [0, 2, 5];
@@ -53,11 +53,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let measure = |interrupt: &Interrupt| measure_all(args, interrupt);
-    let report = reported(measure, Report::print, args.json.as_deref())?;
-    Ok(match report {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(interrupt::EXIT_CODE),
-    })
+    measured(measure, Report::print, args.json.as_deref())
 }
 
 impl Report {
@@ -77,8 +73,9 @@ impl Report {
 }
 
 fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
-    eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
-    carillon::build(Program::Operator, Profile::Release)?;
+    if args.operator.is_none() {
+        build_operator()?;
+    }
     interrupt.check()?;
     eprintln!("starting a cluster with {} nodes", args.nodes);
     let cluster = Cluster::start(Config::new("webhook").with_nodes(args.nodes))?;

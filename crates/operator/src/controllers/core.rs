@@ -221,21 +221,20 @@ impl Core {
     fn wait_for_lists(&self, owner: &Arc<ObjectKey>, kinds: Vec<Kind>) {
         let mut gate = lock(&self.gate);
         for kind in kinds {
-            let watches = self.watches.iter();
-            let of_kind = watches.filter(|watch| watch.kind() == kind.word());
-            let number = of_kind.map(watch::Handle::relist).max();
-            gate.lists(owner, kind, number.unwrap_or(0));
+            let number = self.watch_of(kind).map_or(0, watch::Handle::relist);
+            gate.lists(owner, kind, number);
         }
     }
 
     /// The number of the last list of a kind that shows a namespace. Of one that is not watched nothing is waited for.
     fn last_list(&self, kind: Kind, namespace: &str) -> u64 {
-        let watches = self.watches.iter();
-        let of_kind = watches.filter(|watch| watch.kind() == kind.word());
-        of_kind
-            .map(|watch| watch.last_list(namespace))
-            .min()
-            .unwrap_or(u64::MAX)
+        self.watch_of(kind)
+            .map_or(u64::MAX, |watch| watch.last_list(namespace))
+    }
+
+    fn watch_of(&self, kind: Kind) -> Option<&watch::Handle> {
+        let mut watches = self.watches.iter();
+        watches.find(|watch| watch.kind() == kind.word())
     }
 
     /// The kinds whose caches have not seen what was written for an object.

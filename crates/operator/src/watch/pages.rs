@@ -139,7 +139,8 @@ fn late<T>() -> Result<T, String> {
     Err(format!("no page within {OPEN_TIMEOUT:?}"))
 }
 
-async fn open(
+/// The body of the answer, if it is no refusal.
+pub(super) async fn open(
     transport: &Transport,
     request: http::Request<crate::fence::RequestBody>,
 ) -> Result<ResponseBody, String> {
@@ -157,7 +158,8 @@ async fn open(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PageMeta {
+/// What a page of a list says of itself.
+pub(super) struct PageMeta {
     #[serde(default)]
     resource_version: String,
     #[serde(default)]
@@ -166,7 +168,7 @@ struct PageMeta {
 
 impl PageMeta {
     /// The list's resourceVersion, and how it goes on: empty after the last page.
-    fn read(metadata: &[u8]) -> Result<(u64, String), String> {
+    pub(super) fn read(metadata: &[u8]) -> Result<(u64, String), String> {
         let Self {
             resource_version,
             r#continue,
