@@ -40,32 +40,39 @@ pub fn collect(actor: &Actor) -> bool {
     let known = Known::of(&objects);
     let before = actor.server().revision();
     for (kind, object) in &objects {
-        let owners = owners(object);
-        let (solid, dangling): (Vec<_>, Vec<_>) = owners
-            .iter()
-            .partition(|owner| known.exists(namespace(object), text(&owner["uid"])));
-        let ends_first = |owner: &Value| known.is_foreground(object, text(&owner["uid"]));
-        let waiting = solid
-            .iter()
-            .any(|owner| owner["blockOwnerDeletion"] == true && ends_first(owner));
-        let all_waiting = !solid.is_empty() && solid.iter().all(|owner| ends_first(owner));
-        if owners.is_empty() {
-        } else if solid.is_empty() {
-            delete(actor, kind, object, None);
-        } else if all_waiting && waiting {
-            let deeper = known.dependents(object).next().is_some();
-            delete(
-                actor,
-                kind,
-                object,
-                deeper.then_some(Propagation::Foreground),
-            );
-        } else if !dangling.is_empty() {
-            set_meta(actor, kind, object, "ownerReferences", &json!(solid));
-        }
+        follow_owners(actor, &known, kind, object);
         finalize(actor, &known, kind, object);
     }
     actor.server().revision() > before
+}
+
+/// Deletes a dependent whose owners are gone or wait for it.
+fn follow_owners(actor: &Actor, known: &Known<'_>, kind: &Kind, object: &Value) {
+    let owners = owners(object);
+    if owners.is_empty() {
+        return;
+    }
+    let (solid, dangling): (Vec<_>, Vec<_>) = owners
+        .iter()
+        .partition(|owner| known.exists(namespace(object), text(&owner["uid"])));
+    let ends_first = |owner: &Value| known.is_foreground(object, text(&owner["uid"]));
+    let waiting = solid
+        .iter()
+        .any(|owner| owner["blockOwnerDeletion"] == true && ends_first(owner));
+    let all_waiting = !solid.is_empty() && solid.iter().all(|owner| ends_first(owner));
+    if solid.is_empty() {
+        delete(actor, kind, object, None);
+    } else if all_waiting && waiting {
+        let deeper = known.dependents(object).next().is_some();
+        delete(
+            actor,
+            kind,
+            object,
+            deeper.then_some(Propagation::Foreground),
+        );
+    } else if !dangling.is_empty() {
+        set_meta(actor, kind, object, "ownerReferences", &json!(solid));
+    }
 }
 
 /// Lets go of an owner whose dependents are gone or set free.
@@ -96,9 +103,11 @@ fn finalize(actor: &Actor, known: &Known<'_>, kind: &Kind, object: &Arc<Value>) 
 
 type Item = (&'static Kind, Arc<Value>);
 
+/// All but events, which that of Kubernetes ignores, too.
 fn objects(actor: &Actor) -> Vec<Item> {
     KINDS
         .iter()
+        .filter(|kind| kind.plural != "events")
         .flat_map(|kind| {
             let objects = actor.server().range(&kind.resource(), "");
             objects.into_values().map(move |object| (kind, object))

@@ -2,6 +2,8 @@
 //! end, and go when their time to live is over. Jobs that name another controller are left to it;
 //! their pods are let go once they are gone.
 
+use std::collections::HashSet;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -155,17 +157,16 @@ impl JobController {
     /// Pods that nobody will count any more lose the finalizer; whoever served their Job may be faster.
     fn let_go(&mut self, now: Timestamp) -> Option<Timestamp> {
         let (pods, jobs) = (all(&self.actor, "pods"), all(&self.actor, "jobs"));
+        let jobs: HashSet<_> = jobs.iter().map(|job| (place(job).0, uid(job))).collect();
         self.orphaned.keep(&pods);
         let mut wake = Vec::new();
         for pod in &pods {
             let finalizers = pod["metadata"]["finalizers"].as_array();
             let mut finalizers = finalizers.into_iter().flatten();
-            let owner = &pod["metadata"]["ownerReferences"][0];
-            let job = jobs.iter().any(|job| {
-                let (job, pod) = (&job["metadata"], &pod["metadata"]);
-                job["uid"] == owner["uid"] && job["namespace"] == pod["namespace"]
-            });
-            if job || !finalizers.any(|finalizer| finalizer == TRACKING) {
+            let owner = pod["metadata"]["ownerReferences"][0]["uid"].as_str();
+            if !finalizers.any(|finalizer| finalizer == TRACKING)
+                || owner.is_some_and(|owner| jobs.contains(&(place(pod).0, owner)))
+            {
                 self.orphaned.stop(uid(pod));
             } else if let Some(due) = self.orphaned.wait(uid(pod), LET_GO_AFTER, now) {
                 wake.push(due);
