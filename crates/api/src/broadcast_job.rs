@@ -412,6 +412,15 @@ pub enum CompletionPolicyType {
 /// What a failed pod means for the job.
 #[derive(Clone, Debug, Default, Deserialize, Eq, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.type != 'Continue' || self.maxFailed == 0")
+        .message(
+            "must not be set with type Continue, which puts up with every failure: remove it, or set \
+             spec.failurePolicy.type: FailFast or Pause"
+        )
+        .field_path(".maxFailed")
+        .reason(Reason::FieldValueForbidden)
+)]
 pub struct FailurePolicy {
     /// What happens when more nodes have failed than maxFailed allows. FailFast: the job fails.
     /// Continue: the other nodes go on. Pause: no further pod is started until somebody resumes the

@@ -48,6 +48,10 @@ const ERROR: u8 = 1;
 /// `plan`: not every node would be served. `wait`, `trigger --wait`: the time is over. `uninstall`:
 /// something stays.
 const NOT_ALL: u8 = 2;
+/// `wait`, `trigger --wait`: the job has failed.
+const FAILED: u8 = 3;
+/// `wait`: the job goes on only after a person has changed something.
+const NEEDS_HELP: u8 = 4;
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();

@@ -14,7 +14,7 @@ use crate::client::{Api, code};
 use crate::cron::{Cron, CronName};
 use crate::render::{SAMPLE, Screen, sample};
 use crate::wait::duration;
-use crate::{DONE, ERROR, NOT_ALL};
+use crate::{DONE, FAILED, NOT_ALL};
 
 /// How often a CronJob that changes meanwhile is read again.
 const TRIES: usize = 5;
@@ -35,8 +35,8 @@ Examples:
   # Run now, and wait for what comes of it
   kubectl carillon trigger close-books --wait --timeout 10m
 
-Exit codes: 0 done, with --wait: the run is Complete; 1 it has Failed, or another error; 2 with --wait: not
-within the time.")]
+Exit codes: 0 done, with --wait: the run is Complete; 1 error; with --wait: 2 not within the time, 3 the run
+has Failed.")]
 pub(crate) struct Trigger {
     #[command(flatten)]
     cron: Cron,
@@ -195,7 +195,7 @@ async fn ended(
                 seen = true;
                 if let Some(end) = read::child(&child).ended {
                     screen.line(&format!("{job} {}", outcome(&child, end.condition())))?;
-                    return Ok(if end.complete { DONE } else { ERROR });
+                    return Ok(if end.complete { DONE } else { FAILED });
                 }
             }
             None if seen => bail!("{job} is gone, and what came of it is not known"),

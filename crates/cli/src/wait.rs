@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use crate::args::JobName;
 use crate::client::Api;
 use crate::render::Screen;
-use crate::{DONE, ERROR, NOT_ALL};
+use crate::{DONE, FAILED, NEEDS_HELP, NOT_ALL};
 
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -20,15 +20,19 @@ const EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A job with completionPolicy Never does not end: for it, every node of now must be served.
+A job that is paused on request is waited for.
 
-Exit codes: 0 Complete, some nodes may have failed; 1 Failed, deleted, or another error; 2 not within
-the time.")]
+Exit codes: 0 Complete; 1 error, or the job is deleted; 2 not within the time; 3 Failed, or with
+--require-success: nodes have failed; 4 Stalled, or paused by failures: it needs a person.")]
 pub(crate) struct Wait {
     #[command(flatten)]
     job: JobName,
     /// How long at most, such as 90s or 1h30m; without a limit when absent
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
+    /// Nodes that have failed are a failure, though the job is Complete
+    #[arg(long)]
+    require_success: bool,
 }
 
 /// `90s`, `1h30m`.
@@ -60,8 +64,10 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
         if let Some(end) = end(&job.job) {
             screen.line(&line)?;
             return Ok(match end {
+                End::Served if args.require_success && progress.failed > 0 => FAILED,
                 End::Served => DONE,
-                End::Failed => ERROR,
+                End::Failed => FAILED,
+                End::NeedsHelp => NEEDS_HELP,
             });
         }
         if over() {

@@ -48,7 +48,8 @@ struct Args {
     )]
     http_address: SocketAddr,
 
-    /// Address of /debug/store, /debug/queue and /debug/flights; must be loopback, empty disables them.
+    /// Address of /debug/store, /debug/queue and /debug/flights; must be loopback, empty disables them. The operator
+    /// does without when the port is in use.
     #[arg(
         long,
         env = "CARILLON_DEBUG_ADDRESS",

@@ -38,6 +38,13 @@ pub const JOB_PHASES: [&str; 5] = ["running", "paused", "completed", "failed", "
 /// Values of the label `state` of `carillon_cronjobs`.
 pub const CRON_JOB_STATES: [&str; 4] = ["waiting", "running", "suspended", "stalled"];
 
+/// The rules of the interlock, by controller.
+pub const RULES: [(&str, &[&str]); 3] = [
+    (broadcast_job::NAME, &interlock::rules::ALL),
+    (controllers::job::NAME, &interlock::job::rules::ALL),
+    (cron_job::NAME, &interlock::cron_job::rules::ALL),
+];
+
 /// Sets gauges just before they are read; must not block.
 type BeforeScrape = Box<dyn Fn(&Metrics) + Send + Sync>;
 
@@ -261,12 +268,7 @@ impl Metrics {
         for state in CRON_JOB_STATES {
             self.cronjobs.with_label_values(&[state]);
         }
-        let controllers = [
-            (broadcast_job::NAME, &interlock::rules::ALL[..]),
-            (cron_job::NAME, &interlock::cron_job::rules::ALL),
-            (controllers::job::NAME, &interlock::job::rules::ALL),
-        ];
-        for (controller, rules) in controllers {
+        for (controller, rules) in RULES {
             self.gate_wait.with_label_values(&[controller]);
             self.gate_waits.with_label_values(&[controller]);
             self.plan_duration.with_label_values(&[controller]);
@@ -383,6 +385,8 @@ fn histogram(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -400,6 +404,20 @@ mod tests {
         ] {
             assert!(text.contains(series), "{series} is missing in:\n{text}");
         }
+    }
+
+    #[test]
+    fn the_runbook_has_each_rule_of_the_interlock_in_the_table_of_its_kind() {
+        let page = include_str!("../../../docs/runbooks/CarillonInterlockTripped.md");
+        let tables = page.split("| `rule` |").skip(1);
+        let named = |table: &str| -> BTreeSet<String> {
+            let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+            rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned()))
+                .collect()
+        };
+        let tables: Vec<_> = tables.map(named).collect();
+        let rules = RULES.map(|(_, rules)| rules.iter().map(|rule| (*rule).to_owned()).collect());
+        assert_eq!(tables, rules);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The process, on one screen: every part, in the order it is started.
 
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -94,7 +95,7 @@ fn serve(config: &Config, metrics: &Arc<Metrics>, instance: &mut Instance) -> an
     let ready = std::iter::once(heartbeat.check()).chain(synced).collect();
     let public = http::public(metrics.clone(), vec![heartbeat.check()], ready);
     let mut sites = vec![(http::bind("--http-address", config.http_address)?, public)];
-    if let Some(address) = config.debug_address {
+    if let Some(listener) = config.debug_address.and_then(bind_debug) {
         let (store, queues) = (instance.store.clone(), instance.queues.clone());
         let flights = instance.flights.clone();
         let router = http::debug(
@@ -107,7 +108,7 @@ fn serve(config: &Config, metrics: &Arc<Metrics>, instance: &mut Instance) -> an
             Box::new(move |_| serde_json::json!(queues.view())),
             Box::new(move |query| flights.page(query)),
         );
-        sites.push((http::bind("--debug-address", address)?, router));
+        sites.push((listener, router));
     }
     let shutdown = instance.shutdown.clone();
     let server = http::start(sites, Limits::default(), shutdown);
@@ -116,4 +117,27 @@ fn serve(config: &Config, metrics: &Arc<Metrics>, instance: &mut Instance) -> an
         .parts
         .start("the thread for --http-address", server.ended());
     Ok(())
+}
+
+/// Binds the debug pages. The process does without them when another one has the port.
+fn bind_debug(address: SocketAddr) -> Option<TcpListener> {
+    let bound = http::bind("--debug-address", address);
+    let told = |error: &_| tracing::warn!("no debug pages: {error:#}");
+    bound.inspect_err(told).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_second_operator_on_a_machine_does_without_debug_pages() {
+        let first = bind_debug((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let port = first.local_addr().unwrap();
+        assert!(bind_debug(port).is_none());
+        drop(first);
+        assert!(bind_debug(port).is_some());
+    }
 }

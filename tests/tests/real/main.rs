@@ -13,6 +13,7 @@ mod cron_parity;
 mod exactly_once;
 mod examples;
 mod job_parity;
+mod native_only;
 mod parity;
 mod policies;
 mod prometheus;

@@ -51,7 +51,7 @@ pub(super) fn job(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The schema of `spec.broadcastJobTemplate`: that of a BroadcastJob, except that it may change, and that
-/// what runs by schedule is nobody's retry.
+/// what runs by schedule is nobody's retry and ends.
 pub(super) fn broadcast_job(_: &mut SchemaGenerator) -> Schema {
     let crd = json!(BroadcastJob::crd());
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -60,8 +60,16 @@ pub(super) fn broadcast_job(_: &mut SchemaGenerator) -> Schema {
     if let Some(Value::Object(properties)) = spec.get_mut("properties") {
         properties.remove("retryOf");
     }
+    let ends = Rule::new("!has(self.completionPolicy) || self.completionPolicy.type != 'Never'")
+        .message(
+            "must not be Never in a CronJob, each run would stay open for ever: remove it or set \
+             spec.broadcastJobTemplate.spec.completionPolicy.type: Always",
+        )
+        .field_path(".completionPolicy.type")
+        .reason(Reason::FieldValueForbidden);
     if let Some(Value::Array(rules)) = spec.get_mut("x-kubernetes-validations") {
         rules.retain(|rule| !text(&rule["rule"]).contains("retryOf"));
+        rules.push(json!(ends));
     }
     template(spec, "BroadcastJob")
 }

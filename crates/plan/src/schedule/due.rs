@@ -36,6 +36,27 @@ impl Schedule {
         ticks.take(n).filter_map(timestamp).collect()
     }
 
+    /// The first `n` ticks that are the first of their minute. Each has a run of its own: the name of a run has the
+    /// minute.
+    pub fn oldest_runs(&self, after: Timestamp, until: Timestamp, n: usize) -> Vec<Timestamp> {
+        let until = second(until);
+        let next = |&last: &Instant| self.next_minute(last);
+        let runs = iter::successors(self.next_second(second(after)), next);
+        let runs = runs.take_while(|&tick| tick <= until).take(n);
+        runs.filter_map(timestamp).collect()
+    }
+
+    /// The first tick in a later minute than that of the tick `last`.
+    fn next_minute(&self, last: Instant) -> Option<Instant> {
+        match self.rhythm {
+            Rhythm::Every(distance) => {
+                let left = 59 - last.rem_euclid(60);
+                Some(last + (left / distance + 1) * distance)
+            }
+            Rhythm::Calendar(_) => self.next_second(last),
+        }
+    }
+
     fn ticks(&self, after: Instant, until: Instant) -> impl Iterator<Item = Instant> {
         let next = move |&last: &Instant| self.next_second(last);
         iter::successors(self.next_second(after), next).take_while(move |&tick| tick <= until)

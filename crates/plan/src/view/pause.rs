@@ -62,16 +62,28 @@ pub enum End {
     Served,
     /// It is Failed.
     Failed,
+    /// It goes on only after a person has changed something: it is Stalled, or paused by failures.
+    NeedsHelp,
 }
 
-/// The end, once it has come.
+/// The end, once it has come. A pause on request is none: whoever paused the job resumes it.
 pub fn end(job: &Job) -> Option<End> {
     match standing(job) {
         (Standing::Complete, _) => Some(End::Served),
         (Standing::Failed, _) => Some(End::Failed),
+        _ if !is_up_to_date(job) => None,
         (Standing::Waiting, Some(c)) if c.reason == reasons::WAITING_FOR_NODES => Some(End::Served),
+        (Standing::Stalled, _) => Some(End::NeedsHelp),
+        (Standing::Paused, Some(c)) if c.reason == reasons::PAUSED_BY_FAILURE => {
+            Some(End::NeedsHelp)
+        }
         _ => None,
     }
+}
+
+/// Whether the operator has acted on the spec as it is now, and on the last resume.
+fn is_up_to_date(job: &Job) -> bool {
+    job.status.observed_generation == Some(job.generation) && job.resume == job.status.resumed_by
 }
 
 #[cfg(test)]
@@ -125,20 +137,50 @@ mod tests {
         assert!(resume(&ended, at(5)).is_err());
     }
 
+    fn with_condition(condition: &Value) -> Job {
+        let status = json!({"conditions": [condition], "observedGeneration": 0});
+        job(&json!({}), &status).job
+    }
+
     #[test]
-    fn waiting_ends_with_the_job_or_when_every_node_of_now_is_served() {
-        let end_with = |c: Value| end(&with(&json!({}), &json!([c]), 0));
-        assert_eq!(
-            end_with(condition("Complete", "AllNodesDone", "")),
-            Some(End::Served)
-        );
-        assert_eq!(
-            end_with(condition("Failed", "NodeFailed", "")),
-            Some(End::Failed)
-        );
-        assert_eq!(end_with(condition("Paused", "PausedByFailure", "")), None);
+    fn waiting_ends_with_the_job_or_when_every_node_of_now_is_served_or_when_a_person_is_needed() {
         let waiting = json!({"type": "Reconciling", "status": "False", "reason": "WaitingForNodes",
             "message": "", "lastTransitionTime": at(0).to_string()});
-        assert_eq!(end_with(waiting), Some(End::Served));
+        for (condition, expected) in [
+            (condition("Complete", "AllNodesDone", ""), Some(End::Served)),
+            (condition("Failed", "NodeFailed", ""), Some(End::Failed)),
+            (
+                condition("Paused", "PausedByFailure", ""),
+                Some(End::NeedsHelp),
+            ),
+            (
+                condition("Stalled", "InvalidSpec", ""),
+                Some(End::NeedsHelp),
+            ),
+            (condition("Paused", "PausedByUser", ""), None),
+            (waiting, Some(End::Served)),
+        ] {
+            assert_eq!(end(&with_condition(&condition)), expected, "{condition}");
+        }
+    }
+
+    #[test]
+    fn what_the_operator_has_not_acted_on_yet_may_still_help() {
+        let paused = with_condition(&condition("Paused", "PausedByFailure", ""));
+        let resumed = Job {
+            resume: Some("now".to_owned()),
+            ..paused.clone()
+        };
+        let changed = Job {
+            generation: 1,
+            ..paused
+        };
+        assert_eq!(end(&resumed), None);
+        assert_eq!(end(&changed), None);
+        let ended = Job {
+            generation: 1,
+            ..with_condition(&condition("Complete", "AllNodesDone", ""))
+        };
+        assert_eq!(end(&ended), Some(End::Served));
     }
 }

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::{Rules, broadcast_job, cron_job, job};
+use carillon_operator::controllers::Rules;
 use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
-use carillon_operator::metrics::Metrics;
+use carillon_operator::metrics::{Metrics, RULES};
 use carillon_operator::transport::{Transport, Watches};
 use carillon_oracle::History;
-use carillon_plan::interlock;
 use carillon_sim::Server;
 use jiff::SignedDuration;
 use tokio::task::spawn_local;
@@ -139,14 +138,9 @@ impl Cluster {
     /// Panics, and plans that the interlock refused, of all processes.
     pub(crate) fn mistakes(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let metrics = self.metrics.borrow();
-        let controllers = [
-            (broadcast_job::NAME, &interlock::rules::ALL[..]),
-            (cron_job::NAME, &interlock::cron_job::rules::ALL[..]),
-            (job::NAME, &interlock::job::rules::ALL[..]),
-        ];
         let (mut panics, mut trips) = (0, BTreeMap::new());
         for metrics in metrics.iter() {
-            for (name, rules) in controllers {
+            for (name, rules) in RULES {
                 panics += metrics.panics.with_label_values(&[name]).get();
                 for rule in rules {
                     let tripped = &metrics.interlock_trips;

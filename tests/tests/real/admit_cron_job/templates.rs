@@ -140,6 +140,11 @@ fn a_broadcast_job_template_follows_the_rules_of_a_broadcast_job() {
             "must not be AtMostOnce with restartPolicy OnFailure, the kubelet would run the container again: \
              set spec.broadcastJobTemplate.spec.template.spec.restartPolicy: Never"),
         ("unknown field", "/spec/broadcastJobTemplate/spec/paralelism", json!(1), "unknown field \"spec.broadcastJobTemplate.spec.paralelism\""),
+        ("a job that never ends", "/spec/broadcastJobTemplate/spec/completionPolicy", json!({"type": "Never"}),
+            "spec.broadcastJobTemplate.spec.completionPolicy.type: Forbidden: must not be Never in a CronJob, each run \
+             would stay open for ever: remove it or set spec.broadcastJobTemplate.spec.completionPolicy.type: Always"),
+        ("a budget that nothing uses", "/spec/broadcastJobTemplate/spec/failurePolicy", json!({"type": "Continue", "maxFailed": "10%"}),
+            "spec.broadcastJobTemplate.spec.failurePolicy.maxFailed: Forbidden: must not be set with type Continue"),
         ("label of OpenKruise", "/spec/broadcastJobTemplate/spec/template/metadata", json!({"labels": {"broadcastjob-name": "a"}}), "OpenKruise sets those"),
     ];
     each_is_refused(&broadcast_cron_job("x"), table);

@@ -84,7 +84,7 @@ fn a_triggered_run_is_named_and_its_outcome_waited_for() {
 
     let fails = json!({"*": {"exit-code": 3}});
     bench.apply(&cron(&bench, "bad", &fails, &json!({"suspend": true})));
-    let failed = carillon(&bench, &["trigger", "bad", "--wait", "--timeout", "2m"]).ended_with(1);
+    let failed = carillon(&bench, &["trigger", "bad", "--wait", "--timeout", "2m"]).ended_with(3);
     assert!(
         failed.stdout.contains("Failed: BackoffLimitExceeded"),
         "{failed:?}"

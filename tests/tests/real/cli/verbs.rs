@@ -59,8 +59,28 @@ fn pause_and_resume_on_request_do_nothing_when_it_is_so_already() {
 fn wait_ends_with_what_became_of_the_job() {
     let bench = desk().bench("cli-wait");
     bench.apply(&everywhere(&bench, "fails", &three_failures(), &json!({})));
-    let failed = carillon(&bench, &["wait", "fails", "--timeout", "2m"]).ended_with(1);
+    let failed = carillon(&bench, &["wait", "fails", "--timeout", "2m"]).ended_with(3);
     assert!(failed.stdout.contains("Failed: "), "{failed:?}");
+
+    let some_fail = json!({"failurePolicy": {"type": "Continue"}});
+    bench.apply(&everywhere(
+        &bench,
+        "some-fail",
+        &three_failures(),
+        &some_fail,
+    ));
+    carillon(&bench, &["wait", "some-fail", "--timeout", "2m"]).ended_with(0);
+    carillon(&bench, &["wait", "some-fail", "--require-success"]).ended_with(3);
+
+    let on_failure = json!({"failurePolicy": {"type": "Pause"}});
+    bench.apply(&everywhere(
+        &bench,
+        "pauses",
+        &three_failures(),
+        &on_failure,
+    ));
+    let paused = carillon(&bench, &["wait", "pauses", "--timeout", "2m"]).ended_with(4);
+    assert!(paused.stdout.contains("Paused: "), "{paused:?}");
 
     let slow = json!({"*": {"run-time": "10m"}});
     bench.apply(&everywhere(&bench, "slow", &slow, &json!({})));

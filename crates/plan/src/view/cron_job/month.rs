@@ -17,7 +17,7 @@ use crate::schedule::Schedule;
 /// Times of a day that are listed; of more only the number is.
 pub const FEW: usize = 2;
 
-/// More ticks than a month has minutes.
+/// More than a month has minutes, each of which has one run at most.
 const MOST: usize = 60 * 24 * 32;
 
 /// A month.
@@ -53,7 +53,7 @@ pub struct Day {
     pub left_out: bool,
     /// The clock leaves out a part of it, or repeats one.
     pub clock_change: bool,
-    /// Ticks of the schedule, since the CronJob was created.
+    /// Runs of the schedule, since the CronJob was created.
     pub runs: u64,
     /// The first two of them, as the clock shows them.
     pub times: Vec<DateTime>,
@@ -139,23 +139,11 @@ fn put_runs(
     let before = |at: Timestamp| at.saturating_sub(second).unwrap_or(at);
     let zone = schedule.zone();
     let created = stored.exists().then_some(stored.cron.meta.created);
-    let after = |from: Timestamp| before(from).max(created.unwrap_or(Timestamp::MIN));
-    let shown = |tick: Timestamp| zone.to_datetime(tick);
-    if stored.is_every() {
-        // May be every second: counted, and not gone through.
-        for day in days.values_mut() {
-            let end = before(begin(zone, day.date.saturating_add(1.day())));
-            let after = after(begin(zone, day.date));
-            let start = step_from(stored, schedule, after, now);
-            day.runs = schedule.count(start, end, u64::MAX);
-            let few = schedule.oldest(start, end, FEW);
-            day.times = few.into_iter().map(shown).collect();
-        }
-        return;
-    }
+    let after = before(from).max(created.unwrap_or(Timestamp::MIN));
     // An hour that is shown twice may be that around midnight: so by date, not by its bounds.
-    for tick in schedule.oldest(after(from), before(until), MOST) {
-        let time = shown(tick);
+    let start = step_from(stored, schedule, after, now);
+    for tick in schedule.oldest_runs(start, before(until), MOST) {
+        let time = zone.to_datetime(tick);
         if let Some(day) = days.get_mut(&time.date()) {
             day.runs += 1;
             if day.times.len() < FEW {
@@ -281,7 +269,9 @@ mod tests {
         let stored = hourly(&json!({"schedule": "@every 6h"}), &ran);
         assert_eq!(runs(&of(&stored, "2026-02")), [4; 28]);
         let seconds = hourly(&json!({"schedule": "@every 1s"}), &json!({}));
-        assert_eq!(runs(&of(&seconds, "2026-02")), [86_400; 28]);
+        assert_eq!(runs(&of(&seconds, "2026-02")), [1440; 28]);
+        let slower = hourly(&json!({"schedule": "@every 90s"}), &ran);
+        assert_eq!(runs(&of(&slower, "2026-02")), [960; 28]);
     }
 
     #[test]

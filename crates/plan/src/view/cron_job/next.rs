@@ -61,7 +61,12 @@ pub fn next(
     let offset = stored.cron.offset;
     let from = after.unwrap_or_else(|| now.checked_sub(offset).unwrap_or(now));
     let from = step_from(stored, schedule, from, now);
-    let ticks = schedule.oldest(from, Timestamp::MAX, count);
+    // The minute of the last run has had its run.
+    let done = stored.cron.status.last_schedule_time.as_ref();
+    let done = done.map(|time| minute(time.0));
+    let mut ticks = schedule.oldest_runs(from, Timestamp::MAX, count + 1);
+    ticks.retain(|tick| Some(minute(*tick)) != done);
+    ticks.truncate(count);
     let last = ticks.last().copied().unwrap_or(from);
     let mut clock_changes = changes(stored, zone, from, last);
     clock_changes.retain(|change| change.effect != Effect::Unaffected);
@@ -93,8 +98,11 @@ pub fn next(
 /// As the planner names it: the CronJob's name and the minute.
 fn name(stored: &StoredCron, tick: Timestamp) -> Option<String> {
     let cron = &stored.cron.meta.owner.name;
-    let minutes = tick.as_second().div_euclid(60);
-    (!cron.is_empty()).then(|| format!("{cron}-{minutes}"))
+    (!cron.is_empty()).then(|| format!("{cron}-{}", minute(tick)))
+}
+
+fn minute(tick: Timestamp) -> i64 {
+    tick.as_second().div_euclid(60)
 }
 
 impl Run {
@@ -116,6 +124,8 @@ pub fn child_resource(kind: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::cron_job::Children;
     use crate::schedule::zone;
@@ -200,6 +210,23 @@ mod tests {
         )
         .unwrap();
         assert_eq!(locals(&past), ["2026-01-01T08:00:10+00:00"]);
+    }
+
+    #[test]
+    fn a_minute_has_one_run_however_often_the_schedule_comes() {
+        let ran = json!({"lastScheduleTime": "2026-01-01T12:00:10Z"});
+        let stored = hourly(&json!({"schedule": "@every 20s"}), &ran);
+        let outlook = runs(&stored, "2026-01-01T12:00:15Z", 3);
+        assert_eq!(
+            locals(&outlook),
+            [
+                "2026-01-01T12:01:10+00:00",
+                "2026-01-01T12:02:10+00:00",
+                "2026-01-01T12:03:10+00:00"
+            ]
+        );
+        let names: BTreeSet<_> = outlook.runs.iter().map(|run| &run.name).collect();
+        assert_eq!(names.len(), 3);
     }
 
     #[test]
