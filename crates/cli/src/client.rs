@@ -3,6 +3,8 @@
 mod cron_jobs;
 mod uninstall;
 
+pub(crate) use self::cron_jobs::CRON_JOBS;
+
 use anyhow::{Context, Error, Result, anyhow};
 use bytes::Bytes;
 use carillon_api::names::{GROUP, LABEL_BROADCAST_JOB_UID, VERSION};
@@ -178,19 +180,37 @@ impl Api {
         self.send("POST", path, JSON, Some(object)).await
     }
 
-    /// Asks whether a job that exists could be changed into this one by an apply.
-    pub(crate) async fn could_apply(&self, name: &str, object: &Value) -> Answer<Value> {
-        let path = self.path(JOBS, name);
-        let path = path.map(|path| dry(by_us(path).with("force", "true"), true));
+    /// An object of the namespace, as stored.
+    pub(crate) async fn object(&self, of: Resource, name: &str) -> Answer<Value> {
+        self.get(self.path(of, name)).await
+    }
+
+    /// Asks what a server-side apply by a manager would make of an object that is there.
+    pub(crate) async fn dry_apply(
+        &self,
+        of: Resource,
+        name: &str,
+        manager: &str,
+        object: &Value,
+    ) -> Answer<Value> {
+        let path = self.path(of, name).map(|path| {
+            let path = path.with("fieldManager", manager).with("force", "true");
+            dry(path.with("fieldValidation", "Strict"), true)
+        });
         let apply = "application/apply-patch+yaml";
         self.send("PATCH", path, apply, Some(object)).await
+    }
+
+    /// Asks what a merge of a patch would make of an object that is there.
+    pub(crate) async fn dry_merge(&self, of: Resource, name: &str, patch: &Value) -> Answer<Value> {
+        let path = self.path(of, name).map(|path| dry(by_us(path), true));
+        self.send("PATCH", path, MERGE, Some(patch)).await
     }
 
     /// Merges a patch into a job.
     pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Answer<Value> {
         let job = self.path(JOBS, name).map(by_us);
-        let merge = "application/merge-patch+json";
-        self.send("PATCH", job, merge, Some(patch)).await
+        self.send("PATCH", job, MERGE, Some(patch)).await
     }
 
     /// Path of an object of the namespace.
@@ -242,13 +262,25 @@ impl Api {
 
     /// All nodes of the cluster.
     pub(crate) async fn nodes(&self) -> Result<Nodes> {
-        let listed = self
-            .list(Ok(NODES.everywhere()), "", |node| read::node(&node))
-            .await;
-        match listed {
-            Ok(nodes) => Ok(nodes.into_iter().flatten().collect()),
+        match self.list_nodes().await {
+            Ok(nodes) => Ok(nodes),
             Err(error) => Err(self.explain(error, "listing nodes").await),
         }
+    }
+
+    /// The same; nothing if whoever asks may not list them.
+    pub(crate) async fn nodes_if_allowed(&self) -> Result<Option<Nodes>> {
+        match self.list_nodes().await {
+            Ok(nodes) => Ok(Some(nodes)),
+            Err(error) if code(&error) == Some(403) => Ok(None),
+            Err(error) => Err(self.explain(error, "listing nodes").await),
+        }
+    }
+
+    async fn list_nodes(&self) -> Answer<Nodes> {
+        let all = NODES.everywhere();
+        let listed = self.list(Ok(all), "", |node| read::node(&node)).await;
+        listed.map(|nodes| nodes.into_iter().flatten().collect())
     }
 
     /// One node, if it exists.
@@ -312,6 +344,7 @@ fn is_context(global: &Global, file: &Kubeconfig) -> Result<()> {
 }
 
 const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
 
 /// The reply, of which no more than [`LARGEST_REPLY`] is read.
 fn bounded<B>(reply: Response<B>) -> Response<impl http_body::Body<Data = Bytes, Error = BoxError>>

@@ -140,7 +140,8 @@ impl Source {
         }
         let text = self.cron.as_deref().unwrap_or_default();
         if text == STDIN || (Path::new(text).exists() && !Path::new(text).is_dir()) {
-            let objects = manifest::read(text, "CronJob", screen)?;
+            let is_cron = |object: &_| object["kind"] == "CronJob";
+            let objects = manifest::read(text, "CronJob", is_cron, screen)?;
             return Ok(Found::Manifests(objects.iter().map(read::cron).collect()));
         }
         let name = match cron_name(text) {

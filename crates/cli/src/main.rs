@@ -6,6 +6,7 @@
 // Everything goes over the screen, which makes harmless what others wrote.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod apply;
 mod args;
 mod calendar;
 mod client;

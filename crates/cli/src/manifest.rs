@@ -13,8 +13,14 @@ pub(crate) const STDIN: &str = "-";
 /// Values that aliases stand for in a file, at most: so many, and one for each byte.
 const ALIASES: usize = 1000;
 
-/// The objects of a kind in a file, YAML or JSON. Other objects are named and left out.
-pub(crate) fn read(file: &str, kind: &str, screen: &mut Screen) -> Result<Vec<Value>> {
+/// The objects in a file, YAML or JSON, that are `wanted`, and what those are called. Other objects are named and left
+/// out.
+pub(crate) fn read(
+    file: &str,
+    what: &str,
+    wanted: impl Fn(&Value) -> bool,
+    screen: &mut Screen,
+) -> Result<Vec<Value>> {
     let text = if file == STDIN {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;
@@ -23,9 +29,7 @@ pub(crate) fn read(file: &str, kind: &str, screen: &mut Screen) -> Result<Vec<Va
         std::fs::read_to_string(file).with_context(|| file.to_owned())?
     };
     let objects = objects(&text).with_context(|| format!("{file} is not YAML"))?;
-    let (wanted, others): (Vec<Value>, Vec<Value>) = objects
-        .into_iter()
-        .partition(|object| object["kind"] == kind);
+    let (found, others): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(wanted);
     for other in others {
         let (kind, name) = (&other["kind"], &other["metadata"]["name"]);
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
@@ -35,10 +39,10 @@ pub(crate) fn read(file: &str, kind: &str, screen: &mut Screen) -> Result<Vec<Va
             text(name)
         ));
     }
-    if wanted.is_empty() {
-        bail!("{file} has no {kind}");
+    if found.is_empty() {
+        bail!("{file} has no {what}");
     }
-    Ok(wanted)
+    Ok(found)
 }
 
 /// The objects of a text, also those in lists.

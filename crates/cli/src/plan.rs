@@ -11,8 +11,9 @@ use carillon_plan::view::{outcomes, read};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::apply::{self, Change, Effect, run_of};
 use crate::args::{Format, Output};
-use crate::client::{Api, JOBS, PODS, code, name_of};
+use crate::client::{Api, CRON_JOBS, JOBS, PODS, name_of};
 use crate::explain::{example, print_finding};
 use crate::family::family;
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
@@ -21,35 +22,64 @@ use crate::{DONE, NOT_ALL, manifest, problem};
 /// Show what manifests would do: which nodes, which not and why, and what the API server refuses
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nothing is stored: the API server is asked by dry run whether it would accept each job, and one pod
-of its template.
+Nothing is stored: the API server is asked by dry run what kubectl apply would do, and whether it would
+accept one pod of the template. Of a CronJob with a broadcastJobTemplate each run is planned; of a job that
+exists the changes are shown.
 
-Exit codes: 0 every node that the job chooses (nodeSelector, affinity, nodeNames) would be served; 2 some
-would not, there is none, or the API server refuses something; 1 error.")]
+Exit codes: 0 every node that the job chooses (nodeSelector, affinity, nodeNames) would be served, or the
+job exists already; 2 some would not, there is none, or the API server refuses something; 1 error.")]
 pub(crate) struct Plan {
-    /// File with BroadcastJobs, YAML or JSON; - is standard input. Can be repeated
+    /// File with BroadcastJobs and CronJobs, YAML or JSON; - is standard input. Can be repeated
     #[arg(short, long, value_name = "FILE", required = true)]
     filename: Vec<String>,
     #[command(flatten)]
     output: Output,
 }
 
-/// One job of the manifests.
+/// One object of the manifests.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Planned {
+    /// Kind of the object.
+    kind: &'static str,
     #[serde(flatten)]
     preview: Preview,
+    /// What kubectl apply would do.
+    apply: Effect,
+    /// What it would change of an object that is there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<Change>,
     /// What could not be asked, and what else is worth knowing.
     notes: Vec<String>,
+}
+
+impl Planned {
+    /// Whether the nodes of the cluster have anything to do with it.
+    fn concerns_nodes(&self) -> bool {
+        let exists = matches!(self.apply, Effect::Changed | Effect::Unchanged);
+        self.apply != Effect::Refused && (self.kind == CRON_JOB || !exists)
+    }
+
+    fn is_good(&self) -> bool {
+        self.preview.problems.is_empty() && (!self.concerns_nodes() || self.preview.all_placed())
+    }
+}
+
+const JOB: &str = "BroadcastJob";
+const CRON_JOB: &str = "CronJob";
+
+/// A BroadcastJob, or a CronJob that starts some.
+fn is_wanted(object: &Value) -> bool {
+    object["kind"] == JOB || object["kind"] == CRON_JOB && run_of(object).is_some()
 }
 
 pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
     let mut objects = Vec::new();
     for file in &args.filename {
-        objects.extend(manifest::read(file, "BroadcastJob", screen)?);
+        let what = "BroadcastJob, and no CronJob with a broadcastJobTemplate";
+        objects.extend(manifest::read(file, what, is_wanted, screen)?);
     }
-    let nodes = api.nodes().await?;
+    let nodes = api.nodes_if_allowed().await?;
     let chosen = api.namespace.clone();
     let mut planned = Vec::new();
     for mut object in objects {
@@ -58,7 +88,7 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
             None => chosen.clone(),
         };
         object["metadata"]["namespace"] = json!(api.namespace);
-        planned.push(plan_one(&api, &object, &nodes).await?);
+        planned.push(plan_one(&api, &object, nodes.as_ref()).await?);
     }
     let format = args.output.output;
     if !screen.documents(format, &planned, false)? {
@@ -66,35 +96,69 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
             if at > 0 && format != Some(Format::Name) {
                 screen.blank()?;
             }
-            print(one, format, !args.output.no_headers, screen)?;
+            print(
+                one,
+                nodes.is_some(),
+                format,
+                !args.output.no_headers,
+                screen,
+            )?;
         }
     }
-    let mut previews = planned.iter().map(|one| &one.preview);
-    Ok(if previews.all(Preview::all_placed) {
+    Ok(if planned.iter().all(Planned::is_good) {
         DONE
     } else {
         NOT_ALL
     })
 }
 
-async fn plan_one(api: &Api, object: &Value, nodes: &Nodes) -> Result<Planned> {
-    let stored = read::job(object);
+async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Planned> {
+    let of_run = (object["kind"] == CRON_JOB)
+        .then(|| run_of(object))
+        .flatten();
+    let (kind, of) = match of_run {
+        Some(_) => (CRON_JOB, CRON_JOBS),
+        None => (JOB, JOBS),
+    };
+    let stored = read::job(of_run.as_ref().unwrap_or(object));
+    let nothing = Nodes::new();
+    let known = nodes.unwrap_or(&nothing);
+    let answer = apply::ask(api, of, kind, object).await?;
     let mut planned = Planned {
-        preview: preview(&stored, nodes),
+        kind,
+        preview: preview(&stored, known),
+        apply: answer.effect,
+        changes: answer.changes,
         notes: Vec::new(),
     };
-    let accepted = ask_about_job(api, object, &mut planned).await?;
-    if let Some(retry_of) = &stored.job.retry_of {
-        ask_about_family(api, (&stored.job, retry_of), nodes, &mut planned).await;
+    if answer.effect == Effect::NotAllowed {
+        planned.notes.push(format!(
+            "whether the API server would accept it was not asked: you may not create {kind}s in this namespace"
+        ));
+    }
+    if let Some(stored) = &answer.stored {
+        // With generateName, one such as it would get.
+        planned.preview.job = name_of(stored);
+    }
+    if let Some(words) = answer.refusal {
+        // It says what was found here, too, and of what cannot be read as written nothing is known.
+        planned.preview = Preview {
+            problems: vec![words],
+            ..preview(&stored, &nothing)
+        };
+    } else if let Some(retry_of) = &stored.job.retry_of {
+        ask_about_family(api, (&stored.job, retry_of), known, &mut planned).await;
     }
     // Without an answer about the job, there may still be one about its pods.
-    ask_about_pod(
-        api,
-        accepted.as_ref().unwrap_or(object),
-        nodes,
-        &mut planned,
-    )
-    .await?;
+    let stored = answer.stored.as_ref().map(|stored| match kind {
+        CRON_JOB => run_of(stored).unwrap_or_default(),
+        _ => stored.clone(),
+    });
+    let job = stored.as_ref().or(of_run.as_ref()).unwrap_or(object);
+    ask_about_pod(api, job, known, &mut planned).await?;
+    if !planned.preview.problems.is_empty() {
+        planned.apply = Effect::Refused;
+    }
     Ok(planned)
 }
 
@@ -123,36 +187,6 @@ async fn ask_about_family(
             "what {} and its retries have done is not known: {error}",
             retry_of.name
         )),
-    }
-}
-
-/// Whether the API server would store the job; gives it as it would be stored.
-async fn ask_about_job(api: &Api, object: &Value, planned: &mut Planned) -> Result<Option<Value>> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let mut asked = api.create(JOBS, true, object).await;
-    if let Err(error) = &asked
-        && code(error) == Some(409)
-    {
-        planned.notes.push(format!(
-            "BroadcastJob {name} exists already: kubectl apply would change it, and run nothing again"
-        ));
-        asked = api.could_apply(name, object).await;
-    }
-    match asked {
-        Ok(stored) => {
-            // With generateName, one such as it would get.
-            planned.preview.job = name_of(&stored);
-            Ok(Some(stored))
-        }
-        Err(kube::Error::Api(status)) if status.code == 404 => Err(api
-            .explain(kube::Error::Api(status), "asking about the job")
-            .await),
-        Err(kube::Error::Api(status)) => {
-            // It says what was found here, too.
-            planned.preview.problems = vec![problem::words(&status)];
-            Ok(None)
-        }
-        Err(error) => Err(api.explain(error, "asking about the job").await),
     }
 }
 
@@ -205,35 +239,80 @@ fn with_kind(mut pod: Value) -> Value {
     pod
 }
 
-fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Screen) -> Result<()> {
+/// What the manifest comes to, in a line.
+fn headline(one: &Planned, nodes_known: bool) -> String {
     let preview = &one.preview;
-    if format == Some(Format::Name) {
-        for node in &preview.served {
-            screen.line(&format!("node/{node}"))?;
-        }
-        return Ok(());
-    }
-    let rounds = match preview.rounds {
-        0 => String::new(),
+    let each_run = if one.kind == CRON_JOB {
+        "each run of "
+    } else {
+        ""
+    };
+    let subject = format!(
+        "{each_run}{} in namespace {}",
+        preview.job, preview.namespace
+    );
+    let nodes = match preview.rounds {
+        _ if !nodes_known => "which nodes would be served is not known".to_owned(),
+        0 => format!("0 of {} would be served", count(preview.nodes, "node")),
         rounds => format!(
-            ", {} at a time, {}",
+            "{} of {} would be served, {} at a time, {}",
+            preview.served.len(),
+            count(preview.nodes, "node"),
             preview.at_a_time,
             count(rounds, "round")
         ),
     };
-    screen.line(&format!(
-        "{} in namespace {}: {} of {} would be served{rounds}",
-        preview.job,
-        preview.namespace,
-        preview.served.len(),
-        count(preview.nodes, "node"),
-    ))?;
-    screen.blank()?;
-    let shown = if format == Some(Format::Wide) {
-        usize::MAX
-    } else {
-        outcomes::SAMPLE
-    };
+    match one.apply {
+        Effect::Refused => format!("{subject}: REFUSED, nothing would run"),
+        Effect::Changed if one.kind == JOB => {
+            format!("{subject} exists: it would be changed, and run nothing again")
+        }
+        Effect::Unchanged if one.kind == JOB => format!("{subject} exists: unchanged"),
+        Effect::Changed => format!("{subject}, which exists and would be changed: {nodes}"),
+        Effect::Unchanged => format!("{subject}, which exists and stays unchanged: {nodes}"),
+        Effect::Created | Effect::NotAllowed => format!("{subject}: {nodes}"),
+    }
+}
+
+fn print(
+    one: &Planned,
+    nodes_known: bool,
+    format: Option<Format>,
+    headers: bool,
+    screen: &mut Screen,
+) -> Result<()> {
+    let preview = &one.preview;
+    if format == Some(Format::Name) {
+        for node in preview.served.iter().filter(|_| one.concerns_nodes()) {
+            screen.line(&format!("node/{node}"))?;
+        }
+        return Ok(());
+    }
+    screen.line(&headline(one, nodes_known))?;
+    for problem in &preview.problems {
+        screen.blank()?;
+        screen.painted(&[(Tone::Bad, "error:"), (Tone::Plain, &format!(" {problem}"))])?;
+    }
+    for change in &one.changes {
+        screen.line(&format!("  {}", change.line()))?;
+    }
+    if one.concerns_nodes() && nodes_known {
+        screen.blank()?;
+        print_nodes(preview, format == Some(Format::Wide), headers, screen)?;
+    }
+    if !nodes_known {
+        screen.blank()?;
+        screen.line("note: you may not list nodes: ask for the role that the chart has for it")?;
+    }
+    for note in &one.notes {
+        screen.blank()?;
+        screen.line(&format!("note: {note}"))?;
+    }
+    Ok(())
+}
+
+fn print_nodes(preview: &Preview, wide: bool, headers: bool, screen: &mut Screen) -> Result<()> {
+    let shown = if wide { usize::MAX } else { outcomes::SAMPLE };
     let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
     if !preview.served.is_empty() {
         table.row([
@@ -260,14 +339,6 @@ fn print(one: &Planned, format: Option<Format>, headers: bool, screen: &mut Scre
     screen.table(&table, headers)?;
     for refused in preview.refused.iter().filter(|refused| refused.asked_for) {
         print_finding(&refused.finding, "spec.template.spec", screen)?;
-    }
-    for problem in &preview.problems {
-        screen.blank()?;
-        screen.painted(&[(Tone::Bad, "error:"), (Tone::Plain, &format!(" {problem}"))])?;
-    }
-    for note in &one.notes {
-        screen.blank()?;
-        screen.line(&format!("note: {note}"))?;
     }
     Ok(())
 }

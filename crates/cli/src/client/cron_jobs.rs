@@ -8,10 +8,12 @@ use carillon_plan::view::cron_job::read::{self, StoredCron};
 use carillon_plan::view::cron_job::resource;
 use serde_json::Value;
 
-use super::{Answer, Api, JOBS, by_us, code, dry, name_of, ours};
+use super::{Answer, Api, JOBS, MERGE, by_us, code, dry, name_of, ours};
 use crate::cron::CronName;
 use crate::problem;
 
+/// CronJobs of carillon.dev.
+pub(crate) const CRON_JOBS: Resource = ours("cronjobs");
 const NATIVE_CRON_JOBS: Resource = batch("cronjobs");
 pub(super) const NATIVE_JOBS: Resource = batch("jobs");
 
@@ -25,7 +27,7 @@ const fn batch(plural: &'static str) -> Resource {
 
 fn crons(side: Side) -> Resource {
     match side {
-        Side::Carillon => ours("cronjobs"),
+        Side::Carillon => CRON_JOBS,
         Side::Native => NATIVE_CRON_JOBS,
     }
 }
@@ -103,8 +105,7 @@ impl Api {
     ) -> Answer<Value> {
         let cron = self.path(crons(side), name);
         let cron = cron.map(|path| dry(by_us(path), dry_run));
-        let merge = "application/merge-patch+json";
-        self.send("PATCH", cron, merge, Some(patch)).await
+        self.send("PATCH", cron, MERGE, Some(patch)).await
     }
 
     /// The Jobs and BroadcastJobs that a CronJob controls.

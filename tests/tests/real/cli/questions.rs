@@ -319,10 +319,68 @@ fn plan_has_what_the_api_server_refuses_in_its_words() {
     let unknown = problem(&|job| job["spec"]["paralelism"] = json!(1));
     assert!(unknown.contains("spec.paralelism"), "{unknown}");
 
+    let mut huge = job.clone();
+    huge["spec"]["parallelism"] = json!(99_999_999_999_i64);
+    let refused = ask(&bench, &["plan", "-f", "-"], &huge.to_string()).ended_with(2);
+    let first = "fix in namespace cli-refused: REFUSED, nothing would run\n\nerror: ";
+    assert!(refused.stdout.starts_with(first), "{}", refused.stdout);
+    assert!(!refused.stdout.contains("served"), "{}", refused.stdout);
+
     bench.apply(&job);
     let changed =
         problem(&|job| job["spec"]["template"]["spec"]["containers"][0]["image"] = json!("y"));
     assert!(changed.contains("is immutable"), "{changed}");
+}
+
+#[test]
+fn plan_says_what_an_apply_would_change_of_a_job_that_is_there() {
+    let bench = desk().bench("cli-plan-again");
+    let job = everywhere(
+        &bench,
+        "fix",
+        &json!({}),
+        &json!({"parallelism": 3, "paused": true}),
+    );
+    bench.apply(&job);
+    let said = |job: &Value| {
+        let answer = ask(&bench, &["plan", "-f", "-"], &job.to_string());
+        answer.ended_with(0).stdout
+    };
+    assert_eq!(
+        said(&job),
+        "fix in namespace cli-plan-again exists: unchanged\n"
+    );
+    let mut other = job.clone();
+    other["spec"]["parallelism"] = json!(5);
+    other["spec"].as_object_mut().unwrap().remove("paused");
+    assert_eq!(
+        said(&other),
+        "fix in namespace cli-plan-again exists: it would be changed, and run nothing again\n  \
+         spec.parallelism: 3 -> 5\n  spec.paused: true -> false\n"
+    );
+}
+
+#[test]
+fn plan_of_a_cron_job_says_where_each_run_would_go() {
+    let bench = desk().bench("cli-plan-cron");
+    let mut cron_job = everywhere(&bench, "nightly", &json!({}), &json!({}));
+    let template =
+        json!({"metadata": {"labels": {"run": "nightly"}}, "spec": cron_job["spec"].take()});
+    cron_job["kind"] = json!("CronJob");
+    cron_job["spec"] = json!({"schedule": "0 3 * * *", "broadcastJobTemplate": template});
+    let planned = ask(&bench, &["plan", "-f", "-"], &cron_job.to_string()).ended_with(2);
+    let first = "each run of nightly in namespace cli-plan-cron: 6 of 8 nodes would be served, 6 at a time, 1 round\n";
+    assert!(planned.stdout.starts_with(first), "{}", planned.stdout);
+    cron_job["spec"]["broadcastJobTemplate"]["spec"]["parallelism"] = json!(0);
+    let refused = ask(&bench, &["plan", "-f", "-"], &cron_job.to_string()).ended_with(2);
+    assert!(
+        refused.stdout.contains("REFUSED, nothing would run")
+            && refused
+                .stdout
+                .contains("spec.broadcastJobTemplate.spec.parallelism"),
+        "{}",
+        refused.stdout
+    );
 }
 
 #[test]
