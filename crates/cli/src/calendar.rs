@@ -9,10 +9,11 @@ use carillon_plan::view::cron_job::resource;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::DONE;
-use crate::args::{Format, Global, Output};
 use crate::cron::{Found, Source};
+use crate::exit::DONE;
+use crate::flags::{Global, Output};
 use crate::next::heading;
+use crate::render::Format;
 use crate::render::{Cell, Screen, Table, Tone, count, duration};
 
 /// Show a month of a CronJob: runs, outcomes, clock changes, and whether runs overlap

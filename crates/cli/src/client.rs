@@ -3,7 +3,7 @@
 mod cron_jobs;
 mod uninstall;
 
-pub(crate) use self::cron_jobs::CRON_JOBS;
+use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result, anyhow};
 use bytes::Bytes;
@@ -23,11 +23,12 @@ use serde_json::Value;
 use tower::BoxError;
 use tower::util::MapResponseLayer;
 
-use crate::args::Global;
 use crate::problem;
 
 /// BroadcastJobs.
 pub(crate) const JOBS: Resource = ours("broadcastjobs");
+/// CronJobs of carillon.dev.
+pub(crate) const CRON_JOBS: Resource = ours("cronjobs");
 /// Pods.
 pub(crate) const PODS: Resource = core("pods");
 const NODES: Resource = core("nodes");
@@ -70,6 +71,16 @@ const fn core(plural: &'static str) -> Resource {
     }
 }
 
+/// Which cluster is meant, and which namespace: that of the kubeconfig's context when absent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Target {
+    pub(crate) namespace: Option<String>,
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) context: Option<String>,
+    pub(crate) cluster: Option<String>,
+    pub(crate) user: Option<String>,
+}
+
 /// A connection, and the namespace it is about.
 pub(crate) struct Api {
     client: Client,
@@ -82,29 +93,29 @@ pub(crate) type Answer<T> = Result<T, kube::Error>;
 
 impl Api {
     /// Reads the kubeconfig; nothing is sent yet.
-    pub(crate) async fn connect(global: &Global) -> Result<Self> {
+    pub(crate) async fn connect(target: &Target) -> Result<Self> {
         let options = KubeConfigOptions {
-            context: global.context.clone(),
-            cluster: global.cluster.clone(),
-            user: global.user.clone(),
+            context: target.context.clone(),
+            cluster: target.cluster.clone(),
+            user: target.user.clone(),
         };
-        let chosen = [&global.context, &global.cluster, &global.user];
-        let config = match &global.kubeconfig {
+        let chosen = [&target.context, &target.cluster, &target.user];
+        let config = match &target.kubeconfig {
             Some(path) => {
                 let file = Kubeconfig::read_from(path)
                     .with_context(|| format!("--kubeconfig {}", path.display()))?;
-                is_context(global, &file)?;
+                is_context(target, &file)?;
                 Config::from_custom_kubeconfig(file, &options).await?
             }
             None if chosen.iter().any(|flag| flag.is_some()) => {
-                is_context(global, &Kubeconfig::read()?)?;
+                is_context(target, &Kubeconfig::read()?)?;
                 Config::from_kubeconfig(&options).await?
             }
             None => Config::infer()
                 .await
                 .context("no cluster: set KUBECONFIG or --kubeconfig")?,
         };
-        let namespace = global
+        let namespace = target
             .namespace
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
@@ -203,8 +214,8 @@ impl Api {
 
     /// Asks what a merge of a patch would make of an object that is there.
     pub(crate) async fn dry_merge(&self, of: Resource, name: &str, patch: &Value) -> Answer<Value> {
-        let path = self.path(of, name).map(|path| dry(by_us(path), true));
-        self.send("PATCH", path, MERGE, Some(patch)).await
+        let object = self.path(of, name).map(|path| dry(by_us(path), true));
+        self.send("PATCH", object, MERGE, Some(patch)).await
     }
 
     /// Merges a patch into a job.
@@ -331,9 +342,17 @@ impl Api {
     }
 }
 
+/// Runs what asks the API server to its end.
+pub(crate) fn block_on<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(asked)
+}
+
 /// Whether the context that is asked for is in the kubeconfig.
-fn is_context(global: &Global, file: &Kubeconfig) -> Result<()> {
-    let Some(wanted) = &global.context else {
+fn is_context(target: &Target, file: &Kubeconfig) -> Result<()> {
+    let Some(wanted) = &target.context else {
         return Ok(());
     };
     let contexts: Vec<String> = file.contexts.iter().map(|c| c.name.clone()).collect();

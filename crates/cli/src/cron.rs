@@ -4,64 +4,24 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::{Error, Result, bail};
-use carillon_plan::cron_job::Api as Side;
 use carillon_plan::view::cron_job::read::{self, StoredCron};
 use clap::Args;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, PathCompleter, ValueCompleter};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::args::Global;
+use crate::candidates;
 use crate::client::Api;
-use crate::complete;
+use crate::flags::Global;
 use crate::manifest::{self, STDIN};
+use crate::names::{CronName, cron_name};
 use crate::render::Screen;
-
-/// The name of a CronJob, and of which API it may be.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct CronName {
-    /// `None`: of carillon.dev, or else of batch/v1.
-    pub(crate) side: Option<Side>,
-    pub(crate) name: String,
-}
-
-impl CronName {
-    /// The APIs to look in, in this order.
-    pub(crate) fn sides(&self) -> &'static [Side] {
-        match self.side {
-            None => &[Side::Carillon, Side::Native],
-            Some(Side::Carillon) => &[Side::Carillon],
-            Some(Side::Native) => &[Side::Native],
-        }
-    }
-}
-
-/// `report`, `ccj/report`, `cj/report`, `cronjobs.batch/report`.
-pub(crate) fn cron_name(text: &str) -> Result<CronName, String> {
-    const FORMS: &str =
-        "write NAME, ccj/NAME for one of carillon.dev, or cj/NAME for one of batch/v1";
-    let (kind, name) = text.split_once('/').unwrap_or(("cronjob", text));
-    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-    let group = group.strip_prefix("v1alpha1.").unwrap_or(group);
-    let group = group.strip_prefix("v1.").unwrap_or(group);
-    let side = match (kind.to_ascii_lowercase().as_str(), group) {
-        _ if name.is_empty() || name.contains('/') => return Err(FORMS.to_owned()),
-        ("ccj", _) | ("cronjob" | "cronjobs", "carillon.dev") => Some(Side::Carillon),
-        ("cj", _) | ("cronjob" | "cronjobs", "batch") => Some(Side::Native),
-        ("cronjob" | "cronjobs", "") => None,
-        _ => return Err(FORMS.to_owned()),
-    };
-    Ok(CronName {
-        side,
-        name: name.to_owned(),
-    })
-}
 
 /// A CronJob by name.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Cron {
     /// Name of the CronJob, also as ccj/NAME; cj/NAME is one of batch/v1
-    #[arg(value_parser = cron_name, add = ArgValueCandidates::new(complete::crons))]
+    #[arg(value_parser = cron_name, add = ArgValueCandidates::new(candidates::crons))]
     pub(crate) cron: CronName,
 }
 
@@ -140,7 +100,7 @@ impl Source {
         }
         let text = self.cron.as_deref().unwrap_or_default();
         if text == STDIN || (Path::new(text).exists() && !Path::new(text).is_dir()) {
-            let is_cron = |object: &_| object["kind"] == "CronJob";
+            let is_cron = |object: &Value| object["kind"] == "CronJob";
             let objects = manifest::read(text, "CronJob", is_cron, screen)?;
             return Ok(Found::Manifests(objects.iter().map(read::cron).collect()));
         }
@@ -149,7 +109,7 @@ impl Source {
             Ok(_) => bail!("there is no file {text}"),
             Err(forms) => bail!("there is no file {text}, and no CronJob is called so: {forms}"),
         };
-        let api = Api::connect(global).await?;
+        let api = Api::connect(&global.target()).await?;
         let stored = read::cron(&api.cron(&name).await?);
         Ok(Found::Stored(api, Box::new(stored)))
     }
@@ -163,49 +123,23 @@ fn looks_like_a_file(text: &str) -> bool {
 
 fn names_and_files(current: &OsStr) -> Vec<CompletionCandidate> {
     let start = current.to_string_lossy();
-    let mut found = complete::crons();
+    let mut found = candidates::crons();
     found.retain(|name| name.get_value().to_string_lossy().starts_with(&*start));
     found.extend(PathCompleter::file().complete(current));
-    found.retain(|name| complete::is_offered(&name.get_value().to_string_lossy()));
+    found.retain(|name| candidates::is_offered(&name.get_value().to_string_lossy()));
     found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Color;
-
-    #[test]
-    fn a_cron_job_is_named_as_kubectl_names_it_and_short_names_tell_the_api() {
-        for (text, side) in [
-            ("report", None),
-            ("cronjob/report", None),
-            ("ccj/report", Some(Side::Carillon)),
-            ("cronjobs.carillon.dev/report", Some(Side::Carillon)),
-            ("CronJob.v1alpha1.carillon.dev/report", Some(Side::Carillon)),
-            ("cj/report", Some(Side::Native)),
-            ("cronjob.batch/report", Some(Side::Native)),
-            ("cronjobs.v1.batch/report", Some(Side::Native)),
-        ] {
-            let name = "report".to_owned();
-            assert_eq!(cron_name(text), Ok(CronName { side, name }), "{text}");
-        }
-        for wrong in [
-            "",
-            "ccj/",
-            "bcj/report",
-            "cronjob.example.com/report",
-            "a/b/c",
-        ] {
-            assert!(cron_name(wrong).is_err(), "{wrong:?}");
-        }
-    }
+    use crate::render::Color;
 
     fn error(source: &Source) -> String {
         let screen = &mut Screen::new(Color::Never);
         let global = Global::default();
         let read = source.read(&global, screen);
-        let read = crate::wait_for(read).unwrap();
+        let read = crate::client::block_on(read).unwrap();
         let asked = read.each(|one| {
             let now = jiff::Timestamp::UNIX_EPOCH;
             carillon_plan::view::cron_job::timetable(one, now).map(|_| ())

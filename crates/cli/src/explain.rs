@@ -11,12 +11,15 @@ use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 
-use crate::args::{Format, JobName, Output};
 use crate::client::Api;
+use crate::exit::DONE;
 use crate::family::family;
+use crate::flags::{JobName, Output};
+use crate::names::node_name;
+use crate::render::Format;
 use crate::render::{Cell, Screen, Table, Tone, indented, sample};
-use crate::results::{by_attempt, node_name};
-use crate::{DONE, complete, problem};
+use crate::results::by_attempt;
+use crate::{candidates, problem};
 
 /// Explain where all nodes stand in a job, or why one does
 #[derive(Debug, clap::Args)]
@@ -25,7 +28,7 @@ pub(crate) struct Explain {
     job: JobName,
     /// Every check of this node, what decides it, and what to write to change it
     #[arg(long, value_name = "NAME", value_parser = node_name,
-          add = ArgValueCandidates::new(complete::nodes))]
+          add = ArgValueCandidates::new(candidates::nodes))]
     node: Option<String>,
     #[command(flatten)]
     output: Output,

@@ -3,8 +3,8 @@
 use carillon_fuzz::{check, check_within};
 use carillon_plan::view::{cron_job, read};
 
-use crate::cron::cron_name;
 use crate::manifest::objects;
+use crate::names::cron_name;
 use crate::wait::duration;
 
 const MANIFEST: &[u8] = b"apiVersion: carillon.dev/v1alpha1

@@ -8,10 +8,12 @@ use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::DONE;
-use crate::args::{Format, Output, job_name};
+use crate::candidates;
 use crate::client::Api;
-use crate::complete;
+use crate::exit::DONE;
+use crate::flags::Output;
+use crate::names::job_name;
+use crate::render::Format;
 use crate::render::{Cell, Screen, Table, Tone, age, seconds};
 
 /// Longest reason in a table that is not wide.
@@ -21,7 +23,7 @@ const WHY: usize = 72;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Get {
     /// Name of a BroadcastJob; all of the namespace when absent
-    #[arg(value_parser = job_name, add = ArgValueCandidates::new(complete::jobs))]
+    #[arg(value_parser = job_name, add = ArgValueCandidates::new(candidates::jobs))]
     job: Option<String>,
     /// Those of all namespaces
     #[arg(short = 'A', long, conflicts_with = "job")]

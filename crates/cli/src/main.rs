@@ -9,15 +9,19 @@
 mod apply;
 mod args;
 mod calendar;
+mod candidates;
 mod client;
 mod complete;
 mod cron;
+mod exit;
 mod explain;
 mod family;
+mod flags;
 #[cfg(test)]
 mod fuzz;
 mod get;
 mod manifest;
+mod names;
 mod next;
 mod pause;
 mod plan;
@@ -39,20 +43,9 @@ use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 
 use self::args::{Cli, Verb};
-use self::client::Api;
+use self::client::{Api, block_on};
+use self::exit::{DONE, ERROR};
 use self::render::Screen;
-
-/// What was asked for was done.
-const DONE: u8 = 0;
-/// It was not: the message says why.
-const ERROR: u8 = 1;
-/// `plan`: not every node would be served. `wait`, `trigger --wait`: the time is over. `uninstall`:
-/// something stays.
-const NOT_ALL: u8 = 2;
-/// `wait`, `trigger --wait`: the job has failed.
-const FAILED: u8 = 3;
-/// `wait`: the job goes on only after a person has changed something.
-const NEEDS_HELP: u8 = 4;
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
@@ -86,36 +79,28 @@ fn not_understood(error: clap::Error, args: impl Iterator<Item = OsString>) -> E
 }
 
 fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
-    let api = async || Api::connect(&cli.global).await;
+    let api = async || Api::connect(&cli.global.target()).await;
     match &cli.verb {
-        Verb::Get(args) => wait_for(async { get::run(&api().await?, args, screen).await }),
-        Verb::Results(args) => wait_for(async { results::run(&api().await?, args, screen).await }),
-        Verb::Explain(args) => wait_for(async { explain::run(&api().await?, args, screen).await }),
-        Verb::Plan(args) => wait_for(async { plan::run(api().await?, args, screen).await }),
-        Verb::Retry(args) => wait_for(async { retry::run(&api().await?, args, screen).await }),
-        Verb::Pause(args) => wait_for(async { pause::pause(&api().await?, args, screen).await }),
-        Verb::Resume(args) => wait_for(async { pause::resume(&api().await?, args, screen).await }),
-        Verb::Wait(args) => wait_for(async { wait::run(&api().await?, args, screen).await }),
-        Verb::Next(args) => wait_for(next::run(&cli.global, args, screen)),
-        Verb::Calendar(args) => wait_for(calendar::run(&cli.global, args, screen)),
-        Verb::Trigger(args) => wait_for(async { trigger::run(&api().await?, args, screen).await }),
-        Verb::Suspend(args) => wait_for(async { suspend::run(&api().await?, args, screen).await }),
+        Verb::Get(args) => block_on(async { get::run(&api().await?, args, screen).await }),
+        Verb::Results(args) => block_on(async { results::run(&api().await?, args, screen).await }),
+        Verb::Explain(args) => block_on(async { explain::run(&api().await?, args, screen).await }),
+        Verb::Plan(args) => block_on(async { plan::run(api().await?, args, screen).await }),
+        Verb::Retry(args) => block_on(async { retry::run(&api().await?, args, screen).await }),
+        Verb::Pause(args) => block_on(async { pause::pause(&api().await?, args, screen).await }),
+        Verb::Resume(args) => block_on(async { pause::resume(&api().await?, args, screen).await }),
+        Verb::Wait(args) => block_on(async { wait::run(&api().await?, args, screen).await }),
+        Verb::Next(args) => block_on(next::run(&cli.global, args, screen)),
+        Verb::Calendar(args) => block_on(calendar::run(&cli.global, args, screen)),
+        Verb::Trigger(args) => block_on(async { trigger::run(&api().await?, args, screen).await }),
+        Verb::Suspend(args) => block_on(async { suspend::run(&api().await?, args, screen).await }),
         Verb::Uninstall(args) => {
-            wait_for(async { uninstall::run(&api().await?, &cli.global, args, screen).await })
+            block_on(async { uninstall::run(&api().await?, &cli.global, args, screen).await })
         }
         Verb::Completion(args) => complete::print_script(args, screen),
-        Verb::KubectlComplete(args) => complete::for_kubectl(args, screen),
+        Verb::KubectlComplete(args) => complete::for_kubectl(&mut Cli::command(), args, screen),
         Verb::Version => {
             screen.line(concat!("kubectl-carillon ", env!("CARGO_PKG_VERSION")))?;
             Ok(DONE)
         }
     }
-}
-
-/// Runs what asks the API server to its end.
-fn wait_for<T>(asked: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(asked)
 }

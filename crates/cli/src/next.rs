@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::DONE;
-use crate::args::{Format, Global, Output};
 use crate::cron::{Found, Source};
+use crate::exit::DONE;
+use crate::flags::{Global, Output};
+use crate::render::Format;
 use crate::render::{Cell, Screen, Table, Tone, seconds};
 
 /// Runs that are shown when nothing else is said.

@@ -7,11 +7,13 @@ use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::args::{JobName, job_name};
 use crate::client::Api;
-use crate::cron::{CronName, cron_name};
+use crate::exit::DONE;
+use crate::flags::JobName;
+use crate::names::job_name;
+use crate::names::{CronName, cron_name};
 use crate::render::Screen;
-use crate::{DONE, complete, suspend};
+use crate::{candidates, suspend};
 
 /// Start no further pod of a job; those that run are left alone
 #[derive(Debug, clap::Args)]
@@ -36,7 +38,7 @@ pub(crate) struct Resume {
     /// Name of a BroadcastJob or else of a CronJob; as bcj/NAME or cronjob/NAME only the one or the
     /// other
     #[arg(value_name = "JOB|CRON", value_parser = target,
-          add = ArgValueCandidates::new(complete::jobs_and_crons))]
+          add = ArgValueCandidates::new(candidates::jobs_and_crons))]
     target: Target,
 }
 

@@ -12,12 +12,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::apply::{self, Change, Effect, run_of};
-use crate::args::{Format, Output};
 use crate::client::{Api, CRON_JOBS, JOBS, PODS, name_of};
+use crate::exit::{DONE, NOT_ALL};
 use crate::explain::{example, print_finding};
 use crate::family::family;
+use crate::flags::Output;
+use crate::render::Format;
 use crate::render::{Cell, Screen, Table, Tone, count, sample};
-use crate::{DONE, NOT_ALL, manifest, problem};
+use crate::{manifest, problem};
 
 /// Show what manifests would do: which nodes, which not and why, and what the API server refuses
 #[derive(Debug, clap::Args)]

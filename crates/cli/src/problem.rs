@@ -4,7 +4,7 @@ use anyhow::{Error, anyhow};
 use carillon_plan::view::cron_job::api_version;
 use kube::core::Status;
 
-use crate::cron::CronName;
+use crate::names::CronName;
 use crate::render::sample;
 
 /// Names that are shown in place of one that does not exist.
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_missing_cron_job_is_answered_with_where_it_was_looked_for() {
         let message = |text: &str, others: &[&str]| {
-            let wanted = crate::cron::cron_name(text).unwrap();
+            let wanted = crate::names::cron_name(text).unwrap();
             no_cron(&wanted, "ops", &names(others)).to_string()
         };
         assert_eq!(

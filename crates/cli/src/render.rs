@@ -3,11 +3,13 @@
 mod age;
 mod color;
 mod document;
+mod format;
 mod screen;
 mod table;
 
 pub(crate) use self::age::{age, duration, seconds};
-pub(crate) use self::color::Tone;
+pub(crate) use self::color::{Color, Tone};
+pub(crate) use self::format::Format;
 pub(crate) use self::screen::Screen;
 pub(crate) use self::table::{Cell, Table};
 

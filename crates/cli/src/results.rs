@@ -12,11 +12,13 @@ use carillon_plan::view::read;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::DONE;
-use crate::args::{Format, JobName, Output};
 use crate::client::Api;
+use crate::exit::DONE;
 use crate::family::family;
+use crate::flags::{JobName, Output};
+use crate::names::node_name;
 use crate::problem;
+use crate::render::Format;
 use crate::render::{Cell, Screen, Table, Tone, count, sample, seconds};
 
 /// Show what came out on the nodes of a job and its retries, identical outcomes as one line
@@ -32,19 +34,10 @@ pub(crate) struct Results {
     failed: bool,
     /// Every attempt on this node
     #[arg(long, value_name = "NAME", value_parser = node_name,
-          add = clap_complete::ArgValueCandidates::new(crate::complete::nodes))]
+          add = clap_complete::ArgValueCandidates::new(crate::candidates::nodes))]
     node: Option<String>,
     #[command(flatten)]
     output: Output,
-}
-
-/// `node-1`, `node/node-1`: the name.
-pub(crate) fn node_name(text: &str) -> Result<String, String> {
-    let name = text.strip_prefix("node/").unwrap_or(text);
-    if name.is_empty() || name.contains('/') {
-        return Err("write the name of a node".to_owned());
-    }
-    Ok(name.to_owned())
 }
 
 /// What is printed as JSON or YAML.

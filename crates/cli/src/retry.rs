@@ -13,12 +13,13 @@ use clap::ArgGroup;
 use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
-use crate::args::JobName;
 use crate::client::{Api, JOBS, code};
+use crate::exit::DONE;
 use crate::family::{Family, family};
+use crate::flags::JobName;
+use crate::names::node_name;
 use crate::render::{Screen, count, sample};
-use crate::results::node_name;
-use crate::{DONE, complete, problem};
+use crate::{candidates, problem};
 
 /// How often a job that changes meanwhile is read again. So many may ask at once for different nodes.
 const TRIES: usize = 50;
@@ -46,7 +47,7 @@ pub(crate) struct Retry {
     unfinished: bool,
     /// These nodes, separated by commas. Can be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = node_name,
-          add = ArgValueCandidates::new(complete::nodes))]
+          add = ArgValueCandidates::new(candidates::nodes))]
     node: Vec<String>,
     /// Only say what would be done
     #[arg(long)]

@@ -8,9 +8,9 @@ use carillon_plan::view::cron_job::suspend::{Resumed, resumed, suspend};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::DONE;
 use crate::client::Api;
 use crate::cron::Cron;
+use crate::exit::DONE;
 use crate::render::{SAMPLE, Screen, count, duration, sample};
 
 /// Start no further run of a CronJob; those that run are left alone

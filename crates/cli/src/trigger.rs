@@ -11,10 +11,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::client::{Api, code};
-use crate::cron::{Cron, CronName};
+use crate::cron::Cron;
+use crate::exit::{DONE, FAILED, NOT_ALL};
+use crate::names::CronName;
 use crate::render::{SAMPLE, Screen, sample};
 use crate::wait::duration;
-use crate::{DONE, FAILED, NOT_ALL};
 
 /// How often a CronJob that changes meanwhile is read again.
 const TRIES: usize = 5;

@@ -10,11 +10,11 @@ use futures::StreamExt;
 use futures::stream;
 
 use self::operator::{Lease, Living};
-use crate::args::Global;
 use crate::client::{Answer, Api, code};
+use crate::exit::{DONE, NOT_ALL};
+use crate::flags::Global;
 use crate::problem;
 use crate::render::{Cell, SAMPLE, Screen, Table, Tone, count, sample};
-use crate::{DONE, NOT_ALL};
 
 /// How often an object that changes meanwhile is read again.
 const TRIES: usize = 5;

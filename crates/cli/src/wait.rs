@@ -9,10 +9,10 @@ use carillon_plan::view::progress::Progress;
 use carillon_plan::view::read;
 use jiff::SignedDuration;
 
-use crate::args::JobName;
 use crate::client::Api;
+use crate::exit::{DONE, FAILED, NEEDS_HELP, NOT_ALL};
+use crate::flags::JobName;
 use crate::render::Screen;
-use crate::{DONE, FAILED, NEEDS_HELP, NOT_ALL};
 
 const EVERY: Duration = Duration::from_secs(1);
 

@@ -8,12 +8,10 @@ use carillon_plan::view::cron_job::read::{self, StoredCron};
 use carillon_plan::view::cron_job::resource;
 use serde_json::Value;
 
-use super::{Answer, Api, JOBS, MERGE, by_us, code, dry, name_of, ours};
-use crate::cron::CronName;
+use super::{Answer, Api, CRON_JOBS, JOBS, MERGE, by_us, code, dry, name_of};
+use crate::names::CronName;
 use crate::problem;
 
-/// CronJobs of carillon.dev.
-pub(crate) const CRON_JOBS: Resource = ours("cronjobs");
 const NATIVE_CRON_JOBS: Resource = batch("cronjobs");
 pub(super) const NATIVE_JOBS: Resource = batch("jobs");
 

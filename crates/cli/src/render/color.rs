@@ -1,6 +1,15 @@
 //! Colour, where it helps and is wanted.
 
-use crate::args::Color;
+use clap::ValueEnum;
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
 
 /// What a text means; never the only sign of it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -7,10 +7,10 @@ use anyhow::{Error, Result};
 use carillon_plan::printable::{lines, one_line};
 use serde::Serialize;
 
-use super::color::{Tone, wanted};
+use super::color::{Color, Tone, wanted};
 use super::document;
+use super::format::Format;
 use super::table::Table;
-use crate::args::{Color, Format};
 
 /// Several answers as one document.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use carillon_plan::printable::one_line;
 
-use super::Tone;
+use super::color::Tone;
 
 const GAP: &str = "   ";
 

@@ -1,0 +1,98 @@
+//! Names that the command line may be completed with. The cluster is asked for them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::Result;
+use carillon_plan::printable::is_harmful;
+use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::read;
+use clap_complete::CompletionCandidate;
+
+use crate::client::{Api, Target, block_on, name_of};
+
+/// Nobody waits longer for a name.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Names of the jobs of the namespace.
+pub(crate) fn jobs() -> Vec<CompletionCandidate> {
+    names(async |api| Ok(api.jobs(false).await?.iter().map(name_of).collect()))
+}
+
+/// Names of the CronJobs of the namespace.
+pub(crate) fn crons() -> Vec<CompletionCandidate> {
+    names(async |api| Ok(api.cron_names().await))
+}
+
+/// Names of the jobs of the namespace, and then of its CronJobs.
+pub(crate) fn jobs_and_crons() -> Vec<CompletionCandidate> {
+    names(async |api| {
+        let jobs = api.jobs(false).await.unwrap_or_default();
+        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        found.extend(api.cron_names().await);
+        found.dedup();
+        Ok(found)
+    })
+}
+
+/// Names of the namespaces.
+pub(crate) fn namespaces() -> Vec<CompletionCandidate> {
+    names(async |api| Ok(api.namespaces().await?))
+}
+
+/// Names of the nodes with a result of the job named before.
+pub(crate) fn nodes() -> Vec<CompletionCandidate> {
+    names(async |api| {
+        let line: Vec<String> = std::env::args().collect();
+        let jobs = api.jobs(false).await?;
+        let named = jobs.iter().find(|job| line.contains(&name_of(job)));
+        let Some(job) = named else {
+            return Ok(Vec::new());
+        };
+        let slices = api.slices(&read::job(job)).await?;
+        Ok(Ledger::read(&slices).names().map(str::to_owned).collect())
+    })
+}
+
+/// Asks the cluster that the line so far is about. No answer, or a late one, is no candidate: a
+/// shell has no place for an error.
+fn names<F>(ask: impl FnOnce(Api) -> F) -> Vec<CompletionCandidate>
+where
+    F: Future<Output = Result<Vec<String>>>,
+{
+    let asked = async {
+        let api = Api::connect(&target()).await?;
+        tokio::time::timeout(PATIENCE, ask(api)).await?
+    };
+    let mut names = block_on(asked).unwrap_or_default();
+    names.retain(|name| is_offered(name));
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Whoever takes it has it in the command line: what could mislead there is not offered. No object of
+/// Kubernetes is called so, but a server or a file may say otherwise.
+pub(crate) fn is_offered(name: &str) -> bool {
+    !name.contains(is_harmful)
+}
+
+/// The cluster that the line so far is about. It need not be a valid one yet.
+fn target() -> Target {
+    let mut target = Target::default();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let (flag, value) = match word.split_once('=') {
+            Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+            None => (word, None),
+        };
+        let mut value = || value.clone().or_else(|| words.next());
+        match flag.as_str() {
+            "-n" | "--namespace" => target.namespace = value(),
+            "--kubeconfig" => target.kubeconfig = value().map(Into::into),
+            "--context" => target.context = value(),
+            "--cluster" => target.cluster = value(),
+            "--user" => target.user = value(),
+            _ => {}
+        }
+    }
+    target
+}

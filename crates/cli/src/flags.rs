@@ -1,0 +1,67 @@
+//! Flags that several verbs have, named as kubectl names them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+
+use crate::candidates;
+use crate::client::Target;
+use crate::names::job_name;
+use crate::render::{Color, Format};
+
+/// Flags of every verb.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Namespace; that of the kubeconfig's context when absent
+    #[arg(short, long, global = true, add = ArgValueCandidates::new(candidates::namespaces))]
+    pub(crate) namespace: Option<String>,
+    /// Kubeconfig file; $KUBECONFIG or ~/.kube/config when absent
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Cluster of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) cluster: Option<String>,
+    /// User of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Colours: auto means on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: Color,
+}
+
+impl Global {
+    /// The cluster that is meant.
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            namespace: self.namespace.clone(),
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+        }
+    }
+}
+
+/// How to print an answer.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Output {
+    /// How to print; a table when absent
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+    /// No line of headers above a table
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+}
+
+/// A BroadcastJob by name.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct JobName {
+    /// Name of the BroadcastJob, also as bcj/NAME
+    #[arg(value_parser = job_name, add = ArgValueCandidates::new(candidates::jobs))]
+    pub(crate) job: String,
+}
