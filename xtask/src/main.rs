@@ -11,6 +11,8 @@ mod crds;
 mod demo;
 mod fuzz;
 mod golden;
+#[cfg(test)]
+mod imports;
 mod interrupt;
 #[cfg(test)]
 mod layout;
