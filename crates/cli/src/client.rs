@@ -88,6 +88,14 @@ pub(crate) struct Api {
     pub(crate) namespace: String,
 }
 
+/// What became of a question for an object.
+pub(crate) enum Asked<T> {
+    Found(T),
+    Missing,
+    /// Whoever asks may not read it.
+    NotAllowed,
+}
+
 /// A refusal of the API server, or no answer at all.
 pub(crate) type Answer<T> = Result<T, kube::Error>;
 
@@ -294,11 +302,12 @@ impl Api {
         listed.map(|nodes| nodes.into_iter().flatten().collect())
     }
 
-    /// One node, if it exists.
-    pub(crate) async fn node(&self, name: &str) -> Result<Option<NodeRow>> {
+    /// One node.
+    pub(crate) async fn node(&self, name: &str) -> Result<Asked<NodeRow>> {
         match self.get(NODES.everywhere().object(name)).await {
-            Ok(node) => Ok(read::node(&node).map(|(_, row)| row)),
-            Err(error) if code(&error) == Some(404) => Ok(None),
+            Ok(node) => Ok(read::node(&node).map_or(Asked::Missing, |(_, row)| Asked::Found(row))),
+            Err(error) if code(&error) == Some(404) => Ok(Asked::Missing),
+            Err(error) if code(&error) == Some(403) => Ok(Asked::NotAllowed),
             Err(error) => Err(self.explain(error, &format!("reading node {name}")).await),
         }
     }

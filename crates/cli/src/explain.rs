@@ -1,6 +1,6 @@
 //! `explain`: why a node is served or not, and where all nodes stand.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use carillon_plan::view::explain::{self, Group, JobExplanation, NodeExplanation};
 use carillon_plan::view::ledger::Ledger;
 use carillon_plan::view::node_checks::{CheckResult, Finding, On};
@@ -11,7 +11,7 @@ use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 
-use crate::client::Api;
+use crate::client::{Api, Asked};
 use crate::exit::DONE;
 use crate::family::family;
 use crate::flags::{JobName, Output};
@@ -45,7 +45,10 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
     let headers = !args.output.no_headers;
     let format = args.output.output;
     let Some(node) = &args.node else {
-        let all = explain::job(&family, &job.job, &api.nodes().await?);
+        let Some(nodes) = api.nodes_if_allowed().await? else {
+            return without_nodes(&args.job.job, "", format, screen);
+        };
+        let all = explain::job(&family, &job.job, &nodes);
         let headline = Progress::of(&job, &ledger).headline();
         if !screen.document(format, &all)? {
             print_job(&all, &headline, format, headers, screen)?;
@@ -55,7 +58,14 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
         }
         return Ok(DONE);
     };
-    let row = api.node(node).await?;
+    let row = match api.node(node).await? {
+        Asked::Found(row) => Some(row),
+        Asked::Missing => None,
+        Asked::NotAllowed => {
+            let of_node = format!(" --node {node}");
+            return without_nodes(&args.job.job, &of_node, format, screen);
+        }
+    };
     let one = explain::node(&family, &job.job, node, row.as_ref(), Timestamp::now());
     let Some(one) = one else {
         let nodes = api.nodes().await?;
@@ -70,6 +80,20 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
     } else {
         print_node(&one, headers, screen)?;
     }
+    Ok(DONE)
+}
+
+/// What can be said to those who may not read nodes.
+fn without_nodes(job: &str, flag: &str, format: Option<Format>, screen: &mut Screen) -> Result<u8> {
+    let note = format!(
+        "you may not read nodes ({}): what they say to the template is not known. What was done there: \
+         kubectl carillon results {job}{flag}",
+        problem::VIEW_NODES
+    );
+    if format.is_some() {
+        bail!(note);
+    }
+    screen.line(&format!("note: {note}"))?;
     Ok(DONE)
 }
 

@@ -304,7 +304,10 @@ fn print(
     }
     if !nodes_known {
         screen.blank()?;
-        screen.line("note: you may not list nodes: ask for the role that the chart has for it")?;
+        screen.line(&format!(
+            "note: you may not list nodes: {}",
+            problem::VIEW_NODES
+        ))?;
     }
     for note in &one.notes {
         screen.blank()?;

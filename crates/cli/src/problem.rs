@@ -7,6 +7,9 @@ use kube::core::Status;
 use crate::names::CronName;
 use crate::render::sample;
 
+/// How somebody comes to read nodes.
+pub(crate) const VIEW_NODES: &str = "ask for a ClusterRoleBinding to carillon-view-nodes";
+
 /// Names that are shown in place of one that does not exist.
 const SHOWN: usize = 5;
 

@@ -13,7 +13,7 @@ use clap::ArgGroup;
 use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
-use crate::client::{Api, JOBS, code};
+use crate::client::{Api, Asked, JOBS, code};
 use crate::exit::DONE;
 use crate::family::{Family, family};
 use crate::flags::JobName;
@@ -170,8 +170,10 @@ async fn nodes(api: &Api, args: &Retry) -> Option<Nodes> {
     }
     let mut nodes = Nodes::new();
     for name in &args.node {
-        if let Some(row) = api.node(name).await.ok()? {
-            nodes.insert(name.as_str().into(), row);
+        match api.node(name).await.ok()? {
+            Asked::Found(row) => drop(nodes.insert(name.as_str().into(), row)),
+            Asked::Missing => {}
+            Asked::NotAllowed => return None,
         }
     }
     Some(nodes)

@@ -118,7 +118,7 @@ async fn ask(api: &Api, wanted: &CronName, dry_run: bool) -> Result<Option<(Stor
     for _ in 0..TRIES {
         let object = api.cron(wanted).await?;
         let stored = read::cron(&object);
-        let children = api.children(&stored).await?;
+        let children = api.children_if_allowed(&stored).await?;
         let request = match request(&stored, &children, Timestamp::now()) {
             Ok(request) => request,
             // In a moment its job is there.
@@ -176,7 +176,7 @@ fn refused(api: &Api, stored: &StoredCron, refusal: Refusal) -> Error {
 
 async fn stands(api: &Api, wanted: &CronName, request: &Request) -> Result<Standing> {
     let stored = read::cron(&api.cron(wanted).await?);
-    let children = api.children(&stored).await?;
+    let children = api.children_if_allowed(&stored).await?;
     Ok(standing(&stored, &children, request))
 }
 

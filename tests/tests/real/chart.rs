@@ -4,7 +4,7 @@
 //! [`story`]); the tests here judge what was seen there. Those of [`render`] need no cluster.
 
 mod alone;
-mod render;
+pub(crate) mod render;
 mod rights;
 mod runs;
 mod story;

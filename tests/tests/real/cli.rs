@@ -5,4 +5,5 @@ mod desk;
 mod plugin;
 mod questions;
 mod retries;
+mod roles;
 mod verbs;

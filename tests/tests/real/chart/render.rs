@@ -48,7 +48,7 @@ pub(super) const EVERYTHING: &[&str] = &[
 ];
 
 /// The objects that the chart renders, without CRDs.
-pub(super) fn render(values: &[&str]) -> Vec<Value> {
+pub(crate) fn render(values: &[&str]) -> Vec<Value> {
     let chart = chart();
     let mut args = vec!["template", RELEASE, &chart, "--namespace", NAMESPACE];
     args.push("--set=crds.install=false");
@@ -60,7 +60,7 @@ pub(super) fn render(values: &[&str]) -> Vec<Value> {
     objects.into_iter().filter(|o| !o.is_null()).collect()
 }
 
-pub(super) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+pub(crate) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let found = objects
         .iter()
         .find(|object| object["kind"] == kind && object["metadata"]["name"] == name);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::desk::{Answer, ask, carillon, desk, everywhere};
 
 /// A CronJob of Jobs whose pods meet these fates; it is never due while a test runs.
-fn cron(bench: &Bench<'_>, name: &str, fates: &Value, more: &Value) -> Value {
+pub(super) fn cron(bench: &Bench<'_>, name: &str, fates: &Value, more: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "carillon.dev/v1alpha1",
         "kind": "CronJob",
