@@ -13,7 +13,7 @@ const IN_CIRCLES: [(&str, usize); 7] = [
     ("api", 4),
     ("cli", 0),
     ("operator", 88),
-    ("oracle", 26),
+    ("oracle", 0),
     ("plan", 56),
     ("proof", 76),
     ("sim", 12),

@@ -1,19 +1,19 @@
 //! S4: every outcome is counted exactly once.
 
-mod last_status;
+pub mod last_status;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-pub use self::last_status::status_is_what_happened;
 use crate::alive::Alive;
 use crate::family;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S4;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::Node;
 use crate::object::{self, JOBS, PODS, Record, SLICES, at, number, text};
-use crate::standing::{self, Node};
+use crate::standing;
 use crate::window::Window;
 use crate::world::{Job, World, record_changes};
 

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::eligible;
 use crate::history::Step;
+use crate::object::Node;
 use crate::object::{self, JOBS, NODES, Record, SLICES};
-use crate::standing::{Node, Standing, Tried, standing};
+use crate::standing::{Standing, Tried, standing};
 use crate::world::{World, record_changes};
 
 /// The nodes of one job. A node is known by name and uid.

@@ -1,85 +1,76 @@
 //! The invariants by name.
 
-use crate::history::History;
-use crate::judge::{Assumptions, Checked, Report, Verdict, both};
-use crate::{
-    amplification, content, counting, cron_job, deletion, finalizer, hygiene, isolation, job,
-    liveness, once, outcome, ownership, parallelism, silence, stopping, terminal,
-};
-
 /// What must hold. What each says exactly stands at the function that judges it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Invariant {
-    /// One per node: [`once::one_pod_per_node`],
-    /// [`job::once::one_pod_per_index`].
+    /// One per node: [`crate::once::one_pod_per_node`],
+    /// [`crate::job::once::one_pod_per_index`].
     S1,
-    /// Run once: [`once::run_once`],
-    /// [`job::once::a_name_and_an_index_once`].
+    /// Run once: [`crate::once::run_once`],
+    /// [`crate::job::once::a_name_and_an_index_once`].
     S2,
-    /// Parallelism: [`parallelism::parallelism_is_kept`],
-    /// [`job::parallelism::parallelism_is_kept`].
+    /// Parallelism: [`crate::parallelism::parallelism_is_kept`],
+    /// [`crate::job::parallelism::parallelism_is_kept`].
     S3,
-    /// Counted exactly once: [`counting::counted_exactly_once`],
-    /// [`cron_job::hold::notes_only_grow`], [`job::counting::counted_exactly_once`].
+    /// Counted exactly once: [`crate::counting::counted_exactly_once`],
+    /// [`crate::cron_job::hold::notes_only_grow`], [`crate::job::counting::counted_exactly_once`].
     S4,
-    /// Nothing lost: [`finalizer::nothing_is_lost`],
-    /// [`cron_job::hold::held_until_noted`], [`job::tracking::counted_before_it_goes`].
+    /// Nothing lost: [`crate::finalizer::nothing_is_lost`],
+    /// [`crate::cron_job::hold::held_until_noted`], [`crate::job::tracking::counted_before_it_goes`].
     S5,
-    /// Terminal is absorbing: [`terminal::terminal_is_absorbing`],
-    /// [`job::terminal::terminal_is_absorbing`].
+    /// Terminal is absorbing: [`crate::terminal::terminal_is_absorbing`],
+    /// [`crate::job::terminal::terminal_is_absorbing`].
     S6,
-    /// A run once: [`cron_job::once::cron_once`].
+    /// A run once: [`crate::cron_job::once::cron_once`].
     S7,
-    /// Policy: [`cron_job::policy::policy_is_kept`].
+    /// Policy: [`crate::cron_job::policy::policy_is_kept`].
     S8,
-    /// Nothing is stopped without a reason: [`stopping::stopped_for_a_reason`],
-    /// [`cron_job::ending::child_ended_for_a_reason`],
-    /// [`job::stopping::stopped_for_a_reason`].
+    /// Nothing is stopped without a reason: [`crate::stopping::stopped_for_a_reason`],
+    /// [`crate::cron_job::ending::child_ended_for_a_reason`],
+    /// [`crate::job::stopping::stopped_for_a_reason`].
     S9,
-    /// Ownership: [`ownership::only_what_is_ours`],
-    /// [`cron_job::ownership::only_what_it_started`], [`job::ownership::only_its_own`].
+    /// Ownership: [`crate::ownership::only_what_is_ours`],
+    /// [`crate::cron_job::ownership::only_what_it_started`], [`crate::job::ownership::only_its_own`].
     S11,
-    /// Amplification: [`amplification::bounded_cost`],
-    /// [`cron_job::cost::bounded_runs`], [`job::cost::bounded_cost`].
+    /// Amplification: [`crate::amplification::bounded_cost`],
+    /// [`crate::cron_job::cost::bounded_runs`], [`crate::job::cost::bounded_cost`].
     S12,
-    /// Silence: [`silence::silent_when_done`].
+    /// Silence: [`crate::silence::silent_when_done`].
     S13,
     /// Determinism: [`crate::determinism::replays_equally`].
     S15,
-    /// Content: [`content::pod_is_its_template`],
-    /// [`cron_job::content::child_is_its_template`],
-    /// [`job::content::pod_is_its_template`].
+    /// Content: [`crate::content::pod_is_its_template`],
+    /// [`crate::cron_job::content::child_is_its_template`],
+    /// [`crate::job::content::pod_is_its_template`].
     S16,
-    /// Hygiene: [`hygiene::clean_words`].
+    /// Hygiene: [`crate::hygiene::clean_words`].
     S17,
-    /// Isolation: [`isolation::namespaces_are_isolated`], [`isolation::requests::asked_within_bounds`].
+    /// Isolation: [`crate::isolation::namespaces_are_isolated`], [`crate::isolation::requests::asked_within_bounds`].
     S18,
-    /// What is wanted comes to pass: [`liveness::all_is_done`],
-    /// [`cron_job::settled::every_tick_is_settled`], [`job::settled::every_job_is_settled`].
+    /// What is wanted comes to pass: [`crate::liveness::all_is_done`],
+    /// [`crate::cron_job::settled::every_tick_is_settled`], [`crate::job::settled::every_job_is_settled`].
     L1,
-    /// Bounded: [`liveness::done_in_time`],
-    /// [`cron_job::settled::every_tick_is_settled_in_time`],
-    /// [`job::settled::every_job_is_settled_in_time`].
+    /// Bounded: [`crate::liveness::done_in_time`],
+    /// [`crate::cron_job::settled::every_tick_is_settled_in_time`],
+    /// [`crate::job::settled::every_job_is_settled_in_time`].
     L2,
-    /// Deletion ends: [`deletion::deletion_ends`],
-    /// [`cron_job::deletion::nothing_is_held`], [`job::deletion::nothing_is_held`].
+    /// Deletion ends: [`crate::deletion::deletion_ends`],
+    /// [`crate::cron_job::deletion::nothing_is_held`], [`crate::job::deletion::nothing_is_held`].
     L3,
-    /// The status is what happened: [`counting::status_is_what_happened`],
-    /// [`cron_job::settled::notes_are_what_happened`],
-    /// [`cron_job::conditions::conditions_are_true`],
-    /// [`job::settled::status_is_what_happened`].
+    /// The status is what happened: [`crate::counting::last_status::status_is_what_happened`],
+    /// [`crate::cron_job::settled::notes_are_what_happened`],
+    /// [`crate::cron_job::conditions::conditions_are_true`],
+    /// [`crate::job::settled::status_is_what_happened`].
     L4,
-    /// Progress under pressure: [`liveness::all_is_done_under_pressure`],
-    /// [`cron_job::settled::every_tick_is_settled_under_pressure`],
-    /// [`job::settled::every_job_is_settled_under_pressure`].
+    /// Progress under pressure: [`crate::liveness::all_is_done_under_pressure`],
+    /// [`crate::cron_job::settled::every_tick_is_settled_under_pressure`],
+    /// [`crate::job::settled::every_job_is_settled_under_pressure`].
     L6,
     /// Path independence: [`crate::same_end::same_end`].
     L7,
     /// Rollback: [`crate::same_end::same_end`].
     L8,
 }
-
-type Judge = fn(&History, &Assumptions) -> Verdict;
 
 impl Invariant {
     /// All of them, in order.
@@ -202,196 +193,5 @@ impl Invariant {
             ),
             Self::L8 => ("L8", "a bad value that is taken back leaves no trace"),
         }
-    }
-
-    /// How it is judged, by the kind that is served; not at all where that needs more than one history.
-    fn judges(self) -> &'static [Judge] {
-        match self {
-            Self::S1 => &[once::one_pod_per_node, job::once::one_pod_per_index],
-            Self::S2 => &[once::run_once, job::once::a_name_and_an_index_once],
-            Self::S3 => &[
-                parallelism::parallelism_is_kept,
-                job::parallelism::parallelism_is_kept,
-            ],
-            Self::S4 => &[
-                counting::counted_exactly_once,
-                outcome::what_pods_meant,
-                cron_job::hold::notes_only_grow,
-                job::counting::counted_exactly_once,
-            ],
-            Self::S5 => &[
-                finalizer::nothing_is_lost,
-                cron_job::hold::held_until_noted,
-                job::tracking::counted_before_it_goes,
-            ],
-            Self::S6 => &[
-                terminal::terminal_is_absorbing,
-                job::terminal::terminal_is_absorbing,
-            ],
-            Self::S7 => &[cron_job::once::cron_once],
-            Self::S8 => &[cron_job::policy::policy_is_kept],
-            Self::S9 => &[
-                stopping::stopped_for_a_reason,
-                cron_job::ending::child_ended_for_a_reason,
-                job::stopping::stopped_for_a_reason,
-            ],
-            Self::S11 => &[
-                ownership::only_what_is_ours,
-                cron_job::ownership::only_what_it_started,
-                job::ownership::only_its_own,
-            ],
-            Self::S12 => &[
-                amplification::bounded_cost,
-                cron_job::cost::bounded_runs,
-                job::cost::bounded_cost,
-            ],
-            Self::S13 => &[silence::silent_when_done],
-            Self::S16 => &[
-                content::pod_is_its_template,
-                cron_job::content::child_is_its_template,
-                job::content::pod_is_its_template,
-            ],
-            Self::S17 => &[hygiene::clean_words],
-            Self::S18 => &[isolation::namespaces_are_isolated],
-            Self::L1 => &[
-                liveness::all_is_done,
-                cron_job::settled::every_tick_is_settled,
-                job::settled::every_job_is_settled,
-            ],
-            Self::L2 => &[
-                liveness::done_in_time,
-                cron_job::settled::every_tick_is_settled_in_time,
-                job::settled::every_job_is_settled_in_time,
-            ],
-            Self::L3 => &[
-                deletion::deletion_ends,
-                cron_job::deletion::nothing_is_held,
-                job::deletion::nothing_is_held,
-            ],
-            Self::L4 => &[
-                counting::status_is_what_happened,
-                cron_job::settled::notes_are_what_happened,
-                cron_job::conditions::conditions_are_true,
-                job::settled::status_is_what_happened,
-            ],
-            Self::L6 => &[
-                liveness::all_is_done_under_pressure,
-                cron_job::settled::every_tick_is_settled_under_pressure,
-                job::settled::every_job_is_settled_under_pressure,
-            ],
-            Self::S15 | Self::L7 | Self::L8 => &[],
-        }
-    }
-}
-
-/// Judges one invariant. S15, L7 and L8 need more than a history: they have functions of their own,
-/// and are not evaluated here.
-pub fn check(invariant: Invariant, history: &History, assumptions: &Assumptions) -> Verdict {
-    let verdicts = invariant.judges().iter();
-    let verdicts = verdicts.map(|judge| judge(history, assumptions));
-    let verdict = verdicts.reduce(both);
-    verdict.unwrap_or_else(|| Ok(Checked::default()))
-}
-
-/// Judges all that a history alone can break. What is in the namespace of a tenant is judged by S18 alone.
-pub fn check_all(history: &History, assumptions: &Assumptions) -> Report {
-    let outside = assumptions.tenant.as_deref();
-    let outside = outside.map(|tenant| history.outside(tenant));
-    let judge = |invariant| match (invariant, &outside) {
-        (Invariant::S18, _) | (_, None) => check(invariant, history, assumptions),
-        (_, Some(outside)) => check(invariant, outside, assumptions),
-    };
-    let judged = Invariant::ALL
-        .into_iter()
-        .filter(|invariant| !invariant.judges().is_empty());
-    Report {
-        unattributed: history
-            .steps
-            .iter()
-            .filter(|step| step.by.is_none())
-            .count() as u64,
-        verdicts: judged
-            .map(|invariant| (invariant, judge(invariant)))
-            .collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scene::Scene;
-    use serde_json::json;
-
-    #[test]
-    fn a_clean_run_holds_everywhere_and_says_how_much_was_looked_at() {
-        let over = Assumptions {
-            over: true,
-            ..Assumptions::default()
-        };
-        let report = check_all(&Scene::good().history(), &over);
-        assert_eq!(report.violations().count(), 0, "{report}");
-        assert!(report.evaluations() > 100, "{report}");
-        assert_eq!(report.verdicts.len(), Invariant::ALL.len() - 3);
-    }
-
-    #[test]
-    fn a_cron_job_and_what_it_starts_hold_everywhere() {
-        let over = Assumptions {
-            over: true,
-            ..Assumptions::default()
-        };
-        let report = check_all(&Scene::two_runs().history(), &over);
-        assert_eq!(report.violations().count(), 0, "{report}");
-        // A BroadcastJob comes, is let go and is deleted by the one that serves it, too.
-        let (scene, (resource, name)) = cron_job::scene::broadcast(&json!({
-            "concurrencyPolicy": "Replace",
-        }));
-        let scene = scene.cron_status(|status| {
-            status["active"][0]["uid"] = json!("run-5");
-            status["lastScheduleTime"] = json!("2026-01-01T00:05:00Z");
-        });
-        let mut job = scene.object(resource, &name);
-        job["metadata"]["finalizers"] = json!([]);
-        let body = json!({"metadata": {"uid": "run-5"}});
-        let place = (resource, &*name);
-        let free = scene.step("carillon", "patch", place, Some(job), Some(body));
-        let body = json!({"preconditions": {"uid": "run-5", "resourceVersion": "7"}});
-        let gone = free.step("carillon", "delete", place, None, Some(body));
-        let none = gone.cron_status(|status| status["active"] = json!([]));
-        let report = check_all(&none.history(), &over);
-        assert_eq!(report.violations().count(), 0, "{report}");
-    }
-
-    #[test]
-    fn a_job_and_its_pods_hold_everywhere() {
-        let over = Assumptions {
-            over: true,
-            ..Assumptions::default()
-        };
-        let report = check_all(&Scene::summed().history(), &over);
-        assert_eq!(report.violations().count(), 0, "{report}");
-    }
-
-    #[test]
-    fn a_violation_shows_the_object_before_and_after_and_the_request() {
-        let scene = Scene::good().node("n3").create("n3", 1);
-        let report = check_all(&scene.history(), &Assumptions::default());
-        let text = report.to_string();
-        let violation = report
-            .violations()
-            .find(|v| v.invariant == Invariant::S6)
-            .unwrap();
-        let shown = violation.to_string();
-        for part in [
-            "S6 does not hold",
-            "first bad revision",
-            "pods ops/fix-n3-1",
-            "before  (none)",
-            "\"phase\":\"Pending\"",
-            "carillon (carillon/1) create /api/v1/namespaces/ops/pods",
-        ] {
-            assert!(shown.contains(part), "{part}: {shown}");
-        }
-        assert!(text.contains("0 steps without a known request"), "{text}");
     }
 }

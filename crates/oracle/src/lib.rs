@@ -8,6 +8,7 @@ mod alive;
 pub mod amplification;
 pub mod audit;
 mod back_off;
+mod check;
 pub mod content;
 pub mod counting;
 pub mod cron_job;
@@ -43,7 +44,8 @@ pub mod terminal;
 mod window;
 mod world;
 
+pub use check::{check, check_all};
 pub use history::{History, Key, Request, Step};
-pub use invariant::{Invariant, check, check_all};
+pub use invariant::Invariant;
 pub use judge::{Assumptions, Checked, Predicate, Report, StepPredicate, Verdict, Violation};
 pub use world::State;

@@ -11,8 +11,9 @@ use crate::family;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::object::Node;
 use crate::object::{self, JOBS, Record, at, is_true, number, text};
-use crate::standing::{Node, Standing, accepted, standing, standings, tried};
+use crate::standing::{Standing, accepted, standing, standings, tried};
 use crate::world::{Job, World};
 
 /// L1, for a run that is `over`.

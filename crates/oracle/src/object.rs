@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// Name and uid of a node.
+pub(crate) type Node<'h> = (&'h str, &'h str);
+
 /// API group of the kinds that are judged.
 pub(crate) const GROUP: &str = "carillon.dev";
 /// The finalizer that keeps a pod until its outcome is stored.

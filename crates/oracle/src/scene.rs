@@ -5,8 +5,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::check::check;
 use crate::history::{History, Key, Request, Step};
-use crate::invariant::{Invariant, check};
+use crate::invariant::Invariant;
 use crate::judge::{Assumptions, Checked, Violation};
 use crate::object::{EVENTS, FINALIZER, JOBS, NODES, PODS, SLICES};
 use crate::world::State;

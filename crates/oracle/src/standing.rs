@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::object::{Record, number, text};
+use crate::object::{Node, Record, number, text};
 use crate::world::{Job, World};
 
 /// Where a node stands after what was tried on it.
@@ -69,9 +69,6 @@ impl<'h> Tried<'h> {
         self.ran.unwrap_or(self.latest)
     }
 }
-
-/// Name and uid of a node.
-pub(crate) type Node<'h> = (&'h str, &'h str);
 
 /// What was tried, by node.
 pub(crate) fn tried<'h>(job: &Job<'h>) -> BTreeMap<Node<'h>, Tried<'h>> {

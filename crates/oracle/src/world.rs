@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use crate::history::{History, Key, Step};
 use crate::judge::Assumptions;
-use crate::object::{self, JOBS, NODES, PODS, Record, SLICES, list};
-use crate::standing::Node;
+use crate::object::{self, JOBS, NODES, Node, PODS, Record, SLICES, list};
 
 /// The whole state, shared with the history and not copied.
 pub type State = BTreeMap<Key, Arc<Value>>;
