@@ -413,13 +413,15 @@ pub enum CompletionPolicyType {
 #[derive(Clone, Debug, Default, Deserialize, Eq, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self.type != 'Continue' || self.maxFailed == 0")
-        .message(
-            "must not be set with type Continue, which puts up with every failure: remove it, or set \
-             spec.failurePolicy.type: FailFast or Pause"
-        )
-        .field_path(".maxFailed")
-        .reason(Reason::FieldValueForbidden)
+    validation = Rule::new(
+        "!has(self.type) || self.type != 'Continue' || !has(self.maxFailed) || self.maxFailed == 0"
+    )
+    .message(
+        "must not be set with type Continue, which puts up with every failure: remove it, or set \
+         spec.failurePolicy.type: FailFast or Pause"
+    )
+    .field_path(".maxFailed")
+    .reason(Reason::FieldValueForbidden)
 )]
 pub struct FailurePolicy {
     /// What happens when more nodes have failed than maxFailed allows. FailFast: the job fails.
