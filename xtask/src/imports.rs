@@ -6,15 +6,15 @@ use std::path::Path;
 
 use carillon_testbed::carillon::workspace;
 use syn::visit::{self, Visit};
-use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree};
+use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree, Visibility};
 
 /// How many files of a crate are in circles still. The number may only become smaller: change it when it has.
 const IN_CIRCLES: [(&str, usize); 7] = [
-    ("api", 4),
+    ("api", 2),
     ("cli", 0),
     ("operator", 88),
     ("oracle", 0),
-    ("plan", 56),
+    ("plan", 0),
     ("proof", 76),
     ("sim", 12),
 ];
@@ -270,6 +270,9 @@ impl<'a> Visit<'a> for Imports<'_> {
             self.see_tree(&mut Vec::new(), &item.tree);
         }
     }
+
+    // `pub(in …)` imports nothing.
+    fn visit_visibility(&mut self, _: &'a Visibility) {}
 
     fn visit_path(&mut self, path: &'a syn::Path) {
         let parts: Vec<String> = path

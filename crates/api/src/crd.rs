@@ -5,7 +5,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::{BroadcastJob, CronJob, NodeResultSlice};
+use crate::broadcast_job::BroadcastJob;
+use crate::cron_job::CronJob;
+use crate::node_result_slice::NodeResultSlice;
 
 /// What a cluster needs before it can store our objects.
 pub fn crds() -> Vec<CustomResourceDefinition> {

@@ -11,16 +11,17 @@ mod due;
 mod history;
 mod promise;
 mod request;
+mod snapshot;
 mod spec;
 mod starts;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use carillon_api::ConcurrencyPolicy;
 use carillon_api::condition::{reasons, types};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use self::account::Account;
 use self::action::{Action, Plan, Run, Step};
@@ -28,61 +29,11 @@ pub use self::child::{Child, ChildKind, Children, Ended, referred};
 use self::decision::Decision;
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
 pub use self::request::Asked;
+use self::snapshot::SKEW;
+pub use self::snapshot::{REFUSALS, Refused, Snapshot, Template};
 pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
 use self::starts::Starts;
 use crate::condition::{self, Refusal, whole_seconds};
-use crate::uid::Uid;
-
-/// Reasons for which children are refused: asked about again until they are not.
-pub const REFUSALS: [&str; 4] = [
-    reasons::INVALID_TEMPLATE,
-    reasons::QUOTA_EXCEEDED,
-    reasons::JOB_FORBIDDEN,
-    reasons::JOB_CREATION_FAILING,
-];
-
-/// Everything a plan is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct Snapshot<'a> {
-    /// The CronJob.
-    pub cron: &'a CronJob,
-    /// The children it controls.
-    pub children: &'a Children,
-    /// Uids of children that were asked for and are gone.
-    pub gone: &'a BTreeSet<Uid>,
-    /// Names of promised children that were asked for and are not there.
-    pub absent: &'a BTreeSet<String>,
-    /// Names of promised children that are somebody else's.
-    pub conflicts: &'a BTreeSet<String>,
-    /// What the API server said of such children.
-    pub template: &'a Template,
-    /// What else is refused again and again.
-    pub refusal: Option<&'a Refusal>,
-}
-
-/// What is known about whether the API server accepts such children.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum Template {
-    /// It was not asked, or the answer was for another generation.
-    #[default]
-    Unknown,
-    /// It does.
-    Accepted,
-    /// It does not, for now.
-    Refused(Refused),
-}
-
-/// A refusal of the API server.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refused {
-    /// Reason of the condition that reports it.
-    pub reason: &'static str,
-    /// Its words.
-    pub message: String,
-}
-
-/// Clocks differ by less.
-const SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// What should happen now.
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
@@ -159,7 +110,7 @@ fn ahead(
     let obstacle = conditions::obstacle(cron, [account.decided_until(), clock]);
     report(cron, account, obstacle.as_ref());
     let decision = Decision::of(snapshot, account, now, obstacle.is_some());
-    account.note_decided(snapshot, &decision);
+    decision.note(account, snapshot);
     plan.wake = decision.wake;
     let wanted = decision.run;
     take_back(snapshot, account, &wanted);
@@ -224,7 +175,7 @@ fn take_back(snapshot: &Snapshot<'_>, account: &mut Account<'_>, wanted: &[Run])
         }
         if snapshot.absent.contains(&entry.name) || snapshot.conflicts.contains(&entry.name) {
             account.status.active.retain(|known| *known != entry);
-        } else if let Some(kind) = promise::kind_of(&entry) {
+        } else if let Some(kind) = child::kind_of(&entry) {
             account.questions.push(Action::ConfirmGone {
                 kind,
                 name: entry.name,

@@ -1,10 +1,19 @@
 //! The rules of a pod failure policy: what the failure of a pod means, by exit code or condition.
 
+use std::sync::Arc;
+
 use carillon_api::policy::{
     ExitCodeOperator, OnExitCodes, PodFailurePolicyAction, PodFailurePolicyRule,
 };
 
-use crate::pod::Failure;
+/// How a failed pod's containers ended, and its conditions.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Failure {
+    /// Name and exit code of containers and init containers that have ended; sidecars left out.
+    pub exits: Box<[(Arc<str>, i32)]>,
+    /// Type and status.
+    pub conditions: Box<[(Arc<str>, Arc<str>)]>,
+}
 
 /// A rule that decides.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod backoff_per_index;
 mod claim;
 mod conditions;
+mod end;
 mod end_state;
 pub mod failed_indexes;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod manage;
 mod pod;
 pub mod pod_body;
 pub mod pod_failure_policy;
+mod snapshot;
 mod spec;
 pub mod success_policy;
 mod tally;
@@ -27,79 +29,17 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::JobStatus;
 
 use self::action::{Action, Note, OnError, Plan, StatusWrite, Step};
-use self::active_pods::Named;
-use self::backoff::BackoffRecord;
 use self::claim::{Claims, claim};
-use self::end_state::EndState;
+use self::end::EndState;
 use self::manage::{Managed, manage};
-pub use self::pod::{JobPod, JobPods, Restarts};
+pub use self::pod::{FINALIZER_JOB_TRACKING, JobPod, JobPods, Named, Restarts};
 pub use self::pod_failure_policy::FailureAction;
+pub use self::snapshot::{Limits, Snapshot, is_strict};
 pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, Spec, is_ours};
 use self::tally::{Tally, Uncounted};
 use self::track::{Tracked, release, track};
-use self::unanswered::{Open, Unanswered, absent};
+use self::unanswered::{Open, absent};
 use crate::condition::whole_seconds;
-
-/// Our mark on pods that may not be counted yet; upstream's name.
-pub const FINALIZER_JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
-
-/// Everything a plan is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct Snapshot<'a> {
-    /// The Job.
-    pub job: &'a Job,
-    /// The pods it controls.
-    pub pods: &'a JobPods,
-    /// The pods of its namespace that nothing controls.
-    pub free: &'a JobPods,
-    /// What is remembered of failures.
-    pub backoff: &'a BackoffRecord,
-    /// Pods that may still come to be.
-    pub unanswered: &'a Unanswered,
-    /// What the flags say.
-    pub limits: &'a Limits,
-}
-
-impl<'a> Snapshot<'a> {
-    /// Whether a pod counts as failed. Once a Job has succeeded, one that is told to stop has not: it
-    /// was let go without being counted, and may be seen with our finalizer for a while.
-    fn has_failed(&self, pod: &JobPod) -> bool {
-        let waits = self.job.spec.replaces_only_failed || self.job.has("SuccessCriteriaMet");
-        pod.has_failed(waits)
-    }
-
-    /// The pods, with their names.
-    fn named(&self) -> impl Iterator<Item = Named<'a>> + use<'a> {
-        self.pods.iter().map(|(name, pod)| (&**name, pod))
-    }
-}
-
-/// Time constants and caps; the defaults are upstream's.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Wait after the first failure; doubles with each further one.
-    pub backoff: SignedDuration,
-    /// The longest wait.
-    pub max_backoff: SignedDuration,
-    /// Pods counted in one sync.
-    pub max_uncounted: usize,
-    /// Pods created or removed in one sync.
-    pub max_pod_changes: usize,
-    /// Jobs that are not ours by name show the oddities of kube-controller-manager, too.
-    pub strict_parity: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            backoff: SignedDuration::from_secs(10),
-            max_backoff: SignedDuration::from_mins(10),
-            max_uncounted: 500,
-            max_pod_changes: 500,
-            strict_parity: false,
-        }
-    }
-}
 
 /// What should happen now.
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
@@ -207,11 +147,6 @@ fn wake(
     let held = wait.and_then(|wait| now.checked_add(wait.max(shortest)).ok());
     let deadline = end_state::deadline(snapshot, status, now);
     held.into_iter().chain(deadline).min()
-}
-
-/// Whether a Job is to show the oddities of kube-controller-manager, too.
-pub fn is_strict(job: &Job, limits: &Limits) -> bool {
-    limits.strict_parity && job.spec.managed_by.as_deref() != Some(MANAGED_BY)
 }
 
 /// Upstream looks at a Job that waits for a back-off no sooner, however little is left of it.

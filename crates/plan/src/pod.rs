@@ -8,6 +8,7 @@ use carillon_api::policy::{PodFailurePolicyAction, PodFailurePolicyRule};
 use carillon_api::{NodeState, node_result_slice::MAX_MESSAGE_BYTES};
 use jiff::{SignedDuration, Timestamp};
 
+pub use crate::failure_rules::Failure;
 use crate::failure_rules::{self, Match};
 use crate::printable::one_line;
 use crate::uid::Uid;
@@ -56,15 +57,6 @@ pub struct Waiting {
     pub reason: Arc<str>,
     /// In their words, shortened and made printable.
     pub message: Box<str>,
-}
-
-/// How a failed pod's containers ended, and its conditions.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Failure {
-    /// Name and exit code of containers and init containers that have ended; sidecars left out.
-    pub exits: Box<[(Arc<str>, i32)]>,
-    /// Type and status.
-    pub conditions: Box<[(Arc<str>, Arc<str>)]>,
 }
 
 impl PodRow {

@@ -120,7 +120,10 @@ impl Month {
                 .map_err(refused)?;
         }
         for n in 0..NODES {
-            admin.create("nodes", "", &node(n)).map_err(refused)?;
+            let pool = json!(format!("p{}", n % POOLS));
+            admin
+                .create("nodes", "", &node(n, &pool))
+                .map_err(refused)?;
         }
         for object in cron_jobs::of_the_month() {
             admin
@@ -245,17 +248,16 @@ impl Month {
         self.admin.list("nodes", "", "").unwrap_or_default()
     }
 
-    /// One machine of twenty a day.
+    /// One machine of twenty a day, by one of its pool: each day has as many pods as the others.
     fn replace_a_node(&mut self) {
-        let old = self.server_nodes();
-        let old = fastrand::choice(&old);
-        let name = old.and_then(|node| node["metadata"]["name"].as_str());
-        let how = Delete::default();
-        drop(
-            self.admin
-                .delete("nodes", "", name.unwrap_or_default(), &how),
-        );
-        drop(self.admin.create("nodes", "", &node(self.nodes)));
+        let nodes = self.server_nodes();
+        let Some(old) = fastrand::choice(&nodes) else {
+            return;
+        };
+        let name = old["metadata"]["name"].as_str().unwrap_or_default();
+        let pool = &old["metadata"]["labels"]["pool"];
+        drop(self.admin.delete("nodes", "", name, &Delete::default()));
+        drop(self.admin.create("nodes", "", &node(self.nodes, pool)));
         self.nodes += 1;
     }
 
@@ -369,9 +371,9 @@ fn sizes<'a>(days: &[&'a Day]) -> BTreeMap<&'a str, i64> {
     sizes
 }
 
-fn node(n: usize) -> Value {
+fn node(n: usize, pool: &Value) -> Value {
     let mut node = scenario::ready_node(&format!("node-{n}"));
-    node["metadata"]["labels"]["pool"] = json!(format!("p{}", n % POOLS));
+    node["metadata"]["labels"]["pool"] = pool.clone();
     node
 }
 

@@ -256,3 +256,31 @@ impl SliceWrite {
         added.try_for_each(|record| line(out, &record.write()))
     }
 }
+
+/// Deletes and releases, as bounded steps.
+pub(super) fn stop(
+    pods: impl IntoIterator<Item = (impl AsRef<str>, Uid, u64)>,
+    most: usize,
+) -> Option<Step> {
+    let actions: Vec<Action> = pods
+        .into_iter()
+        .take(most)
+        .map(|(pod, uid, rv)| Action::DeletePod {
+            pod: pod.as_ref().into(),
+            uid,
+            rv,
+        })
+        .collect();
+    (!actions.is_empty()).then(|| Step::wanted(actions))
+}
+
+pub(super) fn release(pods: impl IntoIterator<Item = (impl AsRef<str>, Uid)>) -> Option<Step> {
+    let actions: Vec<Action> = pods
+        .into_iter()
+        .map(|(pod, uid)| Action::ReleasePod {
+            pod: pod.as_ref().into(),
+            uid,
+        })
+        .collect();
+    (!actions.is_empty()).then(|| Step::wanted(actions))
+}

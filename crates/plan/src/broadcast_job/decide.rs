@@ -4,12 +4,16 @@ use carillon_api::condition::{reasons, types};
 use carillon_api::{FailurePolicyType, NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::{Cause, tolerated};
 use super::family::{Kin, Turn};
 use super::pause::Pause;
 use super::progress::Progress;
+use super::snapshot::Snapshot;
+use super::snapshot::TEMPLATE_RECHECK;
+use super::snapshot::Template;
+use super::spec::Job;
 use super::standing::Attempts;
 use super::survey::{Failure, Survey};
-use super::{Cause, Job, Snapshot, TEMPLATE_RECHECK, Template};
 use crate::condition::{self, Refusal};
 use crate::record_index::Place;
 
@@ -74,12 +78,6 @@ pub(super) fn deadline(
     let allowed = seconds.saturating_add(pause.paused_seconds);
     // A deadline beyond the end of time is none.
     start.checked_add(SignedDuration::from_secs(allowed)).ok()
-}
-
-/// Failed nodes that neither fail nor pause the job: those allowed, and those a resume accepted. A percentage is
-/// of the nodes of now, `present`.
-pub(super) fn tolerated(job: &Job, accepted: usize, present: usize) -> usize {
-    accepted.max(job.policies.max_failed.of(present))
 }
 
 /// Whether there is nothing to do and there never was.

@@ -11,106 +11,24 @@ mod close;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use carillon_api::broadcast_job::{MAX_RETRIES, Retry, RetryOf};
+use carillon_api::broadcast_job::{MAX_RETRIES, Retry};
 use carillon_api::condition::{reasons, types};
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use carillon_api::{BroadcastJobStatus, NodeState, condition::results};
 use jiff::Timestamp;
-use serde_json::Value;
 
 pub(super) use self::close::Closing;
 use self::close::LeftOpen;
 use super::action::Action;
+pub use super::member::{Family, Member};
 use super::progress::NodeId;
+pub use super::retry_of::First;
+use super::snapshot::{Snapshot, WITHDRAWN_AFTER};
+use super::spec::Job;
 use super::standing::may_have_run;
-use super::start::WITHDRAWN_AFTER;
-use super::{Job, Snapshot, TakenPods};
 use crate::condition;
-use crate::pod::{PodRow, Pods};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
-
-/// The other jobs of the family of a job.
-#[derive(Clone, Debug, Default)]
-pub struct Family<'a> {
-    /// The job that is retried. `None`: it is not there, or another one has its name.
-    pub first: Option<Member<'a>>,
-    /// Those that its status lists, in that order; the job itself may be one of them.
-    pub retries: Vec<Member<'a>>,
-    /// Of a job that is retried: one of its retries that has not ended, whether it has had its turn or not.
-    pub open: Option<&'a str>,
-    /// Of a retry whose first job is not there: the uid of a job that has its name.
-    pub other: Option<Uid>,
-}
-
-/// A job of a family.
-#[derive(Clone, Debug)]
-pub struct Member<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Its uid.
-    pub uid: Uid,
-    /// It, if it is there.
-    pub job: Option<&'a Job>,
-    /// Its result slices, by index.
-    pub slices: &'a [Slice],
-    /// The pods it controls.
-    pub pods: &'a Pods,
-    /// Those that were taken from it and are watched.
-    pub taken: Option<&'a TakenPods>,
-    /// Why its results cannot be relied upon.
-    pub problem: Option<String>,
-}
-
-impl<'a> Member<'a> {
-    /// The pod under the name of an attempt that is, or may be, its own: one whose uid was never stored may have
-    /// been taken from it before.
-    fn pod_of(&self, record: &Record) -> Option<&'a PodRow> {
-        let taken = self.taken.filter(|_| record.pod_uid.is_none());
-        let taken = || Some(&taken?.get(&record.pod)?.pod);
-        self.pods.get(&record.pod).or_else(taken)
-    }
-}
-
-/// The first job of its family, as a retry names it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct First {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: Uid,
-    /// How many of the retries were known to whoever made this one.
-    pub known_retries: usize,
-}
-
-impl First {
-    /// Reads `spec.retryOf`, also when it breaks a rule.
-    pub(super) fn read(spec: &Value, problems: &mut Vec<String>) -> Option<Self> {
-        let stored = match spec.get("retryOf") {
-            None | Some(Value::Null) => return None,
-            Some(stored) => stored,
-        };
-        let read = serde_json::from_value::<RetryOf>(stored.clone()).ok();
-        let first = read.and_then(|retry_of| {
-            Some(Self {
-                uid: retry_of.uid.parse().ok()?,
-                known_retries: usize::try_from(retry_of.known_retries).ok()?,
-                name: retry_of.name,
-            })
-        });
-        if first.is_none() {
-            problems.push(format!(
-                "spec.retryOf: found {stored}; create the job again with name and uid of the BroadcastJob whose nodes are to be tried again"
-            ));
-        }
-        // Rather the retry of none than a job of its own.
-        Some(first.unwrap_or_else(|| Self {
-            name: String::new(),
-            uid: Uid::default(),
-            known_retries: 0,
-        }))
-    }
-}
 
 /// Whether results are missing that the status of a job has counted. `count`: how many have come out like this.
 pub fn lacks_results(status: &BroadcastJobStatus, count: impl Fn(NodeState) -> usize) -> bool {

@@ -6,10 +6,12 @@ use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
+use super::family;
 use super::index::Index;
 use super::progress::Progress;
-use super::{Job, Snapshot, family, release, stop};
-use crate::broadcast_job::action::{Action, Plan, Step};
+use super::snapshot::Snapshot;
+use super::spec::Job;
+use crate::broadcast_job::action::{Action, Plan, Step, release, stop};
 use crate::record::Record;
 use crate::uid::Uid;
 use crate::{condition, name};

@@ -5,11 +5,12 @@
 //! time, and is when a plan comes without one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{AddAssign, SubAssign};
 use std::sync::Arc;
 
+use super::counts::Counts;
+use super::policies::Policies;
+use super::spec::Job;
 use super::standing::{Attempts, Standing};
-use super::{Job, Policies};
 use crate::eligibility::{self, Refusal};
 use crate::node::{NodeRow, Nodes};
 use crate::placement::Placement;
@@ -106,33 +107,6 @@ impl Rules {
             None => eligibility::refusal(&self.placement, &record.node, node).is_none(),
         };
         as_stored && runs && is_placed
-    }
-}
-
-/// Numbers of nodes that have been begun with.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Counts {
-    /// Nodes to serve.
-    pub(super) desired: usize,
-    /// Those of them whose node object is there.
-    pub(super) present: usize,
-    /// Those whose pod succeeded.
-    pub(super) succeeded: usize,
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, more: Self) {
-        self.desired += more.desired;
-        self.present += more.present;
-        self.succeeded += more.succeeded;
-    }
-}
-
-impl SubAssign for Counts {
-    fn sub_assign(&mut self, less: Self) {
-        self.desired -= less.desired;
-        self.present -= less.present;
-        self.succeeded -= less.succeeded;
     }
 }
 

@@ -7,7 +7,8 @@ use carillon_api::condition::results;
 use carillon_api::node_result_slice::MAX_MESSAGE_BYTES;
 use jiff::Timestamp;
 
-use super::{Job, Snapshot};
+use super::snapshot::Snapshot;
+use super::spec::Job;
 use crate::eligibility;
 use crate::node::NodeRow;
 use crate::pod::{self, PodPhase, PodRow, printable};

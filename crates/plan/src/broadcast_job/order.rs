@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::decide::Stage;
+use super::ledger;
 use super::progress::Progress;
+use super::snapshot::Snapshot;
 use super::start::Start;
-use super::{Snapshot, ledger, release, stop};
-use crate::broadcast_job::action::{Action, Step};
+use crate::broadcast_job::action::{Action, Step, release, stop};
 use crate::uid::Uid;
 
 /// So many pods are let go before anything is created.

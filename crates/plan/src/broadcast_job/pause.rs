@@ -4,10 +4,11 @@ use carillon_api::FailurePolicyType;
 use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
-use super::decide::tolerated;
+use super::cause::tolerated;
 use super::progress::Progress;
+use super::snapshot::Snapshot;
+use super::spec::Job;
 use super::survey::Survey;
-use super::{Job, Snapshot};
 use crate::condition;
 use crate::record_index::Place;
 

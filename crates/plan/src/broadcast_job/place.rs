@@ -4,15 +4,18 @@ use carillon_api::condition::results;
 use carillon_api::{NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::stop_reason;
+use super::cause::stored_cause;
 use super::decide::{End, Stage, deadline, new_cause, nobody_to_serve, recheck, stalled};
 use super::family::Kin;
 use super::index::Index;
+use super::order;
 use super::pause::Pause;
 use super::progress::Progress;
+use super::snapshot::Snapshot;
 use super::start::Start;
 use super::status::{self, Facts};
 use super::survey::Survey;
-use super::{Snapshot, order, stop_reason, stored_cause};
 use crate::broadcast_job::action::{Action, Plan, Step};
 
 /// How soon a retry looks again for what another job of its family has still to do: a pod that runs there

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::spec::Reader;
+use super::reader::Reader;
 use crate::max_failed::MaxFailed;
 use crate::name;
 use crate::printable::one_line;

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 
 use super::index::{Index, identities};
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
+use super::snapshot::DISPUTED;
+use super::snapshot::Snapshot;
 use super::standing::Attempts;
 use super::taken::ASK_SOONEST;
-use super::{DISPUTED, Snapshot};
 use crate::node::{NodeCursor, NodeRow};
 use crate::pod::PodRow;
 use crate::record::Record;

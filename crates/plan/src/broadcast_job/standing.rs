@@ -2,11 +2,19 @@
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::index::Counts;
-use super::{Job, Policies, RETRY_BASE, RETRY_MAX};
+use super::counts::Counts;
+use super::policies::Policies;
+use super::spec::Job;
 use crate::record::Record;
+
+/// Wait before the first retry of a failed node, or the second of an interrupted one; doubled for
+/// each further one.
+pub const RETRY_BASE: SignedDuration = SignedDuration::from_secs(10);
+
+/// The longest wait before a further attempt.
+pub const RETRY_MAX: SignedDuration = SignedDuration::from_secs(600);
 
 /// Where a node stands.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,25 +5,22 @@ use std::sync::Arc;
 
 use carillon_api::NodeState;
 use carillon_api::condition::results;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::decide::recheck;
 use super::family::{self, Closing, Elsewhere, Kin, Turn};
 use super::judge::node_of;
+use super::ledger;
 use super::progress::{Progress, Seated};
+use super::snapshot::Template;
+use super::snapshot::{Snapshot, WITHDRAWN_AFTER};
 use super::survey::Survey;
-use super::{Snapshot, Template, ledger};
 use crate::broadcast_job::action::{Action, Step};
 use crate::eligibility;
 use crate::name;
-use crate::plan::REQUEST_LIFE;
 use crate::record::{Record, Slice};
 use crate::record_index::Place;
 use crate::uid::Uid;
-
-/// How long a promise of a job that is to run nothing twice is kept though it is not wanted any more: a creation
-/// may be under way.
-pub(super) const WITHDRAWN_AFTER: SignedDuration = REQUEST_LIFE;
 
 /// What is started now.
 #[derive(Debug, Default)]

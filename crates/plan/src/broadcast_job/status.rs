@@ -1,38 +1,18 @@
 //! The status of an open job, computed from the same facts as its plan.
 
 mod conditions;
+mod facts;
 mod notes;
 mod words;
 
 use carillon_api::{BroadcastJobStatus, Phase};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+pub(super) use self::facts::Facts;
 use super::decide::{End, Stage};
-use super::family::{Kin, Turn};
-use super::pause::Pause;
-use super::progress::Progress;
-use super::survey::Survey;
-use super::{Job, Refused};
+use super::family::Turn;
 use crate::broadcast_job::action::Note;
 use crate::condition::whole_seconds;
-
-/// What a status is computed from.
-pub(super) struct Facts<'a> {
-    pub(super) job: &'a Job,
-    pub(super) progress: &'a Progress<'a>,
-    pub(super) survey: &'a Survey<'a>,
-    pub(super) kin: &'a Kin<'a>,
-    pub(super) pause: &'a Pause,
-    pub(super) stage: &'a Stage,
-    pub(super) stalled: Option<(&'static str, String)>,
-    pub(super) creation_problem: Option<&'a Refused>,
-    /// Nothing is started, and this pod is on a node to serve and belongs to none of its attempts.
-    pub(super) other_pod: Option<(&'a str, &'a str)>,
-    /// It enters itself into the list of its family now, or asks what it has to know before.
-    pub(super) is_about_to_begin: bool,
-    pub(super) now: Timestamp,
-}
 
 /// A job that cannot be acted on keeps its counts: if its results were deleted, they are what says so.
 fn kept(facts: &Facts<'_>, counted: usize, stored: i32) -> usize {

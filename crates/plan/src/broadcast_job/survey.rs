@@ -7,10 +7,11 @@ use carillon_api::Refused;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
-use super::Snapshot;
+use super::counts::Counts;
 use super::family::{Elsewhere, Kin};
-use super::index::{Counts, Rest};
+use super::index::Rest;
 use super::progress::Progress;
+use super::snapshot::Snapshot;
 use super::standing::Standing;
 use crate::eligibility::{self, Refusal};
 use crate::node::NodeRow;

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Snapshot;
 use crate::pod::PodRow;
 use crate::uid::Uid;
 
@@ -42,23 +41,6 @@ impl<'a> Taken<'a> {
     pub fn watched_rows(&self) -> impl Iterator<Item = (&'a str, &'a PodRow)> + use<'a> {
         let watched = self.watched.iter();
         watched.map(|(name, taken)| (&**name, &taken.pod))
-    }
-}
-
-impl<'a> Snapshot<'a> {
-    /// The pod of this name and uid that was taken from the job, as it was last seen.
-    pub fn taken_pod(&self, name: &str, uid: Uid) -> Option<&'a TakenPod> {
-        let watched = self.taken.watched.get(name);
-        let asked = self.taken.asked.get(&uid);
-        // A name is one pod's at a time: another one that was seen later means that this one is gone.
-        let named = self.pods.get(name).into_iter();
-        let named = named.chain(watched.map(|taken| &taken.pod));
-        let replaced = |rv| named.clone().any(|pod| pod.uid != uid && pod.rv > rv);
-        watched
-            .filter(|taken| taken.pod.uid == uid)
-            .into_iter()
-            .chain(asked.filter(|taken| !replaced(taken.pod.rv)))
-            .max_by_key(|taken| taken.pod.rv)
     }
 }
 

@@ -10,11 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::action::{Action, Note, Run};
+use super::child::kind_of;
 use super::child::{Child, ChildKind, Ended, referred};
-use super::decision::Decision;
-use super::promise::kind_of;
+use super::snapshot::Snapshot;
+use super::spec::CronJob;
 use super::spec::timetable;
-use super::{CronJob, Snapshot};
 use crate::condition::whole_seconds;
 use crate::schedule::Schedule;
 use crate::uid::Uid;
@@ -221,7 +221,7 @@ impl<'a> Account<'a> {
     }
 
     /// Counts the ticks until `tick` as over without a run, and tells of it.
-    fn give_up(&mut self, tick: Timestamp) {
+    pub(super) fn give_up(&mut self, tick: Timestamp) {
         let before = self.status.missed_runs;
         self.count_missed(tick, false);
         let missed = self.status.missed_runs - before;
@@ -272,26 +272,8 @@ impl<'a> Account<'a> {
         since
     }
 
-    /// Notes what was decided of the times that have no run, and of those that others have run.
-    pub(super) fn note_decided(&mut self, snapshot: &Snapshot<'_>, decision: &Decision) {
-        if let Some(run) = &decision.lost {
-            self.tell_of_conflict(run);
-        }
-        if let Some(over) = decision.over {
-            self.give_up(over);
-        }
-        if decision.many {
-            let message = "too many missed start times. Set or decrease \
-                           .spec.startingDeadlineSeconds or check clock skew";
-            self.note(true, "TooManyMissedTimes", "Scheduling", message.to_owned());
-        }
-        for run in &decision.passed {
-            self.pass_over(snapshot, run);
-        }
-    }
-
     /// A tick whose child there is already, or that can have none.
-    fn pass_over(&mut self, snapshot: &Snapshot<'_>, run: &Run) {
+    pub(super) fn pass_over(&mut self, snapshot: &Snapshot<'_>, run: &Run) {
         let key = (run.kind, run.name.as_str().into());
         if let Some(child) = snapshot.children.get(&key) {
             if self.cron.tick_of(&run.name, child) > Some(self.decided_until()) {
@@ -303,7 +285,7 @@ impl<'a> Account<'a> {
         self.count_missed(run.time, false);
     }
 
-    fn tell_of_conflict(&mut self, run: &Run) {
+    pub(super) fn tell_of_conflict(&mut self, run: &Run) {
         let (kind, name) = (run.kind.kind(), &run.name);
         let message = format!(
             "{kind} {name} exists and belongs to somebody else, so that the run of {} is lost; \

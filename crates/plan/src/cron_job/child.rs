@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use carillon_api::cron_job::RunReference;
 use jiff::Timestamp;
 
-use super::promise::kind_of;
 use crate::object_key::{ApiKind, BROADCAST_JOB, JOB};
 use crate::uid::Uid;
 
@@ -91,4 +90,11 @@ pub type Children = BTreeMap<(ChildKind, Box<str>), Child>;
 pub fn referred<'c>(children: &'c Children, reference: &RunReference) -> Option<&'c Child> {
     let kind = kind_of(reference)?;
     children.get(&(kind, reference.name.as_str().into()))
+}
+
+/// Kind of the child a reference is to; `None` for one that somebody else wrote.
+pub(super) fn kind_of(reference: &RunReference) -> Option<ChildKind> {
+    ChildKind::ALL
+        .into_iter()
+        .find(|kind| kind.kind() == reference.kind)
 }

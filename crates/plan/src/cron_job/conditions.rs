@@ -4,7 +4,9 @@ use carillon_api::CronJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
-use super::{Asked, CronJob, Unusable};
+use super::request::Asked;
+use super::spec::CronJob;
+use super::spec::Unusable;
 use crate::condition;
 
 /// Why nothing will run by schedule; `None` when it will. A time is looked for after each of `from`.

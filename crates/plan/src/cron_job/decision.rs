@@ -7,8 +7,10 @@ use jiff::Timestamp;
 
 use super::account::Account;
 use super::action::Run;
+use super::due;
 use super::promise::is_to;
-use super::{Asked, Snapshot, due};
+use super::request::Asked;
+use super::snapshot::Snapshot;
 
 /// What there is to do about a CronJob, as the account of it stands.
 #[derive(Debug, Default)]
@@ -42,6 +44,24 @@ impl Decision {
             view.times(&mut decision, now);
         }
         decision
+    }
+
+    /// Notes what was decided of the times that have no run, and of those that others have run.
+    pub(super) fn note(&self, account: &mut Account<'_>, snapshot: &Snapshot<'_>) {
+        if let Some(run) = &self.lost {
+            account.tell_of_conflict(run);
+        }
+        if let Some(over) = self.over {
+            account.give_up(over);
+        }
+        if self.many {
+            let message = "too many missed start times. Set or decrease \
+                           .spec.startingDeadlineSeconds or check clock skew";
+            account.note(true, "TooManyMissedTimes", "Scheduling", message.to_owned());
+        }
+        for run in &self.passed {
+            account.pass_over(snapshot, run);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use carillon_api::MissedRunPolicy;
 use jiff::{SignedDuration, Timestamp};
 
-use super::CronJob;
+use super::spec::CronJob;
 use crate::schedule::Schedule;
 
 /// With `missedRunPolicy: All`, runs that are made up for at most; the oldest are given up.

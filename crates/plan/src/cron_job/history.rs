@@ -1,9 +1,10 @@
 //! Children that have ended and are no longer kept. One that is retried stays until its retries have ended,
 //! beyond the limit.
 
+use super::account::Account;
 use super::action::{Action, Why};
-use super::child::{Child, Children};
-use super::{CronJob, account::Account};
+use super::child::{Child, ChildKind, Children};
+use super::spec::CronJob;
 
 /// Deletions of the oldest beyond the history limits: by start, those that never started last, then by
 /// name. What is still active or not yet recorded stays.
@@ -29,7 +30,7 @@ pub(super) fn beyond_limits(account: &Account<'_>, children: &Children) -> Vec<A
 }
 
 /// Deletes the child that was judged and no other.
-pub(super) fn delete(kind: super::ChildKind, name: &str, child: &Child, why: Why) -> Action {
+pub(super) fn delete(kind: ChildKind, name: &str, child: &Child, why: Why) -> Action {
     Action::DeleteChild {
         kind,
         name: name.to_owned(),

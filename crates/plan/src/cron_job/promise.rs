@@ -11,7 +11,8 @@ use carillon_api::names::{
 
 use super::action::Run;
 use super::child::{Child, ChildKind};
-use super::{Asked, CronJob};
+use super::request::Asked;
+use super::spec::CronJob;
 use crate::name;
 use crate::object::{NewObject, as_written, object};
 use crate::pod_body::written;
@@ -177,11 +178,4 @@ fn object_in<'v>(of: &'v mut Value, key: &str) -> Option<&'v mut Value> {
 /// Whether a reference is to this child.
 pub(super) fn is_to(reference: &RunReference, kind: ChildKind, name: &str) -> bool {
     reference.kind == kind.kind() && reference.name == name
-}
-
-/// Kind of the child a reference is to; `None` for one that somebody else wrote.
-pub(super) fn kind_of(reference: &RunReference) -> Option<ChildKind> {
-    ChildKind::ALL
-        .into_iter()
-        .find(|kind| kind.kind() == reference.kind)
 }

@@ -2,7 +2,7 @@
 
 use carillon_api::names::ANNOTATION_RUN_NOW;
 
-use super::CronJob;
+use super::spec::CronJob;
 use crate::printable::one_line;
 use crate::uid::Uid;
 

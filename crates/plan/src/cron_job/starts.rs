@@ -4,8 +4,11 @@ use carillon_api::ConcurrencyPolicy;
 
 use super::account::Account;
 use super::action::{Action, Run, Why};
-use super::promise::{is_to, kind_of};
-use super::{Snapshot, history, referred};
+use super::child::kind_of;
+use super::child::referred;
+use super::history;
+use super::promise::is_to;
+use super::snapshot::Snapshot;
 
 /// What a plan starts, and what has to go first.
 #[derive(Debug, Default)]

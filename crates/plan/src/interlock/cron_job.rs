@@ -8,7 +8,8 @@ use carillon_api::{ConcurrencyPolicy, CronJobStatus, DstPolicy};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{TRIPPED_RECHECK, Trip, trip};
+use super::TRIPPED_RECHECK;
+use super::trip::{Trip, trip};
 use crate::condition;
 use crate::cron_job::action::{Action, Note, OnError, Plan, Run, Step, Why};
 use crate::cron_job::{Child, ChildKind, CronJob, Snapshot};

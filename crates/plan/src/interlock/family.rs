@@ -7,7 +7,9 @@ use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use carillon_api::{NodeState, Retry};
 
 use super::log::starts_nothing;
-use super::{Check, Trip, is, rules, trip};
+use super::stored::is;
+use super::trip::{Trip, trip};
+use super::{Check, rules};
 use crate::broadcast_job::action::{OnError, SliceWrite, Step};
 use crate::broadcast_job::{Job, Member, Snapshot};
 use crate::pod::{PodPhase, interrupted};

@@ -1,7 +1,9 @@
 //! The same for Jobs: what a plan for one must never do.
 
 mod pods;
+mod room;
 mod status;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -10,9 +12,10 @@ use std::collections::BTreeSet;
 use carillon_api::condition::reasons;
 use jiff::{SignedDuration, Timestamp};
 
-use self::pods::Pods;
-use self::status::{Stored, is_ending};
-use super::{TRIPPED_RECHECK, Trip, trip};
+use self::room::Pods;
+use self::stored::{Stored, is_ending};
+use super::TRIPPED_RECHECK;
+use super::trip::{Trip, trip};
 use crate::job::action::{Action, Note, OnError, Plan, Step};
 use crate::job::unanswered::place;
 use crate::job::{JobPod, Snapshot};

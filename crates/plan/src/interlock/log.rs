@@ -7,7 +7,9 @@ use carillon_api::condition::{results, types};
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Trip, is, rules, trip};
+use super::rules;
+use super::stored::is;
+use super::trip::{Trip, trip};
 
 use crate::broadcast_job::Snapshot;
 use crate::broadcast_job::action::SliceWrite;

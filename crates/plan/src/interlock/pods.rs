@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use carillon_api::condition::{results, types};
 
 use super::log::{Entry, starts_nothing};
-use super::{Check, Trip, is, rules, trip};
+use super::stored::is;
+use super::trip::{Trip, trip};
+use super::{Check, rules};
 use crate::parallelism::Parallelism;
 use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;

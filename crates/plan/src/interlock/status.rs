@@ -3,21 +3,12 @@
 use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, NodeState};
 
-use super::{Check, Trip, rules, trip};
+use super::stored::holds;
+use super::trip::{Trip, trip};
+use super::{Check, rules};
 
 /// Conditions that are never taken back.
 const TERMINAL: [&str; 3] = [types::COMPLETE, types::FAILED, types::FAILURE_TARGET];
-
-/// Whether a condition is True.
-pub(super) fn holds(status: &BroadcastJobStatus, type_: &str) -> bool {
-    let mut conditions = status.conditions.iter();
-    conditions.any(|condition| condition.type_ == type_ && condition.status == "True")
-}
-
-/// Whether the job fails, so that its pods may be stopped.
-pub(super) fn stops(status: &BroadcastJobStatus) -> bool {
-    holds(status, types::FAILED) || holds(status, types::FAILURE_TARGET)
-}
 
 fn ended(status: &BroadcastJobStatus) -> bool {
     holds(status, types::COMPLETE) || holds(status, types::FAILED)

@@ -5,11 +5,9 @@ use std::cmp::{Ordering, Reverse};
 
 use jiff::Timestamp;
 
-use super::{JobPod, Spec};
+use super::pod::{JobPod, Named};
+use super::spec::Spec;
 use crate::pod::PodPhase;
-
-/// A pod and its name.
-pub type Named<'a> = (&'a str, &'a JobPod);
 
 /// Which of two active pods is deleted first: `Less`, the first one. Pods that have come less far go
 /// before others: without a node, not running, not ready, ready for a shorter time, restarted more

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::JobPod;
+use super::pod::JobPod;
 
 /// Failures in a row, and when the last of them was.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

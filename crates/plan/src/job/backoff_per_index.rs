@@ -10,8 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::backoff::{ended, remaining_of_index};
 use super::failed_indexes::valid_index;
 use super::indexes::Indexes;
+use super::pod::JobPod;
+use super::pod::JobPods;
 use super::pod_failure_policy;
-use super::{JobPod, JobPods, Limits, Spec};
+use super::snapshot::Limits;
+use super::spec::Spec;
 
 /// Failed pods that keep our finalizer until they are replaced, with their names, by index.
 pub type HeldBack<'a> = BTreeMap<u32, (&'a str, &'a JobPod)>;

@@ -2,8 +2,9 @@
 //! controls, and releases what it no longer selects (upstream: `controller_ref_manager.go`).
 
 use super::action::{Action, Step};
-use super::active_pods::Named;
-use super::{JobPods, Snapshot};
+use super::pod::JobPods;
+use super::pod::Named;
+use super::snapshot::Snapshot;
 use crate::selector::selects;
 
 /// What has to be done before the pods can be counted.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 
-use super::end_state::EndState;
+use super::end::EndState;
 use crate::condition::whole_seconds;
 use crate::plan::Note;
 

@@ -3,59 +3,15 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::JobStatus;
 
+use super::conditions;
+use super::end::EndState;
 use super::pod_failure_policy::{self, FailureAction};
+use super::snapshot::Snapshot;
+use super::snapshot::is_strict;
+use super::spec::Job;
+use super::success_policy;
 use super::tally::Tally;
-use super::{Job, Snapshot, conditions, is_strict, success_policy};
 use crate::pod::PodPhase;
-
-/// How a Job is going to end.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct EndState {
-    /// Its condition says `SuccessCriteriaMet` and then `Complete`; otherwise `FailureTarget` and
-    /// then `Failed`.
-    pub(super) success: bool,
-    /// Reason of both conditions.
-    pub(super) reason: String,
-    /// Message of both conditions.
-    pub(super) message: String,
-}
-
-impl EndState {
-    fn failure(reason: &str, message: &str) -> Self {
-        Self {
-            success: false,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-        }
-    }
-
-    fn success(reason: &str, message: &str) -> Self {
-        Self {
-            success: true,
-            ..Self::failure(reason, message)
-        }
-    }
-
-    /// All completions are there.
-    pub(super) fn complete() -> Self {
-        let message = "Reached expected number of succeeded pods";
-        Self::success("CompletionsReached", message)
-    }
-
-    /// Type of the condition that says what is going to happen.
-    pub(super) fn interim(&self) -> &'static str {
-        if self.success {
-            "SuccessCriteriaMet"
-        } else {
-            "FailureTarget"
-        }
-    }
-
-    /// Type of the condition that says that it has happened.
-    pub(super) fn terminal(&self) -> &'static str {
-        if self.success { "Complete" } else { "Failed" }
-    }
-}
 
 /// The end state of a Job that does not only wait for its completions.
 pub(super) fn evaluate(

@@ -1,8 +1,9 @@
 //! Which indexes of a Job have failed for good (upstream: `indexed_job_utils.go`).
 
 use super::indexes::Indexes;
+use super::pod::JobPod;
 use super::pod_failure_policy::{self, FailureAction};
-use super::{JobPod, Spec};
+use super::spec::Spec;
 
 /// The failed indexes: those `stored` as such (`status.failedIndexes`, read with the completions of
 /// today), and those that `new` failures make so: of pods that are not counted yet. An index that has

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{JobPod, JobPods, Spec};
+use super::pod::JobPod;
+use super::pod::JobPods;
+use super::spec::Spec;
 use crate::pod::{Failure, PodPhase};
 
 pub(super) fn at(second: i64) -> Timestamp {

@@ -4,10 +4,11 @@ use std::ops::Bound;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Snapshot;
 use super::action::{Action, NewPod, Step, Why};
-use super::active_pods::{self, Named};
+use super::active_pods;
 use super::backoff_per_index::{Due, due, failures_before};
+use super::pod::Named;
+use super::snapshot::Snapshot;
 use super::tally::{ByIndex, Tally};
 use super::unanswered;
 use crate::name;

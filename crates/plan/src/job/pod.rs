@@ -9,6 +9,9 @@ use crate::node::Labels;
 use crate::pod::{Failure, PodPhase};
 use crate::uid::Uid;
 
+/// Our mark on pods that may not be counted yet; upstream's name.
+pub const FINALIZER_JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobPod {
@@ -57,6 +60,9 @@ pub struct Restarts {
 
 /// The pods that a Job controls, by name.
 pub type JobPods = BTreeMap<Box<str>, JobPod>;
+
+/// A pod and its name.
+pub type Named<'a> = (&'a str, &'a JobPod);
 
 impl JobPod {
     /// It runs, or will.

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::action::NewPod;
-use super::{FINALIZER_JOB_TRACKING, Job};
+use super::pod::FINALIZER_JOB_TRACKING;
+use super::spec::Job;
 use crate::name;
 use crate::object::{NewObject, as_written, object};
 use crate::pod_body::{self, containers, written};

@@ -6,7 +6,8 @@ use k8s_openapi::api::batch::v1::{
     PodFailurePolicyRule,
 };
 
-use super::{JobPod, Spec};
+use super::pod::JobPod;
+use super::spec::Spec;
 use crate::pod::Failure;
 
 /// What a rule does with a failure it matches.

@@ -2,12 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::active_pods::Named;
 use super::backoff::BackoffRecord;
+use super::backoff_per_index;
 use super::backoff_per_index::HeldBack;
+use super::failed_indexes;
 use super::indexes::Indexes;
 use super::pod::JobPod;
-use super::{Snapshot, backoff_per_index, failed_indexes, pod_failure_policy};
+use super::pod::Named;
+use super::pod_failure_policy;
+use super::snapshot::Snapshot;
 use crate::pod::PodPhase;
 use crate::uid::Uid;
 

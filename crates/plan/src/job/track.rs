@@ -7,13 +7,15 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
 
 use super::action::Action;
-use super::active_pods::Named;
-use super::end_state::EndState;
+use super::end::EndState;
 use super::failed_indexes::valid_index;
 use super::pod::JobPod;
+use super::pod::Named;
+use super::pod_failure_policy;
 use super::pod_failure_policy::FailureAction;
+use super::snapshot::Snapshot;
+use super::spec::Spec;
 use super::tally::{ByIndex, Tally, Uncounted};
-use super::{Snapshot, Spec, pod_failure_policy};
 use crate::pod::PodPhase;
 use crate::uid::Uid;
 

@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Snapshot;
 use super::action::{Action, NewPod};
+use super::snapshot::Snapshot;
+pub use super::snapshot::Unanswered;
 use crate::plan::REQUEST_LIFE;
-
-/// Names of such pods, and until when each may come to be.
-pub type Unanswered = BTreeMap<String, Timestamp>;
 
 /// Until when a pod may come to be whose creation had no answer until `now`.
 pub fn may_come_until(now: Timestamp) -> Timestamp {

@@ -6,10 +6,11 @@ use carillon_api::NodeState;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
-use super::Member;
 use crate::broadcast_job::action::{Action, Step};
+use crate::broadcast_job::ledger;
+use crate::broadcast_job::member::Member;
+use crate::broadcast_job::snapshot::Snapshot;
 use crate::broadcast_job::taken::TakenPod;
-use crate::broadcast_job::{Snapshot, ledger};
 use crate::pod::{PodPhase, PodRow, interrupted};
 use crate::record::Record;
 use crate::record_index::Place;

@@ -3,8 +3,11 @@
 use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::{reasons, results, types};
 
+use super::facts::Facts;
 use super::words::{left_out, lost_message, taken_message};
-use super::{End, Facts, Stage, Survey, Turn};
+use crate::broadcast_job::decide::{End, Stage};
+use crate::broadcast_job::family::Turn;
+use crate::broadcast_job::survey::Survey;
 use crate::condition;
 
 /// Sets them. `counts`: what a message says of all nodes.

@@ -2,10 +2,11 @@
 
 use carillon_api::condition::{reasons, results, types};
 
+use super::facts::Facts;
 use super::words::{lost_message, sample};
-use super::{End, Facts, Stage};
-use crate::broadcast_job::Cause;
 use crate::broadcast_job::action::Note;
+use crate::broadcast_job::cause::Cause;
+use crate::broadcast_job::decide::{End, Stage};
 use crate::condition;
 
 /// Those of the next status. `counts`: what a message says of all nodes.

@@ -2,8 +2,10 @@
 
 use carillon_api::BroadcastJobStatus;
 
-use super::{Facts, Progress, Survey};
+use super::facts::Facts;
+use crate::broadcast_job::progress::Progress;
 use crate::broadcast_job::survey::SAMPLE;
+use crate::broadcast_job::survey::Survey;
 
 /// How many nodes have come out how.
 pub(super) fn counts(facts: &Facts<'_>, status: &BroadcastJobStatus) -> String {

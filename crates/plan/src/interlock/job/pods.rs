@@ -1,60 +1,11 @@
 //! Pods of a Job: which are created, removed and let go.
 
-use std::collections::BTreeMap;
-use std::iter::empty;
-
-use super::status::{indexes, successes};
+use super::stored::indexes;
 use super::{Check, rules};
-use crate::interlock::{Trip, trip};
+use crate::interlock::trip::{Trip, trip};
 use crate::job::action::NewPod;
-use crate::job::{Job, Snapshot};
 use crate::pod::PodPhase;
 use crate::uid::Uid;
-
-/// What the pods amount to, in one walk.
-pub(super) struct Pods {
-    /// They run; where pods are replaced only when they have ended, or were told to stop and have not.
-    running: i64,
-    /// The same, by index.
-    by_index: BTreeMap<u32, usize>,
-    /// They run, whatever is replaced when.
-    active: i64,
-    /// They have succeeded, and may not be counted yet.
-    succeeded: i64,
-    /// How many may run: no more than are still to succeed, nor than parallelism.
-    wanted: i64,
-}
-
-impl Pods {
-    pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
-        let Job { spec, status, .. } = snapshot.job;
-        let done = successes(spec, status, empty());
-        let asked = spec.completions.map_or(i64::MAX, i64::from);
-        let waits = spec.replaces_only_failed;
-        let mut all = Self {
-            running: 0,
-            by_index: BTreeMap::new(),
-            active: 0,
-            succeeded: 0,
-            wanted: i64::from(spec.parallelism).min(asked - done).max(0),
-        };
-        for pod in snapshot.pods.values() {
-            all.active += i64::from(pod.is_active());
-            all.succeeded += i64::from(pod.tracked && pod.phase == PodPhase::Succeeded);
-            if !pod.phase.has_ended() && (waits || !pod.deleting) {
-                all.running += 1;
-                if let Some(index) = pod.index {
-                    *all.by_index.entry(index).or_default() += 1;
-                }
-            }
-        }
-        all
-    }
-
-    pub(super) fn has_no_room_for(&self, more: usize) -> bool {
-        self.running + more as i64 > self.wanted
-    }
-}
 
 impl<'a> Check<'a> {
     pub(super) fn create(&mut self, new: &'a NewPod) -> Result<(), Trip> {
