@@ -197,24 +197,21 @@ impl Imports<'_> {
     fn see(&mut self, path: &[String]) {
         let here: Module = self.file.iter().chain(&self.inner).cloned().collect();
         let supers = path.iter().take_while(|part| *part == "super").count();
-        let (base, rest) = match path.first().map(String::as_str) {
-            Some("crate") => (&[][..], &path[1..]),
-            Some("self") => (&here[..], &path[1..]),
-            Some("super") => (&here[..here.len().saturating_sub(supers)], &path[supers..]),
-            // The name of a module below, or of something else.
-            _ => (&here[..], path),
+        let is_below = |name: &String| {
+            let below: Module = here.iter().chain([name]).cloned().collect();
+            self.modules.contains(&below)
+        };
+        let (base, rest) = match path {
+            [first, rest @ ..] if first == "crate" => (&[][..], rest),
+            [first, rest @ ..] if first == "self" => (&here[..], rest),
+            [first, ..] if first == "super" => {
+                (&here[..here.len().saturating_sub(supers)], &path[supers..])
+            }
+            [first, ..] if is_below(first) => (&here[..], path),
+            // Of another crate, or the name of something else.
+            _ => return,
         };
         let mut target: Module = base.iter().chain(rest).cloned().collect();
-        let is_below = path.first().is_some_and(|first| {
-            let below: Module = here.iter().chain([first]).cloned().collect();
-            self.modules.contains(&below)
-        });
-        let is_absolute = ["crate", "self", "super"]
-            .map(Some)
-            .contains(&path.first().map(String::as_str));
-        if !is_absolute && !is_below {
-            return;
-        }
         while !self.modules.contains(&target) {
             if target.pop().is_none() {
                 return;
@@ -244,15 +241,10 @@ impl Imports<'_> {
     }
 
     fn see_name(&mut self, before: &[String], name: String) {
-        let path: Vec<String> = before.iter().cloned().chain([name]).collect();
-        // `use super::x::{self}`.
-        self.see(
-            if path.last().is_some_and(|last| last == "self") && path.len() > 1 {
-                &path[..path.len() - 1]
-            } else {
-                &path
-            },
-        );
+        // `use super::x::{self}` is `use super::x`.
+        let last = Some(name).filter(|name| name != "self");
+        let path: Vec<String> = before.iter().cloned().chain(last).collect();
+        self.see(&path);
     }
 }
 

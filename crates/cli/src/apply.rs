@@ -193,9 +193,10 @@ fn differ(field: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec
     }
 }
 
-/// The BroadcastJob that each run of a CronJob would be; nothing if its runs are Jobs.
+/// The BroadcastJob that each run of a CronJob would be; nothing if its runs are Jobs, or it is no CronJob.
 pub(crate) fn run_of(cron_job: &Value) -> Option<Value> {
-    let template = cron_job["spec"].get("broadcastJobTemplate")?;
+    let template = cron_job["spec"].get("broadcastJobTemplate");
+    let template = template.filter(|_| cron_job["kind"] == "CronJob")?;
     let mut run = json!({
         "apiVersion": cron_job["apiVersion"],
         "kind": "BroadcastJob",

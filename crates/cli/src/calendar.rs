@@ -13,8 +13,7 @@ use crate::cron::{Found, Source};
 use crate::exit::DONE;
 use crate::flags::{Global, Output};
 use crate::next::heading;
-use crate::render::Format;
-use crate::render::{Cell, Screen, Table, Tone, count, duration};
+use crate::render::{Cell, Format, Screen, Table, Tone, count, duration};
 
 /// Show a month of a CronJob: runs, outcomes, clock changes, and whether runs overlap
 #[derive(Debug, clap::Args)]

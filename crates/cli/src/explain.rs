@@ -16,8 +16,7 @@ use crate::exit::DONE;
 use crate::family::family;
 use crate::flags::{JobName, Output};
 use crate::names::node_name;
-use crate::render::Format;
-use crate::render::{Cell, Screen, Table, Tone, indented, sample};
+use crate::render::{Cell, Format, Screen, Table, Tone, indented, sample};
 use crate::results::by_attempt;
 use crate::{candidates, problem};
 

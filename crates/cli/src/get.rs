@@ -13,8 +13,7 @@ use crate::client::Api;
 use crate::exit::DONE;
 use crate::flags::Output;
 use crate::names::job_name;
-use crate::render::Format;
-use crate::render::{Cell, Screen, Table, Tone, age, seconds};
+use crate::render::{Cell, Format, Screen, Table, Tone, age, seconds};
 
 /// Longest reason in a table that is not wide.
 const WHY: usize = 72;

@@ -13,8 +13,7 @@ use jiff::tz::TimeZone;
 use crate::cron::{Found, Source};
 use crate::exit::DONE;
 use crate::flags::{Global, Output};
-use crate::render::Format;
-use crate::render::{Cell, Screen, Table, Tone, seconds};
+use crate::render::{Cell, Format, Screen, Table, Tone, seconds};
 
 /// Runs that are shown when nothing else is said.
 const COUNT: u16 = 10;

@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::client::Api;
 use crate::exit::DONE;
 use crate::flags::JobName;
-use crate::names::job_name;
-use crate::names::{CronName, cron_name};
+use crate::names::{CronName, cron_name, job_name};
 use crate::render::Screen;
 use crate::{candidates, suspend};
 

@@ -17,8 +17,7 @@ use crate::exit::{DONE, NOT_ALL};
 use crate::explain::{example, print_finding};
 use crate::family::family;
 use crate::flags::Output;
-use crate::render::Format;
-use crate::render::{Cell, Screen, Table, Tone, count, sample};
+use crate::render::{Cell, Format, Screen, Table, Tone, count, sample};
 use crate::{manifest, problem};
 
 /// Show what manifests would do: which nodes, which not and why, and what the API server refuses
@@ -72,7 +71,7 @@ const CRON_JOB: &str = "CronJob";
 
 /// A BroadcastJob, or a CronJob that starts some.
 fn is_wanted(object: &Value) -> bool {
-    object["kind"] == JOB || object["kind"] == CRON_JOB && run_of(object).is_some()
+    object["kind"] == JOB || run_of(object).is_some()
 }
 
 pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
@@ -115,9 +114,7 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
 }
 
 async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Planned> {
-    let of_run = (object["kind"] == CRON_JOB)
-        .then(|| run_of(object))
-        .flatten();
+    let of_run = run_of(object);
     let (kind, of) = match of_run {
         Some(_) => (CRON_JOB, CRON_JOBS),
         None => (JOB, JOBS),
@@ -152,11 +149,10 @@ async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Pl
         ask_about_family(api, (&stored.job, retry_of), known, &mut planned).await;
     }
     // Without an answer about the job, there may still be one about its pods.
-    let stored = answer.stored.as_ref().map(|stored| match kind {
-        CRON_JOB => run_of(stored).unwrap_or_default(),
-        _ => stored.clone(),
-    });
-    let job = stored.as_ref().or(of_run.as_ref()).unwrap_or(object);
+    let accepted = answer
+        .stored
+        .map(|stored| run_of(&stored).unwrap_or(stored));
+    let job = accepted.as_ref().or(of_run.as_ref()).unwrap_or(object);
     ask_about_pod(api, job, known, &mut planned).await?;
     if !planned.preview.problems.is_empty() {
         planned.apply = Effect::Refused;

@@ -18,8 +18,7 @@ use crate::family::family;
 use crate::flags::{JobName, Output};
 use crate::names::node_name;
 use crate::problem;
-use crate::render::Format;
-use crate::render::{Cell, Screen, Table, Tone, count, sample, seconds};
+use crate::render::{Cell, Format, Screen, Table, Tone, count, sample, seconds};
 
 /// Show what came out on the nodes of a job and its retries, identical outcomes as one line
 #[derive(Debug, clap::Args)]

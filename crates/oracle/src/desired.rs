@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::eligible;
 use crate::history::Step;
-use crate::object::Node;
-use crate::object::{self, JOBS, NODES, Record, SLICES};
+use crate::object::{self, JOBS, NODES, Node, Record, SLICES};
 use crate::standing::{Standing, Tried, standing};
 use crate::world::{World, record_changes};
 

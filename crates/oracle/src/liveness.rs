@@ -11,8 +11,7 @@ use crate::family;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
-use crate::object::Node;
-use crate::object::{self, JOBS, Record, at, is_true, number, text};
+use crate::object::{self, JOBS, Node, Record, at, is_true, number, text};
 use crate::standing::{Standing, accepted, standing, standings, tried};
 use crate::world::{Job, World};
 

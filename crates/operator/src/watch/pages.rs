@@ -156,9 +156,9 @@ pub(super) async fn open(
     Err(format!("{} ({code})", status.message))
 }
 
+/// What a page of a list says of itself.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-/// What a page of a list says of itself.
 pub(super) struct PageMeta {
     #[serde(default)]
     resource_version: String,

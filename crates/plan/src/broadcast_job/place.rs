@@ -4,8 +4,7 @@ use carillon_api::condition::results;
 use carillon_api::{NoEligibleNodes, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cause::stop_reason;
-use super::cause::stored_cause;
+use super::cause::{stop_reason, stored_cause};
 use super::decide::{End, Stage, deadline, new_cause, nobody_to_serve, recheck, stalled};
 use super::family::Kin;
 use super::index::Index;

@@ -8,8 +8,7 @@ use jiff::Timestamp;
 
 use super::index::{Index, identities};
 use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
-use super::snapshot::DISPUTED;
-use super::snapshot::Snapshot;
+use super::snapshot::{DISPUTED, Snapshot};
 use super::standing::Attempts;
 use super::taken::ASK_SOONEST;
 use crate::node::{NodeCursor, NodeRow};

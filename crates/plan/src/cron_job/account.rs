@@ -10,11 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::action::{Action, Note, Run};
-use super::child::kind_of;
-use super::child::{Child, ChildKind, Ended, referred};
+use super::child::{Child, ChildKind, Ended, kind_of, referred};
 use super::snapshot::Snapshot;
-use super::spec::CronJob;
-use super::spec::timetable;
+use super::spec::{CronJob, timetable};
 use crate::condition::whole_seconds;
 use crate::schedule::Schedule;
 use crate::uid::Uid;

@@ -5,8 +5,7 @@ use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
 use super::request::Asked;
-use super::spec::CronJob;
-use super::spec::Unusable;
+use super::spec::{CronJob, Unusable};
 use crate::condition;
 
 /// Why nothing will run by schedule; `None` when it will. A time is looked for after each of `from`.

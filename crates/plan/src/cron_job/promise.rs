@@ -24,7 +24,7 @@ const REQUESTED: &str = "-r";
 impl CronJob {
     /// The run of a tick. Its name has the minute, as upstream's: two ticks of one minute have one
     /// child.
-    pub(super) fn run_at(&self, tick: Timestamp) -> Run {
+    pub(crate) fn run_at(&self, tick: Timestamp) -> Run {
         let minutes = tick.as_second().div_euclid(60);
         Run {
             kind: self.child,

@@ -4,8 +4,7 @@ use carillon_api::ConcurrencyPolicy;
 
 use super::account::Account;
 use super::action::{Action, Run, Why};
-use super::child::kind_of;
-use super::child::referred;
+use super::child::{kind_of, referred};
 use super::history;
 use super::promise::is_to;
 use super::snapshot::Snapshot;

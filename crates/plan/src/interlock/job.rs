@@ -1,7 +1,7 @@
 //! The same for Jobs: what a plan for one must never do.
 
+mod pod_counts;
 mod pods;
-mod room;
 mod status;
 mod stored;
 #[cfg(test)]
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use carillon_api::condition::reasons;
 use jiff::{SignedDuration, Timestamp};
 
-use self::room::Pods;
+use self::pod_counts::PodCounts;
 use self::stored::{Stored, is_ending};
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
@@ -75,7 +75,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
         snapshot,
         now,
         stored: Stored::of(&snapshot.job.status),
-        pods: Pods::of(snapshot),
+        pods: PodCounts::of(snapshot),
         current: false,
         ends: is_ending(&snapshot.job.status)
             || actions().any(|action| match action {
@@ -114,7 +114,7 @@ struct Check<'a> {
     now: Timestamp,
     /// As stored when an action is done.
     stored: Stored<'a>,
-    pods: Pods,
+    pods: PodCounts,
     /// The plan has asked whether it sees the present.
     current: bool,
     /// The Job is ending, or does so by this plan.

@@ -2,8 +2,7 @@
 //! controls, and releases what it no longer selects (upstream: `controller_ref_manager.go`).
 
 use super::action::{Action, Step};
-use super::pod::JobPods;
-use super::pod::Named;
+use super::pod::{JobPods, Named};
 use super::snapshot::Snapshot;
 use crate::selector::selects;
 

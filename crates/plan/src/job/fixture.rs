@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::pod::JobPod;
-use super::pod::JobPods;
+use super::pod::{JobPod, JobPods};
 use super::spec::Spec;
 use crate::pod::{Failure, PodPhase};
 

@@ -4,8 +4,7 @@ use carillon_api::BroadcastJobStatus;
 
 use super::facts::Facts;
 use crate::broadcast_job::progress::Progress;
-use crate::broadcast_job::survey::SAMPLE;
-use crate::broadcast_job::survey::Survey;
+use crate::broadcast_job::survey::{SAMPLE, Survey};
 
 /// How many nodes have come out how.
 pub(super) fn counts(facts: &Facts<'_>, status: &BroadcastJobStatus) -> String {

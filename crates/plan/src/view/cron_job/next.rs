@@ -62,10 +62,11 @@ pub fn next(
     let from = after.unwrap_or_else(|| now.checked_sub(offset).unwrap_or(now));
     let from = step_from(stored, schedule, from, now);
     // The minute of the last run has had its run.
+    let run = |tick| stored.cron.run_at(tick).name;
     let done = stored.cron.status.last_schedule_time.as_ref();
-    let done = done.map(|time| minute(time.0));
+    let done = done.map(|time| run(time.0));
     let mut ticks = schedule.oldest_runs(from, Timestamp::MAX, count + 1);
-    ticks.retain(|tick| Some(minute(*tick)) != done);
+    ticks.retain(|tick| Some(run(*tick)) != done);
     ticks.truncate(count);
     let last = ticks.last().copied().unwrap_or(from);
     let mut clock_changes = changes(stored, zone, from, last);
@@ -84,7 +85,7 @@ pub fn next(
             pass: pass(zone, tick).filter(|_| !stored.is_every()),
             for_left_out: clock_changes.iter().any(is_end),
             kind: child.kind(),
-            name: name(stored, tick),
+            name: (!stored.cron.meta.owner.name.is_empty()).then(|| run(tick)),
         }
     });
     Ok(Outlook {
@@ -93,16 +94,6 @@ pub fn next(
         runs: runs.collect(),
         clock_changes,
     })
-}
-
-/// As the planner names it: the CronJob's name and the minute.
-fn name(stored: &StoredCron, tick: Timestamp) -> Option<String> {
-    let cron = &stored.cron.meta.owner.name;
-    (!cron.is_empty()).then(|| format!("{cron}-{}", minute(tick)))
-}
-
-fn minute(tick: Timestamp) -> i64 {
-    tick.as_second().div_euclid(60)
 }
 
 impl Run {

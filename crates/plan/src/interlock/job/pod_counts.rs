@@ -8,7 +8,7 @@ use crate::job::{Job, Snapshot};
 use crate::pod::PodPhase;
 
 /// What the pods amount to, in one walk.
-pub(super) struct Pods {
+pub(super) struct PodCounts {
     /// They run; where pods are replaced only when they have ended, or were told to stop and have not.
     pub(super) running: i64,
     /// The same, by index.
@@ -21,7 +21,7 @@ pub(super) struct Pods {
     pub(super) wanted: i64,
 }
 
-impl Pods {
+impl PodCounts {
     pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
         let Job { spec, status, .. } = snapshot.job;
         let done = successes(spec, status, empty());
