@@ -106,6 +106,9 @@ pub(super) fn cluster() -> Result<Cluster> {
         format!("--audit-policy-file={}", policy.display()),
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
     ];
+    // It deletes Jobs whose time to live is over whoever manages them, and may be faster than we are.
+    let without = "--controllers=*,-ttl-after-finished-controller";
+    config.controller_manager_args = vec![without.to_owned()];
     let cluster = Cluster::start(config);
     let _ = fs::remove_file(&policy);
     cluster
