@@ -145,8 +145,13 @@ async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Pl
             problems: vec![words],
             ..preview(&stored, &nothing)
         };
-    } else if let Some(retry_of) = &stored.job.retry_of {
+    } else if let Some(retry_of) = &stored.job.retry_of
+        && planned.concerns_nodes()
+    {
         ask_about_family(api, (&stored.job, retry_of), known, &mut planned).await;
+    }
+    if planned.apply != Effect::Refused && !planned.concerns_nodes() {
+        return Ok(planned);
     }
     // Without an answer about the job, there may still be one about its pods.
     let accepted = answer

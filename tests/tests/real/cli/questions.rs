@@ -350,6 +350,12 @@ fn plan_says_what_an_apply_would_change_of_a_job_that_is_there() {
         said(&job),
         "fix in namespace cli-plan-again exists: unchanged\n"
     );
+    // It makes no pods: whether one would be accepted now does not matter.
+    bench.kubectl(&["create", "quota", "full", "--hard=pods=0"]);
+    bench.until("the quota is in force", || {
+        let used = bench.kubectl(&["get", "quota", "full", "-o=jsonpath={.status.used.pods}"]);
+        (used == "0").then_some(())
+    });
     let mut other = job.clone();
     other["spec"]["parallelism"] = json!(5);
     other["spec"].as_object_mut().unwrap().remove("paused");
