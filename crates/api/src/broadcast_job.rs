@@ -29,8 +29,8 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     printcolumn(
         name = "Status",
         type_ = "string",
-        json_path = ".status.phase",
-        description = "running, paused, completed or failed"
+        json_path = ".status.summary",
+        description = "running, paused, completed, failed, or why the job is stalled"
     ),
     printcolumn(
         name = "Done",
@@ -516,6 +516,9 @@ pub struct BroadcastJobStatus {
     /// `succeeded + failed` of `desired`, e.g. `812/1000`, for kubectl's table.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub done: String,
+    /// Phase, or why the job is stalled (`Stalled: InvalidSpec`), for kubectl's table.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
     /// Nodes left out, by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,

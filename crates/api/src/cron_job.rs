@@ -72,6 +72,12 @@ pub const MAX_JITTER_SECONDS: i32 = 86_400;
         json_path = ".status.nextScheduleTime",
         description = "When the next run is due"
     ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.summary",
+        description = "Scheduled, Suspended, or why the CronJob is stalled"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
         name = "Missed",

@@ -172,7 +172,7 @@ impl Scene {
                 "resourceVersion": "13", "generation": 1},
             "spec": {"template": template},
             // It has been seen before, so that its status is not what comes first.
-            "status": {"observedGeneration": 1, "phase": "running", "done": "0/1", "desired": 1,
+            "status": {"observedGeneration": 1, "phase": "running", "summary": "running", "done": "0/1", "desired": 1,
                 "startTime": "2026-01-01T00:00:00Z",
                 "active": 0, "succeeded": 0, "failed": 0, "disrupted": 0,
                 "conditions": [{"type": "Reconciling", "status": "True", "reason": "Running",

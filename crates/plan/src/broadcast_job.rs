@@ -4,6 +4,7 @@
 
 pub mod action;
 mod cause;
+mod columns;
 mod counts;
 mod decide;
 pub mod family;
@@ -30,7 +31,8 @@ pub mod taken;
 use carillon_api::condition::types;
 use jiff::Timestamp;
 
-use self::action::{Action, Plan, Step};
+use self::action::{Plan, Step, write_status};
+pub use self::columns::state;
 pub use self::family::{Family, Member, no_first};
 pub use self::index::{Changes, Index};
 pub use self::policies::Policies;
@@ -64,8 +66,8 @@ fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     let (job, refusal) = (snapshot.job, snapshot.refusal?);
     let mut status = job.status.clone();
     let news = refusal.tell(&mut status.conditions, job.generation, now);
-    let write = Action::WriteStatus(Box::new(status));
-    news.then(|| Plan {
+    let write = write_status(status, &job.status).filter(|_| news)?;
+    Some(Plan {
         steps: vec![Step::needed(vec![write])],
         again: true,
         ..Plan::default()

@@ -14,6 +14,12 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
+/// `Stalled: REASON`, as kubectl's column STATUS shows it; `None` unless the condition Stalled is True.
+pub fn stalled(conditions: &[Condition]) -> Option<String> {
+    let stalled = find(conditions, types::STALLED).filter(|stalled| stalled.status == "True")?;
+    Some(format!("{}: {}", types::STALLED, stalled.reason))
+}
+
 /// Sets a condition. Its transition time moves only when its status does.
 pub fn set(
     conditions: &mut Vec<Condition>,

@@ -5,6 +5,7 @@
 mod account;
 pub mod action;
 mod child;
+pub(crate) mod columns;
 mod conditions;
 mod decision;
 mod due;
@@ -51,7 +52,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     }
     let released = released(snapshot, &account);
     if !cron.is_native() {
-        account.status.running = account.status.active.len() as i32;
+        columns::fill(&mut account.status);
     }
     let changed = account.status != cron.status;
     if changed && !cron.is_native() {
@@ -89,6 +90,7 @@ fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     }
     let mut status = cron.status.clone();
     let news = refusal.tell(&mut status.conditions, cron.meta.generation, now);
+    columns::fill(&mut status);
     let write = Action::WriteStatus(Box::new(status));
     news.then(|| Plan {
         steps: vec![Step::needed(vec![write])],

@@ -24,7 +24,7 @@ use self::log::Log;
 use self::stored::{is, stops};
 pub use self::trip::Trip;
 use self::trip::trip;
-use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step};
+use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step, write_status};
 use crate::broadcast_job::{Index, Job, Snapshot};
 use crate::condition;
 use crate::pod::printable;
@@ -79,14 +79,13 @@ pub fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
         job.generation,
         now,
     );
-    if status != job.status {
+    if let Some(write) = write_status(status, &job.status) {
         plan.notes.push(Note {
             warning: true,
             reason,
             action: "Stalling",
             message,
         });
-        let write = Action::WriteStatus(Box::new(status));
         plan.steps.push(Step::needed(vec![write]));
     }
     plan

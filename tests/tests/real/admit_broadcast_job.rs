@@ -434,7 +434,7 @@ fn kubectl_explain_and_get_speak_of_the_fields() {
     let namespace = namespace("admit-explain");
     kubectl_on(&["create", "-n", &namespace, "-f", "-"], &job("explained")).succeeded();
     let status = json!({"status": {
-        "phase": "running", "done": "812/1000", "active": 3, "succeeded": 810, "failed": 2,
+        "phase": "running", "summary": "running", "done": "812/1000", "active": 3, "succeeded": 810, "failed": 2,
     }});
     kubectl(
         &[

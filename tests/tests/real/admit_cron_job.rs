@@ -323,6 +323,7 @@ fn kubectl_get_shows_what_it_shows_of_native_ones_and_when_the_next_run_is() {
     let status = json!({"status": {
         "active": [{"apiVersion": "batch/v1", "kind": "Job", "namespace": namespace, "name": "shown-1"}],
         "running": 1,
+        "summary": "Scheduled",
         "nextScheduleTime": "2027-01-01T00:00:00Z",
         "missedRuns": 2,
         "conditions": [
@@ -345,7 +346,7 @@ fn kubectl_get_shows_what_it_shows_of_native_ones_and_when_the_next_run_is() {
         lines.collect::<Vec<Vec<String>>>()
     };
     let narrow = table(&[]);
-    let heads = "NAME SCHEDULE TIMEZONE SUSPEND ACTIVE LAST-SCHEDULE NEXT AGE";
+    let heads = "NAME SCHEDULE TIMEZONE SUSPEND ACTIVE LAST-SCHEDULE NEXT STATUS AGE";
     assert_eq!(narrow[0], heads.split(' ').collect::<Vec<_>>());
     let row = [
         "shown",
@@ -354,9 +355,10 @@ fn kubectl_get_shows_what_it_shows_of_native_ones_and_when_the_next_run_is() {
         "false",
         "1",
         "2027-01-01T00:00:00Z",
+        "Scheduled",
     ];
-    assert_eq!(narrow[1][..6], row);
+    assert_eq!(narrow[1][..7], row);
     let wide = table(&["-o", "wide"]);
-    assert_eq!(wide[0][8..], ["MISSED", "REASON", "CONCURRENCY", "IMAGE"]);
-    assert_eq!(wide[1][7..], ["2", "Scheduled", "Allow", "busybox"]);
+    assert_eq!(wide[0][9..], ["MISSED", "REASON", "CONCURRENCY", "IMAGE"]);
+    assert_eq!(wide[1][8..], ["2", "Scheduled", "Allow", "busybox"]);
 }

@@ -319,6 +319,8 @@ fn a_template_that_the_api_server_refuses_stalls_the_job_without_pods_or_a_hot_l
         stalled["message"].as_str().unwrap().contains("nowhere"),
         "{stalled}"
     );
+    let shown = bench.kubectl(&["get", "bcj", "bad"]);
+    assert!(shown.contains("Stalled: InvalidTemplate"), "{shown}");
     bench.wait("good", "Complete");
     assert!(bench.pods("bad").is_empty() && bench.results("bad").is_empty());
     let tries = bench

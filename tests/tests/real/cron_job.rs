@@ -254,6 +254,8 @@ fn what_cannot_run_says_so_at_once() {
         let stalled = condition_of(&cron, "Stalled").unwrap();
         assert_eq!(stalled["reason"], reason, "{stalled}");
         assert!(!stalled["message"].as_str().unwrap().is_empty());
+        let shown = bench.kubectl(&["get", "ccj", name]);
+        assert!(shown.contains(&format!("Stalled: {reason}")), "{shown}");
     }
     // Mended, it goes on.
     patch(

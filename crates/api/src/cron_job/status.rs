@@ -32,6 +32,14 @@ pub struct CronJobStatus {
     /// Length of active, for kubectl's table.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub running: i32,
+    /// Scheduled, Suspended, or why the CronJob is stalled (`Stalled: UnknownTimeZone`), for kubectl's
+    /// table.
+    #[serde(
+        default,
+        deserialize_with = "crate::null::as_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub summary: String,
     /// Time of the schedule for which a run was last started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_schedule_time: Option<Time>,

@@ -458,7 +458,7 @@ async fn a_pod_is_created_however_many_requests_of_others_wait() {
     let mut objects = objects();
     objects.retain(|(kind, _)| *kind == Kind::Node);
     objects.push(job(13, &json!({
-        "observedGeneration": 1, "phase": "running", "startTime": "2026-01-01T00:00:00Z", "done": "0/1",
+        "observedGeneration": 1, "phase": "running", "summary": "running", "startTime": "2026-01-01T00:00:00Z", "done": "0/1",
         "desired": 1, "active": 0, "succeeded": 0, "failed": 0, "disrupted": 0,
         "conditions": [{"type": "Reconciling", "status": "True", "observedGeneration": 1, "reason": "Running",
             "message": "0 of 1 nodes succeeded, 0 failed", "lastTransitionTime": "2026-01-01T00:00:00Z"}],

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use carillon_api::{BroadcastJobStatus, Retry};
 
+use super::columns;
 use crate::digest::line;
 pub use crate::plan::{Act, Note, OnError};
 use crate::record::{Record, Records};
@@ -15,6 +16,12 @@ use crate::uid::Uid;
 pub type Plan = crate::plan::Plan<Action>;
 /// A step of it.
 pub type Step = crate::plan::Step<Action>;
+
+/// The write of `status` with its columns filled in; `None` if that is `old`.
+pub fn write_status(mut status: BroadcastJobStatus, old: &BroadcastJobStatus) -> Option<Action> {
+    columns::fill(&mut status);
+    (status != *old).then(|| Action::WriteStatus(Box::new(status)))
+}
 
 /// One write, or one question only the API server can answer.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use super::index::Index;
 use super::progress::Progress;
 use super::snapshot::Snapshot;
 use super::spec::Job;
-use crate::broadcast_job::action::{Action, Plan, Step, release, stop};
+use crate::broadcast_job::action::{Action, Plan, Step, release, stop, write_status};
 use crate::record::Record;
 use crate::uid::Uid;
 use crate::{condition, name};
@@ -92,10 +92,8 @@ pub(super) fn after_the_end<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: 
         .filter(|due| *due <= now)
         .and_then(|_| family::needed_by(snapshot));
     let told = status(job, needed.as_ref(), now);
-    if told != job.status {
-        plan.steps
-            .push(Step::wanted(vec![Action::WriteStatus(Box::new(told))]));
-    }
+    let write = write_status(told, &job.status).map(|write| Step::wanted(vec![write]));
+    plan.steps.extend(write);
     let most = snapshot.max_pod_changes;
     plan.again = to_release.len() > most;
     plan.steps

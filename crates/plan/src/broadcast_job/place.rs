@@ -15,7 +15,7 @@ use super::snapshot::Snapshot;
 use super::start::Start;
 use super::status::{self, Facts};
 use super::survey::Survey;
-use crate::broadcast_job::action::{Action, Plan, Step};
+use crate::broadcast_job::action::{Plan, Step, write_status};
 
 /// How soon a retry looks again for what another job of its family has still to do: a pod that runs there
 /// does not wake it, nor do results that are not in the cache yet.
@@ -72,8 +72,7 @@ pub(super) fn work<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: Timestamp
         is_about_to_begin: start.asks_first() || !survey.missing.is_empty(),
         now,
     });
-    let status =
-        (status != job.status).then(|| Step::needed(vec![Action::WriteStatus(Box::new(status))]));
+    let status = write_status(status, &job.status).map(|write| Step::needed(vec![write]));
     let (steps, again) = order::steps(snapshot, &progress, &survey.missing, &stage, start, status);
     Plan {
         steps,

@@ -58,6 +58,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         acknowledged_failures: facts.pause.accepted as i32,
         resumed_by: facts.pause.resumed_by.clone(),
         retries: old.retries.clone(),
+        summary: String::new(),
     };
     let counts = words::counts(facts, &status);
     conditions::set(facts, &mut status, &counts);

@@ -12,7 +12,7 @@ use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
 use crate::condition;
 use crate::cron_job::action::{Action, Note, OnError, Plan, Run, Step, Why};
-use crate::cron_job::{Child, ChildKind, CronJob, Snapshot};
+use crate::cron_job::{Child, ChildKind, CronJob, Snapshot, columns};
 use crate::name;
 use crate::uid::Uid;
 
@@ -86,6 +86,7 @@ pub fn refuse(cron: &CronJob, trip: &Trip, now: Timestamp) -> Plan {
     condition::set(conditions, stalled, true, reason, &message, generation, now);
     // kubectl shows the reason of the first that is true.
     conditions.sort_by_key(|condition| condition.type_ != types::STALLED);
+    columns::fill(&mut status);
     let is_news = !cron.is_native() && status != cron.status;
     let write = is_news.then(|| Step::needed(vec![Action::WriteStatus(Box::new(status))]));
     Plan {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::{Job, state};
 
 use crate::gate::Kind;
 use crate::metrics::{JOB_PHASES, Metrics, NODE_STATES};
@@ -26,7 +26,7 @@ pub fn measure(store: &Store, metrics: &Metrics) {
     let mut phases: HashMap<&str, i64> = JOB_PHASES.map(|phase| (phase, 0)).into();
     let mut refused: HashMap<String, i64> = HashMap::new();
     for job in tables.jobs() {
-        *phases.entry(phase(job)).or_default() += 1;
+        *phases.entry(state(&job.status)).or_default() += 1;
         if !crate::store::is_open(job) {
             continue;
         }
@@ -69,18 +69,6 @@ pub fn measure(store: &Store, metrics: &Metrics) {
     }
 }
 
-fn phase(job: &Job) -> &'static str {
-    use carillon_api::Phase;
-    use carillon_api::condition::types::STALLED;
-    match job.status.phase {
-        Some(Phase::Completed) => "completed",
-        Some(Phase::Failed) => "failed",
-        _ if carillon_plan::condition::is_true(&job.status.conditions, STALLED) => "stalled",
-        Some(Phase::Paused) => "paused",
-        _ => "running",
-    }
-}
-
 /// What `/debug/store` shows.
 pub fn debug(store: &Store) -> serde_json::Value {
     let size = store.read().size();
@@ -111,7 +99,7 @@ fn show(tables: &Tables, job: &Job) -> serde_json::Value {
         "uid": key.uid.to_string(),
         "generation": job.generation,
         "resourceVersion": job.rv.to_string(),
-        "phase": phase(job),
+        "phase": state(&job.status),
         "pods": tables.pods(key).map_or(0, |pods| pods.len()),
         "slices": slices.iter().map(|slice| serde_json::json!({
             "index": slice.index,

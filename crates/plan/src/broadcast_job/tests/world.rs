@@ -384,6 +384,7 @@ impl World {
                 }
             }
             Action::WriteStatus(mut status) => {
+                assert_ne!(status.summary, "", "kubectl shows it");
                 settle(&mut status, self.created.len() - created_before);
                 self.status = serde_json::to_value(&*status).unwrap();
             }

@@ -38,6 +38,32 @@ fn why_a_native_cron_job_cannot_be_scheduled_is_told_in_the_words_of_kube_contro
 }
 
 #[test]
+fn kubectl_shows_whether_a_cron_job_is_scheduled_suspended_or_stalled_and_why() {
+    for (field, value, shown) in [
+        ("schedule", json!("0 * * * *"), "Scheduled"),
+        ("suspend", json!(true), "Suspended"),
+        (
+            "timeZone",
+            json!("Europe/Atlantis"),
+            "Stalled: UnknownTimeZone",
+        ),
+        ("schedule", json!("now"), "Stalled: InvalidSchedule"),
+        ("schedule", json!("0 0 31 2 *"), "Stalled: NeverFires"),
+    ] {
+        let mut cron = hourly(Api::Carillon).with(field, value.clone());
+        cron.settle("2026-01-01T10:45:00Z");
+        assert_eq!(cron.status["summary"], shown, "{field}: {value}");
+    }
+    let mut native = hourly(Api::Native);
+    native.settle("2026-01-01T11:00:00Z");
+    assert_eq!(
+        native.status.get("summary"),
+        None,
+        "upstream has no such field"
+    );
+}
+
+#[test]
 fn a_run_that_was_stopped_for_a_later_one_is_not_called_missing() {
     let mut cron = hourly(Api::Native).with("concurrencyPolicy", json!("Replace"));
     cron.settle("2026-01-01T11:00:00Z");

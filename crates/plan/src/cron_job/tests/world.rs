@@ -326,6 +326,8 @@ impl World {
                 if !current {
                     return false;
                 }
+                let shown = self.api == Api::Native || !status.summary.is_empty();
+                assert!(shown, "kubectl shows it: {status:?}");
                 let mut status = serde_json::to_value(status).unwrap();
                 if self.api == Api::Native {
                     let fields = ["active", "lastScheduleTime", "lastSuccessfulTime"];
