@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use carillon_operator::controllers::Rules;
+use carillon_oracle::{History, Step};
 use carillon_sim::actors::{
     Component, Fate, JobController, Kubelets, NodeLifecycle, Scheduler, garbage_collector,
 };
@@ -407,6 +408,7 @@ async fn act(server: Server) {
     let collector = server.actor(garbage_collector::USER);
     let mut changes = server.changes();
     let mut expire = server.now() + EVENTS_LIVE;
+    let mut collected = 0;
     loop {
         let seen = changes.see();
         let now = server.now();
@@ -418,7 +420,10 @@ async fn act(server: Server) {
             expire = now + EVENTS_LIVE;
             expire_events(&collector);
         }
-        garbage_collector::collect(&collector);
+        if server.with_history(|history| frees_dependents(history, collected)) {
+            collected = seen;
+            garbage_collector::collect(&collector);
+        }
         loop {
             let left = wake.map(|wake| wake.duration_since(server.now()));
             let due = async {
@@ -451,12 +456,24 @@ fn expire_events(actor: &Actor) {
 }
 
 /// Whether something but leases and events has changed since a revision.
-fn concerns_all(history: &carillon_oracle::History, seen: u64) -> bool {
-    let new = history
-        .steps
-        .iter()
-        .rev()
-        .take_while(|step| step.rev > seen);
-    let mut resources = new.map(|step| &*step.key.resource);
+fn concerns_all(history: &History, seen: u64) -> bool {
+    let mut resources = since(history, seen).map(|step| &*step.key.resource);
     resources.any(|resource| !resource.starts_with("leases.") && !resource.starts_with("events."))
+}
+
+/// Whether something is gone or about to go since a revision, or is new and may have lost its owner already.
+fn frees_dependents(history: &History, seen: u64) -> bool {
+    since(history, seen).any(|step| match &step.new {
+        Some(new) => {
+            let meta = &new["metadata"];
+            let is_new = step.old.is_none() && !meta["ownerReferences"].is_null();
+            is_new || !meta["deletionTimestamp"].is_null()
+        }
+        None => true,
+    })
+}
+
+fn since(history: &History, seen: u64) -> impl Iterator<Item = &Step> {
+    let steps = history.steps.iter().rev();
+    steps.take_while(move |step| step.rev > seen)
 }

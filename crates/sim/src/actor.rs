@@ -134,11 +134,9 @@ impl Actor {
     ) -> Result<Vec<Arc<Value>>, Status> {
         let kind = kind(resource)?;
         let selector = crate::selector::Selector::parse(labels)?;
-        let objects = self.server.range(&kind.resource(), namespace);
-        Ok(objects
-            .into_values()
-            .filter(|object| selector.matches(object))
-            .collect())
+        let mut objects = self.server.all(&kind.resource(), namespace);
+        objects.retain(|object| selector.matches(object));
+        Ok(objects)
     }
 
     /// Replaces an object; with a `resourceVersion` only if it is still at that.

@@ -1,5 +1,6 @@
 //! A request, as far as the API server understands it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -64,20 +65,20 @@ impl Partial {
     }
 
     /// The reply as it was asked for.
-    pub(crate) fn view(self, object: &Value) -> Result<Value, Status> {
+    pub(crate) fn view(self, object: &Value) -> Result<Cow<'_, Value>, Status> {
         if self == Self::No || object["kind"] == "Status" {
-            return Ok(object.clone());
+            return Ok(Cow::Borrowed(object));
         }
         let meta = "meta.k8s.io/v1";
         let bare = |object: &Value| json!({"kind": "PartialObjectMetadata", "apiVersion": meta, "metadata": object["metadata"]});
         match (self, object["items"].as_array()) {
-            (Self::List, Some(items)) => Ok(json!({
+            (Self::List, Some(items)) => Ok(Cow::Owned(json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": meta,
                 "metadata": object["metadata"],
                 // The real one makes a list without a place for items, and Go writes that as null.
                 "items": (!items.is_empty()).then(|| items.iter().map(bare).collect::<Vec<_>>()),
-            })),
-            (Self::Object, None) => Ok(bare(object)),
+            }))),
+            (Self::Object, None) => Ok(Cow::Owned(bare(object))),
             _ => {
                 let message = "you requested metadata in a form that the reply does not have";
                 Err(Status::new(406, "NotAcceptable", message))

@@ -29,6 +29,9 @@ impl Selector {
     }
 
     pub(crate) fn matches(&self, object: &Value) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
         let labels = &object["metadata"]["labels"];
         self.0.iter().all(|requirement| requirement.holds(labels))
     }

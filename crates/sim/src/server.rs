@@ -23,7 +23,7 @@ use crate::client::faults::{Faults, NoFaults};
 use crate::clock::Clock;
 use crate::kind::Kind;
 use crate::status::{Cause, Status};
-use crate::store::{Objects, Store};
+use crate::store::Store;
 
 /// Judges (and may change) what is to be created, also by a dry run.
 pub type Admission = dyn Fn(&Call, &mut Value) -> Result<(), Status> + Send + Sync;
@@ -129,8 +129,10 @@ impl Server {
     }
 
     /// The objects of a resource, in all namespaces or in one, by key.
-    pub(crate) fn range(&self, resource: &str, namespace: &str) -> Objects {
-        self.state().store.range(resource, namespace)
+    pub(crate) fn all(&self, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
+        let state = self.state();
+        let all = state.store.each(resource, namespace, None);
+        all.map(|(_, object)| object.clone()).collect()
     }
 
     /// Forgets what was before `revision`: a watch or list from there is answered with 410.

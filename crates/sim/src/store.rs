@@ -1,6 +1,7 @@
 //! Objects and every revision of them.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use carillon_oracle::{History, Key, Request, Step};
@@ -149,17 +150,30 @@ impl Store {
         Some(Arc::new(last))
     }
 
-    /// The objects of a resource, in all namespaces or in one, by name.
-    pub(crate) fn range(&self, resource: &str, namespace: &str) -> Objects {
-        let first = Key {
+    /// The objects of a resource, in all namespaces or in one, by name; only those after a key, if there is one.
+    pub(crate) fn each(
+        &self,
+        resource: &str,
+        namespace: &str,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
+        let first = || Key {
             resource: resource.into(),
             namespace: namespace.into(),
             name: "".into(),
         };
-        self.objects
-            .range(first..)
-            .take_while(|(key, _)| within(key, resource, namespace))
-            .map(|(key, object)| (key.clone(), object.clone()))
+        let first = after.map_or_else(
+            || Bound::Included(first()),
+            |key| Bound::Excluded(key.clone()),
+        );
+        let all = self.objects.range((first, Bound::Unbounded));
+        all.take_while(move |(key, _)| within(key, resource, namespace))
+    }
+
+    /// All of them as a map.
+    pub(crate) fn range(&self, resource: &str, namespace: &str) -> Objects {
+        let all = self.each(resource, namespace, None);
+        all.map(|(key, object)| (key.clone(), object.clone()))
             .collect()
     }
 

@@ -109,8 +109,8 @@ fn objects(actor: &Actor) -> Vec<Item> {
         .iter()
         .filter(|kind| kind.plural != "events")
         .flat_map(|kind| {
-            let objects = actor.server().range(&kind.resource(), "");
-            objects.into_values().map(move |object| (kind, object))
+            let objects = actor.server().all(&kind.resource(), "");
+            objects.into_iter().map(move |object| (kind, object))
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use serde_json::{Value, json};
 
 use super::{Answer, State};
-use crate::call::Call;
+use crate::call::{Call, Partial};
 use crate::kind::Kind;
 use crate::selector::Selector;
 use crate::status::Status;
@@ -64,21 +64,29 @@ impl State {
             ));
         }
         let resource = call.resource();
-        let objects = self.store.range_at(&resource, &call.namespace, revision);
         let after = token.map(|token| {
             let mut key = call.key(&token.name);
             key.namespace = token.namespace.into();
             key
         });
-        let first = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = objects.range((first, Bound::Unbounded));
+        let earlier;
+        let mut rest: Box<dyn Iterator<Item = _>> = if revision == self.store.revision() {
+            Box::new(self.store.each(&resource, &call.namespace, after.as_ref()))
+        } else {
+            earlier = self.store.range_at(&resource, &call.namespace, revision);
+            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+            Box::new(earlier.range((first, Bound::Unbounded)))
+        };
         let (mut items, mut end) = (Vec::new(), None);
         while limit == 0 || items.len() < limit {
             let Some((key, object)) = rest.next() else {
                 break;
             };
             if selector.matches(object) {
-                items.push(item(kind, object));
+                items.push(match call.partial {
+                    Partial::List => json!({"metadata": object["metadata"]}),
+                    Partial::No | Partial::Object => item(kind, object),
+                });
             }
             end = Some(key);
         }

@@ -1,5 +1,6 @@
 //! Watches: a line per change, as it happens.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -88,7 +89,8 @@ impl Watch {
 
     fn line(&self, kind: &str, object: &Value) -> Value {
         // Each event is of one object, so a list is never asked for.
-        let object = self.call.partial.view(object).unwrap_or_default();
+        let object = self.call.partial.view(object);
+        let object = object.map(Cow::into_owned).unwrap_or_default();
         json!({"type": kind, "object": object})
     }
 
