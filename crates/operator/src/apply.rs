@@ -473,7 +473,8 @@ pub fn uid_of(error: &SendError) -> Option<Uid> {
     error.refused()?.details.as_ref()?.uid.parse().ok()
 }
 
-fn conflict(message: &str, reason: &str) -> SendError {
+/// What is found otherwise than a plan relies on.
+pub fn conflict(message: &str, reason: &str) -> SendError {
     let mut status = kube::core::Status::failure(message, reason);
     status.code = 409;
     SendError::Refused(Box::new(status))

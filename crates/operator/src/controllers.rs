@@ -1,16 +1,20 @@
-//! One file per kind: gate, snapshot, plan, apply for one object at a time.
+//! What is done for one object at a time, and how each kind has it done.
 
-mod after_deletion;
 pub mod broadcast_job;
+mod controller;
 pub mod core;
 pub mod cron_job;
 pub mod job;
+mod kind;
+mod left_behind;
 pub mod orphan_pod;
 pub mod refusals;
 pub mod relists;
 mod replay;
 
-pub use self::replay::Irreproducible;
+pub use self::controller::Controller;
+pub use self::kind::{Follow, Learnt, Rules as RulesOf, ServedKind, Synced, Verify};
+pub use self::replay::{Irreproducible, replay};
 
 /// What decides, for each kind.
 #[derive(Clone, Copy, Debug, Default)]

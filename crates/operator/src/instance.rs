@@ -21,14 +21,14 @@ use tokio_util::sync::CancellationToken;
 use self::kinds::{View, of_kinds};
 use crate::args::{Config, NativeKind, PodPlacement};
 use crate::clock::Clock;
-use crate::controllers::Rules;
 use crate::controllers::broadcast_job::{self, BroadcastJobs};
-use crate::controllers::core::{self, Controller, Core};
+use crate::controllers::core::{self, Core, Reconcile};
 use crate::controllers::cron_job::{self, CronJobs};
 use crate::controllers::job::{self, Jobs};
 use crate::controllers::orphan_pod::{self, OrphanPods};
 use crate::controllers::refusals::Refusals;
 use crate::controllers::relists::Relists;
+use crate::controllers::{Controller, Rules, RulesOf, ServedKind};
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
@@ -103,9 +103,9 @@ pub struct Instance {
 /// Those that run, and how many workers each has.
 #[derive(Debug)]
 struct Controllers {
-    broadcast_jobs: Option<Arc<BroadcastJobs>>,
-    cron_jobs: Option<Arc<CronJobs>>,
-    jobs: Option<Arc<Jobs>>,
+    broadcast_jobs: Option<Arc<Controller<BroadcastJobs>>>,
+    cron_jobs: Option<Arc<Controller<CronJobs>>>,
+    jobs: Option<Arc<Controller<Jobs>>>,
     orphan_pods: Option<Arc<OrphanPods>>,
     workers: usize,
     store: Store,
@@ -144,13 +144,13 @@ impl Controllers {
     }
 }
 
-fn measure<C: Controller>(controller: Option<&Arc<C>>, metrics: &Metrics) {
+fn measure<C: Reconcile>(controller: Option<&Arc<C>>, metrics: &Metrics) {
     if let Some(controller) = controller {
         core::measure(&**controller, metrics);
     }
 }
 
-fn start<C: Controller>(controller: Option<&Arc<C>>, workers: &mut Parts) {
+fn start<C: Reconcile>(controller: Option<&Arc<C>>, workers: &mut Parts) {
     if let Some(controller) = controller {
         let name = format!("a worker of {}", controller.core().name);
         workers.start(name, core::work(controller.clone()));
@@ -214,34 +214,29 @@ impl Instance {
             relists: Relists::default(),
             flights: flights.clone(),
         };
-        let broadcast_jobs = queues.broadcast_jobs.as_ref().map(|queue| BroadcastJobs {
-            core: core(broadcast_job::NAME, queue),
-            rules: rules.broadcast_job,
-            placement: placement(config.pod_placement),
-            max_pod_changes: config.max_pod_changes_per_sync,
-            memory: Mutex::default(),
+        let broadcast_jobs = queues.broadcast_jobs.as_ref().map(|queue| {
+            let kind = BroadcastJobs {
+                placement: placement(config.pod_placement),
+                max_pod_changes: config.max_pod_changes_per_sync,
+            };
+            controller(kind, rules.broadcast_job, core(broadcast_job::NAME, queue))
         });
-        let cron_jobs = queues.cron_jobs.as_ref().map(|queue| CronJobs {
-            core: core(cron_job::NAME, queue),
-            rules: rules.cron_job,
-            memory: Mutex::default(),
-        });
+        let cron_jobs = queues.cron_jobs.as_ref();
+        let cron_jobs = cron_jobs
+            .map(|queue| controller(CronJobs, rules.cron_job, core(cron_job::NAME, queue)));
         let pods_of_jobs = of_kinds(&watches, &[Kind::JobPod]).pop();
         let jobs = queues.jobs.as_ref().zip(pods_of_jobs);
-        let jobs = jobs.map(|(queue, pods)| Jobs {
-            core: core(job::NAME, queue),
-            pods,
-            rules: rules.job,
-            limits: limits(config),
-            memory: Mutex::default(),
+        let jobs = jobs.map(|(queue, pods)| {
+            let limits = limits(config);
+            controller(Jobs { pods, limits }, rules.job, core(job::NAME, queue))
         });
         let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {
             core: core(orphan_pod::NAME, queue),
         });
         let controllers = Controllers {
-            broadcast_jobs: broadcast_jobs.map(Arc::new),
-            cron_jobs: cron_jobs.map(Arc::new),
-            jobs: jobs.map(Arc::new),
+            broadcast_jobs,
+            cron_jobs,
+            jobs,
             orphan_pods: orphan_pods.map(Arc::new),
             workers: config.workers,
             store: store.clone(),
@@ -394,6 +389,10 @@ impl Instance {
         parts.abandon().await;
         outcome
     }
+}
+
+fn controller<K: ServedKind>(kind: K, rules: RulesOf<K>, core: Core) -> Arc<Controller<K>> {
+    Arc::new(Controller::new(kind, rules, core))
 }
 
 /// One for each controller that is to run.

@@ -20,7 +20,7 @@ use carillon_plan::interlock;
 
 pub use self::job::JobMetrics;
 use crate::controllers;
-use crate::controllers::{broadcast_job, cron_job};
+use crate::controllers::{broadcast_job, cron_job, orphan_pod};
 
 /// Values of the label `state` of `carillon_broadcastjob_nodes`.
 pub const NODE_STATES: [&str; 6] = [
@@ -39,10 +39,11 @@ pub const JOB_PHASES: [&str; 5] = ["running", "paused", "completed", "failed", "
 pub const CRON_JOB_STATES: [&str; 4] = ["waiting", "running", "suspended", "stalled"];
 
 /// The rules of the interlock, by controller.
-pub const RULES: [(&str, &[&str]); 3] = [
+pub const RULES: [(&str, &[&str]); 4] = [
     (broadcast_job::NAME, &interlock::rules::ALL),
     (controllers::job::NAME, &interlock::job::rules::ALL),
     (cron_job::NAME, &interlock::cron_job::rules::ALL),
+    (orphan_pod::NAME, &interlock::left_behind::rules::ALL),
 ];
 
 /// Sets gauges just before they are read; must not block.

@@ -16,7 +16,10 @@ use carillon_operator::fence::RequestBody;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
+use carillon_operator::slim::{Carillon, SlimBroadcastJob, SlimCronJob};
+use carillon_operator::store::StoreSink;
 use carillon_operator::transport::{Transport, Watches};
+use carillon_operator::watch::Sink;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -357,6 +360,51 @@ async fn a_standby_enters_no_keys_and_a_leader_enters_each_once() {
             queues.open(&store, cron_job::NAME, Some(&namespace.into()));
             assert_eq!(depth(), expected, "{namespace}");
         }
+    };
+    LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_remembered_of_objects_that_are_gone() {
+    let template = json!({"template": {"spec": {"containers": []}}});
+    let (crons, jobs) = (
+        cron_jobs(3),
+        json!([object(7, &template), object(8, &template)]),
+    );
+    let api = Api {
+        items: vec![
+            ("/cronjobs", crons.clone()),
+            ("/broadcastjobs", jobs.clone()),
+        ],
+        ..Api::default()
+    };
+    let run = async {
+        let metrics = Metrics::new().unwrap();
+        let instance = start_with(&[], &api, always(), metrics.clone());
+        let (queues, store) = (instance.queues.clone(), instance.store.clone());
+        spawn_local(async move { instance.work(CancellationToken::new()).await });
+        let remembered = |controller: &str| {
+            let scraped = String::from_utf8(metrics.encode().unwrap()).unwrap();
+            let series =
+                format!(r#"carillon_remembered_objects{{controller="{controller}",of="memory"}} "#);
+            let found = scraped.lines().find_map(|line| line.strip_prefix(&series));
+            found.unwrap_or_default().to_owned()
+        };
+        sleep(Duration::from_mins(1)).await;
+        let before = (remembered("broadcastjob"), remembered("cronjob"));
+        assert_eq!(before, ("2".to_owned(), "3".to_owned()));
+        let mut sink =
+            StoreSink::<SlimCronJob<Carillon>>::new(&store, &queues, Duration::ZERO, None);
+        for cron in crons.as_array().unwrap() {
+            sink.deleted(serde_json::from_value(cron.clone()).unwrap());
+        }
+        let mut sink = StoreSink::<SlimBroadcastJob>::new(&store, &queues, Duration::ZERO, None);
+        for job in jobs.as_array().unwrap() {
+            sink.deleted(serde_json::from_value(job.clone()).unwrap());
+        }
+        sleep(Duration::from_mins(1)).await;
+        let after = (remembered("broadcastjob"), remembered("cronjob"));
+        assert_eq!(after, ("0".to_owned(), "0".to_owned()));
     };
     LocalSet::new().run_until(run).await;
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use carillon_operator::clock::Clock;
+use carillon_operator::controllers::Controller;
 use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::refusals::Refusals;
@@ -56,7 +57,7 @@ struct Asked {
 }
 
 struct Scene {
-    controller: Arc<BroadcastJobs>,
+    controller: Arc<Controller<BroadcastJobs>>,
     queues: Queues,
     asked: Arc<Mutex<Asked>>,
     stored: Arc<Mutex<BTreeMap<String, Value>>>,
@@ -113,8 +114,14 @@ impl Scene {
             broadcast_jobs: Some(queue.clone()),
             ..Queues::default()
         };
-        let controller = BroadcastJobs {
-            core: Core {
+        let kind = BroadcastJobs {
+            placement: PodPlacement::Scheduler,
+            max_pod_changes: 500,
+        };
+        let controller = Controller::new(
+            kind,
+            Rules::default(),
+            Core {
                 name: NAME,
                 store: Store::new(),
                 queue,
@@ -129,11 +136,7 @@ impl Scene {
                 relists: Relists::default(),
                 flights: Arc::default(),
             },
-            rules: Rules::default(),
-            placement: PodPlacement::Scheduler,
-            max_pod_changes: 500,
-            memory: Mutex::default(),
-        };
+        );
         let mut scene = Self {
             controller: Arc::new(controller),
             queues,

@@ -10,6 +10,7 @@
 pub mod cron_job;
 mod family;
 pub mod job;
+pub mod left_behind;
 mod log;
 mod pods;
 pub mod rules;

@@ -14,6 +14,7 @@ pub mod failure_rules;
 mod fuzz;
 pub mod interlock;
 pub mod job;
+pub mod left_behind;
 pub mod max_failed;
 pub mod name;
 pub mod node;

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_operator::controllers::{Irreproducible, broadcast_job, cron_job, job};
+use carillon_operator::controllers::broadcast_job::BroadcastJobs;
+use carillon_operator::controllers::cron_job::CronJobs;
+use carillon_operator::controllers::job::Jobs;
+use carillon_operator::controllers::{Irreproducible, replay};
 use carillon_operator::flight_recorder::{Decision, FlightRecorder};
 use carillon_operator::gate::Kind;
 use carillon_oracle::determinism::Decision as Replayed;
@@ -79,9 +82,9 @@ fn again(versions: &Versions<'_>, about: Kind, decision: &Decision) -> Option<Re
         ours.into_iter().map(move |object| (kind, object))
     });
     let replayed = match about {
-        Kind::CronJob | Kind::NativeCronJob => cron_job::replay(objects, decision),
-        Kind::NativeJob => job::replay(objects, decision),
-        _ => broadcast_job::replay(objects, decision),
+        Kind::CronJob | Kind::NativeCronJob => replay::<CronJobs>(objects, decision),
+        Kind::NativeJob => replay::<Jobs>(objects, decision),
+        _ => replay::<BroadcastJobs>(objects, decision),
     };
     let replayed = match replayed {
         Ok(digest) => digest,

@@ -1,340 +1,276 @@
-//! BroadcastJob: gate, snapshot, plan, apply for one job at a time.
+//! BroadcastJob: one pod on each node that fits.
 
 mod inputs;
 mod kept;
 mod memory;
 mod observe;
-mod replay;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_plan::broadcast_job::action::{Action, Note, Plan};
 use carillon_plan::broadcast_job::{Job, Snapshot};
 use carillon_plan::interlock::{self, Trip};
+use carillon_plan::left_behind::Held;
+use carillon_plan::object_key::POD;
 use carillon_plan::pod_body::PodPlacement;
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
 
-use super::core::{Considered, Controller, Core, Next, lock, next};
-use crate::apply;
+use super::core::Core;
+use super::{Follow, Irreproducible, Learnt, ServedKind};
 use crate::apply::broadcast_job::{Answer, Confirmed, Performer, place};
 use crate::apply::template::Template;
+use crate::apply::{self, Effect, settled, write};
 use crate::clock;
 use crate::gate::Kind;
+use crate::metrics::Metrics;
 use crate::request;
+use crate::slim::Written;
 use crate::store::Tables;
-use crate::writes::SendError;
+use crate::writes::{SendError, Writes};
 
 pub use self::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use self::kept::Kept;
 pub use self::memory::Memory;
 use self::memory::snapshot;
 pub use self::observe::{debug, measure};
-pub use self::replay::replay;
 
 type Applied = apply::Applied<Answer>;
+/// What decides.
+pub type Rules = super::RulesOf<BroadcastJobs>;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = "broadcastjob";
-/// `reportingController` of our events.
-const REPORTER: &str = "carillon.dev/broadcastjob-controller";
 /// How soon the next pods are tried, when all of a plan were refused each by itself.
 const REFUSED_RETRY: Duration = Duration::from_secs(1);
 
-/// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
-/// of the one, and nothing in that of the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// What should happen.
-    pub plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
-    /// Whether it may.
-    pub verify: fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            plan: carillon_plan::broadcast_job::plan,
-            verify: interlock::verify,
-        }
-    }
-}
-
-/// The controller.
+/// What the flags say about BroadcastJobs.
 #[derive(Debug)]
 pub struct BroadcastJobs {
-    /// What every controller works with.
-    pub core: Core,
-    /// What decides.
-    pub rules: Rules,
     /// How pods get to their node.
     pub placement: PodPlacement,
     /// Pods created or deleted in one sync.
     pub max_pod_changes: usize,
-    /// What the API server answered, by job.
-    pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
 }
 
-impl Controller for BroadcastJobs {
-    fn core(&self) -> &Core {
-        &self.core
+impl ServedKind for BroadcastJobs {
+    const NAME: &'static str = NAME;
+    const KINDS: &'static [Kind] = &[Kind::BroadcastJob];
+    const RULES: Rules = Rules {
+        plan: carillon_plan::broadcast_job::plan,
+        verify: interlock::verify,
+    };
+    type Object = Job;
+    type Action = Action;
+    type Answer = Answer;
+    type Memory = Memory;
+    type Snapshot<'a> = Snapshot<'a>;
+    type Inputs = Inputs;
+    type Performer<'a> = Performer<'a>;
+
+    fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Job>> {
+        tables.job(key)
     }
 
-    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
-        let core = &self.core;
-        let now = core.writes.clock().now();
-        let begin = clock::instant();
-        let considered = {
-            let tables = core.store.read();
-            if let Some(job) = tables.job(key) {
-                let kept = self.kept(key);
-                let mut kept = lock(&kept);
-                let lost = kept.catch_up(&tables, job);
-                if !core.may_pass(&tables, &job.owner) {
-                    return Next::Gated;
-                }
-                Some((job.clone(), self.plan(&tables, job, &mut kept, lost, now)))
-            } else {
-                None
-            }
-        };
-        let Some((job, considered)) = considered else {
-            return self.after_deletion(key).await;
-        };
-        let took = begin.elapsed().as_secs_f64();
-        core.metrics
-            .plan_duration
-            .with_label_values(&[NAME])
-            .observe(took);
-        let refuse = |trip: &Trip| interlock::refuse(&job, trip, now);
-        let (plan, sequence) = core.decide(&job.owner, considered, now, refuse);
-        self.carry_out(&job, plan, sequence, now).await
+    fn version(job: &Job) -> (i64, u64) {
+        (job.generation, job.rv)
     }
 
-    fn remembers(&self) -> usize {
-        lock(&self.memory).len()
+    fn follow(&self, memory: &mut Memory, of: &Follow<'_, Self>) {
+        memory.catch_up(of.tables, of.object, of.now);
+        memory.forget_disputed(clock::instant());
+        memory.refusal.clone_from(&of.refusal);
     }
 
-    fn forget(&self, key: &ObjectKey) {
-        // As long as there are records of the job, they are read at each event.
-        let has_records = self.core.store.read().ledger(key).is_some();
-        let mut memory = lock(&self.memory);
-        match memory.get_mut(key) {
-            Some(memory) if has_records => memory.forget_but_what_was_let_go(),
-            _ => drop(memory.remove(key)),
-        }
-    }
-
-    fn observe(&self, result: &'static str, seconds: f64) {
-        let metrics = &self.core.metrics;
-        let duration = &metrics.broadcastjob_sync_duration;
-        duration.with_label_values(&[result]).observe(seconds);
-        metrics
-            .broadcastjob_syncs
-            .with_label_values(&[result])
-            .inc();
-    }
-}
-
-/// What the answers to a plan mean for the next one.
-#[derive(Clone, Copy, Debug)]
-struct Learnt {
-    /// It should come at once.
-    answered: bool,
-    /// Pods were refused, each by itself and for the first time.
-    refused: bool,
-}
-
-impl BroadcastJobs {
-    /// What is kept of a job from plan to plan. It may take long to catch up, for which no other job waits.
-    fn kept(&self, job: &Arc<ObjectKey>) -> Arc<Mutex<Kept>> {
-        let mut memory = lock(&self.memory);
-        let kept = memory.entry(job.clone()).or_default().kept.clone();
-        if kept.is_poisoned() {
-            // Who panicked may have been cut off while it caught up.
-            kept.clear_poison();
-            *lock(&kept) = Kept::default();
-        }
-        kept
-    }
-
-    fn plan(
+    fn snapshot<T>(
         &self,
+        memory: &Memory,
         tables: &Tables,
         job: &Job,
-        kept: &mut Kept,
-        results_lost: bool,
-        now: Timestamp,
-    ) -> Considered<Action> {
-        let mut memory = {
-            let mut memory = lock(&self.memory);
-            let memory = memory.entry(job.owner.clone()).or_default();
-            memory.follow(tables, &job.owner, &kept.index, now);
-            memory.clone()
-        };
-        memory.forget_disputed(clock::instant());
-        memory.refusal = self.core.refusals.of(&job.owner);
-        memory.results_lost = results_lost;
-        let index = &kept.index;
-        let most = self.max_pod_changes;
-        let considered = snapshot(tables, job, &memory, most, Some(index), |snapshot| {
-            let plan = (self.rules.plan)(snapshot, now);
-            let verdict = (self.rules.verify)(snapshot, &plan, now);
-            Considered {
-                generation: job.generation,
-                rv: job.rv,
-                plan,
-                verdict,
-                seen: tables.seen(&job.owner.namespace),
-                inputs: serde_json::to_value(memory.inputs(snapshot)).unwrap_or_default(),
-            }
-        });
-        if considered.verdict.is_err() {
-            // What the plan was made from may be wrong: it is read anew.
-            *kept = Kept::default();
-        }
-        considered
+        look: impl FnOnce(&Snapshot<'_>) -> T,
+    ) -> T {
+        snapshot(tables, job, memory, self.max_pod_changes, look)
     }
 
-    async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64, now: Timestamp) -> Next {
-        let core = &self.core;
-        let (wake, again) = (plan.wake, plan.again);
-        let notes = std::mem::take(&mut plan.notes);
-        let (unwatched, created) = {
-            let memory = lock(&self.memory);
-            let memory = memory.get(&job.owner);
-            let created = memory.map(|memory| memory.created().map(|(_, uid)| uid).collect());
-            (memory.map(Memory::unwatched), created)
+    fn inputs(&self, memory: &Memory, snapshot: &Snapshot<'_>) -> Inputs {
+        memory.inputs(snapshot)
+    }
+
+    fn recorded(
+        inputs: Inputs,
+        tables: &mut Tables,
+        key: &ObjectKey,
+        _: i64,
+    ) -> Result<(Self, Memory), Irreproducible> {
+        if let Some(why) = inputs.incomplete {
+            return Err(Irreproducible::Incomplete(why));
+        }
+        tables.recall(&key.namespace, &inputs.remembered);
+        let mut memory = Memory::recorded(&inputs).map_err(Irreproducible::Unreadable)?;
+        let job = tables.job(key);
+        memory.results_lost = job.is_some_and(|job| Kept::default().catch_up(tables, job));
+        let kind = Self {
+            placement: PodPlacement::Scheduler,
+            max_pod_changes: inputs.max_pod_changes,
         };
-        let performer = Performer {
+        Ok((kind, memory))
+    }
+
+    fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
+        interlock::refuse(job, trip, now)
+    }
+
+    fn doubt(memory: &mut Memory) {
+        memory.kept = None;
+    }
+
+    fn is_blank(memory: &Memory) -> bool {
+        memory.is_blank()
+    }
+
+    fn performer<'a>(
+        &'a self,
+        memory: &mut Memory,
+        job: &'a Job,
+        plan: &Plan,
+        core: &'a Core,
+        now: Timestamp,
+    ) -> Performer<'a> {
+        let created = memory.created().map(|(_, uid)| uid).collect();
+        Performer {
             job,
             template: Template::new(&job.template, place(job)),
             writes: &core.writes,
             placement: self.placement,
             not_after: apply::end_of_life(&core.writes),
             now,
-            unwatched: unwatched.unwrap_or_default(),
-            of_relatives: of_relatives(&core.store.read(), job, &plan, created.unwrap_or_default()),
+            unwatched: memory.unwatched(),
+            of_relatives: of_relatives(&core.store.read(), job, plan, created),
             relies_on: Confirmed::nothing(job, &core.writes),
-        };
-        let owner = &job.owner;
-        let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        let over = core.refusals.learn(owner, &applied, answered(&applied));
-        core.tell(owner, REPORTER, told(notes, &applied));
-        let learnt = self.remember(owner, &mut applied, now);
-        if learnt.refused {
-            // The next plan tries them last, and need not wait to try the others.
-            let all_refused = applied.created == 0;
-            let delay = if all_refused {
-                REFUSED_RETRY
-            } else {
-                Duration::ZERO
-            };
-            return Next::After(delay);
         }
-        next(&applied, wake, again, learnt.answered || over)
     }
 
-    /// Keeps the answers for the next plan.
-    fn remember(&self, key: &Arc<ObjectKey>, applied: &mut Applied, now: Timestamp) -> Learnt {
-        let (created, pods) = (
-            applied.created,
-            &self.core.metrics.broadcastjob_pod_creation,
-        );
-        pods.with_label_values(&["succeeded"])
-            .inc_by(created as u64);
-        let mut memory = lock(&self.memory);
-        let memory = memory.entry(key.clone()).or_default();
-        let (mut answered, mut refused_now) = (false, false);
+    fn learn(
+        &self,
+        memory: &mut Memory,
+        _: &Job,
+        applied: &mut Applied,
+        core: &Core,
+        now: Timestamp,
+    ) -> Learnt {
+        let pods = &core.metrics.broadcastjob_pod_creation;
+        let succeeded = pods.with_label_values(&["succeeded"]);
+        succeeded.inc_by(applied.created as u64);
+        let (mut at_once, mut refused_now) = (false, false);
         for answer in std::mem::take(&mut applied.answers) {
             match answer {
                 Answer::Template(template) => {
                     memory.template = template;
-                    answered = true;
+                    at_once = true;
                 }
-                Answer::Taken(taken) => answered |= memory.learn_taken(*taken),
+                Answer::Taken(taken) => at_once |= memory.learn_taken(*taken),
                 Answer::Written(pod) => memory.learn_written(pod),
-                Answer::Gone(pod) => answered |= memory.learn_gone(pod),
-                Answer::NameConflict(pod) => answered |= memory.learn_conflict(pod),
+                Answer::Gone(pod) => at_once |= memory.learn_gone(pod),
+                Answer::NameConflict(pod) => at_once |= memory.learn_conflict(pod),
                 Answer::Created(pod, uid) => {
-                    answered |= memory.learn_accepted(&pod);
+                    at_once |= memory.learn_accepted(&pod);
                     memory.learn_created(pod, uid);
                 }
                 Answer::Disputed(pod, uid) => {
                     if let Some(uid) = uid {
                         memory.learn_created(pod.clone(), uid);
                     }
-                    answered |= memory.learn_disputed(pod, clock::instant());
+                    at_once |= memory.learn_disputed(pod, clock::instant());
                 }
-                Answer::CreationAccepted => answered |= memory.learn_all_accepted(),
+                Answer::CreationAccepted => at_once |= memory.learn_all_accepted(),
                 Answer::CreationRefused(refused) => {
                     pods.with_label_values(&["failed"]).inc();
                     refused_now |= refused.of_one && !memory.is_refused(&refused.pod);
-                    answered |= memory.learn_creation_refused(refused, now);
+                    at_once |= memory.learn_creation_refused(refused, now);
                 }
             }
         }
+        // The next plan tries those last that were refused, and need not wait to try the others.
+        let after = match applied.created {
+            0 => REFUSED_RETRY,
+            _ => Duration::ZERO,
+        };
         Learnt {
-            answered,
-            refused: refused_now,
+            at_once,
+            after: refused_now.then_some(after),
         }
     }
 
-    /// The job is not in the cache. When it is really gone its pods are let go.
-    async fn after_deletion(&self, key: &ObjectKey) -> Next {
-        let core = &self.core;
-        let mut held = held(&core.store.read(), key);
-        if let Some(memory) = lock(&self.memory).get(key) {
-            let unseen = memory.created().map(|(pod, uid)| (pod.into(), uid, false));
-            held.extend(unseen);
-            held.retain(|(_, uid, watched)| *watched || !memory.was_let_go(*uid));
-        }
-        core.after_deletion(
-            Some(Kind::BroadcastJob),
-            key,
-            held,
-            async |(pod, uid, watched)| {
-                let request = request::release_pod(&key.namespace, &pod, uid);
-                let reply = apply::settled(core.writes.send(request, None).await)?;
-                lock(&self.memory)
-                    .entry(Arc::new(key.clone()))
-                    .or_default()
-                    .learn_let_go(uid);
-                // Of one that is not watched nothing is told any more.
-                Ok(reply.done().is_some() || !watched)
-            },
-        )
-        .await
+    /// A pod that is other than as it was read is no refusal.
+    fn answered(applied: &Applied) -> Option<&'static [&'static str]> {
+        let other =
+            |answer: &Answer| matches!(answer, Answer::NameConflict(_) | Answer::Disputed(..));
+        Some(if applied.answers.iter().any(other) {
+            &["create_pod", "confirm_pod"]
+        } else {
+            &["create_pod"]
+        })
+    }
+
+    fn reporter(_: &Job) -> &'static str {
+        "carillon.dev/broadcastjob-controller"
+    }
+
+    fn notes(&self, _: &Job, planned: Vec<Note>, applied: &mut Applied) -> Vec<Note> {
+        told(planned, applied)
+    }
+
+    fn held(memory: &Memory, tables: &Tables, key: &ObjectKey) -> Vec<Held> {
+        held(memory, tables, key)
+    }
+
+    async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
+        let request = request::release_pod(&key.namespace, &held.name, held.uid);
+        let reply = settled(write(writes, request, None).await)?;
+        Ok(reply.effect(|pod: Written| Effect::Released(Kind::Pod, pod.rv())))
+    }
+
+    fn released(memory: &mut Memory, pod: Uid) {
+        memory.learn_let_go(pod);
+    }
+
+    /// As long as there are records of the job, they are read at each event.
+    fn outlives(memory: Memory, tables: &Tables, key: &ObjectKey) -> Option<Memory> {
+        tables.ledger(key)?;
+        Some(memory.only_what_was_let_go()).filter(|left| !left.is_blank())
+    }
+
+    fn count(metrics: &Metrics, result: &'static str, seconds: f64) {
+        let duration = &metrics.broadcastjob_sync_duration;
+        duration.with_label_values(&[result]).observe(seconds);
+        let syncs = &metrics.broadcastjob_syncs;
+        syncs.with_label_values(&[result]).inc();
     }
 }
 
-/// The pods that a job which is gone may have left with our finalizer: name, uid, and whether they are watched.
-/// Those that are not have lost its label, or are gone. They are known by its records, which are about to go, too.
-fn held(tables: &Tables, job: &ObjectKey) -> Vec<(Box<str>, Uid, bool)> {
+/// The pods that a job which is gone may have left with our finalizer. Those that are not watched have lost its
+/// label, or are gone. They are known by its records, which are about to go, too, or from their creation.
+fn held(memory: &Memory, tables: &Tables, job: &ObjectKey) -> Vec<Held> {
+    let pod = |name: &str, uid, watched| Held {
+        kind: POD,
+        name: name.into(),
+        uid,
+        rv: None,
+        watched,
+    };
     let known: HashSet<Uid> = tables.watched_pods(job).map(|(_, pod)| pod.uid).collect();
     let slices = tables.ledger(job).map_or(&[][..], |ledger| &ledger.slices);
-    let open = slices
-        .iter()
-        .flat_map(|slice| &slice.records)
-        .filter(|record| !record.is_final());
-    let unseen = open.filter_map(|record| Some((record.pod.clone(), record.pod_uid?, false)));
-    let unseen = unseen.filter(|(_, uid, _)| !known.contains(uid));
+    let records = slices.iter().flat_map(|slice| &slice.records);
+    let open = records.filter(|record| !record.is_final());
+    let unseen = open.filter_map(|record| Some((&*record.pod, record.pod_uid?)));
+    let unseen = unseen.chain(memory.created());
+    let unseen = unseen.filter(|(_, uid)| !known.contains(uid) && !memory.was_let_go(*uid));
+    let unseen = unseen.map(|(name, uid)| pod(name, uid, false));
     let tracked = tables.watched_pods(job).filter(|(_, pod)| pod.tracked);
-    let tracked = tracked.map(|(name, pod)| (name.into(), pod.uid, true));
+    let tracked = tracked.map(|(name, row)| pod(name, row.uid, true));
     tracked.chain(unseen).collect()
-}
-
-/// Actions of whose refusal the planner is told in a better way. A pod that is other than as it was read is
-/// no refusal.
-fn answered(applied: &Applied) -> &'static [&'static str] {
-    let other = |answer: &Answer| matches!(answer, Answer::NameConflict(_) | Answer::Disputed(..));
-    if applied.answers.iter().any(other) {
-        &["create_pod", "confirm_pod"]
-    } else {
-        &["create_pod"]
-    }
 }
 
 /// The pods that a plan asks for and that no record of the job names: those of others of its family.
@@ -418,7 +354,8 @@ mod tests {
                     answers: answers.collect(),
                     ..Applied::default()
                 };
-                refusals.learn(&key, &applied, answered(&applied));
+                let answered = BroadcastJobs::answered(&applied).unwrap();
+                refusals.learn(&key, &applied, answered);
             }
             refusals.of(&key).is_some()
         };

@@ -78,17 +78,17 @@ pub enum Next {
 }
 
 /// A controller: one object at a time.
-pub trait Controller: 'static {
+pub trait Reconcile: 'static {
     /// What it works with.
     fn core(&self) -> &Core;
     /// Brings one object up to date.
-    fn sync(&self, key: &Arc<ObjectKey>) -> impl Future<Output = Next>;
+    fn reconcile(&self, key: &Arc<ObjectKey>) -> impl Future<Output = Next>;
     /// Drops what is remembered of an object that is gone.
     fn forget(&self, key: &ObjectKey);
     /// Of how many objects something is remembered, the core apart.
     fn remembers(&self) -> usize;
     /// Counts a sync: `success` or `error`, and its seconds.
-    fn observe(&self, result: &'static str, seconds: f64);
+    fn count(&self, result: &'static str, seconds: f64);
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,15 +97,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Takes keys until the queue is shut down.
-pub async fn work<C: Controller>(controller: Arc<C>) {
+pub async fn work<C: Reconcile>(controller: Arc<C>) {
     let core = controller.core();
     while let Some(claim) = core.queue.get().await {
         let key = claim.clone();
         // What was read together is planned together: a Job and the pods that it is to adopt.
         transport::all_is_taken_in().await;
         let begin = clock::instant();
-        let sync = std::panic::AssertUnwindSafe(controller.sync(&key));
-        let next = futures::FutureExt::catch_unwind(sync)
+        let reconciled = std::panic::AssertUnwindSafe(controller.reconcile(&key));
+        let next = futures::FutureExt::catch_unwind(reconciled)
             .await
             .unwrap_or_else(|_| {
                 core.metrics.panics.with_label_values(&[core.name]).inc();
@@ -114,7 +114,7 @@ pub async fn work<C: Controller>(controller: Arc<C>) {
             });
         let failed = matches!(next, Next::Failed(_));
         let result = if failed { "error" } else { "success" };
-        controller.observe(result, begin.elapsed().as_secs_f64());
+        controller.count(result, begin.elapsed().as_secs_f64());
         if matches!(next, Next::Forget) {
             lock(&core.gate).forget(&key);
             lock(&core.paces).remove(&key);
@@ -127,7 +127,7 @@ pub async fn work<C: Controller>(controller: Arc<C>) {
 }
 
 /// Tells of how many objects a controller remembers something.
-pub fn measure<C: Controller>(controller: &C, metrics: &Metrics) {
+pub fn measure<C: Reconcile>(controller: &C, metrics: &Metrics) {
     let core = controller.core();
     let of_core = [
         ("memory", controller.remembers()),

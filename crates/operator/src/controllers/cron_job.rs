@@ -1,231 +1,199 @@
-//! CronJob, of carillon.dev and of batch/v1: gate, snapshot, plan, apply for one at a time.
+//! CronJob, of carillon.dev and of batch/v1: a child at each time of a schedule.
 
 mod memory;
 mod observe;
-mod replay;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use carillon_plan::cron_job::action::{Action, Plan};
-use carillon_plan::cron_job::{Api, CronJob, Snapshot};
+use carillon_plan::cron_job::action::{Action, Note, Plan};
+use carillon_plan::cron_job::{Api, ChildKind, CronJob, Snapshot};
 use carillon_plan::interlock::Trip;
-use carillon_plan::object_key::{CRON_JOB, NATIVE_CRON_JOB};
+use carillon_plan::left_behind::Held;
 use carillon_plan::{ObjectKey, cron_job, interlock};
 use jiff::Timestamp;
 
-use super::core::{Considered, Controller, Core, Next, lock, next};
-use crate::apply::cron_job::{Answer, Confirmed, Performer, kind, place, release};
+use self::memory::Inputs;
+use super::core::Core;
+use super::{Follow, Irreproducible, Learnt, ServedKind};
+use crate::apply::cron_job::{Answer, Confirmed, Performer, place, release};
 use crate::apply::template::Template;
-use crate::apply::{self, Applied, Effect};
+use crate::apply::{self, Effect};
 use crate::clock;
 use crate::gate::Kind;
+use crate::metrics::Metrics;
 use crate::store::Tables;
-use crate::writes::SendError;
+use crate::writes::{SendError, Writes};
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
 pub use self::observe::{debug, measure};
-pub use self::replay::replay;
+
+type Applied = apply::Applied<Answer>;
+/// What decides.
+pub type Rules = super::RulesOf<CronJobs>;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = "cronjob";
-/// `reportingController` of our events about CronJobs of carillon.dev.
-const REPORTER: &str = "carillon.dev/cronjob-controller";
-/// The same about native ones: kube-controller-manager's word.
-const NATIVE_REPORTER: &str = "cronjob-controller";
 
-/// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
-/// of the one, and nothing in that of the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// What should happen.
-    pub plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
-    /// Whether it may.
-    pub verify: fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>,
-}
+/// CronJobs of both APIs. No flag is about them.
+#[derive(Debug)]
+pub struct CronJobs;
 
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            plan: cron_job::plan,
-            verify: interlock::cron_job::verify,
+impl ServedKind for CronJobs {
+    const NAME: &'static str = NAME;
+    const KINDS: &'static [Kind] = &[Kind::CronJob, Kind::NativeCronJob];
+    const RULES: Rules = Rules {
+        plan: cron_job::plan,
+        verify: interlock::cron_job::verify,
+    };
+    type Object = CronJob;
+    type Action = Action;
+    type Answer = Answer;
+    type Memory = Memory;
+    type Snapshot<'a> = Snapshot<'a>;
+    type Inputs = Inputs;
+    type Performer<'a> = Performer<'a>;
+
+    fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<CronJob>> {
+        tables.cron_job(key)
+    }
+
+    fn version(cron: &CronJob) -> (i64, u64) {
+        (cron.meta.generation, cron.meta.rv)
+    }
+
+    fn follow(&self, memory: &mut Memory, of: &Follow<'_, Self>) {
+        memory.follow(of.object.meta.generation, clock::instant());
+        memory.refusal.clone_from(&of.refusal);
+    }
+
+    fn snapshot<T>(
+        &self,
+        memory: &Memory,
+        tables: &Tables,
+        cron: &CronJob,
+        look: impl FnOnce(&Snapshot<'_>) -> T,
+    ) -> T {
+        snapshot(tables, cron, memory, look)
+    }
+
+    fn inputs(&self, memory: &Memory, _: &Snapshot<'_>) -> Inputs {
+        memory.inputs()
+    }
+
+    fn recorded(
+        inputs: Inputs,
+        _: &mut Tables,
+        _: &ObjectKey,
+        generation: i64,
+    ) -> Result<(Self, Memory), Irreproducible> {
+        let memory = Memory::recorded(&inputs, generation);
+        Ok((Self, memory.map_err(Irreproducible::Unreadable)?))
+    }
+
+    fn refuse(cron: &CronJob, trip: &Trip, now: Timestamp) -> Plan {
+        interlock::cron_job::refuse(cron, trip, now)
+    }
+
+    fn performer<'a>(
+        &'a self,
+        memory: &mut Memory,
+        cron: &'a CronJob,
+        plan: &Plan,
+        core: &'a Core,
+        _: Timestamp,
+    ) -> Performer<'a> {
+        // What was not there may be there soon.
+        for action in plan.steps.iter().flat_map(|step| &step.actions) {
+            if let Action::CreateChild(run) = action {
+                memory.begin(&run.name);
+            }
+        }
+        Performer {
+            cron,
+            template: Template::new(&cron.template, place(cron)),
+            writes: &core.writes,
+            not_after: apply::end_of_life(&core.writes),
+            relies_on: tokio::sync::Mutex::new(Confirmed::read(cron.meta.rv)),
         }
     }
-}
 
-/// The controller.
-#[derive(Debug)]
-pub struct CronJobs {
-    /// What every controller works with.
-    pub core: Core,
-    /// What decides.
-    pub rules: Rules,
-    /// What the API server answered, by CronJob.
-    pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
-}
-
-impl Controller for CronJobs {
-    fn core(&self) -> &Core {
-        &self.core
-    }
-
-    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
-        let core = &self.core;
-        let now = core.writes.clock().now();
-        let begin = clock::instant();
-        let considered = {
-            let tables = core.store.read();
-            match tables.cron_job(key) {
-                Some(cron) if core.may_pass(&tables, &cron.meta.owner) => {
-                    Some((cron.clone(), self.plan(&tables, cron, now)))
-                }
-                Some(_) => return Next::Gated,
-                None => None,
+    fn learn(
+        &self,
+        memory: &mut Memory,
+        cron: &CronJob,
+        applied: &mut Applied,
+        core: &Core,
+        _: Timestamp,
+    ) -> Learnt {
+        let now = clock::instant();
+        memory.follow(cron.meta.generation, now);
+        let mut learnt = Learnt::default();
+        for answer in std::mem::take(&mut applied.answers) {
+            if let Answer::Created(_, late) = &answer {
+                let skew = &core.metrics.cronjob_job_creation_skew;
+                skew.observe(late.as_secs_f64().max(0.0));
             }
-        };
-        let Some((cron, considered)) = considered else {
-            return self.after_deletion(key).await;
-        };
-        let took = begin.elapsed().as_secs_f64();
-        core.metrics
-            .plan_duration
-            .with_label_values(&[NAME])
-            .observe(took);
-        let refuse = |trip: &Trip| interlock::cron_job::refuse(&cron, trip, now);
-        let (plan, sequence) = core.decide(&cron.meta.owner, considered, now, refuse);
-        self.carry_out(&cron, plan, sequence).await
+            learnt.at_once |= memory.learn(answer, now);
+        }
+        learnt
     }
 
-    fn remembers(&self) -> usize {
-        lock(&self.memory).len()
+    /// An error that says nothing of what was done is no answer.
+    fn answered(applied: &Applied) -> Option<&'static [&'static str]> {
+        Some(match applied.failed {
+            Some((_, SendError::Unknown(_))) => &[],
+            _ => &["create_child", "try_child"],
+        })
     }
 
-    fn forget(&self, key: &ObjectKey) {
-        lock(&self.memory).remove(key);
+    /// Of native ones kube-controller-manager's word.
+    fn reporter(cron: &CronJob) -> &'static str {
+        match cron.meta.api {
+            Api::Carillon => "carillon.dev/cronjob-controller",
+            Api::Native => "cronjob-controller",
+        }
     }
 
-    fn observe(&self, result: &'static str, seconds: f64) {
-        let metrics = &self.core.metrics;
+    /// What the status says is worth its event only if it was stored.
+    fn notes(&self, _: &CronJob, mut planned: Vec<Note>, applied: &mut Applied) -> Vec<Note> {
+        if applied.stopped {
+            planned.clear();
+        }
+        planned.append(&mut applied.notes);
+        planned
+    }
+
+    fn held(_: &Memory, tables: &Tables, key: &ObjectKey) -> Vec<Held> {
+        let children = tables.family(key).into_iter().flatten();
+        let held = children.filter(|(_, child)| child.held);
+        let held = held.map(|((kind, name), child)| Held {
+            kind: kind.api_kind(),
+            name: (**name).into(),
+            uid: child.uid,
+            rv: None,
+            watched: true,
+        });
+        held.collect()
+    }
+
+    async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
+        let kind = ChildKind::of(held.kind).map_or(Kind::NativeJob, apply::cron_job::kind);
+        let done = release(writes, kind, &key.namespace, &held.name, held.uid).await?;
+        Ok(done.effect)
+    }
+
+    fn count(metrics: &Metrics, result: &'static str, seconds: f64) {
         let duration = &metrics.cronjob_sync_duration;
         duration.with_label_values(&[result]).observe(seconds);
         metrics.cronjob_syncs.with_label_values(&[result]).inc();
     }
 }
 
-impl CronJobs {
-    fn plan(&self, tables: &Tables, cron: &CronJob, now: Timestamp) -> Considered<Action> {
-        let owner = &cron.meta.owner;
-        let memory = lock(&self.memory).get(owner).cloned().unwrap_or_default();
-        let mut memory = memory.at(cron.meta.generation).recent(clock::instant());
-        memory.refusal = self.core.refusals.of(owner);
-        snapshot(tables, cron, &memory, |snapshot| {
-            let plan = (self.rules.plan)(snapshot, now);
-            let verdict = (self.rules.verify)(snapshot, &plan, now);
-            Considered {
-                generation: cron.meta.generation,
-                rv: cron.meta.rv,
-                plan,
-                verdict,
-                seen: tables.seen(&owner.namespace),
-                inputs: serde_json::to_value(memory.inputs()).unwrap_or_default(),
-            }
-        })
-    }
-
-    async fn carry_out(&self, cron: &CronJob, mut plan: Plan, sequence: u64) -> Next {
-        let core = &self.core;
-        let owner = &cron.meta.owner;
-        let (wake, again) = (plan.wake, plan.again);
-        let mut notes = std::mem::take(&mut plan.notes);
-        self.begin(cron, &plan);
-        let performer = Performer {
-            cron,
-            template: Template::new(&cron.template, place(cron)),
-            writes: &core.writes,
-            not_after: apply::end_of_life(&core.writes),
-            relies_on: tokio::sync::Mutex::new(Confirmed::read(cron.meta.rv)),
-        };
-        let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        let over = core.refusals.learn(owner, &applied, answered(&applied));
-        // What the status says is worth its event only if it was stored.
-        if applied.stopped {
-            notes.clear();
-        }
-        notes.append(&mut applied.notes);
-        let reporter = match cron.meta.api {
-            Api::Carillon => REPORTER,
-            Api::Native => NATIVE_REPORTER,
-        };
-        core.tell(owner, reporter, notes);
-        let learnt = self.remember(cron, std::mem::take(&mut applied.answers)) || over;
-        next(&applied, wake, again, learnt)
-    }
-
-    /// What was not there may be there soon.
-    fn begin(&self, cron: &CronJob, plan: &Plan) {
-        let mut memory = lock(&self.memory);
-        let memory = memory.entry(cron.meta.owner.clone()).or_default();
-        for action in plan.steps.iter().flat_map(|step| &step.actions) {
-            if let Action::CreateChild(run) = action {
-                memory.begin(&run.name);
-            }
-        }
-    }
-
-    /// Keeps the answers for the next plan. True when that plan should come at once.
-    fn remember(&self, cron: &CronJob, answers: Vec<Answer>) -> bool {
-        let mut memory = lock(&self.memory);
-        let memory = memory.entry(cron.meta.owner.clone()).or_default();
-        let now = clock::instant();
-        *memory = std::mem::take(memory).at(cron.meta.generation).recent(now);
-        let mut answered = false;
-        for answer in answers {
-            if let Answer::Created(_, late) = &answer {
-                let skew = &self.core.metrics.cronjob_job_creation_skew;
-                skew.observe(late.as_secs_f64().max(0.0));
-            }
-            answered |= memory.learn(answer, now);
-        }
-        answered
-    }
-
-    /// The CronJob is not in the cache. When it is really gone its children are let go.
-    async fn after_deletion(&self, key: &ObjectKey) -> Next {
-        let core = &self.core;
-        let held: Vec<_> = {
-            let tables = core.store.read();
-            let children = tables.family(key).into_iter().flatten();
-            let held = children.filter(|(_, child)| child.held);
-            held.map(|((child, name), row)| (kind(*child), name.clone(), row.uid))
-                .collect()
-        };
-        let of = match (key.api_version, key.kind) {
-            CRON_JOB => Some(Kind::CronJob),
-            NATIVE_CRON_JOB => Some(Kind::NativeCronJob),
-            // A run that has lost its CronJob, and is by itself.
-            _ => None,
-        };
-        core.after_deletion(of, key, held, async |(kind, child, uid)| {
-            let done = release(&core.writes, kind, &key.namespace, &child, uid).await?;
-            Ok(!matches!(done.effect, Effect::Gone | Effect::InVain))
-        })
-        .await
-    }
-}
-
-/// Actions of whose refusal the planner is told in a better way. An error that says nothing of what was done is
-/// no answer.
-fn answered(applied: &Applied<Answer>) -> &'static [&'static str] {
-    match applied.failed {
-        Some((_, SendError::Unknown(_))) => &[],
-        _ => &["create_child", "try_child"],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use carillon_plan::Uid;
+    use carillon_plan::object_key::CRON_JOB;
 
     use super::*;
     use crate::controllers::refusals::Refusals;
@@ -246,7 +214,7 @@ mod tests {
                     failed: Some((word, error())),
                     ..Applied::default()
                 };
-                refusals.learn(&key, &applied, answered(&applied));
+                refusals.learn(&key, &applied, CronJobs::answered(&applied).unwrap());
             }
             refusals.of(&key).is_some()
         };

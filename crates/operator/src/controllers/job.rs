@@ -1,233 +1,230 @@
-//! Job of batch/v1: gate, snapshot, plan, apply for one at a time.
+//! Job of batch/v1: as many pods as its spec wants, each counted once.
 
 mod memory;
 mod observe;
-mod replay;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::interlock::{self, Trip};
-use carillon_plan::job::action::{Action, Plan};
+use carillon_plan::job::action::{Action, Note, Plan};
 use carillon_plan::job::unanswered::may_come_until;
 use carillon_plan::job::{self, Job, Limits, Snapshot, is_strict};
+use carillon_plan::left_behind::Held;
+use carillon_plan::object_key::POD;
 use jiff::Timestamp;
 
-use super::core::{Considered, Controller, Core, LIST_RETRY, Next, lock, next};
-use crate::apply;
+use self::memory::Inputs;
+use super::core::{Core, LIST_RETRY, Next};
+use super::{Follow, Irreproducible, Learnt, ServedKind, Synced};
 use crate::apply::job::{Answer, Performer, place};
 use crate::apply::template::Template;
-use crate::clock;
+use crate::apply::{self, Effect, settled, write};
 use crate::gate::Kind;
+use crate::metrics::Metrics;
 use crate::request;
+use crate::slim::Written;
 use crate::store::Tables;
 use crate::watch;
+use crate::writes::{SendError, Writes};
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
 pub use self::observe::{debug, measure};
-pub use self::replay::replay;
+
+type Applied = apply::Applied<Answer>;
+/// What decides.
+pub type Rules = super::RulesOf<Jobs>;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = "job";
-/// `reportingController` of our events: kube-controller-manager's word.
-const REPORTER: &str = "job-controller";
 
-/// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place
-/// of the one, and nothing in that of the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// What should happen.
-    pub plan: fn(&Snapshot<'_>, Timestamp) -> Plan,
-    /// Whether it may.
-    pub verify: fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            plan: job::plan,
-            verify: interlock::job::verify,
-        }
-    }
-}
-
-/// The controller.
+/// What the flags say about Jobs.
 #[derive(Debug)]
 pub struct Jobs {
-    /// What every controller works with.
-    pub core: Core,
     /// The watch of pods, which may only begin with the first Job.
     pub pods: watch::Handle,
-    /// What decides.
-    pub rules: Rules,
     /// What the flags say.
     pub limits: Limits,
-    /// What a restart loses, by Job.
-    pub memory: Mutex<HashMap<Arc<ObjectKey>, Memory>>,
 }
 
-impl Controller for Jobs {
-    fn core(&self) -> &Core {
-        &self.core
+impl ServedKind for Jobs {
+    const NAME: &'static str = NAME;
+    const KINDS: &'static [Kind] = &[Kind::NativeJob];
+    const RULES: Rules = Rules {
+        plan: job::plan,
+        verify: interlock::job::verify,
+    };
+    type Object = Job;
+    type Action = Action;
+    type Answer = Answer;
+    type Memory = Memory;
+    type Snapshot<'a> = Snapshot<'a>;
+    type Inputs = Inputs;
+    type Performer<'a> = Performer<'a>;
+
+    fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Job>> {
+        tables.native_job(key)
     }
 
-    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
-        let core = &self.core;
-        let now = core.writes.clock().now();
-        let begin = clock::instant();
-        let considered = {
-            let tables = core.store.read();
-            match tables.native_job(key) {
-                // A Job of this name may be another one by now, so that this is asked each time.
-                Some(job) if !tables.is_ours(job) => return Next::Wait(None),
-                Some(_) if !self.pods.is_synced_in(Some(&key.namespace)) => {
-                    return Next::After(LIST_RETRY);
-                }
-                Some(job) if core.may_pass(&tables, &job.meta.owner) => {
-                    Some((job.clone(), self.plan(&tables, job, now)))
-                }
-                Some(job) => {
-                    let behind = core.behind(&tables, &job.meta.owner);
-                    core.metrics.jobs.waits(&behind);
-                    return Next::Gated;
-                }
-                None => None,
-            }
-        };
-        let Some((job, considered)) = considered else {
-            return self.after_deletion(key).await;
-        };
-        let took = begin.elapsed().as_secs_f64();
-        core.metrics
-            .plan_duration
-            .with_label_values(&[NAME])
-            .observe(took);
-        let refuse = |trip: &Trip| interlock::job::refuse(trip, now);
-        let (plan, sequence) = core.decide(&job.meta.owner, considered, now, refuse);
-        let action = observe::action(&job, &plan);
-        let next = self.carry_out(&job, plan, sequence).await;
-        // Upstream counts no syncs of Jobs that have ended.
-        if !job.has_finished() {
-            let failed = matches!(next, Next::Failed(_));
-            let seconds = begin.elapsed().as_secs_f64();
-            core.metrics.jobs.synced(&job, action, failed, seconds);
+    fn version(job: &Job) -> (i64, u64) {
+        (job.meta.generation, job.meta.rv)
+    }
+
+    fn not_now(&self, tables: &Tables, job: &Job) -> Option<Next> {
+        // A Job of this name may be another one by now, so that this is asked each time.
+        if !tables.is_ours(job) {
+            return Some(Next::Wait(None));
         }
-        next
+        let is_synced = self.pods.is_synced_in(Some(&job.meta.owner.namespace));
+        (!is_synced).then_some(Next::After(LIST_RETRY))
     }
 
-    fn remembers(&self) -> usize {
-        lock(&self.memory).len()
+    fn follow(&self, memory: &mut Memory, of: &Follow<'_, Self>) {
+        memory.follow(of.tables, &of.object.meta.owner, of.now);
     }
 
-    fn forget(&self, key: &ObjectKey) {
-        lock(&self.memory).remove(key);
+    fn snapshot<T>(
+        &self,
+        memory: &Memory,
+        tables: &Tables,
+        job: &Job,
+        look: impl FnOnce(&Snapshot<'_>) -> T,
+    ) -> T {
+        snapshot(tables, job, memory, &self.limits, look)
     }
 
-    /// Counted where the Job's mode and what was done to it are known.
-    fn observe(&self, _: &'static str, _: f64) {}
-}
-
-impl Jobs {
-    fn plan(&self, tables: &Tables, job: &Job, now: Timestamp) -> Considered<Action> {
-        let owner = &job.meta.owner;
-        let memory = self.remembered(tables, owner, now);
-        let (plan, verdict) = snapshot(tables, job, &memory, &self.limits, |snapshot| {
-            let plan = (self.rules.plan)(snapshot, now);
-            let verdict = (self.rules.verify)(snapshot, &plan, now);
-            (plan, verdict)
-        });
-        Considered {
-            generation: job.meta.generation,
-            rv: job.meta.rv,
-            plan,
-            verdict,
-            seen: tables.seen(&owner.namespace),
-            inputs: serde_json::to_value(memory.inputs(&self.limits)).unwrap_or_default(),
-        }
+    fn inputs(&self, memory: &Memory, _: &Snapshot<'_>) -> Inputs {
+        memory.inputs(&self.limits)
     }
 
-    async fn carry_out(&self, job: &Job, mut plan: Plan, sequence: u64) -> Next {
-        let core = &self.core;
-        let owner = &job.meta.owner;
-        let (wake, again) = (plan.wake, plan.again);
-        let mut notes = std::mem::take(&mut plan.notes);
-        let strict = is_strict(job, &self.limits);
-        let performer = Performer {
+    fn recorded(
+        inputs: Inputs,
+        _: &mut Tables,
+        _: &ObjectKey,
+        _: i64,
+    ) -> Result<(Self, Memory), Irreproducible> {
+        let (memory, limits) = inputs.recorded();
+        let pods = watch::Handle::without_loops(Kind::JobPod.word());
+        Ok((Self { pods, limits }, memory))
+    }
+
+    fn refuse(_: &Job, trip: &Trip, now: Timestamp) -> Plan {
+        interlock::job::refuse(trip, now)
+    }
+
+    fn is_blank(memory: &Memory) -> bool {
+        *memory == Memory::default()
+    }
+
+    fn performer<'a>(
+        &'a self,
+        _: &mut Memory,
+        job: &'a Job,
+        _: &Plan,
+        core: &'a Core,
+        _: Timestamp,
+    ) -> Performer<'a> {
+        Performer {
             job,
             template: Template::new(&job.template, place(job)),
-            strict,
+            strict: is_strict(job, &self.limits),
             writes: &core.writes,
             metrics: &core.metrics.jobs,
             not_after: apply::end_of_life(&core.writes),
-        };
-        let mut applied = core.carry_out(owner, &performer, plan, sequence).await;
-        // What the status says is worth its event only if it was stored. Upstream tells that a Job is
-        // suspended or resumed before it tries.
-        if applied.stopped {
-            notes.retain(|note| strict && ["Suspended", "Resumed"].contains(&note.reason));
         }
-        // Pods come before what became of them.
-        notes.splice(0..0, std::mem::take(&mut applied.notes));
-        core.tell(owner, REPORTER, notes);
-        let learnt = self.remember(job, std::mem::take(&mut applied.answers));
-        next(&applied, wake, again, learnt)
     }
 
-    /// What is remembered of a Job, less what its pods answer by being there.
-    fn remembered(&self, tables: &Tables, owner: &ObjectKey, now: Timestamp) -> Memory {
-        let mut memory = lock(&self.memory);
-        let Some(memory) = memory.get_mut(owner) else {
-            return Memory::default();
-        };
-        memory.follow(tables, owner, now);
-        memory.clone()
-    }
-
-    /// Keeps the answers for the next plan; failures once the status that has counted them is written. True when
-    /// that plan should come at once.
-    fn remember(&self, job: &Job, answers: Vec<Answer>) -> bool {
-        let owner = &job.meta.owner;
-        let mut memory = lock(&self.memory);
+    /// Failures count once the status that has counted them is written.
+    fn learn(
+        &self,
+        memory: &mut Memory,
+        job: &Job,
+        applied: &mut Applied,
+        core: &Core,
+        _: Timestamp,
+    ) -> Learnt {
+        let mut learnt = Learnt::default();
         if job.has_finished() {
-            memory.remove(owner);
+            *memory = Memory::default();
+            return learnt;
         }
-        if job.has_finished() || answers.is_empty() {
-            return false;
-        }
-        let memory = memory.entry(owner.clone()).or_default();
-        let mut answered = false;
-        for answer in answers {
+        for answer in std::mem::take(&mut applied.answers) {
             match answer {
                 Answer::Written(backoff) => memory.backoff = backoff,
                 Answer::Unanswered(name) => {
-                    let until = may_come_until(self.core.writes.clock().now());
+                    let until = may_come_until(core.writes.clock().now());
                     memory.unanswered.insert(name, until);
                 }
-                Answer::Answered(name) => answered |= memory.unanswered.remove(&name).is_some(),
+                Answer::Answered(name) => {
+                    learnt.at_once |= memory.unanswered.remove(&name).is_some();
+                }
                 Answer::Named(_) => {}
             }
         }
-        answered
+        learnt
     }
 
-    /// The Job is not in the cache. When it is really gone its pods are let go, whoever served it:
-    /// nobody will count them any more.
-    async fn after_deletion(&self, key: &ObjectKey) -> Next {
-        let core = &self.core;
-        let tracked: Vec<_> = {
-            let tables = core.store.read();
-            let pods = tables.job_pods(key).into_iter().flatten();
-            let tracked = pods.filter(|(_, pod)| pod.tracked);
-            tracked.map(|(name, pod)| (name.clone(), pod.uid)).collect()
-        };
-        let kind = Some(Kind::NativeJob);
-        core.after_deletion(kind, key, tracked, async |(pod, uid)| {
-            let request = request::release_job_pod(&key.namespace, &pod, uid);
-            let reply = apply::settled(core.writes.send(request, None).await)?;
-            Ok(reply.done().is_some())
-        })
-        .await
+    fn answered(_: &Applied) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// kube-controller-manager's word.
+    fn reporter(_: &Job) -> &'static str {
+        "job-controller"
+    }
+
+    /// What the status says is worth its event only if it was stored. Upstream tells that a Job is suspended or
+    /// resumed before it tries.
+    fn notes(&self, job: &Job, mut planned: Vec<Note>, applied: &mut Applied) -> Vec<Note> {
+        if applied.stopped {
+            let strict = is_strict(job, &self.limits);
+            planned.retain(|note| strict && ["Suspended", "Resumed"].contains(&note.reason));
+        }
+        // Pods come before what became of them.
+        planned.splice(0..0, std::mem::take(&mut applied.notes));
+        planned
+    }
+
+    fn held(_: &Memory, tables: &Tables, key: &ObjectKey) -> Vec<Held> {
+        let pods = tables.job_pods(key).into_iter().flatten();
+        let tracked = pods.filter(|(_, pod)| pod.tracked);
+        let tracked = tracked.map(|(name, pod)| Held {
+            kind: POD,
+            name: (**name).into(),
+            uid: pod.uid,
+            rv: None,
+            watched: true,
+        });
+        tracked.collect()
+    }
+
+    async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
+        let request = request::release_job_pod(&key.namespace, &held.name, held.uid);
+        let reply = settled(write(writes, request, None).await)?;
+        Ok(reply.effect(|pod: Written| Effect::Released(Kind::JobPod, pod.rv())))
+    }
+
+    /// Counted where the Job's mode and what was done to it are known.
+    fn count(_: &Metrics, _: &'static str, _: f64) {}
+
+    fn gated(core: &Core, tables: &Tables, key: &Arc<ObjectKey>) {
+        core.metrics.jobs.waits(&core.behind(tables, key));
+    }
+
+    fn purpose(job: &Job, plan: &Plan) -> &'static str {
+        observe::action(job, plan)
+    }
+
+    /// Upstream counts no syncs of Jobs that have ended.
+    fn synced(metrics: &Metrics, job: &Job, synced: Synced) {
+        let Synced {
+            purpose,
+            failed,
+            seconds,
+        } = synced;
+        if !job.has_finished() {
+            metrics.jobs.synced(job, purpose, failed, seconds);
+        }
     }
 }

@@ -4,10 +4,14 @@
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
+use carillon_plan::left_behind::Held;
+use carillon_plan::object_key::POD;
 
-use super::core::{Controller, Core, Next};
-use crate::apply::settled;
+use super::core::{Core, Next, Reconcile};
+use crate::apply::{Effect, settled, write};
+use crate::gate::Kind;
 use crate::request;
+use crate::slim::Written;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = "job_orphan_pod";
@@ -19,36 +23,34 @@ pub struct OrphanPods {
     pub core: Core,
 }
 
-impl Controller for OrphanPods {
+impl Reconcile for OrphanPods {
     fn core(&self) -> &Core {
         &self.core
     }
 
-    async fn sync(&self, key: &Arc<ObjectKey>) -> Next {
+    async fn reconcile(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
-        let (namespace, name, uid) = (&*key.namespace, &*key.name, key.uid);
-        let tracked = {
+        let held: Vec<Held> = {
             let tables = core.store.read();
             let pod = tables.free_pod(key).filter(|pod| pod.tracked);
-            pod.map(|pod| pod.rv)
+            let held = pod.map(|pod| Held {
+                kind: POD,
+                name: key.name.as_str().into(),
+                uid: key.uid,
+                // As it was seen: a Job may adopt it meanwhile, and count it.
+                rv: Some(pod.rv),
+                watched: false,
+            });
+            held.into_iter().collect()
         };
-        let Some(rv) = tracked else {
-            return Next::Forget;
-        };
-        // As it was seen: a Job may adopt it meanwhile, and count it.
-        let request = request::release_orphan_pod(namespace, name, uid, rv);
-        match settled(core.writes.send(request, None).await) {
-            Ok(released) => {
-                if released.done().is_some() {
-                    tracing::info!(controller = NAME, ns = namespace, name, %uid, "released a pod that no Job controls");
-                }
-                Next::Forget
-            }
-            Err(error) => {
-                tracing::warn!(controller = NAME, ns = namespace, name, %uid, %error, "cannot release a pod that no Job controls");
-                Next::Failed(None)
-            }
-        }
+        core.let_go(key, None, &held, async |held| {
+            let rv = held.rv.unwrap_or_default();
+            let request = request::release_orphan_pod(&key.namespace, &held.name, held.uid, rv);
+            let reply = settled(write(&core.writes, request, None).await)?;
+            let effect = |pod: Written| Effect::Released(Kind::JobPod, pod.rv());
+            Ok(reply.effect(effect))
+        })
+        .await
     }
 
     fn forget(&self, _: &ObjectKey) {}
@@ -58,5 +60,5 @@ impl Controller for OrphanPods {
     }
 
     /// The work queue's metrics say all there is to say.
-    fn observe(&self, _: &'static str, _: f64) {}
+    fn count(&self, _: &'static str, _: f64) {}
 }

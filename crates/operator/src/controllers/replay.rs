@@ -5,9 +5,11 @@ use std::sync::Arc;
 use carillon_plan::ObjectKey;
 use carillon_plan::object_key::ApiKind;
 use carillon_plan::uid::NotAUid;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::kind::ServedKind;
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 use crate::slim::{
@@ -53,15 +55,38 @@ pub enum Irreproducible {
     },
 }
 
-/// The object of one of these kinds that a decision was about, and what went into it beside the objects.
-pub(super) fn recorded<I: DeserializeOwned>(
-    kinds: &[ApiKind],
+/// Plans again what `decision` recorded, from `objects` as they were then, in any order: the object, and all
+/// that its planner reads. The digest of that plan; [`Decision::digest`] is the same if nothing else went into it.
+/// The rules of time zones are those of this machine.
+///
+/// # Errors
+/// When it cannot be done from this record and these objects.
+pub fn replay<K: ServedKind>(
+    objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
-) -> Result<(Arc<ObjectKey>, I), Irreproducible> {
+) -> Result<String, Irreproducible> {
+    if decision.resource_version == 0 {
+        let why = "it is about what an object that was gone had left behind";
+        return Err(Irreproducible::Incomplete(why.to_owned()));
+    }
+    let (key, inputs) = recorded::<K>(decision)?;
+    let mut tables = tables(objects, decision)?;
+    let (kind, memory) = K::recorded(inputs, &mut tables, &key, decision.generation)?;
+    let object = judged::<K>(&tables, &key, decision)?;
+    Ok(kind.snapshot(&memory, &tables, object, |snapshot| {
+        (K::RULES.plan)(snapshot, decision.now).digest()
+    }))
+}
+
+/// The object that a decision was about, and what went into it beside the objects.
+fn recorded<K: ServedKind>(
+    decision: &Decision,
+) -> Result<(Arc<ObjectKey>, K::Inputs), Irreproducible> {
     let unreadable = |error: String| Irreproducible::Unreadable(error);
-    let inputs = I::deserialize(&decision.inputs).map_err(|error| unreadable(error.to_string()))?;
-    let is = |kind: &&ApiKind| (&*decision.api_version, &*decision.kind) == **kind;
-    let Some(kind) = kinds.iter().find(is).copied() else {
+    let inputs = K::Inputs::deserialize(&decision.inputs);
+    let inputs = inputs.map_err(|error| unreadable(error.to_string()))?;
+    let is = |kind: &ApiKind| (&*decision.api_version, &*decision.kind) == *kind;
+    let Some(kind) = K::KINDS.iter().map(|kind| kind.api_kind()).find(is) else {
         return Err(unreadable(format!("it is about a {}", decision.kind)));
     };
     let uid = decision.uid.parse();
@@ -70,24 +95,24 @@ pub(super) fn recorded<I: DeserializeOwned>(
     Ok((key, inputs))
 }
 
-/// The object a decision was about, if it is the one that was judged: at version `rv`, if there.
-pub(super) fn judged<T>(
-    found: Option<T>,
-    rv: impl Fn(&T) -> u64,
+/// The object a decision was about, if it is the one that was judged.
+fn judged<'t, K: ServedKind>(
+    tables: &'t Tables,
+    key: &ObjectKey,
     decision: &Decision,
-) -> Result<T, Irreproducible> {
-    let version = found.as_ref().map(&rv);
+) -> Result<&'t K::Object, Irreproducible> {
+    let found = K::object(tables, key);
+    let version = found.map(|object| K::version(object).1);
     let recorded = decision.resource_version;
-    found
-        .filter(|_| version == Some(recorded))
-        .ok_or(Irreproducible::Other {
-            found: version,
-            recorded,
-        })
+    let judged = found.filter(|_| version == Some(recorded));
+    judged.map(|object| &**object).ok_or(Irreproducible::Other {
+        found: version,
+        recorded,
+    })
 }
 
 /// The caches as the decision saw them.
-pub(super) fn tables(
+fn tables(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<Tables, Irreproducible> {

@@ -15,11 +15,11 @@ use carillon_api::condition::{reasons, results};
 use carillon_api::node_result_slice::NodeResult;
 use carillon_api::{NodeState, names};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::Irreproducible;
-use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules, replay};
+use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::controllers::relists::Relists;
+use carillon_operator::controllers::{Controller, Irreproducible, replay};
 use carillon_operator::event::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::flight_recorder::Decision;
@@ -64,7 +64,7 @@ fn uid(text: &str) -> Uid {
 type Requests = Arc<Mutex<Vec<(Method, String, Value)>>>;
 
 struct Scene {
-    controller: Arc<BroadcastJobs>,
+    controller: Arc<Controller<BroadcastJobs>>,
     queues: Queues,
     recorder: Option<EventWriter>,
     requests: Requests,
@@ -142,8 +142,14 @@ impl Scene {
             broadcast_jobs: Some(queue.clone()),
             ..Queues::default()
         };
-        let controller = BroadcastJobs {
-            core: Core {
+        let kind = BroadcastJobs {
+            placement: PodPlacement::Scheduler,
+            max_pod_changes: 500,
+        };
+        let controller = Controller::new(
+            kind,
+            rules,
+            Core {
                 name: NAME,
                 store: Store::new(),
                 queue,
@@ -158,11 +164,7 @@ impl Scene {
                 relists: Relists::default(),
                 flights: Arc::default(),
             },
-            rules,
-            placement: PodPlacement::Scheduler,
-            max_pod_changes: 500,
-            memory: Mutex::default(),
-        };
+        );
         Self {
             controller: Arc::new(controller),
             queues,
@@ -574,8 +576,9 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
     assert_eq!(decision.steps[0].actions[0].action, "write_slice");
     assert!(decision.outcome.as_ref().unwrap().writes > 0);
     assert_eq!(decision.inputs["remembered"][0]["interrupted"], true);
-    let again =
-        |objects: &[(Kind, Value)], decision: &Decision| replay(objects.iter().cloned(), decision);
+    let again = |objects: &[(Kind, Value)], decision: &Decision| {
+        replay::<BroadcastJobs>(objects.iter().cloned(), decision)
+    };
     for turn in 0..objects.len() {
         objects.rotate_left(turn);
         assert_eq!(again(&objects, &decision).unwrap(), decision.digest);

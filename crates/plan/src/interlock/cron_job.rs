@@ -18,6 +18,8 @@ use crate::uid::Uid;
 
 /// The rules, as they are named in messages and metrics.
 pub mod rules {
+    pub use super::super::left_behind::rules::LEFT_BEHIND;
+
     /// A child is created only for a promise that is stored, or stored by the step before.
     pub const PROMISED_FIRST: &str = "promised_first";
     /// A run has at most one child.
@@ -38,7 +40,7 @@ pub mod rules {
     pub const RELEASE: &str = "release";
 
     /// All of them.
-    pub const ALL: [&str; 8] = [
+    pub const ALL: [&str; 9] = [
         PROMISED_FIRST,
         ONE_PER_RUN,
         CONCURRENCY,
@@ -47,6 +49,7 @@ pub mod rules {
         RECORD,
         DELETE,
         RELEASE,
+        LEFT_BEHIND,
     ];
 }
 

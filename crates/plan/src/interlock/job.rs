@@ -23,6 +23,8 @@ use crate::uid::Uid;
 
 /// The rules, as they are named in messages and metrics.
 pub mod rules {
+    pub use super::super::left_behind::rules::LEFT_BEHIND;
+
     /// Pods are created or adopted, and Jobs deleted, by a plan that has asked whether the Job is as it
     /// was judged.
     pub const CONFIRMED_FIRST: &str = "confirmed_first";
@@ -50,7 +52,7 @@ pub mod rules {
     pub const TIME_TO_LIVE: &str = "time_to_live";
 
     /// All of them.
-    pub const ALL: [&str; 11] = [
+    pub const ALL: [&str; 12] = [
         CONFIRMED_FIRST,
         STARTS,
         PARALLELISM,
@@ -62,6 +64,7 @@ pub mod rules {
         DELETE,
         RELEASE,
         TIME_TO_LIVE,
+        LEFT_BEHIND,
     ];
 }
 

@@ -1,5 +1,7 @@
 //! The rules about BroadcastJobs, as they are named in messages and metrics.
 
+pub use super::left_behind::rules::LEFT_BEHIND;
+
 /// A node has at most one pod of the job that has not ended.
 pub const ONE_PER_NODE: &str = "one_per_node";
 /// A pod is created only for a reservation that is stored, by a plan that has asked whether it still
@@ -39,7 +41,7 @@ pub const FAMILY: &str = "family";
 pub const TIME_TO_LIVE: &str = "time_to_live";
 
 /// All of them.
-pub const ALL: [&str; 17] = [
+pub const ALL: [&str; 18] = [
     ONE_PER_NODE,
     RESERVED_FIRST,
     RUN_ONCE,
@@ -57,4 +59,5 @@ pub const ALL: [&str; 17] = [
     RELEASE,
     FAMILY,
     TIME_TO_LIVE,
+    LEFT_BEHIND,
 ];

@@ -1,7 +1,6 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
@@ -26,7 +25,7 @@ const RESULTS_LOST: &str = "NodeResultSlices were deleted: status counts more re
     are; what they held might run again, so delete the job and create a new one";
 
 /// Answers of the API server that a plan needs. Losing them costs a question, never a decision.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Memory {
     pub(super) template: Template,
     pub(super) gone: BTreeSet<Uid>,
@@ -51,7 +50,7 @@ pub struct Memory {
     /// Whether results are missing that the status has counted.
     pub(super) results_lost: bool,
     /// What is kept from plan to plan. It is no answer, and can be made again.
-    pub(super) kept: Arc<Mutex<Kept>>,
+    pub(super) kept: Option<Box<Kept>>,
 }
 
 /// The snapshot of a job, from the caches and what is remembered.
@@ -60,7 +59,6 @@ pub(super) fn snapshot<T>(
     job: &Job,
     memory: &Memory,
     max_pod_changes: usize,
-    index: Option<&Index>,
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
     let none = Pods::default();
@@ -95,7 +93,7 @@ pub(super) fn snapshot<T>(
         refusal: memory.refusal.as_ref(),
         family: family.as_ref(),
         max_pod_changes,
-        index,
+        index: memory.kept.as_ref().map(|kept| &kept.index),
     })
 }
 
@@ -133,13 +131,26 @@ impl Memory {
         self.let_go.contains(&pod)
     }
 
-    /// Forgets all else.
-    pub(super) fn forget_but_what_was_let_go(&mut self) {
-        let let_go = std::mem::take(&mut self.let_go);
-        *self = Self {
-            let_go,
+    /// That alone.
+    pub(super) fn only_what_was_let_go(self) -> Self {
+        Self {
+            let_go: self.let_go,
             ..Self::default()
-        };
+        }
+    }
+
+    /// Whether nothing was learnt of an object that is not there.
+    pub(super) fn is_blank(&self) -> bool {
+        self.kept.is_none() && self.created.is_empty() && self.let_go.is_empty()
+    }
+
+    /// Brings what is kept, and so what is remembered, up to date.
+    pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job, now: Timestamp) {
+        // One that was cut off while it caught up is made anew.
+        let mut kept = self.kept.take().unwrap_or_default();
+        self.results_lost = kept.catch_up(tables, job);
+        self.follow(tables, &job.owner, &kept.index, now);
+        self.kept = Some(kept);
     }
 
     /// Learns that a pod is there and was taken from the job. True when it was not known like this.
@@ -158,13 +169,7 @@ impl Memory {
 
     /// Forgets what was read of pods that are watched by now, and keeps which have to be let go: one that loses
     /// its label after its outcome was stored is asked for by nobody.
-    pub(super) fn follow(
-        &mut self,
-        tables: &Tables,
-        job: &ObjectKey,
-        index: &Index,
-        now: Timestamp,
-    ) {
+    fn follow(&mut self, tables: &Tables, job: &ObjectKey, index: &Index, now: Timestamp) {
         let records = index.records();
         self.taken.retain(|pod, _| !tables.is_watched(job, *pod));
         let unnamed = |place| {
@@ -398,7 +403,7 @@ impl Memory {
                 .collect(),
             refusal: inputs.refusal.clone().map(condition::Refusal),
             results_lost: false,
-            kept: Arc::default(),
+            kept: None,
         })
     }
 }
@@ -477,7 +482,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::core::lock;
     use crate::slim::{SlimBroadcastJob, SlimPod, SlimSlice};
     use crate::store::Row;
 
@@ -588,10 +592,7 @@ mod tests {
         slice(NodeState::Started).enter(&mut tables, wakes);
         let mut memory = Memory::default();
         let follow = |memory: &mut Memory, tables: &Tables| {
-            let kept = memory.kept.clone();
-            let mut kept = lock(&kept);
-            kept.catch_up(tables, tables.job(&job).unwrap());
-            memory.follow(tables, &job, &kept.index, Timestamp::UNIX_EPOCH);
+            memory.catch_up(tables, tables.job(&job).unwrap(), Timestamp::UNIX_EPOCH);
         };
         follow(&mut memory, &tables);
         slice(NodeState::Succeeded).enter(&mut tables, wakes);
@@ -599,8 +600,7 @@ mod tests {
         pod().leave(&mut tables, wakes);
         let lets_go = |memory: &Memory| {
             let job = tables.job(&job).unwrap();
-            let index = &lock(&memory.kept).index;
-            let plan = snapshot(&tables, job, memory, 500, Some(index), |snapshot| {
+            let plan = snapshot(&tables, job, memory, 500, |snapshot| {
                 broadcast_job::plan(snapshot, Timestamp::UNIX_EPOCH)
             });
             let mut actions = plan.steps.iter().flat_map(|step| &step.actions);

@@ -16,7 +16,7 @@ use crate::store::Tables;
 const KEPT: Duration = Duration::from_mins(1);
 
 /// Answers of the API server that a plan needs. Losing them costs a question, never a decision.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Memory {
     generation: i64,
     template: Template,
@@ -49,24 +49,18 @@ pub(super) fn snapshot<T>(
 }
 
 impl Memory {
-    /// What is remembered of this generation: another template is another question.
-    pub(super) fn at(mut self, generation: i64) -> Self {
+    /// Forgets what was learnt of another template, and what was learnt of single runs long ago.
+    pub(super) fn follow(&mut self, generation: i64, now: Instant) {
         if self.generation != generation {
             self.generation = generation;
             self.template = Template::Unknown;
         }
-        self
-    }
-
-    /// What is still remembered of single runs.
-    pub(super) fn recent(mut self, now: Instant) -> Self {
         let old = |since: &mut Instant| now.saturating_duration_since(*since) >= KEPT;
         if self.since.take_if(old).is_some() {
             self.gone.clear();
             self.absent.clear();
             self.conflicts.clear();
         }
-        self
     }
 
     /// Learns an answer. True when the next plan should come at once.
@@ -144,7 +138,7 @@ impl Memory {
 /// What a plan is made from besides the objects, as the flight recorder keeps it.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct Inputs {
+pub struct Inputs {
     template: TemplateAnswer,
     gone: Vec<String>,
     absent: BTreeSet<String>,
@@ -177,11 +171,12 @@ mod tests {
             let conflict = Answer::NameConflict(format!("report-{n}"));
             assert!(memory.learn(conflict, begin + KEPT * n / 4));
         }
-        let memory = memory.recent(begin + KEPT / 2);
+        memory.follow(0, begin + KEPT / 2);
         assert_eq!(memory.conflicts.len(), 3);
-        let mut memory = memory.recent(begin + KEPT);
+        memory.follow(0, begin + KEPT);
         assert!(memory.conflicts.is_empty());
         memory.learn(Answer::Gone(Uid::MAX), begin + KEPT);
-        assert_eq!(memory.recent(begin + KEPT * 3 / 2).gone.len(), 1);
+        memory.follow(0, begin + KEPT * 3 / 2);
+        assert_eq!(memory.gone.len(), 1);
     }
 }

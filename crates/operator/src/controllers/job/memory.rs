@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::Tables;
 
 /// What a restart loses: failures in a row start at none again, as upstream's do.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Memory {
     /// Failures after the last success.
     pub backoff: BackoffRecord,
@@ -71,7 +71,7 @@ impl Memory {
 /// What a plan is made from besides the objects, as the flight recorder keeps it.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct Inputs {
+pub struct Inputs {
     failures: u32,
     last_failure: Option<Timestamp>,
     #[serde(skip_serializing_if = "Unanswered::is_empty")]
