@@ -11,10 +11,12 @@ pub mod orphan_pod;
 pub mod refusals;
 pub mod relists;
 mod replay;
+mod served;
 
 pub use self::controller::Controller;
 pub use self::kind::{Follow, Learnt, Rules as RulesOf, ServedKind, Synced, Verify};
 pub use self::replay::{Irreproducible, replay};
+pub use self::served::{Build, Running, SERVED, Served};
 
 /// What decides, for each kind.
 #[derive(Clone, Copy, Debug, Default)]

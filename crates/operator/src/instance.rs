@@ -11,45 +11,33 @@ use std::{future, mem};
 
 use carillon_api::names;
 use carillon_plan::ObjectKey;
-use carillon_plan::job::Limits;
-use carillon_plan::pod_body;
-use jiff::SignedDuration;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::kinds::{View, of_kinds};
-use crate::args::{Config, NativeKind, PodPlacement};
+use self::kinds::View;
+use crate::args::{Config, NativeKind};
 use crate::clock::Clock;
-use crate::controllers::broadcast_job::{self, BroadcastJobs};
-use crate::controllers::core::{self, Core, Reconcile};
-use crate::controllers::cron_job::{self, CronJobs};
-use crate::controllers::job::{self, Jobs};
-use crate::controllers::orphan_pod::{self, OrphanPods};
+use crate::controllers::core::Core;
 use crate::controllers::refusals::Refusals;
 use crate::controllers::relists::Relists;
-use crate::controllers::{Controller, Rules, RulesOf, ServedKind};
+use crate::controllers::{Rules, Running, SERVED, Served};
 use crate::event;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
 use crate::lease::{Candidacy, Leadership, Phase};
 use crate::metrics::Metrics;
 use crate::parts::{Ended, Parts};
-use crate::queue::{Backoff, WorkQueue};
+use crate::queue::WorkQueue;
 use crate::slim::{
     Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
     SlimPod, SlimSlice,
 };
-use crate::store::{Queues, Row, Store, StoreSink};
+use crate::store::{self, Queue, Queues, Row, Store, StoreSink};
 use crate::transport::{Transport, Watches, gathering};
 use crate::watch::{self, SILENT_FOR_GOOD, Source};
 use crate::writes::Writes;
 
-/// A failing sync waits this long, doubled up to a minute.
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(100),
-    max: Duration::from_mins(1),
-};
 /// So many objects at least are served at a time: however slow a webhook of one is, it holds no more than its part
 /// of the requests in flight.
 const OBJECTS_AT_ONCE: usize = 4;
@@ -103,16 +91,13 @@ pub struct Instance {
 /// Those that run, and how many workers each has.
 #[derive(Debug)]
 struct Controllers {
-    broadcast_jobs: Option<Arc<Controller<BroadcastJobs>>>,
-    cron_jobs: Option<Arc<Controller<CronJobs>>>,
-    jobs: Option<Arc<Controller<Jobs>>>,
-    orphan_pods: Option<Arc<OrphanPods>>,
+    all: Vec<Arc<dyn Running>>,
     workers: usize,
     store: Store,
 }
 
 impl Controllers {
-    /// From now on each scrape tells how many objects they remember.
+    /// From now on each scrape tells what they serve, and how many objects they remember.
     fn measured(self, metrics: &Metrics) -> Arc<Self> {
         let controllers = Arc::new(self);
         let measured = Arc::downgrade(&controllers);
@@ -125,35 +110,21 @@ impl Controllers {
     }
 
     fn measure(&self, metrics: &Metrics) {
-        broadcast_job::measure(&self.store, metrics);
-        cron_job::measure(&self.store, metrics);
-        job::measure(&self.store, &metrics.jobs);
-        measure(self.broadcast_jobs.as_ref(), metrics);
-        measure(self.cron_jobs.as_ref(), metrics);
-        measure(self.jobs.as_ref(), metrics);
-        measure(self.orphan_pods.as_ref(), metrics);
+        store::observe::measure(&self.store, metrics);
+        for served in &SERVED {
+            (served.measure)(&self.store, metrics);
+        }
+        for controller in &self.all {
+            controller.measure(metrics);
+        }
     }
 
     fn start(&self, workers: &mut Parts) {
         for _ in 0..self.workers {
-            start(self.broadcast_jobs.as_ref(), workers);
-            start(self.cron_jobs.as_ref(), workers);
-            start(self.jobs.as_ref(), workers);
-            start(self.orphan_pods.as_ref(), workers);
+            for controller in &self.all {
+                controller.clone().start(workers);
+            }
         }
-    }
-}
-
-fn measure<C: Reconcile>(controller: Option<&Arc<C>>, metrics: &Metrics) {
-    if let Some(controller) = controller {
-        core::measure(&**controller, metrics);
-    }
-}
-
-fn start<C: Reconcile>(controller: Option<&Arc<C>>, workers: &mut Parts) {
-    if let Some(controller) = controller {
-        let name = format!("a worker of {}", controller.core().name);
-        workers.start(name, core::work(controller.clone()));
     }
 }
 
@@ -173,6 +144,9 @@ impl Instance {
 
         // Caches: one watch per kind, in every replica.
         let store = Store::new();
+        for served in &SERVED {
+            metrics.create_series_of(served.name, served.rules);
+        }
         let serves = |kind| config.serve_native.contains(&kind);
         if !serves(NativeKind::Jobs) {
             store.leave_native_jobs();
@@ -214,30 +188,12 @@ impl Instance {
             relists: Relists::default(),
             flights: flights.clone(),
         };
-        let broadcast_jobs = queues.broadcast_jobs.as_ref().map(|queue| {
-            let kind = BroadcastJobs {
-                placement: placement(config.pod_placement),
-                max_pod_changes: config.max_pod_changes_per_sync,
-            };
-            controller(kind, rules.broadcast_job, core(broadcast_job::NAME, queue))
-        });
-        let cron_jobs = queues.cron_jobs.as_ref();
-        let cron_jobs = cron_jobs
-            .map(|queue| controller(CronJobs, rules.cron_job, core(cron_job::NAME, queue)));
-        let pods_of_jobs = of_kinds(&watches, &[Kind::JobPod]).pop();
-        let jobs = queues.jobs.as_ref().zip(pods_of_jobs);
-        let jobs = jobs.map(|(queue, pods)| {
-            let limits = limits(config);
-            controller(Jobs { pods, limits }, rules.job, core(job::NAME, queue))
-        });
-        let orphan_pods = queues.orphan_pods.as_ref().map(|queue| OrphanPods {
-            core: core(orphan_pod::NAME, queue),
+        let all = SERVED.iter().filter_map(|served| {
+            let core = core(served.name, queues.of(served.name)?);
+            (served.build)(config, &rules, &watches, core)
         });
         let controllers = Controllers {
-            broadcast_jobs,
-            cron_jobs,
-            jobs,
-            orphan_pods: orphan_pods.map(Arc::new),
+            all: all.collect(),
             workers: config.workers,
             store: store.clone(),
         }
@@ -391,10 +347,6 @@ impl Instance {
     }
 }
 
-fn controller<K: ServedKind>(kind: K, rules: RulesOf<K>, core: Core) -> Arc<Controller<K>> {
-    Arc::new(Controller::new(kind, rules, core))
-}
-
 /// One for each controller that is to run.
 fn queues(
     config: &Config,
@@ -402,34 +354,16 @@ fn queues(
     clock: &Clock,
     metrics: &Metrics,
 ) -> Queues {
-    let of_jobs = Backoff {
-        base: config.job_api_backoff,
-        max: config.job_max_api_backoff,
-    };
-    let queue = |name: &'static str, backoff| {
-        let mut running = plans_from.iter();
-        let runs = running.any(|(controller, _)| *controller == name);
-        runs.then(|| WorkQueue::new(name, backoff, config.workers, clock, metrics))
-    };
-    Queues {
-        broadcast_jobs: queue(broadcast_job::NAME, BACKOFF),
-        cron_jobs: queue(cron_job::NAME, BACKOFF),
-        jobs: queue(job::NAME, of_jobs),
-        orphan_pods: queue(orphan_pod::NAME, of_jobs),
-        doors: Some(Arc::default()),
-    }
-}
-
-/// What the flags say about Jobs.
-fn limits(config: &Config) -> Limits {
-    let duration = |given| SignedDuration::try_from(given).unwrap_or(SignedDuration::MAX);
-    Limits {
-        backoff: duration(config.job_pod_failure_backoff),
-        max_backoff: duration(config.job_max_pod_failure_backoff),
-        max_uncounted: config.job_max_uncounted_pods,
-        max_pod_changes: config.max_pod_changes_per_sync,
-        strict_parity: config.job_strict_parity,
-    }
+    let runs = |served: &&Served| plans_from.iter().any(|(name, _)| *name == served.name);
+    let queues = SERVED.iter().filter(runs).map(|served| {
+        let backoff = (served.backoff)(config);
+        Queue {
+            controller: served.name,
+            each_key: served.each_key,
+            keys: WorkQueue::new(served.name, backoff, config.workers, clock, metrics),
+        }
+    });
+    Queues::closed(queues.collect())
 }
 
 /// Waits for what is under way, but not for ever.
@@ -459,7 +393,7 @@ impl Watching<'_> {
             Kind::CronJob => self.start_as::<SlimCronJob<Carillon>>("", None, parts),
             Kind::NativeCronJob => self.start_as::<SlimCronJob<Native>>("", None, parts),
             // One watch of Jobs, whoever needs it.
-            Kind::NativeJob if self.queues.jobs.is_some() => {
+            Kind::NativeJob if self.queues.of(store::controller::JOB).is_some() => {
                 self.start_as::<SlimJob>("", None, parts)
             }
             Kind::NativeJob => self.start_as::<SlimNativeJob>("", None, parts),
@@ -516,12 +450,5 @@ impl Watching<'_> {
             handle.want();
         }
         handle
-    }
-}
-
-fn placement(flag: PodPlacement) -> pod_body::PodPlacement {
-    match flag {
-        PodPlacement::Scheduler => pod_body::PodPlacement::Scheduler,
-        PodPlacement::NodeName => pod_body::PodPlacement::NodeName,
     }
 }

@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Config;
 use crate::clock::Clock;
-use crate::controllers::{Rules, broadcast_job, cron_job, job};
+use crate::controllers::{Rules, SERVED};
 use crate::http::{self, Check, Heartbeat, Limits};
 use crate::instance::{Instance, Surroundings};
 use crate::lease::{self, Elector, Leadership};
 use crate::metrics::Metrics;
+use crate::store;
 use crate::transport::{self, Transport, Watches};
 
 /// Runs until `stop`, then finishes what is under way and gives the lease back. To be called
@@ -100,9 +101,10 @@ fn serve(config: &Config, metrics: &Arc<Metrics>, instance: &mut Instance) -> an
         let flights = instance.flights.clone();
         let router = http::debug(
             Box::new(move |_| {
-                let mut page = broadcast_job::debug(&store);
-                page["cronJobs"] = cron_job::debug(&store);
-                page["jobs"] = job::debug(&store);
+                let mut page = store::observe::debug(&store);
+                for served in &SERVED {
+                    (served.debug)(&store, &mut page);
+                }
                 page
             }),
             Box::new(move |_| serde_json::json!(queues.view())),

@@ -10,7 +10,9 @@ mod free_pod;
 mod job;
 mod job_pod;
 mod journal;
+mod key;
 mod node;
+pub mod observe;
 mod owned;
 mod pod;
 mod pod_rows;
@@ -28,15 +30,16 @@ use carillon_plan::broadcast_job::{Job, TakenPods};
 use carillon_plan::cron_job::{Children, CronJob};
 use carillon_plan::job::{Job as NativeJob, JobPods, is_ours};
 use carillon_plan::node::Nodes;
-use carillon_plan::{ObjectKey, Uid};
+use carillon_plan::{ObjectKey, Uid, object_key};
 use tokio::sync::watch;
 
 pub use self::broadcast_job::is_open;
 use self::job::NativeJobs;
 pub use self::journal::Journal;
+pub use self::key::{Key, Wake, controller};
 use self::owned::Owned;
 pub use self::pod_rows::PodRows;
-pub use self::queues::{Doors, Queues};
+pub use self::queues::{EachKey, Queue, Queues};
 use self::retry::Retries;
 pub use self::sink::StoreSink;
 pub use self::slice::Ledger;
@@ -143,6 +146,40 @@ impl Tables {
         self.job_pods.of(job)
     }
 
+    /// BroadcastJobs, and the owners of what belongs to one.
+    pub fn each_broadcast_job(&self, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        let of_pods = self.pods.owners().chain(self.taken_pods.owners());
+        let owners = of_pods.chain(self.slices.owners());
+        self.jobs.keys().chain(owners).for_each(each);
+    }
+
+    /// CronJobs, and the owners of what one has started.
+    pub fn each_cron_job(&self, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        let owners = self.families.owners();
+        self.cron_jobs.keys().chain(owners).for_each(each);
+    }
+
+    /// Jobs of batch/v1 that are ours to serve, and the owners of pods.
+    pub fn each_native_job(&self, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        let ours = self.native_jobs().filter(|job| self.is_ours(job));
+        let ours = ours.map(|job| &job.meta.owner);
+        ours.chain(self.job_pods.owners()).for_each(each);
+    }
+
+    /// Pods that wait for a Job to count them, and that none controls.
+    pub fn each_orphan_pod(&self, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        for (namespace, pods) in &self.free_pods {
+            for (name, pod) in pods.iter().filter(|(_, pod)| pod.tracked) {
+                each(&ObjectKey::of(
+                    object_key::POD,
+                    &**namespace,
+                    &**name,
+                    pod.uid,
+                ));
+            }
+        }
+    }
+
     /// What the watches have told of Jobs so far, in numbers.
     pub fn tallied(&self) -> &Tallied {
         &self.tallied
@@ -236,28 +273,6 @@ impl Store {
     fn write(&self) -> RwLockWriteGuard<'_, Tables> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// An object that a controller looks after.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Key {
-    /// A BroadcastJob.
-    BroadcastJob(Arc<ObjectKey>),
-    /// A CronJob, of carillon.dev or of batch/v1.
-    CronJob(Arc<ObjectKey>),
-    /// A Job of batch/v1.
-    Job(Arc<ObjectKey>),
-    /// A pod of none.
-    OrphanPod(Arc<ObjectKey>),
-}
-
-/// Which object a change concerns, and whether it can wait for others of its kind.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Wake {
-    /// At once.
-    Now(Key),
-    /// Together with what else happens within the batch period.
-    Soon(Key),
 }
 
 /// A kind that is cached.

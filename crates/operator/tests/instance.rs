@@ -355,7 +355,7 @@ async fn a_standby_enters_no_keys_and_a_leader_enters_each_once() {
         let held = |queue: &carillon_operator::queue::QueueView| queue.ready.len();
         assert_eq!(queues.view().iter().map(held).sum::<usize>(), 0);
         // Nobody leads any more: what was listed is there to be worked on, by namespace.
-        let depth = || queues.cron_jobs.as_ref().unwrap().depth();
+        let depth = || queues.of(cron_job::NAME).unwrap().depth();
         for (namespace, expected) in [("other", 0), ("ns", 50), ("ns", 50)] {
             queues.open(&store, cron_job::NAME, Some(&namespace.into()));
             assert_eq!(depth(), expected, "{namespace}");

@@ -17,32 +17,34 @@ use carillon_plan::object_key::POD;
 use carillon_plan::pod_body::PodPlacement;
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::core::Core;
 use super::{Follow, Irreproducible, Learnt, ServedKind};
 use crate::apply::broadcast_job::{Answer, Confirmed, Performer, place};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect, settled, write};
+use crate::args::{self, Config};
 use crate::clock;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
 use crate::request;
 use crate::slim::Written;
-use crate::store::Tables;
+use crate::store::{Store, Tables, controller};
+use crate::watch;
 use crate::writes::{SendError, Writes};
 
 pub use self::inputs::{Inputs, LastWords, Refusal, Remembered, TemplateAnswer};
 use self::kept::Kept;
 pub use self::memory::Memory;
 use self::memory::snapshot;
-pub use self::observe::{debug, measure};
 
 type Applied = apply::Applied<Answer>;
 /// What decides.
 pub type Rules = super::RulesOf<BroadcastJobs>;
 
 /// Name in logs, metrics and the work queue.
-pub const NAME: &str = "broadcastjob";
+pub const NAME: &str = controller::BROADCAST_JOB;
 /// How soon the next pods are tried, when all of a plan were refused each by itself.
 const REFUSED_RETRY: Duration = Duration::from_secs(1);
 
@@ -62,6 +64,7 @@ impl ServedKind for BroadcastJobs {
         plan: carillon_plan::broadcast_job::plan,
         verify: interlock::verify,
     };
+    const INTERLOCK: &'static [&'static str] = &interlock::rules::ALL;
     type Object = Job;
     type Action = Action;
     type Answer = Answer;
@@ -69,6 +72,30 @@ impl ServedKind for BroadcastJobs {
     type Snapshot<'a> = Snapshot<'a>;
     type Inputs = Inputs;
     type Performer<'a> = Performer<'a>;
+
+    fn plans_from(config: &Config) -> Vec<Kind> {
+        let kinds = [Kind::BroadcastJob, Kind::Node, Kind::Slice, Kind::Pod];
+        let runs = config.controllers.contains(&args::Controller::BroadcastJob);
+        kinds.into_iter().filter(|_| runs).collect()
+    }
+
+    fn configured(config: &Config, _: &[watch::Handle]) -> Option<Self> {
+        Some(Self {
+            placement: match config.pod_placement {
+                args::PodPlacement::Scheduler => PodPlacement::Scheduler,
+                args::PodPlacement::NodeName => PodPlacement::NodeName,
+            },
+            max_pod_changes: config.max_pod_changes_per_sync,
+        })
+    }
+
+    fn rules(all: &super::Rules) -> Rules {
+        all.broadcast_job
+    }
+
+    fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        tables.each_broadcast_job(each);
+    }
 
     fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Job>> {
         tables.job(key)
@@ -240,6 +267,14 @@ impl ServedKind for BroadcastJobs {
     fn outlives(memory: Memory, tables: &Tables, key: &ObjectKey) -> Option<Memory> {
         tables.ledger(key)?;
         Some(memory.only_what_was_let_go()).filter(|left| !left.is_blank())
+    }
+
+    fn measure(store: &Store, metrics: &Metrics) {
+        observe::measure(store, metrics);
+    }
+
+    fn debug(store: &Store, page: &mut Value) {
+        page["broadcastJobs"] = observe::debug(store);
     }
 
     fn count(metrics: &Metrics, result: &'static str, seconds: f64) {

@@ -11,6 +11,7 @@ use carillon_plan::interlock::Trip;
 use carillon_plan::left_behind::Held;
 use carillon_plan::{ObjectKey, cron_job, interlock};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use self::memory::Inputs;
 use super::core::Core;
@@ -18,22 +19,23 @@ use super::{Follow, Irreproducible, Learnt, ServedKind};
 use crate::apply::cron_job::{Answer, Confirmed, Performer, place, release};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect};
+use crate::args::{self, Config, NativeKind};
 use crate::clock;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
-use crate::store::Tables;
+use crate::store::{Store, Tables, controller};
+use crate::watch;
 use crate::writes::{SendError, Writes};
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
-pub use self::observe::{debug, measure};
 
 type Applied = apply::Applied<Answer>;
 /// What decides.
 pub type Rules = super::RulesOf<CronJobs>;
 
 /// Name in logs, metrics and the work queue.
-pub const NAME: &str = "cronjob";
+pub const NAME: &str = controller::CRON_JOB;
 
 /// CronJobs of both APIs. No flag is about them.
 #[derive(Debug)]
@@ -46,6 +48,7 @@ impl ServedKind for CronJobs {
         plan: cron_job::plan,
         verify: interlock::cron_job::verify,
     };
+    const INTERLOCK: &'static [&'static str] = &interlock::cron_job::rules::ALL;
     type Object = CronJob;
     type Action = Action;
     type Answer = Answer;
@@ -53,6 +56,31 @@ impl ServedKind for CronJobs {
     type Snapshot<'a> = Snapshot<'a>;
     type Inputs = Inputs;
     type Performer<'a> = Performer<'a>;
+
+    /// Nobody but CronJobs of carillon.dev needs a CRD: what a native one starts is a Job.
+    fn plans_from(config: &Config) -> Vec<Kind> {
+        let runs = config.controllers.contains(&args::Controller::CronJob);
+        let ours = runs.then_some([Kind::CronJob, Kind::BroadcastJob]);
+        let serves_native = config.serve_native.contains(&NativeKind::CronJobs);
+        let native = serves_native.then_some(Kind::NativeCronJob);
+        let mut kinds: Vec<Kind> = ours.into_iter().flatten().chain(native).collect();
+        if !kinds.is_empty() {
+            kinds.push(Kind::NativeJob);
+        }
+        kinds
+    }
+
+    fn configured(_: &Config, _: &[watch::Handle]) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn rules(all: &super::Rules) -> Rules {
+        all.cron_job
+    }
+
+    fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        tables.each_cron_job(each);
+    }
 
     fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<CronJob>> {
         tables.cron_job(key)
@@ -181,6 +209,14 @@ impl ServedKind for CronJobs {
         let kind = ChildKind::of(held.kind).map_or(Kind::NativeJob, apply::cron_job::kind);
         let done = release(writes, kind, &key.namespace, &held.name, held.uid).await?;
         Ok(done.effect)
+    }
+
+    fn measure(store: &Store, metrics: &Metrics) {
+        observe::measure(store, metrics);
+    }
+
+    fn debug(store: &Store, page: &mut Value) {
+        page["cronJobs"] = observe::debug(store);
     }
 
     fn count(metrics: &Metrics, result: &'static str, seconds: f64) {

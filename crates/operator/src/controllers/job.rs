@@ -12,7 +12,8 @@ use carillon_plan::job::unanswered::may_come_until;
 use carillon_plan::job::{self, Job, Limits, Snapshot, is_strict};
 use carillon_plan::left_behind::Held;
 use carillon_plan::object_key::POD;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use self::memory::Inputs;
 use super::core::{Core, LIST_RETRY, Next};
@@ -20,24 +21,25 @@ use super::{Follow, Irreproducible, Learnt, ServedKind, Synced};
 use crate::apply::job::{Answer, Performer, place};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect, settled, write};
+use crate::args::{self, Config, NativeKind};
 use crate::gate::Kind;
 use crate::metrics::Metrics;
+use crate::queue::Backoff;
 use crate::request;
 use crate::slim::Written;
-use crate::store::Tables;
+use crate::store::{Store, Tables, controller};
 use crate::watch;
 use crate::writes::{SendError, Writes};
 
 pub use self::memory::Memory;
 use self::memory::snapshot;
-pub use self::observe::{debug, measure};
 
 type Applied = apply::Applied<Answer>;
 /// What decides.
 pub type Rules = super::RulesOf<Jobs>;
 
 /// Name in logs, metrics and the work queue.
-pub const NAME: &str = "job";
+pub const NAME: &str = controller::JOB;
 
 /// What the flags say about Jobs.
 #[derive(Debug)]
@@ -55,6 +57,7 @@ impl ServedKind for Jobs {
         plan: job::plan,
         verify: interlock::job::verify,
     };
+    const INTERLOCK: &'static [&'static str] = &interlock::job::rules::ALL;
     type Object = Job;
     type Action = Action;
     type Answer = Answer;
@@ -62,6 +65,43 @@ impl ServedKind for Jobs {
     type Snapshot<'a> = Snapshot<'a>;
     type Inputs = Inputs;
     type Performer<'a> = Performer<'a>;
+
+    fn plans_from(config: &Config) -> Vec<Kind> {
+        let managed = config.controllers.contains(&args::Controller::Job);
+        let runs = managed || config.serve_native.contains(&NativeKind::Jobs);
+        let kinds = [Kind::NativeJob, Kind::JobPod];
+        kinds.into_iter().filter(|_| runs).collect()
+    }
+
+    fn configured(config: &Config, watches: &[watch::Handle]) -> Option<Self> {
+        let of_pods = |watch: &&watch::Handle| watch.kind() == Kind::JobPod.word();
+        let duration = |given| SignedDuration::try_from(given).unwrap_or(SignedDuration::MAX);
+        Some(Self {
+            pods: watches.iter().find(of_pods)?.clone(),
+            limits: Limits {
+                backoff: duration(config.job_pod_failure_backoff),
+                max_backoff: duration(config.job_max_pod_failure_backoff),
+                max_uncounted: config.job_max_uncounted_pods,
+                max_pod_changes: config.max_pod_changes_per_sync,
+                strict_parity: config.job_strict_parity,
+            },
+        })
+    }
+
+    fn rules(all: &super::Rules) -> Rules {
+        all.job
+    }
+
+    fn backoff(config: &Config) -> Backoff {
+        Backoff {
+            base: config.job_api_backoff,
+            max: config.job_max_api_backoff,
+        }
+    }
+
+    fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
+        tables.each_native_job(each);
+    }
 
     fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Job>> {
         tables.native_job(key)
@@ -203,6 +243,14 @@ impl ServedKind for Jobs {
         let request = request::release_job_pod(&key.namespace, &held.name, held.uid);
         let reply = settled(write(writes, request, None).await)?;
         Ok(reply.effect(|pod: Written| Effect::Released(Kind::JobPod, pod.rv())))
+    }
+
+    fn measure(store: &Store, metrics: &Metrics) {
+        observe::measure(store, &metrics.jobs);
+    }
+
+    fn debug(store: &Store, page: &mut Value) {
+        page["jobs"] = observe::debug(store);
     }
 
     /// Counted where the Job's mode and what was done to it are known.

@@ -12,14 +12,24 @@ use carillon_plan::{Act, Note, ObjectKey, Plan, Uid};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::core::{Core, Next};
 use super::replay::Irreproducible;
 use crate::apply::{Applied, Effect, Perform};
+use crate::args::Config;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
-use crate::store::Tables;
+use crate::queue::Backoff;
+use crate::store::{Store, Tables};
+use crate::watch;
 use crate::writes::{SendError, Writes};
+
+/// A failing sync waits this long, doubled up to a minute.
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    max: Duration::from_mins(1),
+};
 
 /// A kind that is served. A value of it has what the flags say about it.
 pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
@@ -29,6 +39,8 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     const KINDS: &'static [Kind];
     /// What decides.
     const RULES: Rules<Self>;
+    /// The rules of its interlock, by name.
+    const INTERLOCK: &'static [&'static str];
     /// What is served.
     type Object;
     /// What a plan consists of.
@@ -43,6 +55,23 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     type Inputs: DeserializeOwned + Serialize;
     /// Carries out the actions of a plan.
     type Performer<'a>: Perform<Action = Self::Action, Answer = Self::Answer>;
+
+    /// The kinds that it plans from; none: it is not to run.
+    fn plans_from(config: &Config) -> Vec<Kind>;
+
+    /// What the flags say. `None` without a watch that it needs.
+    fn configured(config: &Config, watches: &[watch::Handle]) -> Option<Self>;
+
+    /// What decides about it.
+    fn rules(all: &super::Rules) -> Rules<Self>;
+
+    /// How long a key that fails waits.
+    fn backoff(_: &Config) -> Backoff {
+        BACKOFF
+    }
+
+    /// Names all that it may have to look after.
+    fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>));
 
     /// An object, as it is cached.
     fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Self::Object>>;
@@ -144,6 +173,12 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     fn outlives(_: Self::Memory, _: &Tables, _: &ObjectKey) -> Option<Self::Memory> {
         None
     }
+
+    /// Sets the gauges that are counted when somebody looks.
+    fn measure(store: &Store, metrics: &Metrics);
+
+    /// Adds what `/debug/store` shows.
+    fn debug(store: &Store, page: &mut Value);
 
     /// Counts a sync: `success` or `error`, and its seconds.
     fn count(metrics: &Metrics, result: &'static str, seconds: f64);

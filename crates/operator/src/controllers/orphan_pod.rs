@@ -12,9 +12,10 @@ use crate::apply::{Effect, settled, write};
 use crate::gate::Kind;
 use crate::request;
 use crate::slim::Written;
+use crate::store::controller;
 
 /// Name in logs, metrics and the work queue.
-pub const NAME: &str = "job_orphan_pod";
+pub const NAME: &str = controller::ORPHAN_POD;
 
 /// The controller. Pods whose Job is gone are let go where Jobs are served.
 #[derive(Debug)]

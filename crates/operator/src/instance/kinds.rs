@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::args::{self, Config, NativeKind};
-use crate::controllers::{broadcast_job, cron_job, job, orphan_pod};
+use crate::args::Config;
+use crate::controllers::SERVED;
 use crate::gate::Kind;
 use crate::watch;
 
@@ -39,26 +39,10 @@ impl View {
 
 /// The kinds that each controller which is to run plans from.
 pub(super) fn plans_from(config: &Config) -> PlansFrom {
-    let runs = |controller| config.controllers.contains(&controller);
-    let serves = |kind| config.serve_native.contains(&kind);
-    let mut all = Vec::new();
-    if runs(args::Controller::BroadcastJob) {
-        let kinds = [Kind::BroadcastJob, Kind::Node, Kind::Slice, Kind::Pod];
-        all.push((broadcast_job::NAME, kinds.to_vec()));
-    }
-    // Nobody else needs a CRD: what a native CronJob starts is a Job.
-    let ours = runs(args::Controller::CronJob).then_some([Kind::CronJob, Kind::BroadcastJob]);
-    let native = serves(NativeKind::CronJobs).then_some(Kind::NativeCronJob);
-    let mut of_cron_jobs: Vec<Kind> = ours.into_iter().flatten().chain(native).collect();
-    if !of_cron_jobs.is_empty() {
-        of_cron_jobs.push(Kind::NativeJob);
-        all.push((cron_job::NAME, of_cron_jobs));
-    }
-    if runs(args::Controller::Job) || serves(NativeKind::Jobs) {
-        let kinds = vec![Kind::NativeJob, Kind::JobPod];
-        all.extend([(job::NAME, kinds.clone()), (orphan_pod::NAME, kinds)]);
-    }
-    all
+    let all = SERVED
+        .iter()
+        .map(|served| (served.name, (served.plans_from)(config)));
+    all.filter(|(_, kinds)| !kinds.is_empty()).collect()
 }
 
 /// The kinds that some controller plans from.
@@ -74,7 +58,7 @@ pub(super) fn watched(plans_from: &PlansFrom) -> impl Iterator<Item = Kind> {
 }
 
 /// The watches of these kinds.
-pub(super) fn of_kinds(watches: &[watch::Handle], kinds: &[Kind]) -> Vec<watch::Handle> {
+fn of_kinds(watches: &[watch::Handle], kinds: &[Kind]) -> Vec<watch::Handle> {
     let is_of = |watch: &&watch::Handle| kinds.iter().any(|kind| kind.word() == watch.kind());
     watches.iter().filter(is_of).cloned().collect()
 }

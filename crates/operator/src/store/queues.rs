@@ -5,48 +5,70 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_plan::ObjectKey;
-use carillon_plan::object_key::POD;
 
-use super::{Key, Store, Tables, Wake};
-use crate::controllers::{broadcast_job, cron_job, job, orphan_pod};
+use super::{Store, Tables, Wake};
 use crate::queue::{QueueView, WorkQueue};
+
+/// Names all that a controller may have to look after, and whose rows have outlived it. Some more than once.
+pub type EachKey = fn(&Tables, &mut dyn FnMut(&Arc<ObjectKey>));
+
+/// The queue of a controller that runs.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// Name of the controller.
+    pub controller: &'static str,
+    /// What it may have to look after.
+    pub each_key: EachKey,
+    /// Its keys.
+    pub keys: WorkQueue<Arc<ObjectKey>>,
+}
 
 /// The queue of each controller that runs.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
-    /// Of BroadcastJobs.
-    pub broadcast_jobs: Option<WorkQueue<Arc<ObjectKey>>>,
-    /// Of CronJobs.
-    pub cron_jobs: Option<WorkQueue<Arc<ObjectKey>>>,
-    /// Of Jobs of batch/v1.
-    pub jobs: Option<WorkQueue<Arc<ObjectKey>>>,
-    /// Of pods that no Job controls.
-    pub orphan_pods: Option<WorkQueue<Arc<ObjectKey>>>,
+    all: Vec<Queue>,
     /// Whose keys they take; all, if nothing is said. Clones share it.
-    pub doors: Option<Arc<Doors>>,
+    doors: Option<Arc<Doors>>,
 }
 
 /// Whose keys queues take.
 #[derive(Debug, Default)]
-pub struct Doors {
+struct Doors {
     /// By controller, the namespaces; `None` for all.
     open: Mutex<HashMap<&'static str, HashSet<Option<Arc<str>>>>>,
 }
 
 impl Queues {
+    /// Queues that take no key before they are opened.
+    pub fn closed(all: Vec<Queue>) -> Self {
+        Self {
+            all,
+            doors: Some(Arc::default()),
+        }
+    }
+
+    /// Queues that take each key at once.
+    pub fn open_to_all(all: Vec<Queue>) -> Self {
+        Self { all, doors: None }
+    }
+
     /// What they hold, for `/debug/queue`.
     pub fn view(&self) -> Vec<QueueView> {
-        self.all().map(WorkQueue::view).collect()
+        self.all.iter().map(|queue| queue.keys.view()).collect()
     }
 
     /// No key is handed out any more.
     pub fn shutdown(&self) {
-        self.all().for_each(WorkQueue::shutdown);
+        self.all.iter().for_each(|queue| queue.keys.shutdown());
     }
 
-    fn all(&self) -> impl Iterator<Item = &WorkQueue<Arc<ObjectKey>>> {
-        let all = self.broadcast_jobs.iter().chain(&self.cron_jobs);
-        all.chain(&self.jobs).chain(&self.orphan_pods)
+    /// The keys of a controller, if it runs.
+    pub fn of(&self, controller: &str) -> Option<&WorkQueue<Arc<ObjectKey>>> {
+        self.find(controller).map(|queue| &queue.keys)
+    }
+
+    fn find(&self, controller: &str) -> Option<&Queue> {
+        self.all.iter().find(|queue| queue.controller == controller)
     }
 
     /// Enters what a controller has to look after in a namespace, or in all, once; and from now on what has changed.
@@ -57,21 +79,23 @@ impl Queues {
             .entry(controller)
             .or_default()
             .insert(namespace.cloned());
-        each_key(&tables, &mut |key| {
-            let (of, _, object) = self.taker(&key);
-            if of == controller && namespace.is_none_or(|only| **only == *object.namespace) {
-                self.wake(Wake::Now(key), Duration::ZERO);
+        let Some(queue) = self.find(controller) else {
+            return;
+        };
+        (queue.each_key)(&tables, &mut |key| {
+            if namespace.is_none_or(|only| **only == *key.namespace) {
+                queue.keys.add_after(key.clone(), Duration::ZERO);
             }
         });
     }
 
-    /// Whom nobody looks after need not be woken, and nobody before the queue is open to it.
-    pub(super) fn wake(&self, wake: Wake, batch: Duration) {
+    /// Ignores keys whose controller does not run, or whose queue is not open to them yet.
+    pub(super) fn wake(&self, wake: &Wake, batch: Duration) {
         let (key, delay) = match wake {
             Wake::Now(key) => (key, Duration::ZERO),
             Wake::Soon(key) => (key, batch),
         };
-        let (controller, queue, object) = self.taker(&key);
+        let (controller, object) = (key.controller(), key.object());
         let may_enter = |doors: &Arc<Doors>| {
             let open = lock(&doors.open);
             let mut open = open.get(controller).into_iter().flatten();
@@ -81,60 +105,14 @@ impl Queues {
             })
         };
         if self.doors.as_ref().is_none_or(may_enter)
-            && let Some(queue) = queue
+            && let Some(queue) = self.of(controller)
         {
             queue.add_after(object.clone(), delay);
         }
-    }
-
-    /// The controller that looks after an object, and its queue if it runs.
-    fn taker<'a>(
-        &'a self,
-        key: &'a Key,
-    ) -> (
-        &'static str,
-        Option<&'a WorkQueue<Arc<ObjectKey>>>,
-        &'a Arc<ObjectKey>,
-    ) {
-        let (controller, queue, object) = match key {
-            Key::BroadcastJob(key) => (broadcast_job::NAME, &self.broadcast_jobs, key),
-            Key::CronJob(key) => (cron_job::NAME, &self.cron_jobs, key),
-            Key::Job(key) => (job::NAME, &self.jobs, key),
-            Key::OrphanPod(key) => (orphan_pod::NAME, &self.orphan_pods, key),
-        };
-        (controller, queue.as_ref(), object)
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A set stays whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// All that a controller may have to look after, and whose rows have outlived it. Some more than once.
-fn each_key(tables: &Tables, each: &mut impl FnMut(Key)) {
-    let of_pods = tables.pods.owners().chain(tables.taken_pods.owners());
-    let owners = of_pods.chain(tables.slices.owners());
-    for key in tables.jobs.keys().chain(owners) {
-        each(Key::BroadcastJob(key.clone()));
-    }
-    for key in tables.cron_jobs.keys().chain(tables.families.owners()) {
-        each(Key::CronJob(key.clone()));
-    }
-    let ours = tables.native_jobs().filter(|job| tables.is_ours(job));
-    let ours = ours.map(|job| &job.meta.owner);
-    for key in ours.chain(tables.job_pods.owners()) {
-        each(Key::Job(key.clone()));
-    }
-    for (namespace, pods) in &tables.free_pods {
-        let tracked = pods.iter().filter(|(_, pod)| pod.tracked);
-        for (name, pod) in tracked {
-            each(Key::OrphanPod(ObjectKey::of(
-                POD,
-                &**namespace,
-                &**name,
-                pod.uid,
-            )));
-        }
-    }
 }

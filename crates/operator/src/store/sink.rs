@@ -40,7 +40,7 @@ impl<K: Row> StoreSink<K> {
         let mut wakes: Vec<Wake> = Vec::new();
         change(&mut self.store.write(), &mut wakes);
         for wake in wakes {
-            self.queues.wake(wake, self.batch);
+            self.queues.wake(&wake, self.batch);
         }
     }
 

@@ -29,7 +29,7 @@ use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::{Backoff, WorkQueue};
 use carillon_operator::request;
 use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
-use carillon_operator::store::{Queues, Row, Store, StoreSink};
+use carillon_operator::store::{Queue, Queues, Row, Store, StoreSink};
 use carillon_operator::transport::Transport;
 use carillon_operator::watch::Sink;
 use carillon_operator::writes::Writes;
@@ -138,10 +138,11 @@ impl Scene {
         };
         let queue = |name| WorkQueue::new(name, backoff, 16, writes.clock(), &metrics);
         let queue = queue(NAME);
-        let queues = Queues {
-            broadcast_jobs: Some(queue.clone()),
-            ..Queues::default()
-        };
+        let queues = Queues::open_to_all(vec![Queue {
+            controller: NAME,
+            each_key: |_, _| {},
+            keys: queue.clone(),
+        }]);
         let kind = BroadcastJobs {
             placement: PodPlacement::Scheduler,
             max_pod_changes: 500,

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::Rules;
+use carillon_operator::controllers::{Rules, SERVED};
 use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::{self, Leadership, elect_here};
-use carillon_operator::metrics::{Metrics, RULES};
+use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::{Transport, Watches};
 use carillon_oracle::History;
 use carillon_sim::Server;
@@ -140,11 +140,11 @@ impl Cluster {
         let metrics = self.metrics.borrow();
         let (mut panics, mut trips) = (0, BTreeMap::new());
         for metrics in metrics.iter() {
-            for (name, rules) in RULES {
-                panics += metrics.panics.with_label_values(&[name]).get();
-                for rule in rules {
+            for served in &SERVED {
+                panics += metrics.panics.with_label_values(&[served.name]).get();
+                for rule in served.rules {
                     let tripped = &metrics.interlock_trips;
-                    let tripped = tripped.with_label_values(&[name, rule]).get();
+                    let tripped = tripped.with_label_values(&[served.name, rule]).get();
                     *trips.entry(*rule).or_default() += tripped;
                 }
             }

@@ -1,26 +1,14 @@
-//! What the caches look like from outside: gauges and the debug page.
+//! What BroadcastJobs look like from outside: gauges and the debug page.
 
 use std::collections::HashMap;
 
 use carillon_plan::broadcast_job::{Job, state};
 
-use crate::gate::Kind;
 use crate::metrics::{JOB_PHASES, Metrics, NODE_STATES};
 use crate::store::{Store, Tables};
 
 /// Sets the gauges that are counted when somebody looks.
-pub fn measure(store: &Store, metrics: &Metrics) {
-    let size = store.read().size();
-    for (kind, rows, bytes) in size {
-        metrics
-            .store_rows
-            .with_label_values(&[kind.word()])
-            .set(rows as i64);
-        metrics
-            .store_bytes
-            .with_label_values(&[kind.word()])
-            .set(bytes as i64);
-    }
+pub(super) fn measure(store: &Store, metrics: &Metrics) {
     let tables = store.read();
     let mut nodes: HashMap<&str, i64> = NODE_STATES.map(|state| (state, 0)).into();
     let mut phases: HashMap<&str, i64> = JOB_PHASES.map(|phase| (phase, 0)).into();
@@ -69,25 +57,12 @@ pub fn measure(store: &Store, metrics: &Metrics) {
     }
 }
 
-/// What `/debug/store` shows.
-pub fn debug(store: &Store) -> serde_json::Value {
-    let size = store.read().size();
-    let sizes: HashMap<_, _> = size
-        .map(|(kind, rows, bytes)| {
-            (
-                kind.word(),
-                serde_json::json!({"rows": rows, "bytes": bytes}),
-            )
-        })
-        .into();
+/// What `/debug/store` shows of BroadcastJobs.
+pub(super) fn debug(store: &Store) -> serde_json::Value {
     let jobs: Vec<_> = store.read().jobs().cloned().collect();
     // Borrowed anew for each, so that planning goes on between them.
-    let jobs: Vec<_> = jobs.iter().map(|job| show(&store.read(), job)).collect();
-    let seen = store.read().seen("");
-    let seen: HashMap<_, _> = Kind::ALL
-        .map(|kind| (kind.word(), seen.of(kind).to_string()))
-        .into();
-    serde_json::json!({"caches": sizes, "seen": seen, "jobs": jobs})
+    let jobs = jobs.iter().map(|job| show(&store.read(), job));
+    serde_json::json!(jobs.collect::<Vec<_>>())
 }
 
 fn show(tables: &Tables, job: &Job) -> serde_json::Value {

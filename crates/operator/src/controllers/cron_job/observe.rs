@@ -10,7 +10,7 @@ use crate::metrics::{CRON_JOB_STATES, Metrics};
 use crate::store::Store;
 
 /// Sets the gauges that are counted when somebody looks.
-pub fn measure(store: &Store, metrics: &Metrics) {
+pub(super) fn measure(store: &Store, metrics: &Metrics) {
     let tables = store.read();
     let mut states: HashMap<&str, i64> = CRON_JOB_STATES.map(|state| (state, 0)).into();
     let mut missed = 0;
@@ -37,7 +37,7 @@ fn state(cron: &CronJob) -> &'static str {
 }
 
 /// What `/debug/store` shows of CronJobs.
-pub fn debug(store: &Store) -> serde_json::Value {
+pub(super) fn debug(store: &Store) -> serde_json::Value {
     let cron_jobs: Vec<_> = store.read().cron_jobs().cloned().collect();
     // Borrowed anew for each, so that planning goes on between them.
     let cron_jobs = cron_jobs.iter().map(|cron| {

@@ -31,7 +31,7 @@ fn ends(job: &Job) -> bool {
 }
 
 /// Counts what only the watches tell, just before it is read.
-pub fn measure(store: &Store, metrics: &JobMetrics) {
+pub(super) fn measure(store: &Store, metrics: &JobMetrics) {
     let tables = store.read();
     let tallied = tables.tallied();
     let events = [("add", tallied.ever_kept), ("delete", tallied.let_go())];
@@ -46,7 +46,7 @@ pub fn measure(store: &Store, metrics: &JobMetrics) {
 }
 
 /// What `/debug/store` shows of Jobs.
-pub fn debug(store: &Store) -> serde_json::Value {
+pub(super) fn debug(store: &Store) -> serde_json::Value {
     let jobs: Vec<_> = store.read().native_jobs().cloned().collect();
     // Borrowed anew for each, so that planning goes on between them.
     let jobs = jobs.iter().map(|job| {
