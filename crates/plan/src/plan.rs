@@ -32,6 +32,14 @@ impl<A> Default for Plan<A> {
     }
 }
 
+impl<A> Plan<A> {
+    /// Whether it does nothing and is due again already: whoever follows it spins.
+    pub fn spins(&self, now: Timestamp) -> bool {
+        let is_due = self.wake.is_some_and(|wake| wake <= now);
+        is_due && !self.again && self.steps.is_empty()
+    }
+}
+
 /// One write, or one question only the API server can answer.
 pub trait Act {
     /// The action's word in logs and metrics.

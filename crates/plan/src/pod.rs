@@ -19,6 +19,7 @@ pub type Pods = HashMap<Box<str>, PodRow>;
 
 /// One pod, reduced to what a decision can depend on.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct PodRow {
     /// Uid of the pod.
     pub uid: Uid,
@@ -44,6 +45,8 @@ pub struct PodRow {
     pub waiting: Option<Box<Waiting>>,
     /// When the first container started.
     pub started: Option<Timestamp>,
+    /// That is what an earlier state of the pod said, and this one no longer does.
+    pub started_earlier: bool,
     /// How the containers ended, or ended last time.
     pub end: Option<Box<End>>,
     /// What the rules of a pod failure policy judge; read of failed pods only.
@@ -88,7 +91,10 @@ impl PodRow {
     /// deleted while it ran, and how its container failed before the kill.
     pub fn remember(&mut self, earlier: &Self) {
         self.interrupted |= earlier.interrupted;
-        self.started = self.started.or(earlier.started);
+        if self.started.is_none() && earlier.started.is_some() {
+            self.started = earlier.started;
+            self.started_earlier = true;
+        }
         let (Some(end), Some(before)) = (&mut self.end, &earlier.end) else {
             return;
         };

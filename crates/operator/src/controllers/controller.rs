@@ -84,6 +84,12 @@ impl<K: ServedKind> Reconcile for Controller<K> {
         }
     }
 
+    fn doubt(&self, key: &ObjectKey) {
+        if let Some(memory) = lock(&self.memory).get_mut(key) {
+            K::doubt(memory);
+        }
+    }
+
     fn count(&self, result: &'static str, seconds: f64) {
         K::count(&self.core.metrics, result, seconds);
     }

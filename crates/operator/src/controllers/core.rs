@@ -28,6 +28,9 @@ use crate::writes::{SendError, Writes};
 /// How soon an object whose own writes are not yet seen is looked at again: watches are read no
 /// more often.
 const GATE_RETRY: Duration = WATCH_PAUSE;
+/// The same of one that is due already. Most often its time has come while its plan was carried out; should a planner
+/// ask for it each time, it does not spin.
+const PAST_DUE: Duration = Duration::from_millis(100);
 /// The same of one that waits for a list, which may not come for long.
 pub(super) const LIST_RETRY: Duration = Duration::from_secs(1);
 
@@ -85,6 +88,8 @@ pub trait Reconcile: 'static {
     fn reconcile(&self, key: &Arc<ObjectKey>) -> impl Future<Output = Next>;
     /// Drops what is remembered of an object that is gone.
     fn forget(&self, key: &ObjectKey);
+    /// Drops what is remembered of an object and can be read anew: the planner panicked.
+    fn doubt(&self, key: &ObjectKey);
     /// Of how many objects something is remembered, the core apart.
     fn remembers(&self) -> usize;
     /// Counts a sync: `success` or `error`, and its seconds.
@@ -109,6 +114,7 @@ pub async fn work<C: Reconcile>(controller: Arc<C>) {
             .await
             .unwrap_or_else(|_| {
                 core.metrics.panics.with_label_values(&[core.name]).inc();
+                controller.doubt(&key);
                 tracing::error!(controller = core.name, %key, "a sync panicked; please report it");
                 Next::Failed(None)
             });
@@ -170,6 +176,9 @@ impl Core {
                 return;
             }
             Next::Wait(None) => {}
+            Next::Wait(Some(time)) if *time <= self.writes.clock().now() => {
+                self.queue.add_after(claim.clone(), PAST_DUE);
+            }
             Next::Wait(Some(time)) => add_at(*time),
             Next::After(delay) => self.queue.add_after(claim.clone(), *delay),
             Next::Forget => self.queue.drop_key(&claim),

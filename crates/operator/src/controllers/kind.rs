@@ -114,7 +114,7 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     /// What is done instead of a plan that the interlock refused.
     fn refuse(object: &Self::Object, trip: &Trip, now: Timestamp) -> Plan<Self::Action>;
 
-    /// Drops what was derived from the caches: a plan made with it was refused.
+    /// Drops what was derived from the caches: a plan made with it was refused, or the planner panicked.
     fn doubt(_: &mut Self::Memory) {}
 
     /// Whether there is nothing worth remembering.

@@ -56,6 +56,8 @@ impl Reconcile for OrphanPods {
 
     fn forget(&self, _: &ObjectKey) {}
 
+    fn doubt(&self, _: &ObjectKey) {}
+
     fn remembers(&self) -> usize {
         0
     }

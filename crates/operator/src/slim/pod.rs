@@ -162,6 +162,7 @@ impl SlimPod {
             created: self.metadata.creation_timestamp,
             waiting: None,
             started: counted().filter_map(started).min(),
+            started_earlier: false,
             end: end(status, counted(), deletion.is_some()),
             failure: (phase == PodPhase::Failed).then(|| {
                 let failure = failure(status, counted(), strings);

@@ -170,6 +170,7 @@ impl Tables {
                 continue;
             };
             row.interrupted |= entry.interrupted;
+            row.started = row.started.or(entry.started);
             if let (Some(end), Some(words)) = (&mut row.end, &entry.end) {
                 end.exit_code = words.exit_code;
                 end.reason = words.reason.as_str().into();

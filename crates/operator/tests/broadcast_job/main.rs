@@ -549,9 +549,13 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
     // Nothing else is to be done on the node.
     objects[0].1["spec"] = json!({"unschedulable": true});
     scene.see_all(&objects[..3]);
-    // It was seen deleted while it ran. Later its own words alone would make it a success.
+    // It was seen deleted while it ran, and since when. Later its own words alone would make it a success that never
+    // started.
     let due = Some("2026-01-01T00:01:00Z");
-    scene.see_all(&[pod(20, due, &json!({"phase": "Running"}))]);
+    let running = json!({"running": {"startedAt": "2026-01-01T00:00:03Z"}});
+    let running = json!({"phase": "Running",
+        "containerStatuses": [{"name": "c", "state": running}]});
+    scene.see_all(&[pod(20, due, &running)]);
     let ended = json!({"exitCode": 0, "finishedAt": "2026-01-01T00:00:29Z"});
     let ended = json!({"phase": "Succeeded",
         "containerStatuses": [{"name": "c", "state": {"terminated": ended}}]});
@@ -569,6 +573,7 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
         .unwrap();
     assert_eq!(result["reason"], results::POD_DELETED);
     assert_eq!(result["state"], json!(NodeState::Disrupted));
+    assert_eq!(result["startTime"], "2026-01-01T00:00:03Z");
 
     // As it is read on the debug port.
     let page = scene.controller.core.flights.page("namespace=ops&name=fix");
@@ -576,7 +581,9 @@ async fn a_recorded_decision_is_made_again_from_the_objects_in_any_order() {
         serde_json::from_value(page["objects"][0]["decisions"][0].clone()).unwrap();
     assert_eq!(decision.steps[0].actions[0].action, "write_slice");
     assert!(decision.outcome.as_ref().unwrap().writes > 0);
-    assert_eq!(decision.inputs["remembered"][0]["interrupted"], true);
+    let remembered = &decision.inputs["remembered"][0];
+    assert_eq!(remembered["interrupted"], true);
+    assert_eq!(remembered["started"], "2026-01-01T00:00:03Z");
     let again = |objects: &[(Kind, Value)], decision: &Decision| {
         replay::<BroadcastJobs>(objects.iter().cloned(), decision)
     };
@@ -637,6 +644,25 @@ async fn what_a_later_version_has_recorded_stays_when_this_one_writes_the_outcom
     let result = written(&scene).unwrap();
     assert_eq!(result["state"], json!(NodeState::Succeeded));
     assert_eq!(result["nodePool"], later);
+}
+
+#[tokio::test]
+async fn a_plan_that_is_due_already_and_does_nothing_keeps_nobody_busy() {
+    let rules = Rules {
+        plan: |_, now| Plan {
+            wake: now.checked_sub(jiff::SignedDuration::from_secs(1)).ok(),
+            ..Plan::default()
+        },
+        ..Rules::default()
+    };
+    let scene = Scene::new(rules);
+    scene.see_all(&objects());
+    let work = core::work(scene.controller.clone());
+    let stopped = tokio::time::timeout(Duration::from_millis(500), work).await;
+    assert!(stopped.is_err(), "the controller stopped");
+    let decisions = scene.controller.core.flights.decisions(&job_key());
+    let plans: u64 = decisions.iter().map(|decision| 1 + decision.repeated).sum();
+    assert!((2..=7).contains(&plans), "{plans}");
 }
 
 const OTHER: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9fff";

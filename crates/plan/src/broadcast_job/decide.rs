@@ -185,9 +185,13 @@ pub(super) fn stalled(snapshot: &Snapshot<'_>, kin: &Kin<'_>) -> Option<(&'stati
 }
 
 /// When a refused template is asked about again.
-pub(super) fn recheck(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
+pub(super) fn recheck(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Timestamp> {
     match snapshot.template {
-        Template::Refused { at, .. } => at.checked_add(TEMPLATE_RECHECK).ok(),
+        // When that is over it is asked again for the next node that is to be served, if there is one.
+        Template::Refused { at, .. } => {
+            let due = at.checked_add(TEMPLATE_RECHECK).ok();
+            due.filter(|due| *due > now)
+        }
         Template::Unknown | Template::Accepted => None,
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn work<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: Timestamp
     let waits = waits_for_family(&kin, &survey, &start);
     let look_again = now.checked_add(FAMILY_RETRY).ok().filter(|_| waits);
     let deadline = deadline.filter(|_| matches!(stage, Stage::Open));
-    let due = [progress.next_due, recheck(snapshot), survey.next_retry];
+    let due = [progress.next_due, recheck(snapshot, now), survey.next_retry];
     let wake = due.into_iter().chain([deadline, look_again]);
     let creates = !start.creations.is_empty();
     let (status, notes) = status::next(&Facts {

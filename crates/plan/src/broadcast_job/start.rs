@@ -259,7 +259,7 @@ fn refused_at(snapshot: &Snapshot<'_>, action: &Action) -> Option<u64> {
 /// Asks about the template, unless the last answer is recent. What is said of the pod of one node may be true of no
 /// other: three of them are asked about, far from each other.
 fn check(snapshot: &Snapshot<'_>, nodes: &[&Arc<str>], now: Timestamp) -> Option<Action> {
-    if recheck(snapshot).is_some_and(|due| due > now) {
+    if recheck(snapshot, now).is_some() {
         return None;
     }
     let owner = &snapshot.job.owner;

@@ -75,6 +75,9 @@ pub struct Remembered {
     pub pod: String,
     /// It was seen deleted before it had ended.
     pub interrupted: bool,
+    /// When its first container started, if the pod no longer says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
     /// How its container failed before it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<LastWords>,

@@ -139,14 +139,23 @@ impl Memory {
         }
     }
 
-    /// Whether nothing was learnt of an object that is not there.
+    /// Whether nothing was learnt. What is refused again and again, and what is lost, is known from elsewhere.
     pub(super) fn is_blank(&self) -> bool {
-        self.kept.is_none() && self.created.is_empty() && self.let_go.is_empty()
+        let sets = [&self.gone, &self.let_go];
+        let names = [&self.conflicts, &self.disputed];
+        self.kept.is_none()
+            && self.template == Template::Unknown
+            && self.creation_problem.is_none()
+            && sets.iter().all(|pods| pods.is_empty())
+            && names.iter().all(|pods| pods.is_empty())
+            && self.taken.is_empty()
+            && self.created.is_empty()
+            && self.held.is_empty()
+            && self.refused.is_empty()
     }
 
     /// Brings what is kept, and so what is remembered, up to date.
     pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job, now: Timestamp) {
-        // One that was cut off while it caught up is made anew.
         let mut kept = self.kept.take().unwrap_or_default();
         self.results_lost = kept.catch_up(tables, job);
         self.follow(tables, &job.owner, &kept.index, now);
@@ -436,11 +445,13 @@ fn remembered(snapshot: &Snapshot<'_>) -> Vec<Remembered> {
         .chain(snapshot.taken.watched_rows())
         .filter_map(|(name, row)| {
             let interrupted = row.interrupted && (row.phase.has_ended() || row.deletion.is_none());
+            let started = row.started.filter(|_| row.started_earlier);
             let end = earlier_end(row);
             // Of most pods there is nothing to remember.
-            (interrupted || end.is_some()).then(|| Remembered {
+            (interrupted || started.is_some() || end.is_some()).then(|| Remembered {
                 pod: name.to_string(),
                 interrupted,
+                started,
                 end,
             })
         })

@@ -480,6 +480,13 @@ fn a_refused_template_stalls_the_job_with_the_words_of_the_api_server() {
     );
     assert_eq!((world.created.len(), world.slices.len()), (0, 0));
     assert_eq!(world.plan().wake, Some(world.now + TEMPLATE_RECHECK));
+    // A minute later it is asked again, if there is still a node to be served. Else there is nothing to do.
+    world.now += TEMPLATE_RECHECK;
+    assert_eq!(world.words()[0], "check_template");
+    world.nodes.clear();
+    world.settle();
+    let plan = world.plan();
+    assert_eq!((plan.steps, plan.wake), (vec![], None));
 }
 
 #[test]

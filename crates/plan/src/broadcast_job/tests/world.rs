@@ -246,6 +246,7 @@ impl World {
         if let Err(trip) = self.verify(&plan) {
             panic!("the interlock refuses a plan: {trip}\n{plan:?}");
         }
+        assert!(!plan.spins(self.now), "{plan:?}");
         plan
     }
 

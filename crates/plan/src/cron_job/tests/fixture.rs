@@ -116,6 +116,7 @@ impl Fixture {
         if let Err(trip) = self.verify(&plan, now) {
             panic!("{trip}\n{plan:#?}");
         }
+        assert!(!plan.spins(at(now)), "{plan:#?}");
         plan
     }
 

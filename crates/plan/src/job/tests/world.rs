@@ -112,6 +112,7 @@ impl World {
         if let Err(trip) = interlock::job::verify(&snapshot, &plan, self.now) {
             panic!("{trip}: {plan:?}");
         }
+        assert!(!plan.spins(self.now), "{plan:?}");
         plan
     }
 
