@@ -122,11 +122,12 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
     Ok(checked)
 }
 
-/// The status of a job without its conditions.
+/// The status of a job without its conditions, and what follows from them.
 fn apart_from_conditions(job: &Value) -> Value {
     let mut status = job["status"].clone();
     if let Some(status) = status.as_object_mut() {
         status.remove("conditions");
+        status.remove("summary");
     }
     status
 }
@@ -436,6 +437,7 @@ mod tests {
         let told = |scene: Scene| {
             scene.status(|status| {
                 status["conditions"] = json!([{"type": "Stalled", "status": "True"}]);
+                status["summary"] = json!("Stalled: WriteRefused");
             })
         };
         holds(S4, &told(ended), &strict());
