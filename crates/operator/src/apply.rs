@@ -510,6 +510,12 @@ impl<T> Settled<T> {
     }
 }
 
+/// Sends the removal of our finalizer from an object that may be gone, or another one by now.
+pub async fn release(writes: &Writes, kind: Kind, request: Call) -> Result<Effect, SendError> {
+    let reply = settled(write(writes, request, None).await)?;
+    Ok(reply.effect(|object: Written| Effect::Released(kind, object.rv())))
+}
+
 /// A delete or release whose object is gone, has changed or is another one has nothing left to do.
 pub fn settled<T>(result: Result<T, SendError>) -> Result<Settled<T>, SendError> {
     match result {

@@ -14,7 +14,7 @@ mod replay;
 mod served;
 
 pub use self::controller::Controller;
-pub use self::kind::{Follow, Learnt, Rules as RulesOf, ServedKind, Synced, Verify};
+pub use self::kind::{Follow, Learnt, RulesOf, ServedKind, Synced, Verify};
 pub use self::replay::{Irreproducible, replay};
 pub use self::served::{Build, Running, SERVED, Served};
 

@@ -23,7 +23,7 @@ use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::{Backoff, WorkQueue};
 use carillon_operator::request;
 use carillon_operator::slim::{SlimBroadcastJob, SlimNode};
-use carillon_operator::store::{Queue, Queues, Store, StoreSink};
+use carillon_operator::store::{Queues, Store, StoreSink};
 use carillon_operator::transport::Transport;
 use carillon_operator::watch::Sink;
 use carillon_operator::writes::Writes;
@@ -110,11 +110,7 @@ impl Scene {
         let writes = Writes::new(transport, leadership.clone(), IN_FLIGHT);
         let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
         let queue = WorkQueue::new(NAME, Backoff::default(), WORKERS, writes.clock(), &metrics);
-        let queues = Queues::open_to_all(vec![Queue {
-            controller: NAME,
-            each_key: |_, _| {},
-            keys: queue.clone(),
-        }]);
+        let queues = Queues::open_to_all(NAME, queue.clone());
         let kind = BroadcastJobs {
             placement: PodPlacement::Scheduler,
             max_pod_changes: 500,

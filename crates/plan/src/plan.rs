@@ -32,9 +32,10 @@ impl<A> Default for Plan<A> {
     }
 }
 
+#[cfg(test)]
 impl<A> Plan<A> {
     /// Whether it does nothing and is due again already: whoever follows it spins.
-    pub fn spins(&self, now: Timestamp) -> bool {
+    pub(crate) fn spins(&self, now: Timestamp) -> bool {
         let is_due = self.wake.is_some_and(|wake| wake <= now);
         is_due && !self.again && self.steps.is_empty()
     }

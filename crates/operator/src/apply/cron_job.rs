@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::template::{self, Creation};
 use super::{
     CONFIRMED_FOR, Earlier, Effect, Perform, confirmed_until, create, found, is_found, is_quota,
-    is_terminating, may_be_there, settled, unchanged, words, write,
+    is_terminating, may_be_there, release, settled, unchanged, words, write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -155,7 +155,8 @@ impl Perform for Performer<'_> {
                 uid,
             } => {
                 let kind = kind(*child);
-                release(self.writes, kind, namespace, name, *uid).await
+                let effect = release_child(self.writes, kind, namespace, name, *uid).await?;
+                Ok(effect.done())
             }
         }
     }
@@ -326,25 +327,23 @@ impl Performer<'_> {
 }
 
 /// Removes our finalizer from a child, if it is still there.
-pub async fn release(
+pub async fn release_child(
     writes: &Writes,
     kind: Kind,
     namespace: &str,
     name: &str,
     uid: Uid,
-) -> Result<Done, SendError> {
+) -> Result<Effect, SendError> {
     let request = if kind == Kind::NativeJob {
         request::release_job(namespace, name, uid)
     } else {
         let found = found(writes, request::get(kind, namespace, name)).await?;
         let Some(child) = found.filter(|found| found.uid() == Some(uid)) else {
-            return Ok(Effect::Gone.done());
+            return Ok(Effect::Gone);
         };
         request::release_broadcast_job(namespace, &child)
     };
-    let reply = settled(write(writes, request, None).await)?;
-    let effect = |child: Written| Effect::Released(kind, child.rv());
-    Ok(reply.effect(effect).done())
+    release(writes, kind, request).await
 }
 
 /// What a creation that did not succeed says about those to come.

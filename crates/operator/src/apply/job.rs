@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::template::{Creation, Place, Template};
 use super::{
-    Earlier, Effect, Perform, Settled, found, may_be_there, settled, unchanged, words, write,
-    written,
+    Earlier, Effect, Perform, Settled, found, may_be_there, release, settled, unchanged, words,
+    write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -236,8 +236,7 @@ impl Performer<'_> {
 
     async fn release(&self, name: &str, uid: Uid) -> Result<Effect, SendError> {
         let request = request::release_job_pod(&self.job.meta.owner.namespace, name, uid);
-        let reply = settled(write(self.writes, request, None).await)?;
-        Ok(reply.effect(|pod| Effect::Released(Kind::JobPod, pod.rv())))
+        release(self.writes, Kind::JobPod, request).await
     }
 
     async fn write_status(

@@ -23,13 +23,12 @@ use super::core::Core;
 use super::{Follow, Irreproducible, Learnt, ServedKind};
 use crate::apply::broadcast_job::{Answer, Confirmed, Performer, place};
 use crate::apply::template::Template;
-use crate::apply::{self, Effect, settled, write};
+use crate::apply::{self, Effect};
 use crate::args::{self, Config};
 use crate::clock;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
 use crate::request;
-use crate::slim::Written;
 use crate::store::{Store, Tables, controller};
 use crate::watch;
 use crate::writes::{SendError, Writes};
@@ -105,10 +104,10 @@ impl ServedKind for BroadcastJobs {
         (job.generation, job.rv)
     }
 
-    fn follow(&self, memory: &mut Memory, of: &Follow<'_, Self>) {
+    fn follow(&self, memory: &mut Memory, of: Follow<'_, Self>) {
         memory.catch_up(of.tables, of.object, of.now);
         memory.forget_disputed(clock::instant());
-        memory.refusal.clone_from(&of.refusal);
+        memory.refusal = of.refusal;
     }
 
     fn snapshot<T>(
@@ -149,7 +148,7 @@ impl ServedKind for BroadcastJobs {
         interlock::refuse(job, trip, now)
     }
 
-    fn doubt(memory: &mut Memory) {
+    fn discard_derived(memory: &mut Memory) {
         memory.kept = None;
     }
 
@@ -255,8 +254,7 @@ impl ServedKind for BroadcastJobs {
 
     async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
         let request = request::release_pod(&key.namespace, &held.name, held.uid);
-        let reply = settled(write(writes, request, None).await)?;
-        Ok(reply.effect(|pod: Written| Effect::Released(Kind::Pod, pod.rv())))
+        apply::release(writes, Kind::Pod, request).await
     }
 
     fn released(memory: &mut Memory, pod: Uid) {
@@ -264,7 +262,7 @@ impl ServedKind for BroadcastJobs {
     }
 
     /// As long as there are records of the job, they are read at each event.
-    fn outlives(memory: Memory, tables: &Tables, key: &ObjectKey) -> Option<Memory> {
+    fn after_deletion(memory: Memory, tables: &Tables, key: &ObjectKey) -> Option<Memory> {
         tables.ledger(key)?;
         Some(memory.only_what_was_let_go()).filter(|left| !left.is_blank())
     }

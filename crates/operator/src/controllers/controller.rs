@@ -9,7 +9,7 @@ use carillon_plan::{ObjectKey, Plan};
 use jiff::Timestamp;
 
 use super::core::{Considered, Core, Next, Reconcile, lock, next};
-use super::kind::{Follow, Rules, ServedKind, Synced};
+use super::kind::{Follow, RulesOf, ServedKind, Synced};
 use crate::clock;
 use crate::store::Tables;
 
@@ -19,7 +19,7 @@ pub struct Controller<K: ServedKind> {
     /// What every controller works with.
     pub core: Core,
     /// What decides.
-    pub rules: Rules<K>,
+    pub rules: RulesOf<K>,
     /// What the flags say about the kind.
     pub kind: K,
     /// What is remembered of objects.
@@ -39,7 +39,7 @@ impl<K: ServedKind> Reconcile for Controller<K> {
             let tables = core.store.read();
             match K::object(&tables, key) {
                 Some(object) => {
-                    if let Some(next) = self.kind.not_now(&tables, object) {
+                    if let Some(next) = self.kind.defer(&tables, object) {
                         return next;
                     }
                     if !core.may_pass(&tables, key) {
@@ -78,15 +78,15 @@ impl<K: ServedKind> Reconcile for Controller<K> {
         let tables = self.core.store.read();
         let mut memories = lock(&self.memory);
         if let Some((key, memory)) = memories.remove_entry(key)
-            && let Some(left) = K::outlives(memory, &tables, &key)
+            && let Some(left) = K::after_deletion(memory, &tables, &key)
         {
             memories.insert(key, left);
         }
     }
 
-    fn doubt(&self, key: &ObjectKey) {
+    fn discard_derived(&self, key: &ObjectKey) {
         if let Some(memory) = lock(&self.memory).get_mut(key) {
-            K::doubt(memory);
+            K::discard_derived(memory);
         }
     }
 
@@ -97,7 +97,7 @@ impl<K: ServedKind> Reconcile for Controller<K> {
 
 impl<K: ServedKind> Controller<K> {
     /// A controller that remembers nothing.
-    pub fn new(kind: K, rules: Rules<K>, core: Core) -> Self {
+    pub fn new(kind: K, rules: RulesOf<K>, core: Core) -> Self {
         Self {
             core,
             rules,
@@ -120,7 +120,7 @@ impl<K: ServedKind> Controller<K> {
             now,
         };
         self.with_memory(key, |memory| {
-            self.kind.follow(memory, &follow);
+            self.kind.follow(memory, follow);
             let known = &*memory;
             let considered = self.kind.snapshot(known, tables, object, |snapshot| {
                 let plan = (self.rules.plan)(snapshot, now);
@@ -137,7 +137,7 @@ impl<K: ServedKind> Controller<K> {
                 }
             });
             if considered.verdict.is_err() {
-                K::doubt(memory);
+                K::discard_derived(memory);
             }
             considered
         })

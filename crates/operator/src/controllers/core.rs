@@ -89,7 +89,7 @@ pub trait Reconcile: 'static {
     /// Drops what is remembered of an object that is gone.
     fn forget(&self, key: &ObjectKey);
     /// Drops what is remembered of an object and can be read anew: the planner panicked.
-    fn doubt(&self, key: &ObjectKey);
+    fn discard_derived(&self, key: &ObjectKey);
     /// Of how many objects something is remembered, the core apart.
     fn remembers(&self) -> usize;
     /// Counts a sync: `success` or `error`, and its seconds.
@@ -114,7 +114,7 @@ pub async fn work<C: Reconcile>(controller: Arc<C>) {
             .await
             .unwrap_or_else(|_| {
                 core.metrics.panics.with_label_values(&[core.name]).inc();
-                controller.doubt(&key);
+                controller.discard_derived(&key);
                 tracing::error!(controller = core.name, %key, "a sync panicked; please report it");
                 Next::Failed(None)
             });

@@ -6,9 +6,10 @@ mod observe;
 use std::sync::Arc;
 
 use carillon_plan::cron_job::action::{Action, Note, Plan};
-use carillon_plan::cron_job::{Api, ChildKind, CronJob, Snapshot};
+use carillon_plan::cron_job::{Api, CronJob, Snapshot};
 use carillon_plan::interlock::Trip;
 use carillon_plan::left_behind::Held;
+use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::{ObjectKey, cron_job, interlock};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use self::memory::Inputs;
 use super::core::Core;
 use super::{Follow, Irreproducible, Learnt, ServedKind};
-use crate::apply::cron_job::{Answer, Confirmed, Performer, place, release};
+use crate::apply::cron_job::{Answer, Confirmed, Performer, place, release_child};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect};
 use crate::args::{self, Config, NativeKind};
@@ -90,9 +91,9 @@ impl ServedKind for CronJobs {
         (cron.meta.generation, cron.meta.rv)
     }
 
-    fn follow(&self, memory: &mut Memory, of: &Follow<'_, Self>) {
+    fn follow(&self, memory: &mut Memory, of: Follow<'_, Self>) {
         memory.follow(of.object.meta.generation, clock::instant());
-        memory.refusal.clone_from(&of.refusal);
+        memory.refusal = of.refusal;
     }
 
     fn snapshot<T>(
@@ -206,9 +207,11 @@ impl ServedKind for CronJobs {
     }
 
     async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
-        let kind = ChildKind::of(held.kind).map_or(Kind::NativeJob, apply::cron_job::kind);
-        let done = release(writes, kind, &key.namespace, &held.name, held.uid).await?;
-        Ok(done.effect)
+        let kind = match held.kind {
+            BROADCAST_JOB => Kind::BroadcastJob,
+            _ => Kind::NativeJob,
+        };
+        release_child(writes, kind, &key.namespace, &held.name, held.uid).await
     }
 
     fn measure(store: &Store, metrics: &Metrics) {

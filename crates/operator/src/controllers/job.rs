@@ -20,13 +20,12 @@ use super::core::{Core, LIST_RETRY, Next};
 use super::{Follow, Irreproducible, Learnt, ServedKind, Synced};
 use crate::apply::job::{Answer, Performer, place};
 use crate::apply::template::Template;
-use crate::apply::{self, Effect, settled, write};
+use crate::apply::{self, Effect};
 use crate::args::{self, Config, NativeKind};
 use crate::gate::Kind;
 use crate::metrics::Metrics;
 use crate::queue::Backoff;
 use crate::request;
-use crate::slim::Written;
 use crate::store::{Store, Tables, controller};
 use crate::watch;
 use crate::writes::{SendError, Writes};
@@ -111,7 +110,7 @@ impl ServedKind for Jobs {
         (job.meta.generation, job.meta.rv)
     }
 
-    fn not_now(&self, tables: &Tables, job: &Job) -> Option<Next> {
+    fn defer(&self, tables: &Tables, job: &Job) -> Option<Next> {
         // A Job of this name may be another one by now, so that this is asked each time.
         if !tables.is_ours(job) {
             return Some(Next::Wait(None));
@@ -120,7 +119,7 @@ impl ServedKind for Jobs {
         (!is_synced).then_some(Next::After(LIST_RETRY))
     }
 
-    fn follow(&self, memory: &mut Memory, of: &Follow<'_, Self>) {
+    fn follow(&self, memory: &mut Memory, of: Follow<'_, Self>) {
         memory.follow(of.tables, &of.object.meta.owner, of.now);
     }
 
@@ -241,8 +240,7 @@ impl ServedKind for Jobs {
 
     async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
         let request = request::release_job_pod(&key.namespace, &held.name, held.uid);
-        let reply = settled(write(writes, request, None).await)?;
-        Ok(reply.effect(|pod: Written| Effect::Released(Kind::JobPod, pod.rv())))
+        apply::release(writes, Kind::JobPod, request).await
     }
 
     fn measure(store: &Store, metrics: &Metrics) {

@@ -38,7 +38,7 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     /// Of which kinds its objects are.
     const KINDS: &'static [Kind];
     /// What decides.
-    const RULES: Rules<Self>;
+    const RULES: RulesOf<Self>;
     /// The rules of its interlock, by name.
     const INTERLOCK: &'static [&'static str];
     /// What is served.
@@ -63,7 +63,7 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     fn configured(config: &Config, watches: &[watch::Handle]) -> Option<Self>;
 
     /// What decides about it.
-    fn rules(all: &super::Rules) -> Rules<Self>;
+    fn rules(all: &super::Rules) -> RulesOf<Self>;
 
     /// How long a key that fails waits.
     fn backoff(_: &Config) -> Backoff {
@@ -80,12 +80,12 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     fn version(object: &Self::Object) -> (i64, u64);
 
     /// What to do with an object that is not to be planned now, though the caches may have seen what was written.
-    fn not_now(&self, _: &Tables, _: &Self::Object) -> Option<Next> {
+    fn defer(&self, _: &Tables, _: &Self::Object) -> Option<Next> {
         None
     }
 
-    /// Brings what is remembered up to date before a plan. `refusal`: what is refused again and again.
-    fn follow(&self, memory: &mut Self::Memory, of: &Follow<'_, Self>);
+    /// Brings what is remembered up to date before a plan.
+    fn follow(&self, memory: &mut Self::Memory, of: Follow<'_, Self>);
 
     /// Makes the snapshot of an object.
     fn snapshot<T>(
@@ -115,7 +115,7 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     fn refuse(object: &Self::Object, trip: &Trip, now: Timestamp) -> Plan<Self::Action>;
 
     /// Drops what was derived from the caches: a plan made with it was refused, or the planner panicked.
-    fn doubt(_: &mut Self::Memory) {}
+    fn discard_derived(_: &mut Self::Memory) {}
 
     /// Whether there is nothing worth remembering.
     fn is_blank(_: &Self::Memory) -> bool {
@@ -170,7 +170,7 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     fn released(_: &mut Self::Memory, _: Uid) {}
 
     /// What stays remembered of an object that is gone; most often nothing.
-    fn outlives(_: Self::Memory, _: &Tables, _: &ObjectKey) -> Option<Self::Memory> {
+    fn after_deletion(_: Self::Memory, _: &Tables, _: &ObjectKey) -> Option<Self::Memory> {
         None
     }
 
@@ -204,28 +204,28 @@ pub type Verify<K> = for<'a> fn(
 
 /// What decides, and what may forbid it. Functions, so that a test can put a mistake in the place of the one, and
 /// nothing in that of the other.
-pub struct Rules<K: ServedKind> {
+pub struct RulesOf<K: ServedKind> {
     /// What should happen.
     pub plan: for<'a> fn(&K::Snapshot<'a>, Timestamp) -> Plan<K::Action>,
     /// Whether it may.
     pub verify: Verify<K>,
 }
 
-impl<K: ServedKind> Default for Rules<K> {
+impl<K: ServedKind> Default for RulesOf<K> {
     fn default() -> Self {
         K::RULES
     }
 }
 
-impl<K: ServedKind> Clone for Rules<K> {
+impl<K: ServedKind> Clone for RulesOf<K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K: ServedKind> Copy for Rules<K> {}
+impl<K: ServedKind> Copy for RulesOf<K> {}
 
-impl<K: ServedKind> Debug for Rules<K> {
+impl<K: ServedKind> Debug for RulesOf<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rules of {}", K::NAME)
     }

@@ -8,10 +8,9 @@ use carillon_plan::left_behind::Held;
 use carillon_plan::object_key::POD;
 
 use super::core::{Core, Next, Reconcile};
-use crate::apply::{Effect, settled, write};
+use crate::apply::release;
 use crate::gate::Kind;
 use crate::request;
-use crate::slim::Written;
 use crate::store::controller;
 
 /// Name in logs, metrics and the work queue.
@@ -47,16 +46,14 @@ impl Reconcile for OrphanPods {
         core.let_go(key, None, &held, async |held| {
             let rv = held.rv.unwrap_or_default();
             let request = request::release_orphan_pod(&key.namespace, &held.name, held.uid, rv);
-            let reply = settled(write(&core.writes, request, None).await)?;
-            let effect = |pod: Written| Effect::Released(Kind::JobPod, pod.rv());
-            Ok(reply.effect(effect))
+            release(&core.writes, Kind::JobPod, request).await
         })
         .await
     }
 
     fn forget(&self, _: &ObjectKey) {}
 
-    fn doubt(&self, _: &ObjectKey) {}
+    fn discard_derived(&self, _: &ObjectKey) {}
 
     fn remembers(&self) -> usize {
         0

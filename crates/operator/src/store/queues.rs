@@ -47,9 +47,17 @@ impl Queues {
         }
     }
 
-    /// Queues that take each key at once.
-    pub fn open_to_all(all: Vec<Queue>) -> Self {
-        Self { all, doors: None }
+    /// The queue of one controller, which takes each key at once.
+    pub fn open_to_all(controller: &'static str, keys: WorkQueue<Arc<ObjectKey>>) -> Self {
+        let queue = Queue {
+            controller,
+            each_key: |_, _| {},
+            keys,
+        };
+        Self {
+            all: vec![queue],
+            doors: None,
+        }
     }
 
     /// What they hold, for `/debug/queue`.

@@ -4,7 +4,7 @@ use carillon_operator::controllers::core;
 use carillon_operator::controllers::job::Memory;
 use carillon_operator::controllers::orphan_pod::{self, OrphanPods};
 use carillon_operator::slim::{SlimJob, SlimJobPod};
-use carillon_operator::store::{Queue, Queues};
+use carillon_operator::store::Queues;
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::plan;
 use http::Method;
@@ -192,11 +192,7 @@ async fn pods_are_let_go_when_somebody_else_ends_their_job() {
 async fn a_pod_of_no_job_is_let_go_as_it_was_seen() {
     let mut scene = Scene::new(plan, vec![]);
     let queue = scene.controller.core.queue.clone();
-    scene.queues = Queues::open_to_all(vec![Queue {
-        controller: orphan_pod::NAME,
-        each_key: |_, _| {},
-        keys: queue,
-    }]);
+    scene.queues = Queues::open_to_all(orphan_pod::NAME, queue);
     let mut pod = pod_of(1, 40, "Running");
     pod["metadata"]["ownerReferences"] = json!([]);
     scene.see::<SlimJobPod>(&pod);

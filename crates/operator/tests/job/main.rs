@@ -27,7 +27,7 @@ use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::{Backoff, WorkQueue};
 use carillon_operator::slim::{SlimJob, SlimJobPod};
-use carillon_operator::store::{Queue, Queues, Row, Store, StoreSink};
+use carillon_operator::store::{Queues, Row, Store, StoreSink};
 use carillon_operator::transport::Transport;
 use carillon_operator::watch::{self, Handle, Sink, Source};
 use carillon_operator::writes::Writes;
@@ -116,11 +116,7 @@ impl Scene {
             max: Duration::from_secs(1),
         };
         let queue = WorkQueue::new(NAME, backoff, 1, writes.clock(), &metrics);
-        let queues = Queues::open_to_all(vec![Queue {
-            controller: NAME,
-            each_key: |_, _| {},
-            keys: queue.clone(),
-        }]);
+        let queues = Queues::open_to_all(NAME, queue.clone());
         let kind = Jobs {
             pods: Handle::without_loops("pods.batch"),
             limits: Limits::default(),

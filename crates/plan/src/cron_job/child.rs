@@ -22,11 +22,6 @@ impl ChildKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Job, Self::BroadcastJob];
 
-    /// The kind of such children.
-    pub fn of(kind: ApiKind) -> Option<Self> {
-        Self::ALL.into_iter().find(|child| child.api_kind() == kind)
-    }
-
     /// `apiVersion` and `kind`.
     pub fn api_kind(self) -> ApiKind {
         match self {

@@ -74,7 +74,7 @@ impl Watch {
         let store = &state.store;
         if from == 0 {
             watch.position = store.revision();
-            for object in store.range(&call.resource(), &call.namespace).values() {
+            for (_, object) in store.each(&call.resource(), &call.namespace, None) {
                 if watch.selector.matches(object) {
                     watch.first.push(watch.line("ADDED", object));
                 }
