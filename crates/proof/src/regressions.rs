@@ -219,6 +219,11 @@ pub const ALL: &[Regression] = &[
     ),
     found(
         Swarm::Jobs,
+        606_000_592,
+        "the oracle missed a success that met the policy and that fewer completions cut",
+    ),
+    found(
+        Swarm::Jobs,
         1_001_339,
         "a new leader removed a pod that had succeeded",
     ),

@@ -102,13 +102,18 @@ fn unsettled(job: &Job<'_>) -> Option<String> {
     (!right).then(|| format!("it has not ended, {live} pods run and {wanted} should"))
 }
 
-/// Whether something had succeeded when `SuccessCriteriaMet` came. With fewer completions since, that may be cut.
+/// Whether something had succeeded when `SuccessCriteriaMet` came: it was counted, or a pod of the Job had
+/// ended so and was still to be counted. With fewer completions since, the count may be cut, or never come.
 fn met_by_a_success(job: &Job<'_>) -> bool {
-    let mut versions = job.versions.iter().map(|(_, job)| job);
-    let met = versions.find(|job| is_true(job, "SuccessCriteriaMet"));
-    met.is_some_and(|job| {
-        count(job, "succeeded") > 0 || uncounted(job, "succeeded").next().is_some()
-    })
+    let mut versions = job.versions.iter();
+    let Some((met, then)) = versions.find(|(_, job)| is_true(job, "SuccessCriteriaMet")) else {
+        return false;
+    };
+    let to_count = || {
+        let mut ends = job.pods.values().filter_map(|pod| pod.ended);
+        ends.any(|(phase, at)| phase == "Succeeded" && at <= *met)
+    };
+    count(then, "succeeded") > 0 || uncounted(then, "succeeded").next().is_some() || to_count()
 }
 
 /// Why a failure should not have been. It is judged when `FailureTarget` comes, and stays whatever becomes
@@ -306,6 +311,18 @@ mod tests {
         let job = || Scene::new().sum(spec.clone());
         let cut = succeeds(met(succeeds(job(), 1)), 0);
         holds(L1, &ends(cut), &over());
+        let ended = |phase: &str| job().sum_starts_index(1, 2).sum_phase(1, phase);
+        let uncounted = met(ended("Succeeded")).sum_frees(1);
+        holds(L1, &ends(uncounted), &over());
+        let failed = ends(met(ended("Failed")).sum_frees(1));
+        breaks(L1, &failed, &over(), "it is Complete with 0 successes");
+        let late = met(job().sum_starts_index(1, 2)).sum_phase(1, "Succeeded");
+        breaks(
+            L1,
+            &ends(late.sum_frees(1)),
+            &over(),
+            "it is Complete with 0 successes",
+        );
         let none = ends(met(job()));
         breaks(L1, &none, &over(), "it is Complete with 0 successes");
     }
