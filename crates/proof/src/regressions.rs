@@ -222,6 +222,11 @@ pub const ALL: &[Regression] = &[
         606_000_592,
         "the oracle missed a success that met the policy and that fewer completions cut",
     ),
+    beside_a_tenant(
+        Swarm::BroadcastJobs,
+        423_180_207,
+        "four retries asked for a pod every ten seconds that only its user can delete",
+    ),
     found(
         Swarm::Jobs,
         1_001_339,

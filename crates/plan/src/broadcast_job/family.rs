@@ -15,7 +15,7 @@ use carillon_api::broadcast_job::{MAX_RETRIES, Retry};
 use carillon_api::condition::{reasons, types};
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
 use carillon_api::{BroadcastJobStatus, NodeState, condition::results};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub(super) use self::close::Closing;
 use self::close::LeftOpen;
@@ -29,6 +29,12 @@ use super::standing::may_have_run;
 use crate::condition;
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
+
+/// How soon a retry looks again for what another job of its family has still to do: a pod that runs there does not
+/// wake it, nor do results that are not in the cache yet.
+const LOOK_SOONEST: SignedDuration = SignedDuration::from_secs(10);
+/// And how late, however long it has waited.
+const LOOK_LATEST: SignedDuration = SignedDuration::from_secs(60);
 
 /// Whether results are missing that the status of a job has counted. `count`: how many have come out like this.
 pub fn lacks_results(status: &BroadcastJobStatus, count: impl Fn(NodeState) -> usize) -> bool {
@@ -216,6 +222,18 @@ impl<'a> Kin<'a> {
             self.turn,
             Turn::After { soon: true, .. } | Turn::Never { soon: true, .. }
         )
+    }
+
+    /// When it looks again for what others have still to do. A log that cannot be closed waits for somebody: the
+    /// longer it does, the more seldom it is looked at.
+    pub(super) fn looks_again_at(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
+        let conditions = &job.status.conditions;
+        let since =
+            condition::find(conditions, types::RECONCILING).map(|c| c.last_transition_time.0);
+        let waited = since.filter(|_| self.left_open.is_some());
+        let waited = waited.map_or(SignedDuration::ZERO, |since| now.duration_since(since));
+        now.checked_add((waited / 4).clamp(LOOK_SOONEST, LOOK_LATEST))
+            .ok()
     }
 
     /// What it takes to close a log that was left open.

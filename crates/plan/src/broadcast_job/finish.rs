@@ -70,7 +70,12 @@ pub(super) fn after_the_end<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: 
         .iter()
         .map(|(name, pod)| (*name, pod.uid, pod.rv))
         .collect();
-    let mut to_release = progress.to_release.clone();
+    // The end may be seen before the log: what is not recorded yet is not let go.
+    let records = index.records();
+    let is_open = |place| !records.at(place).0.is_final();
+    let is_recorded = |(pod, _): &(&str, Uid)| !records.of_pod(pod).any(is_open);
+    let to_release = progress.to_release.iter().copied();
+    let mut to_release: Vec<_> = to_release.filter(is_recorded).collect();
     // The log is sealed and the view of it therefore whole: a pod without a record was created by
     // a request that arrived after its reservation was gone.
     if snapshot.slices.last().is_some_and(|slice| slice.sealed) {

@@ -2,7 +2,7 @@
 
 use carillon_api::condition::results;
 use carillon_api::{NoEligibleNodes, NodeState};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::cause::{stop_reason, stored_cause};
 use super::decide::{End, Stage, deadline, new_cause, nobody_to_serve, recheck, stalled};
@@ -16,10 +16,6 @@ use super::start::Start;
 use super::status::{self, Facts};
 use super::survey::Survey;
 use crate::broadcast_job::action::{Plan, Step, write_status};
-
-/// How soon a retry looks again for what another job of its family has still to do: a pod that runs there
-/// does not wake it, nor do results that are not in the cache yet.
-const FAMILY_RETRY: SignedDuration = SignedDuration::from_secs(10);
 
 /// The plan of a job that has not ended.
 pub(super) fn work<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: Timestamp) -> Plan {
@@ -54,7 +50,7 @@ pub(super) fn work<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: Timestamp
         Start::default()
     };
     let waits = waits_for_family(&kin, &survey, &start);
-    let look_again = now.checked_add(FAMILY_RETRY).ok().filter(|_| waits);
+    let look_again = waits.then(|| kin.looks_again_at(job, now)).flatten();
     let deadline = deadline.filter(|_| matches!(stage, Stage::Open));
     let due = [progress.next_due, recheck(snapshot, now), survey.next_retry];
     let wake = due.into_iter().chain([deadline, look_again]);

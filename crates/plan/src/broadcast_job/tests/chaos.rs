@@ -325,3 +325,18 @@ fn check_node(world: &World, rules: &Rules, node: &(String, Uid), attempts: &[&R
         );
     }
 }
+
+#[test]
+fn who_sees_the_end_before_the_log_lets_no_pod_go_whose_outcome_is_not_recorded() {
+    let mut world = World::new(1, json!({}));
+    world.start();
+    let (log, pods) = (world.slices.clone(), world.pods.clone());
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    let now = (world.slices.clone(), world.pods.clone());
+    (world.slices, world.pods) = (log, pods);
+    world.end_all();
+    assert_eq!(world.words(), Vec::<&str>::new());
+    world.slices = now.0;
+    assert_eq!(world.words(), ["release_pod"]);
+}

@@ -158,16 +158,21 @@ fn the_log_of_a_retry_is_closed_when_the_pods_that_it_has_left_behind_have_ended
     let expected = format!(
         "BroadcastJob fix-retry-1 was deleted at work; pod {pod} on node n0001 was taken from it and has not ended: its label is gone; its end is awaited, delete it to give it up"
     );
+    let mut looks = Vec::new();
     for _ in 0..10 {
         family.settle(next);
         let world = &mut family.worlds[next];
         let waits = Some(yes(reasons::WAITING_FOR_JOB));
         assert_eq!(world.condition(types::RECONCILING), waits);
         assert_eq!(world.message(types::RECONCILING), expected);
-        let soon = world.now + SignedDuration::from_secs(10);
-        assert_eq!(world.plan().wake, Some(soon));
+        let wake = world.plan().wake.unwrap();
+        looks.push(wake.duration_since(world.now));
         world.pass(10);
     }
+    // The longer it has waited, the more seldom it looks.
+    assert!(looks.is_sorted(), "{looks:?}");
+    let most = SignedDuration::from_secs(60);
+    assert!(looks[0] == SignedDuration::from_secs(10) && looks[9] > looks[0] && looks[9] <= most);
     let world = &mut family.worlds[next];
     world.unseen.get_mut(&pod).unwrap().phase = PodPhase::Succeeded;
     world.unseen.get_mut(&pod).unwrap().node = Some("n0001".into());
