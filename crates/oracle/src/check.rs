@@ -1,12 +1,13 @@
 //! Which functions judge which invariant, by the kind that is served.
 
+use crate::broadcast_job::{
+    amplification, content, counting, deletion, finalizer, liveness, once, outcome, ownership,
+    parallelism, stopping, terminal,
+};
 use crate::history::History;
 use crate::invariant::Invariant;
 use crate::judge::{Assumptions, Checked, Report, Verdict, both};
-use crate::{
-    amplification, content, counting, cron_job, deletion, finalizer, hygiene, isolation, job,
-    liveness, once, outcome, ownership, parallelism, silence, stopping, terminal,
-};
+use crate::{cron_job, hygiene, isolation, job, silence};
 
 type Judge = fn(&History, &Assumptions) -> Verdict;
 

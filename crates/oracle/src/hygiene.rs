@@ -9,7 +9,6 @@ use crate::history::{History, Step};
 use crate::invariant::Invariant::S17;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, EVENTS, JOBS, SLICES, list, text};
-use crate::world::World;
 
 /// Shorter values of variables are words such as `true` or `prod`, which are found anywhere.
 const SHORTEST_SECRET: usize = 8;
@@ -20,15 +19,9 @@ const SHORTEST_SECRET: usize = 8;
 ///   (of at least 8 bytes) is found. The last words of a container are its own: `message` of a record is not searched.
 pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
-    let mut world = World::new(assumptions);
     let mut owners: HashMap<&str, &Value> = HashMap::new();
     for step in &history.steps {
-        world.apply(step);
-        if let Some(owner) = step
-            .new
-            .as_deref()
-            .filter(|_| is_cron_job(step) || is_job(step))
-        {
+        if let Some(owner) = step.new.as_deref().filter(|_| has_template(step)) {
             owners.insert(object::uid(owner), owner);
         }
         let ours = |object: &&Value| assumptions.ours(step) || is_our_event(step, object);
@@ -37,9 +30,7 @@ pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
         };
         let resource = &*step.key.resource;
         let (job, written) = match resource {
-            _ if resource == JOBS || is_job(step) || is_cron_job(step) => {
-                (object::uid(object), vec![&object["status"]])
-            }
+            _ if has_template(step) => (object::uid(object), vec![&object["status"]]),
             SLICES => {
                 let records = list(object, &["results"]).iter();
                 let fields = records.filter_map(Value::as_object).flatten();
@@ -64,8 +55,7 @@ pub fn clean_words(history: &History, assumptions: &Assumptions) -> Verdict {
             let what = format!("{} says {:?}", step.key, tripped.unwrap_or(&""));
             Violation::at(S17, step, what)
         })?;
-        let of_job = world.jobs.get(job).map(|job| job.last);
-        let Some(owner) = of_job.or_else(|| owners.get(job).copied()) else {
+        let Some(owner) = owners.get(job).copied() else {
             continue;
         };
         let secrets = values_of_variables(owner);
@@ -100,13 +90,10 @@ fn collect<'v>(value: &'v Value, words: &mut Vec<&'v str>) {
     }
 }
 
-/// Whether a step is about a Job of batch/v1.
-fn is_job(step: &Step) -> bool {
-    &*step.key.resource == JOBS_OF_BATCH
-}
-
-fn is_cron_job(step: &Step) -> bool {
-    CRONS.contains(&&*step.key.resource)
+/// Whether a step is about a BroadcastJob, a Job of batch/v1 or a CronJob.
+fn has_template(step: &Step) -> bool {
+    let resource = &*step.key.resource;
+    [JOBS, JOBS_OF_BATCH].contains(&resource) || CRONS.contains(&resource)
 }
 
 /// Those of the template of a job, or of those that a CronJob has.

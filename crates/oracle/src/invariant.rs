@@ -3,43 +3,43 @@
 /// What must hold. What each says exactly stands at the function that judges it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Invariant {
-    /// One per node: [`crate::once::one_pod_per_node`],
+    /// One per node: [`crate::broadcast_job::once::one_pod_per_node`],
     /// [`crate::job::once::one_pod_per_index`].
     S1,
-    /// Run once: [`crate::once::run_once`],
+    /// Run once: [`crate::broadcast_job::once::run_once`],
     /// [`crate::job::once::a_name_and_an_index_once`].
     S2,
-    /// Parallelism: [`crate::parallelism::parallelism_is_kept`],
+    /// Parallelism: [`crate::broadcast_job::parallelism::parallelism_is_kept`],
     /// [`crate::job::parallelism::parallelism_is_kept`].
     S3,
-    /// Counted exactly once: [`crate::counting::counted_exactly_once`],
+    /// Counted exactly once: [`crate::broadcast_job::counting::counted_exactly_once`],
     /// [`crate::cron_job::hold::notes_only_grow`], [`crate::job::counting::counted_exactly_once`].
     S4,
-    /// Nothing lost: [`crate::finalizer::nothing_is_lost`],
+    /// Nothing lost: [`crate::broadcast_job::finalizer::nothing_is_lost`],
     /// [`crate::cron_job::hold::held_until_noted`], [`crate::job::tracking::counted_before_it_goes`].
     S5,
-    /// Terminal is absorbing: [`crate::terminal::terminal_is_absorbing`],
+    /// Terminal is absorbing: [`crate::broadcast_job::terminal::terminal_is_absorbing`],
     /// [`crate::job::terminal::terminal_is_absorbing`].
     S6,
     /// A run once: [`crate::cron_job::once::cron_once`].
     S7,
     /// Policy: [`crate::cron_job::policy::policy_is_kept`].
     S8,
-    /// Nothing is stopped without a reason: [`crate::stopping::stopped_for_a_reason`],
+    /// Nothing is stopped without a reason: [`crate::broadcast_job::stopping::stopped_for_a_reason`],
     /// [`crate::cron_job::ending::child_ended_for_a_reason`],
     /// [`crate::job::stopping::stopped_for_a_reason`].
     S9,
-    /// Ownership: [`crate::ownership::only_what_is_ours`],
+    /// Ownership: [`crate::broadcast_job::ownership::only_what_is_ours`],
     /// [`crate::cron_job::ownership::only_what_it_started`], [`crate::job::ownership::only_its_own`].
     S11,
-    /// Amplification: [`crate::amplification::bounded_cost`],
+    /// Amplification: [`crate::broadcast_job::amplification::bounded_cost`],
     /// [`crate::cron_job::cost::bounded_runs`], [`crate::job::cost::bounded_cost`].
     S12,
     /// Silence: [`crate::silence::silent_when_done`].
     S13,
     /// Determinism: [`crate::determinism::replays_equally`].
     S15,
-    /// Content: [`crate::content::pod_is_its_template`],
+    /// Content: [`crate::broadcast_job::content::pod_is_its_template`],
     /// [`crate::cron_job::content::child_is_its_template`],
     /// [`crate::job::content::pod_is_its_template`].
     S16,
@@ -47,28 +47,28 @@ pub enum Invariant {
     S17,
     /// Isolation: [`crate::isolation::namespaces_are_isolated`], [`crate::isolation::requests::asked_within_bounds`].
     S18,
-    /// What is wanted comes to pass: [`crate::liveness::all_is_done`],
+    /// What is wanted comes to pass: [`crate::broadcast_job::liveness::all_is_done`],
     /// [`crate::cron_job::settled::every_tick_is_settled`], [`crate::job::settled::every_job_is_settled`].
     L1,
-    /// Bounded: [`crate::liveness::done_in_time`],
+    /// Bounded: [`crate::broadcast_job::liveness::done_in_time`],
     /// [`crate::cron_job::settled::every_tick_is_settled_in_time`],
     /// [`crate::job::settled::every_job_is_settled_in_time`].
     L2,
-    /// Deletion ends: [`crate::deletion::deletion_ends`],
+    /// Deletion ends: [`crate::broadcast_job::deletion::deletion_ends`],
     /// [`crate::cron_job::deletion::nothing_is_held`], [`crate::job::deletion::nothing_is_held`].
     L3,
-    /// The status is what happened: [`crate::counting::last_status::status_is_what_happened`],
+    /// The status is what happened: [`crate::broadcast_job::counting::last_status::status_is_what_happened`],
     /// [`crate::cron_job::settled::notes_are_what_happened`],
     /// [`crate::cron_job::conditions::conditions_are_true`],
     /// [`crate::job::settled::status_is_what_happened`].
     L4,
-    /// Progress under pressure: [`crate::liveness::all_is_done_under_pressure`],
+    /// Progress under pressure: [`crate::broadcast_job::liveness::all_is_done_under_pressure`],
     /// [`crate::cron_job::settled::every_tick_is_settled_under_pressure`],
     /// [`crate::job::settled::every_job_is_settled_under_pressure`].
     L6,
-    /// Path independence: [`crate::same_end::same_end`].
+    /// Path independence: [`crate::broadcast_job::same_end::same_end`].
     L7,
-    /// Rollback: [`crate::same_end::same_end`].
+    /// Rollback: [`crate::broadcast_job::same_end::same_end`].
     L8,
 }
 

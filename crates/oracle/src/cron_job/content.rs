@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::object::{self as of_cron, HOLD};
 use super::world::{Cron, Crons};
-use crate::content::differs;
 use crate::history::{History, Key};
 use crate::invariant::Invariant::S16;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{JOBS, list};
+use crate::template::differs;
 
 /// Prefixes of the labels and annotations that are ours to set, or that the API server sets.
 const OURS: [&str; 2] = ["carillon.dev/", of_cron::SCHEDULED];

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::object::{self as of_cron, CHILDREN};
 use super::world::{Child, Cron, Crons};
+use crate::broadcast_job::stopping;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
 use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, at, text};
-use crate::stopping;
 
 /// S9. Where a request of ours deletes a child of a CronJob that nobody had deleted, one of these was
 /// so in the state before (specs: in one that we may have seen):

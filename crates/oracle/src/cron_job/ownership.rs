@@ -9,7 +9,7 @@ use crate::invariant::Invariant::S11;
 use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, at, text};
-use crate::ownership::{misdirected, without};
+use crate::writes::{misdirected, without};
 
 /// S11. For every step that a request of ours made on a CronJob or a Job, and on a BroadcastJob where
 /// it comes, goes, or is let go:

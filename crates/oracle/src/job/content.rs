@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::object::{self as of_job, INDEX, TRACKING, index_of};
 use super::world::Jobs;
-use crate::content::differs;
 use crate::history::History;
 use crate::invariant::Invariant::S16;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{list, name};
+use crate::template::differs;
 
 /// Annotations that tell how often an index has failed before.
 const FAILURES: [&str; 2] = [

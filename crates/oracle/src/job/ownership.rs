@@ -10,7 +10,7 @@ use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, at, is_deleting, text};
-use crate::ownership::{misdirected, without};
+use crate::writes::{misdirected, without};
 
 /// S11. For every step that a request of ours made on a pod that a Job of batch/v1 controls (or is to, or
 /// did), and on a Job that we serve (apart from what its CronJob does with it):

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::counting::Tally;
-use crate::eligible;
-use crate::family;
+use super::counting::Tally;
+use super::eligible;
+use super::family;
+use super::standing::{Standing, accepted, standing, standings, tried};
+use super::world::{Job, World};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, Node, Record, at, is_true, number, text};
-use crate::standing::{Standing, accepted, standing, standings, tried};
-use crate::world::{Job, World};
 
 /// L1, for a run that is `over`.
 ///

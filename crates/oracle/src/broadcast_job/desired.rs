@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::eligible;
+use super::eligible;
+use super::standing::{Standing, Tried, standing};
+use super::world::{World, record_changes};
 use crate::history::Step;
 use crate::object::{self, JOBS, NODES, Node, Record, SLICES};
-use crate::standing::{Standing, Tried, standing};
-use crate::world::{World, record_changes};
 
 /// The nodes of one job. A node is known by name and uid.
 #[derive(Debug, Default)]

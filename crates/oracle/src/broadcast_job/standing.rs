@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::world::{Job, World};
 use crate::object::{Node, Record, number, text};
-use crate::world::{Job, World};
 
 /// Where a node stands after what was tried on it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 
+use super::world::Job;
 use crate::history::Step;
 use crate::judge::Assumptions;
 use crate::object::{self, time};
-use crate::world::Job;
 
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
 const MOST: SignedDuration = SignedDuration::from_mins(10);

@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
-use crate::family;
+use super::family;
+use super::world::World;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{
     self, EVENTS, FINALIZER, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, list, text,
 };
-use crate::world::World;
+use crate::writes::{misdirected, without};
 use crate::{cron_job, job};
 
 /// S11. For every step that a request of ours made:
@@ -85,34 +86,6 @@ fn foreign<'h>(world: &World<'h>, step: &'h Step, by: &Request) -> Option<String
     }
     let begun = world.assumptions.is_created_after(step, job.gone);
     begun.then(|| format!("its job {} is gone", job.key))
-}
-
-/// What is wrong with the way of a request, whatever it is about.
-pub(crate) fn misdirected(step: &Step, by: &Request) -> Option<String> {
-    if by.verb == "deletecollection" {
-        return Some("deletecollection is never used".to_owned());
-    }
-    let namespace = &*step.key.namespace;
-    let named = by.uri.split_once("/namespaces/").map(|(_, rest)| rest);
-    let elsewhere = named.is_some_and(|rest| rest.split(['/', '?']).next() != Some(namespace));
-    elsewhere.then(|| format!("the request went to {}", by.uri))
-}
-
-/// An object without bookkeeping and without one of its finalizers.
-pub(crate) fn without(object: &Value, finalizer: &str) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for bookkeeping in ["managedFields", "resourceVersion", "generation"] {
-            metadata.remove(bookkeeping);
-        }
-        let finalizers = metadata.remove("finalizers");
-        let others = finalizers
-            .iter()
-            .flat_map(|list| list.as_array().into_iter().flatten());
-        let others: Vec<Value> = others.filter(|f| *f != finalizer).cloned().collect();
-        metadata.insert("finalizers".to_owned(), Value::from(others));
-    }
-    object
 }
 
 fn changed_too_much(step: &Step) -> Option<String> {

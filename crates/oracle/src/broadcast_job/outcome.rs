@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::window::Window;
+use super::world::{World, record_changes};
 use crate::failure_policy;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S4;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES};
-use crate::window::Window;
-use crate::world::{World, record_changes};
 
 /// Reasons of failures that have to do with something else than the end of the pod.
 const OTHER_CAUSES: [&str; 4] = [

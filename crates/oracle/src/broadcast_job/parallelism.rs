@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::desired::Desired;
+use super::desired::Desired;
+use super::window::Window;
+use super::world::{Job, World, record_changes};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S3;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, SLICES, at, time};
-use crate::window::Window;
-use crate::world::{Job, World, record_changes};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
 /// being deleted still does), and the reservations whose pod does not exist yet. Exempt: pods whose

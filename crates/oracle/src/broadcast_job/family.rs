@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::world::{Job, World};
 use crate::object::{self, Record, list, number, text};
-use crate::world::{Job, World};
 
 /// Uid of the first job of a family, of a job or of what is to become one.
 pub(crate) fn first_of(job: &Value) -> &str {

@@ -3,14 +3,14 @@
 use jiff::SignedDuration;
 use serde_json::Value;
 
+use super::eligible;
+use super::world::World;
 use crate::cron_job::object::is_of_a_run;
-use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
 use crate::job;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, at, number, text, time};
-use crate::world::World;
 
 /// S9. Where a request of ours deletes a pod that nobody had deleted, the pod has not ended, and one
 /// of these was so in the state before (specs and nodes: in one that we may have seen):

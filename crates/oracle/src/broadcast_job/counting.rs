@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::alive::Alive;
-use crate::family;
+use super::alive::Alive;
+use super::family;
+use super::standing;
+use super::window::Window;
+use super::world::{Job, World, record_changes};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S4;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, Node, PODS, Record, SLICES, at, number, text};
-use crate::standing;
-use crate::window::Window;
-use crate::world::{Job, World, record_changes};
 
 /// S4. For every job:
 /// - a record that is final never changes and never goes while its job exists, unless somebody else

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::family;
+use super::family;
+use super::world::World;
 use crate::history::History;
 use crate::invariant::Invariant::L3;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object;
-use crate::world::World;
 
 /// L3, for a run that is `over`. Of every job that somebody deleted:
 /// - the job is gone;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::world::MadeFor;
 use crate::history::Step;
 use crate::judge::Assumptions;
 use crate::object::{self, PODS};
-use crate::world::MadeFor;
 
 /// The pods of each job that had not ended, and until when.
 #[derive(Debug, Default)]

@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::family;
+use super::family;
+use super::standing::{is_decided, may_have_run};
+use super::window::Window;
+use super::world::{MadeFor, World};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{S1, S2};
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
-use crate::standing::{is_decided, may_have_run};
-use crate::window::Window;
-use crate::world::{MadeFor, World};
 
 /// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
 /// one pod that a job of it controls, or did when it was made, that is for that node (`spec.nodeName`, or else
@@ -250,7 +250,7 @@ impl<'h> Past<'h> {
                 if !world.jobs.contains_key(job) {
                     return;
                 }
-                let changes = crate::world::record_changes(step);
+                let changes = crate::broadcast_job::world::record_changes(step);
                 for record in changes.iter().filter_map(|change| change.new) {
                     let node = (job, record.node_uid());
                     let promise = self.reserved.entry((job, record.pod()));

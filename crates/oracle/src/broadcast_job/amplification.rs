@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::back_off;
+use super::back_off;
+use super::desired::Desired;
+use super::eligible;
+use super::world::{World, record_changes};
 use crate::cron_job::object::is_of_a_run;
-use crate::desired::Desired;
-use crate::eligible;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOB_LABELS, JOBS, NODES, PODS, SLICES, at, number, text};
 use crate::requests::Requests;
-use crate::world::{World, record_changes};
 
 /// S12. For every job:
 /// - a pod is created only for a node that was eligible at some revision since the job exists, or as we

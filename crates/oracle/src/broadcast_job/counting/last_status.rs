@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Outcomes, Tally};
-use crate::desired::Desired;
+use crate::broadcast_job::desired::Desired;
+use crate::broadcast_job::standing::{self, Standing, standings};
+use crate::broadcast_job::world::World;
 use crate::history::History;
 use crate::invariant::Invariant::L4;
 use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
-use crate::standing::{self, Standing, standings};
-use crate::world::World;
 
 /// L4, for a run that is `over`. The last status of each job that is left, and that nobody has
 /// deleted, is what a recount gives:
@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::counting::tests::{ran, succeeded};
+    use crate::broadcast_job::counting::tests::{ran, succeeded};
     use crate::scene::{Scene, breaks, holds, strict};
 
     #[test]
