@@ -12,7 +12,7 @@ use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree, Visibility};
 const IN_CIRCLES: [(&str, usize); 7] = [
     ("api", 2),
     ("cli", 0),
-    ("operator", 73),
+    ("operator", 72),
     ("oracle", 0),
     ("plan", 0),
     ("proof", 76),

@@ -8,8 +8,8 @@ use crate::args::duration;
 use crate::flight_recorder::FlightRecorder;
 use crate::protobuf::{METADATA, POD, STATUS, WatchEvent, read, read_reply};
 use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimMeta, SlimNativeJob,
-    SlimNode, SlimPod, SlimSlice,
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimMeta, SlimNativeJob, SlimNode,
+    SlimPod, SlimSlice,
 };
 use crate::store::{Row, Tables};
 use crate::transport::status_of;
@@ -60,7 +60,6 @@ fn live<R: Row + DeserializeOwned>(bytes: &[u8]) {
 fn pods() {
     check("pods", &[POD_JSON], |bytes| {
         live::<SlimPod>(bytes);
-        live::<SlimJobPod>(bytes);
     });
 }
 
@@ -101,7 +100,6 @@ fn protobuf() {
         &[POD_PROTOBUF, &event.concat(), REFUSAL],
         |bytes| {
             let _ = read::<SlimPod>(bytes, &POD);
-            let _ = read::<SlimJobPod>(bytes, &POD);
             let _ = read_reply::<SlimMeta>(bytes, &METADATA);
             let _ = read_reply::<SlimPod>(bytes, &POD);
             let _ = decode::<SlimMeta>(bytes);

@@ -15,7 +15,7 @@ use carillon_plan::object_key::{ApiKind, BROADCAST_JOB, CRON_JOB, JOB, NATIVE_CR
 /// Kinds that are cached. resourceVersions compare only within one kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
-    /// Pods of BroadcastJobs.
+    /// Pods, whoever controls them.
     Pod,
     /// BroadcastJobs.
     BroadcastJob,
@@ -29,13 +29,11 @@ pub enum Kind {
     NativeCronJob,
     /// Jobs of batch/v1.
     NativeJob,
-    /// Pods of Jobs of batch/v1.
-    JobPod,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Pod,
         Self::BroadcastJob,
         Self::Slice,
@@ -43,11 +41,9 @@ impl Kind {
         Self::CronJob,
         Self::NativeCronJob,
         Self::NativeJob,
-        Self::JobPod,
     ];
 
-    /// The kind's word in metrics: its plural, with the group (of pods: of their owners) where two kinds
-    /// have the same.
+    /// The kind's word in metrics: its plural, with the group where two kinds have the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pod => "pods",
@@ -57,7 +53,6 @@ impl Kind {
             Self::CronJob => "cronjobs",
             Self::NativeCronJob => "cronjobs.batch",
             Self::NativeJob => "jobs",
-            Self::JobPod => "pods.batch",
         }
     }
 
@@ -65,7 +60,6 @@ impl Kind {
     pub fn plural(self) -> &'static str {
         match self {
             Self::NativeCronJob => "cronjobs",
-            Self::JobPod => "pods",
             other => other.word(),
         }
     }
@@ -73,7 +67,7 @@ impl Kind {
     /// `apiVersion` and `kind` of its objects.
     pub fn api_kind(self) -> ApiKind {
         match self {
-            Self::Pod | Self::JobPod => POD,
+            Self::Pod => POD,
             Self::BroadcastJob => BROADCAST_JOB,
             Self::Slice => (names::API_VERSION, "NodeResultSlice"),
             Self::Node => ("v1", "Node"),
@@ -86,7 +80,7 @@ impl Kind {
     /// API group, empty for core, and version.
     pub fn group_version(self) -> (&'static str, &'static str) {
         match self {
-            Self::Pod | Self::Node | Self::JobPod => ("", "v1"),
+            Self::Pod | Self::Node => ("", "v1"),
             Self::BroadcastJob | Self::Slice | Self::CronJob => (names::GROUP, names::VERSION),
             Self::NativeCronJob | Self::NativeJob => ("batch", "v1"),
         }

@@ -49,10 +49,10 @@ impl Check {
         }
     }
 
-    /// Whether the cache of a kind is filled and kept up to date, if it is wanted; of several namespaces, in one.
+    /// Whether the cache of a kind is filled and kept up to date; of several namespaces, in one.
     pub fn cache(handle: watch::Handle) -> Self {
         Self::new(format!("cache-{}", handle.kind()), move || {
-            if !handle.is_wanted() || handle.is_clear_somewhere() {
+            if handle.is_clear_somewhere() {
                 Ok(())
             } else if handle.is_synced() {
                 Err(format!(

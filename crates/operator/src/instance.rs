@@ -30,8 +30,8 @@ use crate::metrics::Metrics;
 use crate::parts::{Ended, Parts};
 use crate::queue::WorkQueue;
 use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob, SlimNode,
-    SlimPod, SlimSlice,
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimNativeJob, SlimNode, SlimPod,
+    SlimSlice,
 };
 use crate::store::{self, Queue, Queues, Row, Store, StoreSink};
 use crate::transport::{Transport, Watches, gathering};
@@ -265,17 +265,13 @@ impl Instance {
         )
     }
 
-    fn wanted(&self) -> impl Iterator<Item = &watch::Handle> {
-        self.watches.iter().filter(|watch| watch.is_wanted())
-    }
-
     fn is_listed(&self) -> bool {
-        self.wanted().all(watch::Handle::is_synced)
+        self.watches.iter().all(watch::Handle::is_synced)
     }
 
-    /// Waits until each kind that is wanted is listed.
+    /// Waits until each kind is listed.
     async fn listed(&self) {
-        for watch in self.wanted() {
+        for watch in &self.watches {
             watch.synced_in(None).await;
         }
     }
@@ -386,32 +382,30 @@ impl Watching<'_> {
     fn start(&self, kind: Kind, parts: &mut Parts) -> watch::Handle {
         let of_jobs = names::LABEL_BROADCAST_JOB_UID;
         match kind {
-            Kind::Pod => self.start_as::<SlimPod>(of_jobs, None, parts),
-            Kind::BroadcastJob => self.start_as::<SlimBroadcastJob>("", None, parts),
-            Kind::Slice => self.start_as::<SlimSlice>(of_jobs, None, parts),
-            Kind::Node => self.start_as::<SlimNode>("", None, parts),
-            Kind::CronJob => self.start_as::<SlimCronJob<Carillon>>("", None, parts),
-            Kind::NativeCronJob => self.start_as::<SlimCronJob<Native>>("", None, parts),
+            Kind::Pod if self.config.serve_native.contains(&NativeKind::Jobs) => {
+                self.start_as::<SlimPod>("", parts)
+            }
+            Kind::Pod => {
+                let pods = self.start_as::<SlimPod>(of_jobs, parts);
+                let is_needed = self.store.has_managed_job();
+                let widen = widen(pods.clone(), is_needed, self.shutdown.clone());
+                parts.start("the watch of pods that no BroadcastJob has made", widen);
+                pods
+            }
+            Kind::BroadcastJob => self.start_as::<SlimBroadcastJob>("", parts),
+            Kind::Slice => self.start_as::<SlimSlice>(of_jobs, parts),
+            Kind::Node => self.start_as::<SlimNode>("", parts),
+            Kind::CronJob => self.start_as::<SlimCronJob<Carillon>>("", parts),
+            Kind::NativeCronJob => self.start_as::<SlimCronJob<Native>>("", parts),
             // One watch of Jobs, whoever needs it.
             Kind::NativeJob if self.queues.of(store::controller::JOB).is_some() => {
-                self.start_as::<SlimJob>("", None, parts)
+                self.start_as::<SlimJob>("", parts)
             }
-            Kind::NativeJob => self.start_as::<SlimNativeJob>("", None, parts),
-            Kind::JobPod => {
-                let serves_all = self.config.serve_native.contains(&NativeKind::Jobs);
-                let wanted = (!serves_all).then(|| self.store.has_managed_job());
-                self.start_as::<SlimJobPod>("", wanted.as_ref(), parts)
-            }
+            Kind::NativeJob => self.start_as::<SlimNativeJob>("", parts),
         }
     }
 
-    /// Starts at once, or as soon as it is `wanted`.
-    fn start_as<K: Row>(
-        &self,
-        label: &str,
-        wanted: Option<&Receiver<bool>>,
-        parts: &mut Parts,
-    ) -> watch::Handle {
+    fn start_as<K: Row>(&self, label: &str, parts: &mut Parts) -> watch::Handle {
         let kind = K::KIND.word();
         let (group, version) = K::KIND.group_version();
         let source = Source {
@@ -439,16 +433,17 @@ impl Watching<'_> {
         for watch in loops {
             let shutdown = self.shutdown.clone();
             let name = format!("the watch of {kind}");
-            match wanted {
-                Some(wanted) => {
-                    parts.start_fallible(name, watch.run_when(wanted.clone(), shutdown));
-                }
-                None => parts.start_fallible(name, watch.run(shutdown)),
-            }
-        }
-        if wanted.is_none() {
-            handle.want();
+            parts.start_fallible(name, watch.run(shutdown));
         }
         handle
+    }
+}
+
+/// Watches all objects of a kind as soon as that is needed.
+async fn widen(kind: watch::Handle, mut is_needed: Receiver<bool>, shutdown: CancellationToken) {
+    let needed = is_needed.wait_for(|is_needed| *is_needed);
+    if shutdown.run_until_cancelled(needed).await.is_some() {
+        kind.select_all();
+        shutdown.cancelled().await;
     }
 }

@@ -179,14 +179,14 @@ pub fn label_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
 
 /// Removes the mark of a pod of a Job that may not be counted yet, and leaves those of others.
 pub fn release_job_pod(namespace: &str, name: &str, uid: Uid) -> Call {
-    without(Kind::JobPod, namespace, name, uid, FINALIZER_JOB_TRACKING)
+    without(Kind::Pod, namespace, name, uid, FINALIZER_JOB_TRACKING)
 }
 
 /// The same for a pod that no Job controls, if it is still as it was seen.
 pub fn release_orphan_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Call {
     let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
     metadata["resourceVersion"] = json!(rv.to_string());
-    patch_metadata(Kind::JobPod, namespace, name, &metadata)
+    patch_metadata(Kind::Pod, namespace, name, &metadata)
 }
 
 /// Gives a pod to a Job, which counts it from now on.
@@ -196,19 +196,19 @@ pub fn adopt_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
         "ownerReferences": [owner.reference()],
         "finalizers": [FINALIZER_JOB_TRACKING],
     });
-    patch_metadata(Kind::JobPod, &owner.namespace, name, &metadata)
+    patch_metadata(Kind::Pod, &owner.namespace, name, &metadata)
 }
 
 /// Takes a pod from a Job, which does not count it.
 pub fn disown_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
     let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
     metadata["ownerReferences"] = json!([{"$patch": "delete", "uid": owner.uid.to_string()}]);
-    patch_metadata(Kind::JobPod, &owner.namespace, name, &metadata)
+    patch_metadata(Kind::Pod, &owner.namespace, name, &metadata)
 }
 
 /// Deletes this pod of a Job, in whatever state it is by now.
 pub fn delete_job_pod(namespace: &str, name: &str, uid: Uid) -> Call {
-    let path = path(Kind::JobPod, namespace, name);
+    let path = path(Kind::Pod, namespace, name);
     build(
         Method::DELETE,
         path,

@@ -4,6 +4,7 @@
 //! Nothing here fails on odd content; what cannot be used is left out.
 
 mod broadcast_job;
+mod broadcast_job_pod;
 mod child;
 mod cron_job;
 mod job;
@@ -17,7 +18,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use carillon_api::names::{FINALIZER_RUN_TRACKING, LABEL_BROADCAST_JOB_UID};
+use carillon_api::names::{
+    FINALIZER_RUN_TRACKING, LABEL_BROADCAST_JOB_NAME, LABEL_BROADCAST_JOB_UID,
+};
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
 use carillon_plan::object_key::{ApiKind, BROADCAST_JOB, CRON_JOB, NATIVE_CRON_JOB};
@@ -31,7 +34,6 @@ pub use self::broadcast_job::SlimBroadcastJob;
 pub use self::child::SlimNativeJob;
 pub use self::cron_job::{Carillon, CronJobRow, Native, Side, SlimCronJob};
 pub use self::job::SlimJob;
-pub use self::job_pod::SlimJobPod;
 pub use self::node::SlimNode;
 pub use self::pod::SlimPod;
 pub use self::slice::SlimSlice;
@@ -116,8 +118,36 @@ pub struct Labels {
     pub slice_index: String,
 }
 
-/// All labels, as nodes and pods of Jobs need them.
-type AllLabels = BTreeMap<String, String>;
+/// All labels, as nodes and pods need them.
+pub type AllLabels = BTreeMap<String, String>;
+
+/// Labels that name a BroadcastJob.
+pub trait NamesJob {
+    /// Uid of the BroadcastJob, empty without one.
+    fn job_uid(&self) -> &str;
+    /// Name of the BroadcastJob, empty without one.
+    fn job_name(&self) -> &str;
+}
+
+impl NamesJob for Labels {
+    fn job_uid(&self) -> &str {
+        &self.job_uid
+    }
+
+    fn job_name(&self) -> &str {
+        &self.job_name
+    }
+}
+
+impl NamesJob for AllLabels {
+    fn job_uid(&self) -> &str {
+        self.get(LABEL_BROADCAST_JOB_UID).map_or("", |uid| uid)
+    }
+
+    fn job_name(&self) -> &str {
+        self.get(LABEL_BROADCAST_JOB_NAME).map_or("", |name| name)
+    }
+}
 
 /// The annotations we read.
 #[derive(Debug, Default, Deserialize)]
@@ -234,7 +264,8 @@ impl<L> SlimMeta<L> {
         self.has_finalizer(FINALIZER_JOB_TRACKING)
     }
 
-    fn has_finalizer(&self, name: &str) -> bool {
+    /// Whether it carries a finalizer.
+    pub fn has_finalizer(&self, name: &str) -> bool {
         let mut finalizers = self.finalizers.iter().flatten();
         finalizers.any(|finalizer| finalizer == name)
     }
@@ -263,12 +294,12 @@ impl<L> SlimMeta<L> {
     }
 }
 
-impl SlimMeta {
+impl<L: NamesJob> SlimMeta<L> {
     /// Whether a pod is labelled as one of a job. The label is how pods are found, the reference is whose they
     /// are. Where the two differ somebody else has written one of them.
     pub fn is_labelled(&self, job: &ObjectKey) -> bool {
         let labels = self.labels.as_ref();
-        labels.is_some_and(|labels| labels.job_uid.parse() == Ok(job.uid))
+        labels.is_some_and(|labels| labels.job_uid().parse() == Ok(job.uid))
     }
 
     /// What of a pod that a BroadcastJob has made is not as it was, if somebody has taken it from the job.
@@ -289,8 +320,8 @@ impl SlimMeta {
     /// The BroadcastJob that the labels of a pod or a slice name.
     pub fn labelled_job(&self) -> Option<Arc<ObjectKey>> {
         let labels = self.labels.as_ref()?;
-        let uid = labels.job_uid.parse().ok()?;
-        let (namespace, name) = (&*self.namespace, &*labels.job_name);
+        let uid = labels.job_uid().parse().ok()?;
+        let (namespace, name) = (&*self.namespace, labels.job_name());
         Some(ObjectKey::of(BROADCAST_JOB, namespace, name, uid))
     }
 }

@@ -4,6 +4,7 @@
 //! shared lock while they plan, which takes milliseconds. Each change says which jobs it concerns.
 
 mod broadcast_job;
+mod broadcast_job_pod;
 mod child;
 mod cron_job;
 mod free_pod;
@@ -46,8 +47,8 @@ pub use self::slice::Ledger;
 use crate::gate::{Kind, Versions};
 use crate::protobuf::{Message, POD};
 use crate::slim::{
-    CronJobRow, Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNativeJob,
-    SlimNode, SlimPod, SlimSlice,
+    CronJobRow, Interner, Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimNativeJob, SlimNode,
+    SlimPod, SlimSlice,
 };
 use crate::transport::Pace;
 use crate::watch::{Held, Listed, Watched};
@@ -320,7 +321,6 @@ watched!(
     SlimSlice,
     SlimNativeJob,
     SlimJob,
-    SlimJobPod as POD,
     SlimCronJob<S> where S
 );
 
@@ -397,7 +397,8 @@ mod tests {
     fn what_has_no_row_on_purpose_is_left_out() {
         let tables = &mut Tables::default();
         let mut foreign = meta(3, 5);
-        foreign["ownerReferences"] = json!([]);
+        foreign["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "name": "web", "uid": "w", "controller": true}]);
         let left_out = [Held::LeftOut; 2];
         let mut unmarked = foreign.clone();
         unmarked["labels"] = json!({});

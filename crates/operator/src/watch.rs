@@ -32,6 +32,7 @@ mod pages;
 mod version;
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -114,6 +115,18 @@ pub enum Held {
     LeftOut,
 }
 
+impl Held {
+    /// What two who hold the same object hold of it.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::LeftOut, held) | (held, Self::LeftOut) => held,
+            (Self::At(one), Self::At(other)) => Self::At(one.min(other)),
+            (Self::Nothing, _) | (_, Self::Nothing) => Self::Nothing,
+        }
+    }
+}
+
 /// What could be read of an object that cannot be decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectId {
@@ -162,8 +175,10 @@ pub struct Handle {
     needed: watch::Sender<u64>,
     /// By loop: which of them its last list has answered; 0: it has none.
     answered: watch::Sender<Vec<u64>>,
-    /// By loop: when it last heard something of the server. `None`: it has not begun.
-    heard: Arc<Mutex<Vec<Option<Instant>>>>,
+    /// By loop: when it last heard something of the server, or was made.
+    heard: Arc<Mutex<Vec<Instant>>>,
+    /// Whether objects are watched whatever their labels.
+    selects_all: Arc<AtomicBool>,
     /// By loop: the namespace that it is over; `None`: all.
     scopes: Arc<[Option<String>]>,
 }
@@ -177,6 +192,7 @@ impl Handle {
             needed: watch::Sender::new(1),
             answered: watch::Sender::new(Vec::new()),
             heard: Arc::default(),
+            selects_all: Arc::new(true.into()),
             scopes: Arc::default(),
         }
     }
@@ -218,15 +234,12 @@ impl Handle {
     }
 
     /// The number of the last list that every loop over a namespace has delivered. Those with a lower one have begun
-    /// before [`Handle::relist`] has given it. Of a loop that has not begun, or is over another namespace, nothing is
-    /// to come.
+    /// before [`Handle::relist`] has given it. Of a loop that is over another namespace nothing is to come.
     pub fn last_list(&self, namespace: &str) -> u64 {
-        let (answered, heard) = (self.answered.borrow(), self.lock());
-        let loops = answered.iter().zip(&*heard).zip(&*self.scopes);
-        let concerned = loops.filter(|((_, heard), scope)| {
-            heard.is_some() && concerns(scope.as_deref(), Some(namespace))
-        });
-        let numbers = concerned.map(|((answered, _), _)| *answered);
+        let answered = self.answered.borrow();
+        let loops = answered.iter().zip(&*self.scopes);
+        let concerned = loops.filter(|(_, scope)| concerns(scope.as_deref(), Some(namespace)));
+        let numbers = concerned.map(|(answered, _)| *answered);
         numbers.min().unwrap_or(u64::MAX)
     }
 
@@ -235,6 +248,17 @@ impl Handle {
     pub fn need_new_list(&self) {
         let number = self.relist();
         self.needed.send_replace(number);
+    }
+
+    /// Drops the label selector. Until every loop has listed what it had left out, the kind is not synced.
+    pub fn select_all(&self) {
+        self.selects_all.store(true, Ordering::Relaxed);
+        self.need_new_list();
+    }
+
+    /// Whether objects are watched whatever their labels.
+    pub fn selects_all(&self) -> bool {
+        self.selects_all.load(Ordering::Relaxed)
     }
 
     /// For how long a loop of the kind has heard nothing: the one that was silent for longest. A healthy one hears
@@ -248,7 +272,7 @@ impl Handle {
         let heard = self.lock();
         let loops = heard.iter().zip(&*self.scopes);
         let concerned = loops.filter(|(_, scope)| concerns(scope.as_deref(), namespace));
-        let silences = concerned.filter_map(|(heard, _)| heard.map(|heard| heard.elapsed()));
+        let silences = concerned.map(|(heard, _)| heard.elapsed());
         silences.max().unwrap_or_default()
     }
 
@@ -264,27 +288,17 @@ impl Handle {
     }
 
     fn silence_of(&self, number: usize) -> Duration {
-        let heard = self.lock().get(number).copied().flatten();
+        let heard = self.lock().get(number).copied();
         heard.map_or(Duration::ZERO, |heard| heard.elapsed())
-    }
-
-    /// Whether anybody wants to know of the kind.
-    pub fn is_wanted(&self) -> bool {
-        self.lock().iter().any(Option::is_some)
-    }
-
-    /// From now on the kind is wanted.
-    pub fn want(&self) {
-        self.lock().fill(Some(Instant::now()));
     }
 
     fn heard(&self, number: usize) {
         if let Some(heard) = self.lock().get_mut(number) {
-            *heard = Some(Instant::now());
+            *heard = Instant::now();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Instant>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Instant>> {
         // A list of times stays whole.
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -334,7 +348,8 @@ pub fn prepare<K: Watched, S: Sink<K>>(
         .map(|scope| scope.map(str::to_owned))
         .collect();
     handle.answered.send_replace(vec![0; scopes.len()]);
-    *handle.lock() = vec![None; scopes.len()];
+    *handle.lock() = vec![Instant::now(); scopes.len()];
+    handle.selects_all = Arc::new(source.labels.is_empty().into());
     let counters = Counters::new(source.kind, metrics);
     let loops = scopes
         .into_iter()

@@ -348,7 +348,7 @@ async fn a_standby_enters_no_keys_and_a_leader_enters_each_once() {
         let watches = instance.watches.clone();
         let work = instance.work(CancellationToken::new());
         spawn_local(async move { work.await.unwrap() });
-        for watch in watches.iter().filter(|watch| watch.is_wanted()) {
+        for watch in &watches {
             watch.synced_in(None).await;
         }
         sleep(Duration::from_mins(1)).await;

@@ -145,16 +145,14 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
         match kind {
-            // Without the label it is not watched, whatever controls it.
-            Kind::Pod if meta["labels"][LABEL].is_null() => false,
             // Those that a CronJob started, and pods.
-            Kind::NativeJob | Kind::BroadcastJob | Kind::JobPod | Kind::Pod
+            Kind::NativeJob | Kind::BroadcastJob | Kind::Pod
                 if owners.into_iter().flatten().any(|o| is(&o["uid"])) =>
             {
                 true
             }
             // It may adopt those that nobody controls; an owner need not control.
-            Kind::JobPod if !has_controller(owners) => true,
+            Kind::Pod if !has_controller(owners) => true,
             _ => is(&meta["labels"][LABEL]) || is(&meta["uid"]),
         }
     };

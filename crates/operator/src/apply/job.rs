@@ -67,12 +67,12 @@ impl Perform for Performer<'_> {
                 Ok(Effect::Nothing.done())
             }
             Action::ConfirmAbsent { name } => {
-                let request = request::get(Kind::JobPod, &owner.namespace, name);
+                let request = request::get(Kind::Pod, &owner.namespace, name);
                 let pod = found(self.writes, request).await?;
                 let pod = pod.filter(|pod| pod.is_controlled_by(owner));
                 // One that is there keeps its place until it is seen.
                 Ok(match pod {
-                    Some(pod) => Effect::Seen(Kind::JobPod, pod.rv()).done(),
+                    Some(pod) => Effect::Seen(Kind::Pod, pod.rv()).done(),
                     None => Effect::Nothing.and(Answer::Answered(name.clone())),
                 })
             }
@@ -184,7 +184,7 @@ impl Performer<'_> {
         drop((turn, held));
         let error = match reply {
             Ok(meta) => {
-                let created = Effect::Created(Kind::JobPod, meta.rv());
+                let created = Effect::Created(Kind::Pod, meta.rv());
                 return Ok(if self.strict {
                     created.and(Answer::Named(meta.name))
                 } else {
@@ -197,10 +197,10 @@ impl Performer<'_> {
             return Err(error);
         }
         // By an earlier try of ours whose reply was lost.
-        let request = request::get(Kind::JobPod, &owner.namespace, &pod.name);
+        let request = request::get(Kind::Pod, &owner.namespace, &pod.name);
         match found(self.writes, request).await {
             Ok(Some(meta)) if meta.is_controlled_by(owner) => {
-                Ok(Effect::Found(Kind::JobPod, meta.rv()).done())
+                Ok(Effect::Found(Kind::Pod, meta.rv()).done())
             }
             Ok(Some(_)) => Err(taken(&owner.namespace, &pod.name)),
             Ok(None) | Err(_) => Err(error),
@@ -216,7 +216,7 @@ impl Performer<'_> {
                 metadata.remove("name");
             }
             let namespace = &self.job.meta.owner.namespace;
-            request::create(Kind::JobPod, namespace, &body, false)
+            request::create(Kind::Pod, namespace, &body, false)
         };
         self.template.creation(turn, write).await
     }
@@ -224,19 +224,19 @@ impl Performer<'_> {
     async fn delete(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
         let request = request::delete_job_pod(&self.job.meta.owner.namespace, name, uid);
         let reply = settled(write(self.writes, request, None).await)?;
-        let effect = |pod: Written| Effect::Deleted(Kind::JobPod, pod.rv());
+        let effect = |pod: Written| Effect::Deleted(Kind::Pod, pod.rv());
         Ok(reply.effect(effect).done())
     }
 
     async fn patch(&self, request: Call) -> Result<Done, SendError> {
         let reply = settled(write(self.writes, request, None).await)?;
-        let effect = |pod: Written| Effect::Wrote(Kind::JobPod, pod.rv());
+        let effect = |pod: Written| Effect::Wrote(Kind::Pod, pod.rv());
         Ok(reply.effect(effect).done())
     }
 
     async fn release(&self, name: &str, uid: Uid) -> Result<Effect, SendError> {
         let request = request::release_job_pod(&self.job.meta.owner.namespace, name, uid);
-        release(self.writes, Kind::JobPod, request).await
+        release(self.writes, Kind::Pod, request).await
     }
 
     async fn write_status(

@@ -68,12 +68,12 @@ impl ServedKind for Jobs {
     fn plans_from(config: &Config) -> Vec<Kind> {
         let managed = config.controllers.contains(&args::Controller::Job);
         let runs = managed || config.serve_native.contains(&NativeKind::Jobs);
-        let kinds = [Kind::NativeJob, Kind::JobPod];
+        let kinds = [Kind::NativeJob, Kind::Pod];
         kinds.into_iter().filter(|_| runs).collect()
     }
 
     fn configured(config: &Config, watches: &[watch::Handle]) -> Option<Self> {
-        let of_pods = |watch: &&watch::Handle| watch.kind() == Kind::JobPod.word();
+        let of_pods = |watch: &&watch::Handle| watch.kind() == Kind::Pod.word();
         let duration = |given| SignedDuration::try_from(given).unwrap_or(SignedDuration::MAX);
         Some(Self {
             pods: watches.iter().find(of_pods)?.clone(),
@@ -115,8 +115,9 @@ impl ServedKind for Jobs {
         if !tables.is_ours(job) {
             return Some(Next::Wait(None));
         }
-        let is_synced = self.pods.is_synced_in(Some(&job.meta.owner.namespace));
-        (!is_synced).then_some(Next::After(LIST_RETRY))
+        let namespace = &*job.meta.owner.namespace;
+        let sees_pods = self.pods.selects_all() && self.pods.is_synced_in(Some(namespace));
+        (!sees_pods).then_some(Next::After(LIST_RETRY))
     }
 
     fn follow(&self, memory: &mut Memory, of: Follow<'_, Self>) {
@@ -144,7 +145,7 @@ impl ServedKind for Jobs {
         _: i64,
     ) -> Result<(Self, Memory), Irreproducible> {
         let (memory, limits) = inputs.recorded();
-        let pods = watch::Handle::without_loops(Kind::JobPod.word());
+        let pods = watch::Handle::without_loops(Kind::Pod.word());
         Ok((Self { pods, limits }, memory))
     }
 
@@ -240,7 +241,7 @@ impl ServedKind for Jobs {
 
     async fn release(writes: &Writes, key: &ObjectKey, held: &Held) -> Result<Effect, SendError> {
         let request = request::release_job_pod(&key.namespace, &held.name, held.uid);
-        apply::release(writes, Kind::JobPod, request).await
+        apply::release(writes, Kind::Pod, request).await
     }
 
     fn measure(store: &Store, metrics: &Metrics) {

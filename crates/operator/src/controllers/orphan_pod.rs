@@ -46,7 +46,7 @@ impl Reconcile for OrphanPods {
         core.let_go(key, None, &held, async |held| {
             let rv = held.rv.unwrap_or_default();
             let request = request::release_orphan_pod(&key.namespace, &held.name, held.uid, rv);
-            release(&core.writes, Kind::JobPod, request).await
+            release(&core.writes, Kind::Pod, request).await
         })
         .await
     }

@@ -13,8 +13,7 @@ use super::kind::ServedKind;
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimJobPod, SlimNode, SlimPod,
-    SlimSlice,
+    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimNode, SlimPod, SlimSlice,
 };
 use crate::store::{Row, Tables};
 
@@ -126,7 +125,6 @@ fn tables(
             Kind::CronJob => enter::<SlimCronJob<Carillon>>,
             Kind::NativeCronJob => enter::<SlimCronJob<Native>>,
             Kind::NativeJob => enter::<SlimJob>,
-            Kind::JobPod => enter::<SlimJobPod>,
         };
         enter(&mut tables, object, decision)?;
     }

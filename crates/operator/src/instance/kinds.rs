@@ -21,19 +21,14 @@ pub(super) struct View {
 impl View {
     /// Whether the controller could decide something now.
     pub(super) fn is_clear(&self) -> bool {
-        self.wanted()
-            .all(|watch| watch.is_clear_in(self.namespace.as_deref()))
+        let mut watches = self.watches.iter();
+        watches.all(|watch| watch.is_clear_in(self.namespace.as_deref()))
     }
 
     pub(super) async fn synced(&self) {
-        for watch in self.wanted() {
+        for watch in &self.watches {
             watch.synced_in(self.namespace.as_deref()).await;
         }
-    }
-
-    /// What is not wanted concerns nobody. Jobs come before their pods, so that it is known by then whether any is.
-    fn wanted(&self) -> impl Iterator<Item = &watch::Handle> {
-        self.watches.iter().filter(|watch| watch.is_wanted())
     }
 }
 

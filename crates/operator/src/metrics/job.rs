@@ -105,7 +105,7 @@ impl JobMetrics {
             self.failures_handled
                 .with_label_values(&[failure_action(action)]);
         }
-        for kind in [Kind::NativeJob, Kind::JobPod] {
+        for kind in [Kind::NativeJob, Kind::Pod] {
             self.stale_sync_skips
                 .with_label_values(&group_and_resource(kind));
         }

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::schema::Holds;
 use super::{Malformed, Message, POD, STATUS, WatchEvent, read};
-use crate::slim::{Interner, SlimJobPod, SlimMeta};
+use crate::slim::{Interner, SlimMeta, SlimPod};
 use crate::transport::status_of;
 use crate::writes::{SendError, decode};
 
@@ -124,15 +124,16 @@ fn pod() -> Json {
 
 #[test]
 fn a_pod_says_the_same_in_protobuf_as_in_json() {
-    let json: SlimJobPod = serde_json::from_value(pod()).unwrap();
+    let json: SlimPod = serde_json::from_value(pod()).unwrap();
     let event = frame("MODIFIED", &encode(&pod(), &POD));
     let event = WatchEvent::read(&event).unwrap();
     assert_eq!(event.kind, "MODIFIED");
-    let protobuf: SlimJobPod = event.decode(&POD).unwrap();
+    let protobuf: SlimPod = event.decode(&POD).unwrap();
     let strings = &mut Interner::default();
-    let row = protobuf.row(strings).unwrap();
-    assert_eq!(Some(&row), json.row(strings).as_ref());
-    assert!(row.1.tracked && row.1.finished.is_some() && row.1.index == Some(7));
+    let row = protobuf.job_row(None, strings).unwrap();
+    assert_eq!(Some(&row), json.job_row(None, strings).as_ref());
+    assert!(row.tracked && row.finished.is_some() && row.index == Some(7));
+    assert_eq!(protobuf.row(strings).unwrap(), json.row(strings).unwrap());
     assert_eq!(protobuf.metadata.owner(JOB), json.metadata.owner(JOB));
 }
 
@@ -141,8 +142,8 @@ fn a_time_that_is_not_set_is_none() {
     let mut unset = pod();
     let ended = "/status/containerStatuses/0/state/terminated/finishedAt";
     *unset.pointer_mut(ended).unwrap() = json!("");
-    let pod: SlimJobPod = read(&encode(&unset, &POD), &POD).unwrap();
-    let row = pod.row(&mut Interner::default()).unwrap().1;
+    let pod: SlimPod = read(&encode(&unset, &POD), &POD).unwrap();
+    let row = pod.job_row(None, &mut Interner::default()).unwrap();
     assert_eq!(row.finished, Some("2026-01-01T00:00:07Z".parse().unwrap()));
 }
 
@@ -194,7 +195,7 @@ fn what_is_no_object_is_refused() {
     #[derive(Debug, Deserialize)]
     struct Never {}
     let event = frame("ADDED", b"\x0a\xff");
-    let refused = WatchEvent::read(&event).unwrap().decode::<SlimJobPod>(&POD);
+    let refused = WatchEvent::read(&event).unwrap().decode::<SlimPod>(&POD);
     assert_eq!(refused.unwrap_err(), Malformed::Short);
     let (mut extension, mut event) = (Vec::new(), Vec::new());
     field(1, b"{}", &mut extension);

@@ -1,83 +1,23 @@
-//! Pods of Jobs, without what only the kubelet needs.
-
-use std::sync::Arc;
+//! The row of a Job's pod.
 
 use carillon_plan::job::{JobPod, Restarts};
 use carillon_plan::node::Labels;
-use carillon_plan::pod::{Deletion, Failure, PodPhase};
+use carillon_plan::pod::Deletion;
 use jiff::Timestamp;
-use serde::Deserialize;
 
-use super::pod::PodSpec;
-use super::{AllLabels, Interner, SlimMeta, time};
+use super::Interner;
+use super::pod::{ContainerStatus, SlimPod};
 
-/// A pod that a Job may control.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct SlimJobPod {
-    /// Metadata.
-    pub metadata: SlimMeta<AllLabels>,
-    spec: PodSpec,
-    status: Status,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    phase: String,
-    conditions: Option<Vec<Condition>>,
-    init_container_statuses: Option<Vec<Container>>,
-    container_statuses: Option<Vec<Container>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Condition {
-    #[serde(rename = "type")]
-    type_: String,
-    status: String,
-    #[serde(deserialize_with = "time::optional")]
-    last_transition_time: Option<Timestamp>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Container {
-    name: String,
-    restart_count: i32,
-    state: Option<State>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct State {
-    terminated: Option<Terminated>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Terminated {
-    exit_code: i32,
-    #[serde(deserialize_with = "time::optional")]
-    finished_at: Option<Timestamp>,
-}
-
-impl SlimJobPod {
-    /// Whether it has ended and may not be counted yet.
+impl SlimPod {
+    /// Whether it has ended and a Job may not have counted it yet.
     pub fn has_ended_tracked(&self) -> bool {
-        PodPhase::read(&self.status.phase).has_ended() && self.metadata.is_tracked_pod()
+        self.phase().has_ended() && self.metadata.is_tracked_pod()
     }
 
-    /// Name and row.
-    pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, JobPod)> {
-        let row = self.row_after(None, strings)?;
-        Some((self.metadata.name.as_str().into(), row))
-    }
-
-    /// The row that follows this one. Labels hardly ever change, and are not looked up then.
-    pub fn row_after(&self, before: Option<&JobPod>, strings: &mut Interner) -> Option<JobPod> {
+    /// The row as of a Job's pod, which follows `before`. Labels hardly ever change, and are not looked up then.
+    pub fn job_row(&self, before: Option<&JobPod>, strings: &mut Interner) -> Option<JobPod> {
         let meta = &self.metadata;
-        let phase = PodPhase::read(&self.status.phase);
+        let phase = self.phase();
         let deleting = meta.deletion_timestamp.is_some();
         let annotations = meta.annotations.as_ref();
         let labels = match before {
@@ -96,7 +36,7 @@ impl SlimJobPod {
             phase,
             tracked: meta.is_tracked_pod(),
             deleting,
-            assigned: self.spec.node().is_some(),
+            assigned: self.node().is_some(),
             ready: self.ready(),
             created: meta.creation_timestamp.unwrap_or_default(),
             index: annotations.and_then(|all| index(all.completion_index.as_deref()?)),
@@ -106,7 +46,7 @@ impl SlimJobPod {
             restarts: self.restarts(),
             finished: (phase.has_ended() || deleting).then(|| self.finished()),
             labels,
-            failure: (phase == PodPhase::Failed).then(|| self.failure(strings)),
+            failure: self.failure(self.containers().chain(self.init_containers()), strings),
         })
     }
 
@@ -116,32 +56,17 @@ impl SlimJobPod {
         ours.eq(labels.iter().map(|(key, value)| (&**key, &**value)))
     }
 
-    fn condition(&self, type_: &str) -> Option<&Condition> {
-        let mut conditions = self.status.conditions.iter().flatten();
-        conditions.find(|condition| condition.type_ == type_)
-    }
-
     /// One that does not say since when is taken for the latest.
     fn ready(&self) -> Option<Timestamp> {
-        let ready = self.condition("Ready")?;
+        let ready = self.status.condition("Ready")?;
         let since = ready.last_transition_time.unwrap_or(Timestamp::MAX);
         (ready.status == "True").then_some(since)
     }
 
-    fn containers(&self) -> impl Iterator<Item = &Container> {
-        self.status.container_statuses.iter().flatten()
-    }
-
-    fn init_containers(&self) -> impl Iterator<Item = &Container> {
-        self.status.init_container_statuses.iter().flatten()
-    }
-
     /// Init containers that go on beside the others.
-    fn sidecars(&self) -> impl Iterator<Item = &Container> {
-        self.init_containers().filter(|status| {
-            let mut sidecars = self.spec.sidecars();
-            sidecars.any(|name| name == status.name)
-        })
+    fn sidecars(&self) -> impl Iterator<Item = &ContainerStatus> {
+        let all = self.init_containers();
+        all.filter(|container| self.is_sidecar(container))
     }
 
     fn restarts(&self) -> Restarts {
@@ -164,7 +89,7 @@ impl SlimJobPod {
     fn finished(&self) -> Timestamp {
         let meta = &self.metadata;
         let unready = || {
-            let ready = self.condition("Ready")?;
+            let ready = self.status.condition("Ready")?;
             ready
                 .last_transition_time
                 .filter(|_| ready.status == "False")
@@ -185,29 +110,14 @@ impl SlimJobPod {
         let containers = latest(None, self.containers());
         latest(containers, self.sidecars())
     }
-
-    fn failure(&self, strings: &mut Interner) -> Arc<Failure> {
-        let exits = self.containers().chain(self.init_containers());
-        let exits = exits
-            .filter_map(|container| {
-                let ended = container.state.as_ref()?.terminated.as_ref()?;
-                Some((strings.share(&container.name), ended.exit_code))
-            })
-            .collect();
-        let conditions = self.status.conditions.iter().flatten();
-        let conditions = conditions
-            .map(|c| (strings.share(&c.type_), strings.share(&c.status)))
-            .collect();
-        strings.share_failure(Failure { exits, conditions })
-    }
 }
 
 /// The latest end of `containers` and of those before; `None` where one has not ended.
 fn latest<'a>(
     before: Option<Timestamp>,
-    mut containers: impl Iterator<Item = &'a Container>,
+    mut containers: impl Iterator<Item = &'a ContainerStatus>,
 ) -> Option<Timestamp> {
-    let ended = |container: &Container| container.state.as_ref()?.terminated.as_ref()?.finished_at;
+    let ended = |container: &ContainerStatus| container.ended()?.finished_at;
     containers.try_fold(before, |latest, container| {
         ended(container).map(|end| latest.max(Some(end)))
     })?
@@ -231,14 +141,16 @@ fn number(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use carillon_plan::pod::PodPhase;
+
     use super::*;
     use serde_json::{Value, json};
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 
     fn pod(value: Value) -> JobPod {
-        let pod: SlimJobPod = serde_json::from_value(value).unwrap();
-        pod.row(&mut Interner::default()).unwrap().1
+        let pod: SlimPod = serde_json::from_value(value).unwrap();
+        pod.job_row(None, &mut Interner::default()).unwrap()
     }
 
     fn at(seconds: i64) -> Timestamp {

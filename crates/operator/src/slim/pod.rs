@@ -1,21 +1,21 @@
-//! Pods, without what only the kubelet needs.
+//! Pods, without what only the kubelet needs. Each kind whose pods they are makes its own row of them.
 
-use carillon_api::condition::results;
-use carillon_api::names::FINALIZER_RESULT_TRACKING;
-use carillon_plan::pod::{Deletion, End, Failure, PodPhase, PodRow, Waiting, is_kill, printable};
+use std::sync::Arc;
+
+use carillon_plan::pod::{Failure, PodPhase};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Interner, SlimMeta, time};
+use super::{AllLabels, Interner, SlimMeta, time};
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPod {
     /// Metadata.
-    pub metadata: SlimMeta,
-    spec: PodSpec,
-    status: PodStatus,
+    pub metadata: SlimMeta<AllLabels>,
+    pub(super) spec: PodSpec,
+    pub(super) status: PodStatus,
 }
 
 /// The part of a pod's spec that is read.
@@ -33,419 +33,135 @@ struct InitContainer {
     restart_policy: Option<String>,
 }
 
+/// The part of a pod's status that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct PodStatus {
-    phase: String,
-    reason: String,
-    message: String,
-    conditions: Option<Vec<PodCondition>>,
-    init_container_statuses: Option<Vec<ContainerStatus>>,
-    container_statuses: Option<Vec<ContainerStatus>>,
+pub(super) struct PodStatus {
+    pub(super) phase: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) conditions: Option<Vec<PodCondition>>,
+    pub(super) init_container_statuses: Option<Vec<ContainerStatus>>,
+    pub(super) container_statuses: Option<Vec<ContainerStatus>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PodCondition {
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PodCondition {
     #[serde(rename = "type")]
     type_: String,
-    status: String,
-    reason: String,
-    message: String,
+    pub(super) status: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+    #[serde(deserialize_with = "time::optional")]
+    pub(super) last_transition_time: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ContainerStatus {
-    name: String,
-    restart_count: u32,
-    state: Option<ContainerState>,
-    last_state: Option<ContainerState>,
+pub(super) struct ContainerStatus {
+    pub(super) name: String,
+    pub(super) restart_count: i32,
+    pub(super) state: Option<ContainerState>,
+    pub(super) last_state: Option<ContainerState>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ContainerState {
-    waiting: Option<WaitingState>,
-    running: Option<Running>,
-    terminated: Option<Terminated>,
+pub(super) struct ContainerState {
+    pub(super) waiting: Option<WaitingState>,
+    pub(super) running: Option<Running>,
+    pub(super) terminated: Option<Terminated>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WaitingState {
-    reason: String,
-    message: String,
+pub(super) struct WaitingState {
+    pub(super) reason: String,
+    pub(super) message: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Running {
+pub(super) struct Running {
     #[serde(deserialize_with = "time::optional")]
-    started_at: Option<Timestamp>,
+    pub(super) started_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Terminated {
-    exit_code: i32,
-    reason: String,
-    message: String,
+pub(super) struct Terminated {
+    pub(super) exit_code: i32,
+    pub(super) reason: String,
+    pub(super) message: String,
     #[serde(deserialize_with = "time::optional")]
-    started_at: Option<Timestamp>,
+    pub(super) started_at: Option<Timestamp>,
     #[serde(deserialize_with = "time::optional")]
-    finished_at: Option<Timestamp>,
+    pub(super) finished_at: Option<Timestamp>,
 }
 
-/// Reasons with which the kubelet ends pods for the cluster's sake, besides the condition
-/// DisruptionTarget of newer versions.
-const KUBELET_DISRUPTIONS: [&str; 5] = [
-    "Evicted",
-    "Preempting",
-    "NodeShutdown",
-    "Terminated",
-    "Shutdown",
-];
-
-/// Reasons of containers that are on their way.
-const USUAL: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
-
-impl PodSpec {
-    /// The node it is bound to.
-    pub(super) fn node(&self) -> Option<&str> {
-        self.node_name.as_deref().filter(|name| !name.is_empty())
+impl ContainerStatus {
+    /// How it ended, if it has.
+    pub(super) fn ended(&self) -> Option<&Terminated> {
+        self.state.as_ref()?.terminated.as_ref()
     }
+}
 
-    /// Names of the init containers that go on beside the others.
-    pub(super) fn sidecars(&self) -> impl Iterator<Item = &str> {
-        let init = self.init_containers.iter().flatten();
-        init.filter(|container| container.restart_policy.as_deref() == Some("Always"))
-            .map(|container| container.name.as_str())
+impl PodStatus {
+    /// A condition, by its type.
+    pub(super) fn condition(&self, type_: &str) -> Option<&PodCondition> {
+        let mut conditions = self.conditions.iter().flatten();
+        conditions.find(|condition| condition.type_ == type_)
     }
 }
 
 impl SlimPod {
-    /// Name and row.
-    pub fn row(&self, strings: &mut Interner) -> Option<(Box<str>, PodRow)> {
-        let status = &self.status;
-        let sidecars: Vec<&str> = self.spec.sidecars().collect();
-        let counted = || {
-            let init = status.init_container_statuses.iter().flatten();
-            init.chain(status.container_statuses.iter().flatten())
-                .filter(|container| !sidecars.contains(&container.name.as_str()))
-        };
-        let deletion = self.metadata.deletion_timestamp.map(|due| Deletion {
-            due,
-            grace_seconds: self.metadata.deletion_grace_period_seconds.unwrap_or(0),
-        });
-        let phase = PodPhase::read(&status.phase);
-        let mut row = PodRow {
-            uid: self.metadata.uid()?,
-            rv: self.metadata.rv(),
-            node: self.spec.node().map(|name| strings.share(name)),
-            phase,
-            tracked: self
-                .metadata
-                .finalizers
-                .iter()
-                .flatten()
-                .any(|finalizer| finalizer == FINALIZER_RESULT_TRACKING),
-            disrupted: KUBELET_DISRUPTIONS.contains(&status.reason.as_str())
-                || status
-                    .conditions
-                    .iter()
-                    .flatten()
-                    .any(|c| c.type_ == "DisruptionTarget" && c.status == "True"),
-            deletion,
-            interrupted: deletion.is_some() && !phase.has_ended(),
-            restarts: counted().map(|container| container.restart_count).sum(),
-            created: self.metadata.creation_timestamp,
-            waiting: None,
-            started: counted().filter_map(started).min(),
-            started_earlier: false,
-            end: end(status, counted(), deletion.is_some()),
-            failure: (phase == PodPhase::Failed).then(|| {
-                let failure = failure(status, counted(), strings);
-                strings.share_failure(failure)
-            }),
-        };
-        if !row.has_started() {
-            row.waiting = waiting(status, counted(), strings);
-        }
-        Some((self.metadata.name.as_str().into(), row))
+    /// The node it is bound to.
+    pub(super) fn node(&self) -> Option<&str> {
+        let name = self.spec.node_name.as_deref();
+        name.filter(|name| !name.is_empty())
     }
-}
 
-/// Why the pod does not start, if anything unusual is known.
-fn waiting<'a>(
-    status: &PodStatus,
-    mut containers: impl Iterator<Item = &'a ContainerStatus>,
-    strings: &mut Interner,
-) -> Option<Box<Waiting>> {
-    let of_container = containers.find_map(|container| {
-        let waiting = container.state.as_ref()?.waiting.as_ref()?;
-        let unusual = !USUAL.contains(&waiting.reason.as_str());
-        unusual.then_some((waiting.reason.as_str(), &waiting.message))
-    });
-    let unscheduled = || {
-        let mut conditions = status.conditions.iter().flatten();
-        let found = conditions.find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-        let reason = match found.reason.as_str() {
-            "" => results::UNSCHEDULABLE,
-            reason => reason,
-        };
-        Some((reason, &found.message))
-    };
-    let (reason, message) = of_container.or_else(unscheduled)?;
-    Some(Box::new(Waiting {
-        reason: strings.share(&printable(reason)),
-        message: printable(message).into(),
-    }))
-}
+    /// Its phase.
+    pub(super) fn phase(&self) -> PodPhase {
+        PodPhase::read(&self.status.phase)
+    }
 
-/// What the rules of a pod failure policy judge.
-fn failure<'a>(
-    status: &PodStatus,
-    containers: impl Iterator<Item = &'a ContainerStatus>,
-    strings: &mut Interner,
-) -> Failure {
-    let exits = containers
-        .filter_map(|container| {
-            let ended = container.state.as_ref()?.terminated.as_ref()?;
-            Some((strings.share(&container.name), ended.exit_code))
+    pub(super) fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+        self.status.container_statuses.iter().flatten()
+    }
+
+    /// Its init containers, and among them its sidecars.
+    pub(super) fn init_containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+        self.status.init_container_statuses.iter().flatten()
+    }
+
+    /// Whether an init container goes on beside the containers.
+    pub(super) fn is_sidecar(&self, container: &ContainerStatus) -> bool {
+        let mut all = self.spec.init_containers.iter().flatten();
+        all.any(|spec| {
+            spec.name == container.name && spec.restart_policy.as_deref() == Some("Always")
         })
-        .collect();
-    let conditions = status.conditions.iter().flatten();
-    let conditions = conditions
-        .map(|c| (strings.share(&c.type_), strings.share(&c.status)))
-        .collect();
-    Failure { exits, conditions }
-}
+    }
 
-fn started(container: &ContainerStatus) -> Option<Timestamp> {
-    let of = |state: &ContainerState| {
-        let ended = state
-            .terminated
-            .as_ref()
-            .and_then(|terminated| terminated.started_at);
-        ended.or_else(|| state.running.as_ref()?.started_at)
-    };
-    container
-        .last_state
-        .as_ref()
-        .and_then(of)
-        .or_else(|| container.state.as_ref().and_then(of))
-}
-
-/// The last words: of the first container that failed, else of the last that ended.
-///
-/// A container that was killed because its pod was deleted tells nothing; if it had failed before
-/// and been restarted, that earlier failure does.
-fn end<'a>(
-    status: &PodStatus,
-    containers: impl Iterator<Item = &'a ContainerStatus>,
-    deleted: bool,
-) -> Option<Box<End>> {
-    let mut finished = None;
-    let mut ends: Vec<&Terminated> = Vec::new();
-    for container in containers {
-        let ended = |state: &'a Option<ContainerState>| state.as_ref()?.terminated.as_ref();
-        let (now, before) = (ended(&container.state), ended(&container.last_state));
-        finished = finished.max(now.or(before).and_then(|end| end.finished_at));
-        let killed = deleted && now.is_some_and(|end| is_kill(end.exit_code));
-        ends.extend(if killed {
-            before.or(now)
-        } else {
-            now.or(before)
+    /// What the rules of a pod failure policy judge, of these containers in this order.
+    pub(super) fn failure<'a>(
+        &self,
+        containers: impl Iterator<Item = &'a ContainerStatus>,
+        strings: &mut Interner,
+    ) -> Option<Arc<Failure>> {
+        if self.phase() != PodPhase::Failed {
+            return None;
+        }
+        let exits = containers.filter_map(|container| {
+            let ended = container.ended()?;
+            Some((strings.share(&container.name), ended.exit_code))
         });
-    }
-    ends.sort_by_key(|end| end.finished_at);
-    let failed = ends.iter().find(|end| end.exit_code != 0);
-    let telling = failed.or_else(|| ends.last());
-    if telling.is_none() && status.reason.is_empty() {
-        return None;
-    }
-    let or = |first: &str, second: &str| -> Box<str> {
-        printable(if first.is_empty() { second } else { first }).into()
-    };
-    let statuses = [&status.init_container_statuses, &status.container_statuses];
-    Some(Box::new(End {
-        silent: statuses.into_iter().flatten().all(Vec::is_empty),
-        exit_code: telling.map(|end| end.exit_code),
-        reason: or(&status.reason, telling.map_or("", |end| &end.reason)),
-        message: or(telling.map_or("", |end| &end.message), &status.message),
-        finished,
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
-
-    fn pod(value: Value) -> PodRow {
-        let pod: SlimPod = serde_json::from_value(value).unwrap();
-        pod.row(&mut Interner::default()).unwrap().1
-    }
-
-    #[test]
-    fn a_pod_that_failed_keeps_the_words_of_the_container_that_failed() {
-        let row = pod(json!({
-            "metadata": {"name": "p", "uid": UID, "resourceVersion": "41",
-                "managedFields": [{"fieldsV1": {"f:spec": {}}}],
-                "finalizers": ["x/y", "carillon.dev/result-tracking"]},
-            "spec": {"nodeName": "n1"},
-            "status": {"phase": "Failed", "containerStatuses": [
-                {"name": "a", "state": {"terminated": {"exitCode": 0, "reason": "Completed",
-                    "startedAt": "2026-01-01T00:00:01Z", "finishedAt": "2026-01-01T00:00:09Z"}}},
-                {"name": "b", "restartCount": 2, "state": {"terminated": {"exitCode": 3,
-                    "reason": "Error", "message": "no space left\n",
-                    "startedAt": "2026-01-01T00:00:02Z", "finishedAt": "2026-01-01T00:00:05Z"}}},
-            ]},
-        }));
-        let end = row.end.as_deref().unwrap();
-        assert_eq!((end.exit_code, &*end.message), (Some(3), "no space left"));
-        assert_eq!(end.finished, Some("2026-01-01T00:00:09Z".parse().unwrap()));
-        assert_eq!(row.started, Some("2026-01-01T00:00:01Z".parse().unwrap()));
-        assert_eq!((row.rv, row.restarts, row.tracked), (41, 2, true));
-        assert_eq!(row.node.as_deref(), Some("n1"));
-    }
-
-    #[test]
-    fn a_pod_that_failed_without_a_word_of_its_containers_was_refused_by_the_kubelet() {
-        let status = |more: Value| {
-            let mut status = json!({"phase": "Failed", "reason": "OutOfcpu",
-                "message": "Pod was rejected: Node didn't have enough resource: cpu"});
-            status
-                .as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status}))
-        };
-        let row = status(json!({"containerStatuses": []}));
-        assert!(row.was_rejected());
-        let end = row.end.as_deref().unwrap();
-        assert_eq!((&*end.reason, end.exit_code), ("OutOfcpu", None));
-        for (more, why) in [
-            (
-                json!({"containerStatuses": [{"name": "c"}]}),
-                "a container was heard of",
-            ),
-            (
-                json!({"initContainerStatuses": [{"name": "i"}]}),
-                "an init container was",
-            ),
-            (json!({"reason": ""}), "nobody says why"),
-            (json!({"phase": "Running"}), "it runs"),
-            (json!({"reason": "Evicted"}), "it may have run before"),
-            (
-                json!({"conditions": [{"type": "DisruptionTarget", "status": "True"}]}),
-                "it may have run before",
-            ),
-        ] {
-            assert!(!status(more.clone()).was_rejected(), "{more}: {why}");
-        }
-    }
-
-    #[test]
-    fn restarts_of_sidecars_do_not_count() {
-        let row = pod(json!({
-            "metadata": {"name": "p", "uid": UID},
-            "spec": {"initContainers": [{"name": "mesh", "restartPolicy": "Always"}, {"name": "i"}]},
-            "status": {
-                "initContainerStatuses": [
-                    {"name": "mesh", "restartCount": 7}, {"name": "i", "restartCount": 1}],
-                "containerStatuses": [{"name": "c", "restartCount": 2,
-                    "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
-            },
-        }));
-        assert_eq!((row.restarts, row.waiting), (3, None));
-    }
-
-    #[test]
-    fn a_pod_that_does_not_start_says_why() {
-        let unscheduled = json!([{"type": "PodScheduled", "status": "False",
-            "reason": "Unschedulable", "message": "0/3 nodes are available"}]);
-        let container = |reason: &str, message: &str| {
-            json!([{"name": "c",
-            "state": {"waiting": {"reason": reason, "message": message}}}])
-        };
-        for (status, expected) in [
-            (
-                json!({"containerStatuses": container("ImagePullBackOff", "no such image")}),
-                Some(("ImagePullBackOff", "no such image")),
-            ),
-            (
-                json!({"containerStatuses": container("ContainerCreating", "")}),
-                None,
-            ),
-            (
-                json!({"conditions": unscheduled}),
-                Some(("Unschedulable", "0/3 nodes are available")),
-            ),
-            (json!({}), None),
-        ] {
-            let row = pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status}));
-            let found = row.waiting.as_ref().map(|w| (&*w.reason, &*w.message));
-            assert_eq!(found, expected, "{status}");
-            assert!(!row.has_started());
-        }
-    }
-
-    #[test]
-    fn only_a_failed_pod_is_read_for_the_rules_of_a_failure_policy() {
-        let status = |phase: &str| {
-            json!({
-                "phase": phase,
-                "conditions": [{"type": "DisruptionTarget", "status": "True"}],
-                "initContainerStatuses": [
-                    {"name": "mesh", "state": {"terminated": {"exitCode": 137}}},
-                    {"name": "i", "state": {"terminated": {"exitCode": 0}}}],
-                "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 7}}}],
-            })
-        };
-        let row = |phase| {
-            pod(json!({
-                "metadata": {"name": "p", "uid": UID},
-                "spec": {"initContainers": [{"name": "mesh", "restartPolicy": "Always"}]},
-                "status": status(phase),
-            }))
-        };
-        let failure = row("Failed").failure.unwrap();
-        let exits: Vec<_> = failure.exits.iter().map(|(n, c)| (&**n, *c)).collect();
-        assert_eq!(exits, [("i", 0), ("c", 7)]);
-        let (type_, status) = &failure.conditions[0];
-        assert_eq!((&**type_, &**status), ("DisruptionTarget", "True"));
-        assert_eq!(row("Running").failure, None);
-    }
-
-    #[test]
-    fn evictions_are_disruptions_by_condition_or_reason() {
-        for status in [
-            json!({"phase": "Failed", "reason": "Evicted", "message": "disk pressure"}),
-            json!({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]}),
-        ] {
-            assert!(
-                pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status})).disrupted
-            );
-        }
-    }
-
-    #[test]
-    fn a_crash_looping_pod_that_was_stopped_keeps_the_exit_code_of_its_crash() {
-        let row = pod(json!({
-            "metadata": {"name": "p", "uid": UID, "deletionTimestamp": "2026-01-01T00:00:30Z"},
-            "status": {"phase": "Failed", "containerStatuses": [{
-                "name": "c", "restartCount": 3,
-                "state": {"terminated": {"exitCode": 143, "finishedAt": "2026-01-01T00:00:09Z"}},
-                "lastState": {"terminated": {"exitCode": 2, "message": "no config",
-                    "finishedAt": "2026-01-01T00:00:05Z"}},
-            }]},
-        }));
-        let end = row.end.unwrap();
-        assert_eq!((end.exit_code, &*end.message), (Some(2), "no config"));
-        assert_eq!(end.finished, Some("2026-01-01T00:00:09Z".parse().unwrap()));
+        let exits = exits.collect();
+        let conditions = self.status.conditions.iter().flatten();
+        let conditions = conditions
+            .map(|c| (strings.share(&c.type_), strings.share(&c.status)))
+            .collect();
+        Some(strings.share_failure(Failure { exits, conditions }))
     }
 }

@@ -10,7 +10,7 @@ use carillon_plan::selector::{label, selects};
 use carillon_plan::{ObjectKey, Uid};
 
 use super::{Key, Tables, Wake, in_scope};
-use crate::slim::{SlimJobPod, SlimMeta};
+use crate::slim::{SlimMeta, SlimPod};
 
 /// Labels with the uid of the Job that a pod was made for; the first is today's.
 const CONTROLLER_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
@@ -35,9 +35,9 @@ impl Tables {
         Some(pod).filter(|pod| pod.uid == key.uid)
     }
 
-    pub(super) fn enter_free_pod(&mut self, pod: &SlimJobPod, wakes: &mut Vec<Wake>) {
+    pub(super) fn enter_free_pod(&mut self, pod: &SlimPod, wakes: &mut Vec<Wake>) {
         let key = pod.metadata.key(POD);
-        let (Some(key), Some((name, row))) = (key, pod.row(&mut self.strings)) else {
+        let (Some(key), Some(row)) = (key, pod.job_row(None, &mut self.strings)) else {
             return;
         };
         let namespace = self.strings.share(&key.namespace);
@@ -46,7 +46,7 @@ impl Tables {
             .free_pods
             .entry(namespace)
             .or_default()
-            .insert(name, row);
+            .insert((*key.name).into(), row);
         let old = old.filter(|old| old.uid == key.uid);
         if !deleting && old.is_none_or(|old| old.labels != labels) {
             let jobs = self.selecting(&key.namespace, &labels);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     /// Pod 9 with these labels, which nothing controls.
-    fn pod(rv: u64, labels: &Value, finalizers: &Value) -> SlimJobPod {
+    fn pod(rv: u64, labels: &Value, finalizers: &Value) -> SlimPod {
         let pod = json!({"metadata": {
             "name": "x", "namespace": "ops", "uid": text(9), "resourceVersion": rv.to_string(),
             "labels": labels, "finalizers": finalizers,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     /// Pod 9 with this owner.
-    fn owned(rv: u64, labels: &Value, api_version: &str, kind: &str, controls: bool) -> SlimJobPod {
+    fn owned(rv: u64, labels: &Value, api_version: &str, kind: &str, controls: bool) -> SlimPod {
         let mark = json!(["batch.kubernetes.io/job-tracking"]);
         let mut pod = pod(rv, labels, &mark);
         let owners = json!([{"apiVersion": api_version, "kind": kind, "name": "j", "uid": text(1),

@@ -7,9 +7,8 @@ use carillon_plan::job::JobPods;
 use carillon_plan::object_key::{JOB, POD};
 
 use super::owned::Rows;
-use super::{Key, Row, Tables, Wake, held_at, in_scope};
-use crate::gate::Kind;
-use crate::slim::{SlimJobPod, SlimMeta};
+use super::{Key, Tables, Wake, held_at, in_scope};
+use crate::slim::{SlimMeta, SlimPod};
 use crate::watch::{Held, Listed};
 
 impl Rows for JobPods {
@@ -18,38 +17,36 @@ impl Rows for JobPods {
     }
 }
 
-impl Row for SlimJobPod {
-    const KIND: Kind = Kind::JobPod;
-
-    fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        let Some(uid) = self.metadata.uid() else {
+impl Tables {
+    pub(super) fn enter_job_pod(&mut self, pod: &SlimPod, wakes: &mut Vec<Wake>) {
+        let Some(uid) = pod.metadata.uid() else {
             return;
         };
-        let tallied = &mut tables.tallied;
-        if !self.has_ended_tracked() {
+        let tallied = &mut self.tallied;
+        if !pod.has_ended_tracked() {
             tallied.kept.remove(&uid);
         } else if tallied.kept.insert(uid) {
             tallied.ever_kept += 1;
         }
-        let owner = tables.job_pods.owner(&self.metadata, JOB);
-        let before = tables.job_pods.owner_of(uid);
+        let owner = self.job_pods.owner(&pod.metadata, JOB);
+        let before = self.job_pods.owner_of(uid);
         if before.is_some() && before != owner.as_ref() {
-            tables.forget_job_pod(&self.metadata, wakes);
+            self.forget_job_pod(&pod.metadata, wakes);
         }
         let Some(owner) = owner else {
-            if self.metadata.has_controller() {
-                tables.forget_free_pod(&self.metadata);
+            if pod.metadata.has_controller() {
+                self.forget_free_pod(&pod.metadata);
             } else {
-                tables.enter_free_pod(&self, wakes);
+                self.enter_free_pod(pod, wakes);
             }
             return;
         };
         // It may have been nobody's.
-        tables.forget_free_pod(&self.metadata);
-        let name = &*self.metadata.name;
-        let before = tables.job_pods.of_mut(&owner);
+        self.forget_free_pod(&pod.metadata);
+        let name = &*pod.metadata.name;
+        let before = self.job_pods.of_mut(&owner);
         let before = before.and_then(|pods| pods.get_mut(name));
-        let Some(row) = self.row_after(before.as_deref(), &mut tables.strings) else {
+        let Some(row) = pod.job_row(before.as_deref(), &mut self.strings) else {
             return;
         };
         // Much of what the kubelet reports is nothing that a decision depends on.
@@ -61,9 +58,9 @@ impl Row for SlimJobPod {
                 changed
             }
             _ => {
-                let replaced = tables.job_pods.enter(&owner, uid).insert(name.into(), row);
+                let replaced = self.job_pods.enter(&owner, uid).insert(name.into(), row);
                 if let Some(other) = replaced {
-                    tables.job_pods.forget(other.uid);
+                    self.job_pods.forget(other.uid);
                 }
                 true
             }
@@ -73,61 +70,62 @@ impl Row for SlimJobPod {
         }
     }
 
-    fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
-        tables.forget_job_pod(&self.metadata, wakes);
-        tables.forget_free_pod(&self.metadata);
-        if let Some(uid) = self.metadata.uid() {
-            tables.tallied.kept.remove(&uid);
+    pub(super) fn leave_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
+        self.forget_job_pod(pod, wakes);
+        self.forget_free_pod(pod);
+        if let Some(uid) = pod.uid() {
+            self.tallied.kept.remove(&uid);
         }
     }
 
-    fn sweep(
-        tables: &mut Tables,
+    pub(super) fn sweep_job_pods(
+        &mut self,
         namespace: Option<&str>,
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        tables.sweep_free_pods(namespace, listed);
+        self.sweep_free_pods(namespace, listed);
         if namespace.is_none() {
-            tables.tallied.kept.retain(|uid| listed.contains(uid));
+            self.tallied.kept.retain(|uid| listed.contains(uid));
         }
         let retain = |pods: &mut JobPods, stays: &mut dyn FnMut(Uid) -> bool| {
             pods.retain(|_, pod| stays(pod.uid));
         };
-        tables.job_pods.sweep(namespace, listed, retain, |owner| {
+        self.job_pods.sweep(namespace, listed, retain, |owner| {
             wakes.push(Wake::Soon(Key::Job(owner.clone())));
         });
     }
 
-    fn held(tables: &Tables, object: &Listed) -> Held {
+    pub(super) fn holds_job_pod(&self, object: &Listed) -> Held {
         let owner = object.owner(JOB);
-        let held = object.uid().and_then(|uid| tables.job_pods.owner_of(uid));
+        let held = object.uid().and_then(|uid| self.job_pods.owner_of(uid));
         match (owner, held) {
             (Some(owner), Some(held)) if owner == *held => {
-                let pods = tables.job_pods.of(held);
+                let pods = self.job_pods.of(held);
                 let pod = pods.and_then(|pods| pods.get(&*object.name));
                 held_at(pod.map(|pod| pod.rv))
             }
             (None, None) if object.has_controller() => Held::LeftOut,
             (None, None) => {
-                let pod = object.key(POD).and_then(|key| tables.free_pod(&key));
+                let pod = object.key(POD).and_then(|key| self.free_pod(&key));
                 held_at(pod.map(|pod| pod.rv))
             }
             _ => Held::Nothing,
         }
     }
 
-    fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
-        let free = tables.free_pods.iter();
+    pub(super) fn each_job_pod(
+        &self,
+        namespace: Option<&str>,
+        each: &mut dyn FnMut(&str, Uid, u64),
+    ) {
+        let free = self.free_pods.iter();
         let free = free.filter(|(of, _)| in_scope(of, namespace));
-        let pods = tables.job_pods.in_scope(namespace);
+        let pods = self.job_pods.in_scope(namespace);
         for (name, pod) in pods.chain(free.map(|(_, pods)| pods)).flatten() {
             each(name, pod.uid, pod.rv);
         }
     }
-}
-
-impl Tables {
     fn forget_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
         let Some(uid) = pod.uid() else { return };
         let owner = self.job_pods.leave(uid, |pods| {
@@ -141,6 +139,7 @@ impl Tables {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::Row;
     use super::*;
     use carillon_plan::ObjectKey;
     use serde_json::{Value, json};
@@ -162,7 +161,7 @@ mod tests {
     }
 
     /// Pod 9 of this Job, if of any.
-    fn pod(rv: u64, api_version: &str, job: Option<u8>, status: &Value) -> SlimJobPod {
+    fn pod(rv: u64, api_version: &str, job: Option<u8>, status: &Value) -> SlimPod {
         let owners = job.map(|job| {
             json!([{"apiVersion": api_version, "kind": "Job", "name": "sum", "uid": text(job),
                 "controller": true}])
@@ -176,7 +175,7 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    fn woken(tables: &mut Tables, pod: SlimJobPod) -> Vec<Wake> {
+    fn woken(tables: &mut Tables, pod: SlimPod) -> Vec<Wake> {
         let mut wakes = Vec::new();
         pod.enter(tables, &mut wakes);
         wakes
@@ -240,13 +239,13 @@ mod tests {
         let freed = Wake::Now(Key::OrphanPod(orphan()));
         assert_eq!(woken(tables, of(7, None)), [soon(2), freed]);
         let listed: Listed = of_listed(&of(7, None));
-        assert_eq!(SlimJobPod::held(tables, &listed), Held::At(7));
+        assert_eq!(SlimPod::held(tables, &listed), Held::At(7));
         assert!(tables.free_pod(&orphan()).is_some());
         assert_eq!(woken(tables, of(8, Some(2))), [soon(2)]);
         assert!(tables.free_pod(&orphan()).is_none());
     }
 
-    fn of_listed(pod: &SlimJobPod) -> Listed {
+    fn of_listed(pod: &SlimPod) -> Listed {
         Listed {
             name: pod.metadata.name.clone(),
             namespace: pod.metadata.namespace.clone(),
@@ -283,9 +282,9 @@ mod tests {
         let tables = &mut Tables::default();
         woken(tables, pod(5, "batch/v1", Some(1), &json!({})));
         let mut wakes = Vec::new();
-        SlimJobPod::sweep(tables, Some("other"), &HashSet::new(), &mut wakes);
+        SlimPod::sweep(tables, Some("other"), &HashSet::new(), &mut wakes);
         assert!(wakes.is_empty());
-        SlimJobPod::sweep(tables, None, &HashSet::new(), &mut wakes);
+        SlimPod::sweep(tables, None, &HashSet::new(), &mut wakes);
         assert_eq!(wakes, [soon(1)]);
         assert!(tables.job_pods.is_empty());
     }

@@ -16,7 +16,7 @@ use crate::slim::CronJobRow;
 
 impl Tables {
     /// Rows and estimated bytes held, by kind.
-    pub fn size(&self) -> [(Kind, usize, usize); 8] {
+    pub fn size(&self) -> [(Kind, usize, usize); 7] {
         let end = |pod: &PodRow| {
             pod.end.as_ref().map_or(0, |end| {
                 size_of_val(&**end) + end.reason.len() + end.message.len()
@@ -60,6 +60,7 @@ impl Tables {
             };
             (of_api.clone().count(), of_api.map(bytes).sum())
         };
+        let job_pods = self.size_of_job_pods();
         let (ours, native) = (cron_jobs(Api::Carillon), cron_jobs(Api::Native));
         let children = self.families.values().flatten();
         // BroadcastJobs are counted above.
@@ -72,8 +73,8 @@ impl Tables {
         [
             (
                 Kind::Pod,
-                pods.clone().count(),
-                pods.map(pod_bytes).sum::<usize>() + self.strings.bytes_of_failures(),
+                pods.clone().count() + job_pods.0,
+                pods.map(pod_bytes).sum::<usize>() + job_pods.1 + self.strings.bytes_of_failures(),
             ),
             (
                 Kind::Node,
@@ -93,7 +94,6 @@ impl Tables {
             (Kind::CronJob, ours.0, ours.1),
             (Kind::NativeCronJob, native.0, native.1),
             self.size_of_jobs(children),
-            self.size_of_job_pods(),
         ]
     }
     /// `runs` are rows and bytes of the children of CronJobs among them.
@@ -113,7 +113,7 @@ impl Tables {
         (Kind::NativeJob, rows, bytes + runs.1)
     }
 
-    fn size_of_job_pods(&self) -> (Kind, usize, usize) {
+    fn size_of_job_pods(&self) -> (usize, usize) {
         let pods = self.job_pods.values().flatten();
         let pods = pods.chain(self.free_pods.values().flatten());
         // A B-tree keeps about a third free.
@@ -121,7 +121,7 @@ impl Tables {
             (size_of::<Box<str>>() + size_of::<JobPod>()) * 3 / 2 + entry(2 * size_of::<Uid>());
         let bytes: usize = pods.clone().map(|(name, _)| row + text(name)).sum();
         let labels = self.strings.bytes_of_pod_labels();
-        (Kind::JobPod, pods.count(), bytes + labels)
+        (pods.count(), bytes + labels)
     }
 }
 

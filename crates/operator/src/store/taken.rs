@@ -10,8 +10,7 @@ use carillon_plan::{ObjectKey, Uid, name};
 
 use super::owned::Rows;
 use super::{Key, Tables, Wake};
-use crate::slim::SlimPod;
-use crate::watch::Listed;
+use crate::slim::{NamesJob, SlimMeta, SlimPod};
 
 impl Rows for TakenPods {
     fn is_empty(&self) -> bool {
@@ -22,8 +21,11 @@ impl Rows for TakenPods {
 /// Whose a pod may be that was taken from it: the job that controls it, if its label says something else; else
 /// the one that its labels name, if its own name does, too, which nobody can change. Nothing else decides it:
 /// whatever comes first, the pod or its job, it is the same.
-pub(super) fn taken_from(pod: &Listed) -> Option<Arc<ObjectKey>> {
-    pod.labels.as_ref()?;
+pub(super) fn taken_from<L: NamesJob>(pod: &SlimMeta<L>) -> Option<Arc<ObjectKey>> {
+    // The others are not watched where no Job is served.
+    pod.labels
+        .as_ref()
+        .filter(|labels| !labels.job_uid().is_empty())?;
     if let Some(owner) = pod.owner(BROADCAST_JOB) {
         return (!pod.is_labelled(&owner)).then_some(owner);
     }
@@ -76,9 +78,9 @@ impl Tables {
     }
 
     /// The pod is gone, or is no longer one that was taken. Its row, if there was one.
-    pub(super) fn forget_taken_pod(
+    pub(super) fn forget_taken_pod<L>(
         &mut self,
-        pod: &Listed,
+        pod: &SlimMeta<L>,
         wakes: &mut Vec<Wake>,
     ) -> Option<PodRow> {
         let mut taken = None;

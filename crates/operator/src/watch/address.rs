@@ -28,6 +28,11 @@ impl Address {
         }
     }
 
+    /// From now on all objects are asked for, whatever their labels.
+    pub(super) fn select_all(&mut self) {
+        self.labels.clear();
+    }
+
     /// A request about the objects that the labels select.
     pub(super) fn request(
         &self,

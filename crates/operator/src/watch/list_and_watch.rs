@@ -98,32 +98,16 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         }
     }
 
-    /// The same, but nothing before it is `wanted`. Until then nobody misses anything: the metrics call
-    /// it synced.
-    ///
-    /// # Errors
-    /// As [`Loop::run`].
-    pub async fn run_when(
-        self,
-        mut wanted: watch::Receiver<bool>,
-        shutdown: CancellationToken,
-    ) -> Result<(), AnotherHistory> {
-        self.counters.synced.set(1);
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return Ok(()),
-            _ = wanted.wait_for(|wanted| *wanted) => {}
-        }
-        self.counters.synced.set(0);
-        self.run(shutdown).await
-    }
-
     async fn list_and_watch(&mut self) -> AnotherHistory {
         let mut first = true;
         let mut rv = 0;
         let mut lists = Backoff::default();
         loop {
             let asked = *self.asked.borrow_and_update();
+            // Not within a list: all its pages are of the same objects.
+            if self.handle.selects_all() {
+                self.address.select_all();
+            }
             self.tell_whether_synced();
             self.give_up("the kind is listed anew");
             if !first {

@@ -3,7 +3,7 @@
 use carillon_operator::controllers::core;
 use carillon_operator::controllers::job::Memory;
 use carillon_operator::controllers::orphan_pod::{self, OrphanPods};
-use carillon_operator::slim::{SlimJob, SlimJobPod};
+use carillon_operator::slim::{SlimJob, SlimPod};
 use carillon_operator::store::Queues;
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::plan;
@@ -123,7 +123,7 @@ async fn a_pod_is_adopted_only_if_the_job_is_still_the_one_that_selects_it() {
         pod["metadata"]["ownerReferences"] = json!([]);
         pod["metadata"]["finalizers"] = json!([]);
         scene.see::<SlimJob>(&job);
-        scene.see::<SlimJobPod>(&pod);
+        scene.see::<SlimPod>(&pod);
         let asked = if adopted > 0 { 1 } else { 2 };
         scene
             .work_until(|scene| {
@@ -159,7 +159,7 @@ async fn pods_of_a_job_that_has_ended_or_is_not_there_are_let_go_also_while_they
         if let Some(job) = &job {
             scene.see::<SlimJob>(job);
         }
-        scene.see::<SlimJobPod>(&pod);
+        scene.see::<SlimPod>(&pod);
         scene
             .work_until(|scene| scene.sent(&Method::PATCH, "/sum-1").len() == 1)
             .await;
@@ -175,7 +175,7 @@ async fn pods_are_let_go_when_somebody_else_ends_their_job() {
     let active = json!({"active": 1, "ready": 0, "terminating": 0,
         "startTime": "2026-01-01T00:00:00Z", "uncountedTerminatedPods": {}});
     let mut scene = Scene::new(plan, vec![]);
-    scene.see::<SlimJobPod>(&pod_of(1, 40, "Running"));
+    scene.see::<SlimPod>(&pod_of(1, 40, "Running"));
     scene.see::<SlimJob>(&job_of(13, &spec, &active));
     scene.work_until(|scene| scene.decisions() == 1).await;
     assert_eq!(scene.requests.lock().unwrap().len(), 0, "all is well");
@@ -195,7 +195,7 @@ async fn a_pod_of_no_job_is_let_go_as_it_was_seen() {
     scene.queues = Queues::open_to_all(orphan_pod::NAME, queue);
     let mut pod = pod_of(1, 40, "Running");
     pod["metadata"]["ownerReferences"] = json!([]);
-    scene.see::<SlimJobPod>(&pod);
+    scene.see::<SlimPod>(&pod);
     let orphans = OrphanPods {
         core: scene.core_for(orphan_pod::NAME),
     };

@@ -3,7 +3,7 @@
 
 use carillon_operator::controllers::job::NAME;
 use carillon_operator::gate::Kind;
-use carillon_operator::slim::{SlimJob, SlimJobPod};
+use carillon_operator::slim::{SlimJob, SlimPod};
 use carillon_plan::job::plan;
 use http::Method;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn pods_that_were_made_are_all_seen_before_they_are_counted() {
         let mut pod = pod;
         pod["metadata"]["uid"] = json!(pod_uid(n as u8));
         pod["metadata"]["resourceVersion"] = json!(rv.to_string());
-        scene.see::<SlimJobPod>(&pod);
+        scene.see::<SlimPod>(&pod);
     }
     scene.work_until(|scene| scene.decisions() == 2).await;
     assert_eq!(scene.sent(&Method::POST, PODS).len(), 2);
@@ -62,14 +62,14 @@ async fn nothing_is_stopped_or_told_before_own_writes_are_seen() {
     ] {
         let mut scene = Scene::new(plan, vec![]);
         let gate = &scene.controller.core.gate;
-        gate.lock().unwrap().wrote(&job_key(JOB), Kind::JobPod, 60);
+        gate.lock().unwrap().wrote(&job_key(JOB), Kind::Pod, 60);
         for (n, phase) in [1, 2].into_iter().zip(phases) {
-            scene.see::<SlimJobPod>(&pod_of(n, 40, phase));
+            scene.see::<SlimPod>(&pod_of(n, 40, phase));
         }
         scene.see::<SlimJob>(&job_of(13, &spec, &json!({"active": 2, "ready": 0})));
         scene.stand_at_the_gate().await;
         assert_eq!(scene.requests.lock().unwrap().len(), 0, "{told}");
-        scene.see::<SlimJobPod>(&pod_of(3, 60, "Succeeded"));
+        scene.see::<SlimPod>(&pod_of(3, 60, "Succeeded"));
         scene
             .work_until(|scene| !scene.sent(&Method::PATCH, "/status").is_empty())
             .await;
@@ -87,7 +87,7 @@ async fn a_pod_that_was_let_go_counts_when_that_is_seen_and_not_before() {
     for is_deleted in [false, true] {
         let spec = json!({"parallelism": 0, "completions": 5});
         let mut scene = Scene::new(plan, vec![]);
-        scene.see::<SlimJobPod>(&pod_of(1, 40, "Succeeded"));
+        scene.see::<SlimPod>(&pod_of(1, 40, "Succeeded"));
         scene.see::<SlimJob>(&job_of(13, &spec, &json!({})));
         scene.work_until(|scene| scene.syncs("success") == 1).await;
         let status = scene.sent(&Method::PATCH, "/status").remove(0)["status"].take();
@@ -97,15 +97,15 @@ async fn a_pod_that_was_let_go_counts_when_that_is_seen_and_not_before() {
         // The pod is told to stop before it has lost our finalizer.
         let mut pod = pod_of(1, WRITTEN - 1, "Succeeded");
         pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:09Z");
-        scene.see::<SlimJobPod>(&pod);
+        scene.see::<SlimPod>(&pod);
         scene.stand_at_the_gate().await;
         assert_eq!(scene.decisions(), 1);
         pod["metadata"]["resourceVersion"] = json!(WRITTEN.to_string());
         finalizers(&mut pod, &json!([]));
         if is_deleted {
-            scene.lose::<SlimJobPod>(&pod);
+            scene.lose::<SlimPod>(&pod);
         } else {
-            scene.see::<SlimJobPod>(&pod);
+            scene.see::<SlimPod>(&pod);
         }
         scene
             .work_until(|scene| scene.sent(&Method::PATCH, "/status").len() == 2)
@@ -121,7 +121,7 @@ async fn a_finalizer_that_could_not_be_taken_is_not_waited_for() {
     let path = "/api/v1/namespaces/ops/pods/sum-1";
     let spec = json!({"parallelism": 0, "completions": 5});
     let mut scene = Scene::new(plan, vec![forbidden(Method::PATCH, path)]);
-    scene.see::<SlimJobPod>(&pod_of(1, 40, "Succeeded"));
+    scene.see::<SlimPod>(&pod_of(1, 40, "Succeeded"));
     scene.see::<SlimJob>(&job_of(13, &spec, &json!({})));
     scene.work_until(|scene| scene.syncs("error") == 1).await;
     let status = scene.sent(&Method::PATCH, "/status").remove(0)["status"].take();

@@ -26,7 +26,7 @@ use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::{Backoff, WorkQueue};
-use carillon_operator::slim::{SlimJob, SlimJobPod};
+use carillon_operator::slim::{SlimJob, SlimPod};
 use carillon_operator::store::{Queues, Row, Store, StoreSink};
 use carillon_operator::transport::Transport;
 use carillon_operator::watch::{self, Handle, Sink, Source};
@@ -118,7 +118,7 @@ impl Scene {
         let queue = WorkQueue::new(NAME, backoff, 1, writes.clock(), &metrics);
         let queues = Queues::open_to_all(NAME, queue.clone());
         let kind = Jobs {
-            pods: Handle::without_loops("pods.batch"),
+            pods: Handle::without_loops("pods"),
             limits: Limits::default(),
         };
         let rules = Rules {
@@ -368,7 +368,7 @@ async fn a_job_is_served_that_names_us_and_any_native_one_on_request() {
 async fn a_job_waits_until_its_pods_are_seen() {
     let mut scene = Scene::new(plan, vec![]);
     let source = Source {
-        kind: "pods.batch",
+        kind: "pods",
         group: "",
         version: "v1",
         plural: "pods",
@@ -382,7 +382,7 @@ async fn a_job_waits_until_its_pods_are_seen() {
     };
     let transport = Transport::new(tower::service_fn(never), metrics.clone());
     let queues = &scene.queues;
-    let sink = |_: Option<&str>| StoreSink::<SlimJobPod>::new(store, queues, Duration::ZERO, None);
+    let sink = |_: Option<&str>| StoreSink::<SlimPod>::new(store, queues, Duration::ZERO, None);
     let (pods, _loops) = watch::prepare(&transport, &source, &[], sink, metrics);
     controller.kind.pods = pods;
     scene.see::<SlimJob>(&job(None, &json!({})));
@@ -503,7 +503,7 @@ async fn a_pod_that_is_there_already_is_ours_or_stands_in_the_way() {
 #[tokio::test]
 async fn a_pod_that_is_not_to_be_counted_loses_our_finalizer_before_it_is_deleted() {
     let mut scene = Scene::new(no_pods, vec![]);
-    scene.see::<SlimJobPod>(&pod());
+    scene.see::<SlimPod>(&pod());
     scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
     assert_eq!(scene.told(1).await, ["SuccessfulDelete Deleted pod: sum-a"]);
     let requests = scene.requests.lock().unwrap();
@@ -534,7 +534,7 @@ async fn pods_of_a_job_that_is_really_gone_are_let_go() {
     let path = "/apis/batch/v1/namespaces/ops/jobs/sum";
     let answers = vec![(Method::GET, path, "", 404, gone)];
     let mut scene = Scene::new(plan, answers);
-    scene.see::<SlimJobPod>(&pod());
+    scene.see::<SlimPod>(&pod());
     scene
         .work_until(|scene| !scene.sent(&Method::PATCH, "/pods/sum-a").is_empty())
         .await;
@@ -544,7 +544,7 @@ async fn pods_of_a_job_that_is_really_gone_are_let_go() {
 #[tokio::test]
 async fn what_the_flight_recorder_keeps_is_enough_to_decide_again() {
     let mut scene = Scene::new(plan, vec![]);
-    scene.see::<SlimJobPod>(&pod());
+    scene.see::<SlimPod>(&pod());
     scene.see::<SlimJob>(&job(None, &json!({})));
     scene.work_until(|scene| scene.decisions() > 0).await;
     let decision = scene
@@ -553,10 +553,7 @@ async fn what_the_flight_recorder_keeps_is_enough_to_decide_again() {
         .flights
         .decisions(&job_key(JOB))
         .remove(0);
-    let objects = [
-        (Kind::JobPod, pod()),
-        (Kind::NativeJob, job(None, &json!({}))),
-    ];
+    let objects = [(Kind::Pod, pod()), (Kind::NativeJob, job(None, &json!({})))];
     let again = replay::<Jobs>(objects.into_iter(), &decision).unwrap();
     assert_eq!(again, decision.digest);
 }

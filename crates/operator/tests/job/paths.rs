@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use carillon_operator::slim::{SlimJob, SlimJobPod};
+use carillon_operator::slim::{SlimJob, SlimPod};
 use carillon_plan::job::plan;
 use http::Method;
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn the_name_of_an_owner_leads_to_no_request_outside_its_kind_and_namespace
         let job = job_of(13, &json!({}), &json!({}));
         let mut pod = pod();
         pod["metadata"]["ownerReferences"][0]["name"] = json!(name);
-        scene.see::<SlimJobPod>(&pod);
+        scene.see::<SlimPod>(&pod);
         scene.see::<SlimJob>(&job);
         scene.lose::<SlimJob>(&job);
         // There can be no such Job, so that its pod is let go.

@@ -1,6 +1,6 @@
 //! Requests that the API server refuses.
 
-use carillon_operator::slim::{SlimJob, SlimJobPod};
+use carillon_operator::slim::{SlimJob, SlimPod};
 use carillon_plan::job::action::{Plan, Step};
 use carillon_plan::job::{Snapshot, plan};
 use carillon_plan::name::JobPods;
@@ -18,8 +18,8 @@ async fn a_creation_that_is_refused_changes_no_count_and_finalizers_are_tried_al
     let path = "/api/v1/namespaces/ops/pods/sum-2";
     answers.extend([no_creations(), forbidden(Method::PATCH, path)]);
     let mut scene = Scene::new(plan, answers);
-    scene.see::<SlimJobPod>(&pod_of(1, 40, "Running"));
-    scene.see::<SlimJobPod>(&pod_of(2, 41, "Succeeded"));
+    scene.see::<SlimPod>(&pod_of(1, 40, "Running"));
+    scene.see::<SlimPod>(&pod_of(2, 41, "Succeeded"));
     scene.see::<SlimJob>(&job);
     scene.work_until(|scene| scene.syncs("error") == 1).await;
     let tried = |method, end| scene.sent(method, end).len();
@@ -41,7 +41,7 @@ async fn a_pod_that_cannot_be_let_go_is_not_deleted_and_stays_active() {
     let path = "/api/v1/namespaces/ops/pods/sum-1";
     let mut scene = Scene::new(plan, vec![forbidden(Method::PATCH, path)]);
     for n in 1..=3 {
-        scene.see::<SlimJobPod>(&pod_of(n, 40, "Running"));
+        scene.see::<SlimPod>(&pod_of(n, 40, "Running"));
     }
     scene.see::<SlimJob>(&job_of(13, &spec, &json!({})));
     scene.work_until(|scene| scene.syncs("error") == 1).await;
@@ -95,7 +95,7 @@ async fn a_status_that_is_refused_takes_no_finalizer_and_is_tried_again() {
         let answers = vec![(Method::PATCH, STATUS_PATH, "", code, refused)];
         let mut scene = Scene::new(plan, answers);
         for (n, phase) in [(1, "Succeeded"), (2, "Failed")] {
-            scene.see::<SlimJobPod>(&pod_of(n, 40, phase));
+            scene.see::<SlimPod>(&pod_of(n, 40, phase));
         }
         let spec = json!({"parallelism": 0, "completions": 5});
         scene.see::<SlimJob>(&job_of(13, &spec, &json!({})));
@@ -125,8 +125,8 @@ async fn a_creation_without_an_answer_delays_no_status_and_no_release() {
         answers.push((Method::POST, PODS, "", code, refused));
         answers.push((Method::GET, path, "", 404, refusal(404, "NotFound", "no")));
         let mut scene = Scene::new(plan, answers);
-        scene.see::<SlimJobPod>(&pod_of(1, 40, "Running"));
-        scene.see::<SlimJobPod>(&pod_of(2, 41, "Succeeded"));
+        scene.see::<SlimPod>(&pod_of(1, 40, "Running"));
+        scene.see::<SlimPod>(&pod_of(2, 41, "Succeeded"));
         scene.see::<SlimJob>(&job);
         let events = scene.told(1).await;
         assert!(events[0].contains("failed calling webhook"), "{events:?}");

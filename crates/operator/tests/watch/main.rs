@@ -29,10 +29,7 @@ use futures::{Stream, StreamExt, stream};
 use http::{Request, Response, StatusCode, header::ACCEPT};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use serde::Deserialize;
-use tokio::sync::{
-    mpsc,
-    watch::{Receiver, channel},
-};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -225,15 +222,6 @@ fn start(answers: Vec<Answer>) -> Server {
 
 /// As [`start`], with audits.
 fn start_with(answers: Vec<Answer>, audit_period: Option<Duration>) -> Server {
-    start_when(answers, audit_period, None)
-}
-
-/// The same, once it is wanted.
-fn start_when(
-    answers: Vec<Answer>,
-    audit_period: Option<Duration>,
-    wanted: Option<&Receiver<bool>>,
-) -> Server {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let (asked, requests) = mpsc::unbounded_channel();
     let version = Arc::new(AtomicU64::new(1000));
@@ -277,10 +265,8 @@ fn start_when(
     let (handle, loops) =
         watch::prepare::<Thing, _>(&transport, &source, &[], |_| Log::new(&said), &metrics);
     let shutdown = CancellationToken::new();
-    let loops = loops.into_iter().map(|each| match wanted {
-        Some(wanted) => tokio::spawn(each.run_when(wanted.clone(), shutdown.clone())),
-        None => tokio::spawn(each.run(shutdown.clone())),
-    });
+    let loops = loops.into_iter();
+    let loops = loops.map(|each| tokio::spawn(each.run(shutdown.clone())));
     let loops = loops.collect();
     Server {
         requests,
@@ -354,26 +340,53 @@ fn gone() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_for_before_it_is_wanted() {
-    let (want, wanted) = channel(false);
-    let answers = vec![list(10, "", &[&thing("a", 3, "1")])];
-    let mut server = start_when(answers, None, Some(&wanted));
-    let is_synced = |server: &Server| {
-        server
-            .metrics
-            .watch_synced
-            .with_label_values(&["Thing"])
-            .get()
-    };
-    tokio::time::sleep(Duration::from_hours(1)).await;
-    assert!(server.requests.is_empty() && !server.handle.is_synced());
-    assert_eq!(is_synced(&server), 1, "nobody misses it");
-    server.handle.relist();
-    assert_eq!(server.handle.last_list("ops"), u64::MAX, "nor waits for it");
-    want.send_replace(true);
-    server.handle.synced_in(None).await;
-    assert!(server.asked().await.starts_with("/api/v1/things?limit"));
-    assert_eq!(is_synced(&server), 1);
+async fn a_kind_that_is_selected_whole_is_listed_anew_and_not_synced_until_then() {
+    let open = |event: String| Answer::Open(vec![event]);
+    let mut server = start(vec![
+        list(10, "", &[&thing("a", 3, "1")]),
+        open(bookmark(20)),
+        Answer::Later(
+            60,
+            Box::new(list(30, "", &[&thing("a", 3, "1"), &thing("b", 4, "2")])),
+        ),
+        open(event("ADDED", &thing("c", 31, "3"))),
+    ]);
+    server
+        .says(&["begin", "item a 1", "done 10", "progress 20"])
+        .await;
+    assert!(server.handle.is_synced() && !server.handle.selects_all());
+    let is_narrow = |path: &str| path.contains("labelSelector=a%2Fb%3Dc");
+    for _ in 0..2 {
+        assert!(is_narrow(&server.asked().await));
+    }
+    server.handle.select_all();
+    assert!(server.handle.selects_all() && !server.handle.is_synced());
+    server
+        .says(&["begin", "item a 1", "item b 2", "done 30", "applied c 3"])
+        .await;
+    assert!(server.handle.is_synced());
+    for _ in 0..2 {
+        assert!(!is_narrow(&server.asked().await));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_several_pages_that_is_under_way_keeps_its_selector() {
+    let mut server = start(vec![
+        list(10, "next", &[&thing("a", 3, "1")]),
+        Answer::Later(60, Box::new(list(10, "", &[&thing("b", 4, "2")]))),
+        Answer::Later(60, Box::new(list(30, "", &[]))),
+    ]);
+    server.says(&["begin", "item a 1"]).await;
+    server.handle.select_all();
+    server.says(&["item b 2", "done 10"]).await;
+    assert!(!server.handle.is_synced());
+    server.says(&["begin", "done 30"]).await;
+    assert!(server.handle.is_synced());
+    let narrow = |path: String| path.contains("labelSelector");
+    for expected in [true, true, false] {
+        assert_eq!(narrow(server.asked().await), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
