@@ -10,7 +10,7 @@ use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree, Visibility};
 
 /// How many files of a crate are in circles still. The number may only become smaller: change it when it has.
 const IN_CIRCLES: [(&str, usize); 7] = [
-    ("api", 2),
+    ("api", 0),
     ("cli", 0),
     ("operator", 72),
     ("oracle", 0),

@@ -1,6 +1,7 @@
 //! CronJob: a Job or a BroadcastJob at the times of a schedule. Takes every manifest of a batch/v1
 //! CronJob.
 
+mod dst_policy;
 mod schedule;
 mod status;
 mod templates;
@@ -10,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+pub use dst_policy::DstPolicy;
 pub use status::{CronJobStatus, MAX_RAN_NOW, RunReference, ScheduleInForce};
 
 /// `spec.successfulJobsHistoryLimit` when it is absent.
@@ -244,18 +246,6 @@ pub enum MissedRunPolicy {
     Skip,
     /// Each of them is started, oldest first.
     All,
-}
-
-/// What happens when clocks change: when they are put back a time of the schedule may come twice, when
-/// they are put forward it may not come at all.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-pub enum DstPolicy {
-    /// A time that comes twice has two runs, one that does not come has none, as in batch/v1.
-    #[default]
-    AsWritten,
-    /// A time that comes twice has one run, at the first of them. Those that do not come have one run
-    /// together, at the first instant after the change.
-    Once,
 }
 
 /// The native kind takes the empty word for the default, and templating tools write it.

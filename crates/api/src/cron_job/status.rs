@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::DstPolicy;
+use super::dst_policy::DstPolicy;
 
 /// Values `status.ranNow` holds at most.
 pub const MAX_RAN_NOW: usize = 10;

@@ -8,7 +8,7 @@ use kube::core::{Reason, Rule};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::BroadcastJob;
+use crate::broadcast_job::BroadcastJob;
 use crate::open_schema::{metadata_with, nullable, open_schema, with_rules};
 use crate::pod_template::{not_our_prefix, of_job};
 
