@@ -16,7 +16,7 @@ const IN_CIRCLES: [(&str, usize); 7] = [
     ("oracle", 0),
     ("plan", 0),
     ("proof", 76),
-    ("sim", 12),
+    ("sim", 0),
 ];
 
 /// As in `["store", "pod"]`; empty: the root.

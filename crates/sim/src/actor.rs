@@ -81,14 +81,17 @@ impl Delete {
     }
 }
 
-impl Actor {
-    pub(crate) fn new(server: Server, user: &str) -> Self {
-        Self {
-            server,
+impl Server {
+    /// A user who acts at once, without a connection.
+    pub fn actor(&self, user: &str) -> Actor {
+        Actor {
+            server: self.clone(),
             user: user.into(),
         }
     }
+}
 
+impl Actor {
     /// The server this user acts on.
     pub fn server(&self) -> &Server {
         &self.server

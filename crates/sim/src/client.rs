@@ -21,9 +21,9 @@ use tower::{BoxError, Service};
 
 pub use self::gate::Gate;
 
-use self::faults::{Applied, Connect, Fate, Faults, Leg, Reply};
+use self::faults::{Applied, Connect, Fate, Faults, Leg, NoFaults, Reply};
 use crate::call::Call;
-use crate::server::watch::Stream;
+use crate::server::stream::Stream;
 use crate::server::{Answer, Server};
 use crate::status::Status;
 
@@ -41,16 +41,24 @@ pub struct Client {
     faults: Arc<dyn Faults>,
 }
 
-impl Client {
-    pub(crate) fn new(server: Server, user: &str, agent: &str, faults: Arc<dyn Faults>) -> Self {
-        Self {
-            server,
+impl Server {
+    /// A client of this user; `agent` stands for a process of that user. No faults, no latency.
+    pub fn client(&self, user: &str, agent: &str) -> Client {
+        self.client_with(user, agent, Arc::new(NoFaults))
+    }
+
+    /// A client whose connection has `faults`.
+    pub fn client_with(&self, user: &str, agent: &str, faults: Arc<dyn Faults>) -> Client {
+        Client {
+            server: self.clone(),
             user: user.into(),
             agent: agent.into(),
             faults,
         }
     }
+}
 
+impl Client {
     async fn exchange<B>(self, request: Request<B>) -> Result<Response<ResponseBody>, BoxError>
     where
         B: Body<Data = Bytes>,
@@ -132,7 +140,7 @@ impl Client {
                 Err(status) => refusal(&status),
             },
             Ok(Answer::Watch(watch)) => {
-                let stream = watch.stream(self.faults.clone());
+                let stream = Stream::open(self.server.clone(), *watch, self.faults.clone());
                 let frames = stream::unfold(stream, async |mut stream: Stream| {
                     stream.next().await.map(|frame| (frame, stream))
                 });

@@ -9,6 +9,7 @@ mod meta;
 mod namespace;
 mod node;
 mod node_result_slice;
+mod non_negative;
 mod our_cron_job;
 mod pod;
 mod pod_template;
@@ -210,7 +211,7 @@ impl Kind {
 
     /// What is wrong with an object.
     pub(crate) fn problems(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        let mut problems = meta::check(self, object, old);
+        let mut problems = meta::check(self.group, self.plural, object, old);
         if let Some(schema) = self.schema {
             problems.extend(schema::check(object, schema()));
         }
@@ -232,12 +233,6 @@ fn drop_nulls(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
     }
-}
-
-/// Reads the schema of the only version of a CRD.
-fn schema_of(crd: &str) -> Value {
-    let crd: Value = serde_saphyr::from_str(crd).unwrap_or_default();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 mod create;
 mod delete;
 mod list;
+pub(crate) mod stream;
 mod subresource;
 mod update;
-pub(crate) mod watch;
+mod watch;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +16,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::watch::Watch;
-use crate::actor::Actor;
 use crate::call::Call;
 use crate::changes::{Changes, Revisions};
-use crate::client::Client;
-use crate::client::faults::{Faults, NoFaults};
 use crate::clock::Clock;
 use crate::kind::Kind;
 use crate::status::{Cause, Status};
@@ -171,27 +169,12 @@ impl Server {
         self.state().admission = None;
     }
 
-    /// A client of this user; `agent` stands for a process of that user. No faults, no latency.
-    pub fn client(&self, user: &str, agent: &str) -> Client {
-        self.client_with(user, agent, Arc::new(NoFaults))
-    }
-
-    /// A client whose connection has `faults`.
-    pub fn client_with(&self, user: &str, agent: &str, faults: Arc<dyn Faults>) -> Client {
-        Client::new(self.clone(), user, agent, faults)
-    }
-
-    /// A user who acts at once, without a connection.
-    pub fn actor(&self, user: &str) -> Actor {
-        Actor::new(self.clone(), user)
-    }
-
     /// Applies one request and answers it. Lists and gets are answered as of revision `as_of`, if
     /// there is one.
     pub(crate) fn answer(&self, call: &Arc<Call>, as_of: Option<u64>) -> Result<Answer, Status> {
         let mut state = self.state();
         let before = state.store.revision();
-        let answer = self.route(&mut state, call, as_of);
+        let answer = state.route(call, as_of);
         if let Err(status) = &answer
             && status.code == 422
         {
@@ -206,12 +189,15 @@ impl Server {
         answer
     }
 
-    fn route(
-        &self,
-        state: &mut State,
-        call: &Arc<Call>,
-        as_of: Option<u64>,
-    ) -> Result<Answer, Status> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.now = self.0.clock.now();
+        state
+    }
+}
+
+impl State {
+    fn route(&mut self, call: &Arc<Call>, as_of: Option<u64>) -> Result<Answer, Status> {
         let kind = call.kind.ok_or_else(Status::no_such_path)?;
         if !kind.namespaced && !call.namespace.is_empty() {
             return Err(Status::no_such_path());
@@ -232,19 +218,22 @@ impl Server {
             return Err(Status::bad_request("name must be provided"));
         }
         match (call.verb, &*call.subresource) {
-            ("create", "") if call.method == http::Method::POST => state.create(call, kind),
-            ("create", "binding") if kind.plural == "pods" => state.bind(call),
-            ("get", "") => state.get(call, as_of),
-            ("get", "status") if kind.status => state.get(call, as_of),
-            ("list", "") => state.list(call, kind, as_of),
-            ("watch", "") => Watch::open(self.clone(), state, call, kind),
-            ("update", "finalize") if kind.plural == "namespaces" => state.finalize(call),
-            ("update", "") => state.replace(call, kind),
-            ("update", "status") if kind.status => state.replace(call, kind),
-            ("patch", "") => state.patch(call, kind),
-            ("patch", "status") if kind.status => state.patch(call, kind),
-            ("delete", "") => state.delete(call, kind),
-            ("deletecollection", "") => state.delete_collection(call, kind),
+            ("create", "") if call.method == http::Method::POST => self.create(call, kind),
+            ("create", "binding") if kind.plural == "pods" => self.bind(call),
+            ("get", "") => self.get(call, as_of),
+            ("get", "status") if kind.status => self.get(call, as_of),
+            ("list", "") => self.list(call, kind, as_of),
+            ("watch", "") => {
+                let watch = Watch::open(&self.store, self.restored, call, kind)?;
+                Ok(Answer::Watch(Box::new(watch)))
+            }
+            ("update", "finalize") if kind.plural == "namespaces" => self.finalize(call),
+            ("update", "") => self.replace(call, kind),
+            ("update", "status") if kind.status => self.replace(call, kind),
+            ("patch", "") => self.patch(call, kind),
+            ("patch", "status") if kind.status => self.patch(call, kind),
+            ("delete", "") => self.delete(call, kind),
+            ("deletecollection", "") => self.delete_collection(call, kind),
             (_, "") => Err(Status::method_not_allowed()),
             // A custom resource has no subresource of which more is known than that it is not there.
             _ if kind.schema.is_some() => Err(Status::not_found(&call.resource(), &call.name)),
@@ -252,14 +241,6 @@ impl Server {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.now = self.0.clock.now();
-        state
-    }
-}
-
-impl State {
     fn get(&mut self, call: &Call, as_of: Option<u64>) -> Result<Answer, Status> {
         let key = call.key(&call.name);
         let object = match as_of {

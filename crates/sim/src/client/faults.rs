@@ -7,7 +7,7 @@ use bytes::Bytes;
 use carillon_oracle::Key;
 use serde_json::Value;
 
-use super::Gate;
+use super::gate::Gate;
 use crate::call::Call;
 use crate::status::Status;
 

@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use super::meta::is_dns_label;
+use super::schema;
 use crate::status::Cause;
 
 pub(super) fn schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        super::schema_of(include_str!(
+        schema::of_crd(include_str!(
             "../../../../crds/carillon.dev_broadcastjobs.yaml"
         ))
     })

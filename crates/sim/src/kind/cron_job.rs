@@ -3,7 +3,7 @@
 use carillon_oracle::cron_job::schedule::Schedule;
 use serde_json::{Value, json};
 
-use super::{job, pod_template};
+use super::{non_negative, pod_template};
 use crate::status::Cause;
 
 /// The name of a Job has this one in it, and the minutes.
@@ -87,7 +87,7 @@ pub(super) fn check(cron: &Value, old: Option<&Value>) -> Vec<Cause> {
         "successfulJobsHistoryLimit",
         "failedJobsHistoryLimit",
     ];
-    job::at_least_nothing(spec, "spec", &counts, &mut causes);
+    non_negative::at_least_nothing(spec, "spec", &counts, &mut causes);
     let of_job = &spec["jobTemplate"]["spec"];
     if !of_job["selector"].is_null() {
         let message = "Invalid value: selector: `selector` will be auto-generated";

@@ -133,20 +133,6 @@ pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// Counts and durations, at `path`.
-pub(super) fn at_least_nothing(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Cause>) {
-    for field in fields {
-        if spec[*field].as_i64().is_some_and(|value| value < 0) {
-            let why = "must be greater than or equal to 0";
-            causes.push(Cause::invalid(
-                format!("{path}.{field}"),
-                &spec[*field],
-                why,
-            ));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

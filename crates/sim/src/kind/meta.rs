@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Kind;
 use crate::status::{Cause, Status};
 
 const TEXTS: [&str; 8] = [
@@ -103,15 +102,15 @@ fn unreadable(field: &str) -> Status {
     ))
 }
 
-/// What is wrong with the metadata.
-pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+/// What is wrong with the metadata of an object of a kind.
+pub(super) fn check(group: &str, plural: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let meta = &object["metadata"];
     let mut causes = Vec::new();
     let name = meta["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         let why = "name or generateName is required";
         causes.push(Cause::new("FieldValueRequired", "metadata.name", why));
-    } else if !is_subdomain(name) || (kind.plural == "namespaces" && name.contains('.')) {
+    } else if !is_subdomain(name) || (plural == "namespaces" && name.contains('.')) {
         let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
                    characters, '-' or '.', and must start and end with an alphanumeric character";
         causes.push(Cause::invalid("metadata.name", &meta["name"], why));
@@ -134,7 +133,7 @@ pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cau
             causes.push(Cause::invalid("metadata.annotations", &json!(key), why));
         }
     }
-    causes.extend(finalizers(kind, meta));
+    causes.extend(finalizers(group, meta));
     causes.extend(owners(meta));
     if let Some(old) = old {
         causes.extend(changes(meta, &old["metadata"]));
@@ -142,12 +141,12 @@ pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cau
     causes
 }
 
-fn finalizers(kind: &Kind, meta: &Value) -> Vec<Cause> {
+fn finalizers(group: &str, meta: &Value) -> Vec<Cause> {
     let names = texts(&meta["finalizers"]);
     let wrong = |name: &&str| {
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(name);
         // Kinds of batch are judged by the rules of core.
-        let core = ["", "batch"].contains(&kind.group);
+        let core = ["", "batch"].contains(&group);
         !is_qualified(name) || (core && !standard && !name.contains('/'))
     };
     let why = "name is neither a standard finalizer name nor is it fully qualified";
@@ -297,10 +296,10 @@ mod tests {
 
     #[test]
     fn names_labels_finalizers_and_owners_are_judged() {
-        let pod = Kind::named("pods").unwrap();
-        let job = Kind::named("broadcastjobs").unwrap();
+        let pod = ("", "pods");
+        let job = ("carillon.dev", "broadcastjobs");
         let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid, "controller": true});
-        for (kind, extra, good) in [
+        for ((group, plural), extra, good) in [
             (pod, json!({}), true),
             (pod, json!({"name": "A"}), false),
             (pod, json!({"name": "a..b"}), false),
@@ -322,7 +321,11 @@ mod tests {
             for (key, value) in extra.as_object().unwrap() {
                 object["metadata"][key] = value.clone();
             }
-            assert_eq!(check(kind, &object, None).is_empty(), good, "{object}");
+            assert_eq!(
+                check(group, plural, &object, None).is_empty(),
+                good,
+                "{object}"
+            );
         }
     }
 

@@ -4,12 +4,13 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use super::schema;
 use crate::status::Cause;
 
 pub(super) fn schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        super::schema_of(include_str!(
+        schema::of_crd(include_str!(
             "../../../../crds/carillon.dev_noderesultslices.yaml"
         ))
     })

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use carillon_oracle::cron_job::schedule::Schedule;
 use serde_json::{Map, Value, json};
 
-use super::{broadcast_job, job};
+use super::{broadcast_job, non_negative, schema};
 use crate::status::Cause;
 
 /// The name of a child has this one in it, and the minutes.
@@ -15,9 +15,8 @@ const A_DAY: i64 = 86_400;
 
 pub(super) fn schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
-    SCHEMA.get_or_init(|| {
-        super::schema_of(include_str!("../../../../crds/carillon.dev_cronjobs.yaml"))
-    })
+    SCHEMA
+        .get_or_init(|| schema::of_crd(include_str!("../../../../crds/carillon.dev_cronjobs.yaml")))
 }
 
 pub(super) fn check(cron: &Value, old: Option<&Value>) -> Vec<Cause> {
@@ -29,7 +28,7 @@ pub(super) fn check(cron: &Value, old: Option<&Value>) -> Vec<Cause> {
         "failedJobsHistoryLimit",
         "jitterSeconds",
     ];
-    job::at_least_nothing(spec, "spec", &counts, &mut causes);
+    non_negative::at_least_nothing(spec, "spec", &counts, &mut causes);
     let mut rule = |holds: bool, field: &str, found: &Value, why: &str| {
         if !holds {
             causes.push(Cause::invalid(field, found, why));

@@ -6,6 +6,12 @@ use serde_json::{Map, Value, json};
 
 use crate::status::Cause;
 
+/// Reads the schema of the only version of a CRD.
+pub(super) fn of_crd(crd: &str) -> Value {
+    let crd: Value = serde_saphyr::from_str(crd).unwrap_or_default();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
 /// Removes the fields a schema does not know.
 pub(super) fn prune(object: &mut Value, schema: &Value) {
     let Some(root) = object.as_object_mut() else {

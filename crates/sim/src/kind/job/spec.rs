@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::kind::pod_template;
+use crate::kind::{non_negative, pod_template};
 use crate::status::Cause;
 
 const MOST_INDEXED: i64 = 100_000;
@@ -23,7 +23,7 @@ const FIXED: [&str; 6] = [
 pub(super) fn check(job: &Value, causes: &mut Vec<Cause>) {
     let spec = &job["spec"];
     pod_template::check(&spec["template"], "spec.template", causes);
-    super::at_least_nothing(
+    non_negative::at_least_nothing(
         spec,
         "spec",
         &[
