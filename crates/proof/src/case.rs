@@ -11,8 +11,9 @@ use carillon_oracle::{Assumptions, StepPredicate, Violation, check_all};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::blow::Blow;
 use crate::connection::{Late, PROVOKED};
-use crate::disturbance::{Blow, Disturbance};
+use crate::disturbance::Disturbance;
 use crate::late;
 use crate::monkey::MOST_SKEW;
 use crate::scenario::{Same, Scenario, Subject};

@@ -13,11 +13,14 @@ use http::Method;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::disturbance::{Blow, Disturbance, Point, Slow, Span};
+use crate::blow::{Blow, Point};
+use crate::disturbance::{Disturbance, Slow};
 use crate::fault::{self, Fault, What};
 use crate::process::{Process, State};
+use crate::span::Span;
 use crate::storm::Storm;
 use crate::wire::Wire;
+use crate::writes::counts;
 
 /// A request that was held on its way, and since when.
 pub type Late = (Arc<Request>, Timestamp);
@@ -262,12 +265,6 @@ impl Connection {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a request is one of those that are counted: a write for a job.
-pub fn counts(call: &Call) -> bool {
-    let resource = call.resource();
-    call.is_write() && !resource.starts_with("leases.") && !resource.starts_with("events.")
 }
 
 impl Faults for Connection {

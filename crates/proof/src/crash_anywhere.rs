@@ -3,9 +3,11 @@
 
 use carillon_oracle::Step;
 
+use crate::blow::{Blow, Point};
 use crate::case::Case;
-use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Silence, Span, Then};
+use crate::disturbance::{AtWrite, Disturbance, Silence, Then};
 use crate::scenario::Scenario;
+use crate::span::Span;
 use crate::storm::Weather;
 use crate::tenant::Tenant;
 use crate::world::{self, Outcome};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::blow::Blow;
 use crate::fault::{Fault, What};
+use crate::span::Span;
 use crate::storm::Weather;
 use crate::tenant::Tenant;
 
@@ -69,16 +71,6 @@ pub struct Restore {
     pub down: u64,
 }
 
-/// A time, in seconds since the run began.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Span {
-    /// Its begin.
-    pub from: u64,
-    /// Its end.
-    pub to: u64,
-}
-
 /// Watches of a resource hang: an event that is due meanwhile, and all that follows on its
 /// connection, never arrives.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -101,37 +93,6 @@ pub struct AtWrite {
     pub write: usize,
     /// What happens to the process that sends it.
     pub blow: Blow,
-}
-
-/// What happens to a process.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Blow {
-    /// SIGKILL.
-    Kill(Point),
-    /// SIGSTOP, with the request on its way; SIGCONT when another process has done what was left.
-    Stop,
-    /// None, but the reply to the request is lost.
-    LoseReply,
-    /// None, but the API server refuses the request with an internal error.
-    Refuse,
-}
-
-/// Where a process is killed.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Point {
-    /// The request is not sent.
-    BeforeSend,
-    /// The request is applied and its reply is lost.
-    ReplyLost,
-    /// The reply was read and nothing was made of it.
-    AfterReply,
-}
-
-impl Point {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::BeforeSend, Self::ReplyLost, Self::AfterReply];
 }
 
 /// Who goes on after a kill.

@@ -4,7 +4,7 @@ use carillon_sim::faults::{Applied, Fate, Reply};
 use carillon_sim::{Call, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::disturbance::Point;
+use crate::blow::Point;
 
 /// What happens to the next requests of a kind.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -1,5 +1,6 @@
 //! The real operator in a simulated cluster, under every fault, judged by the oracle.
 
+pub mod blow;
 pub mod campaign;
 pub mod case;
 pub mod connection;
@@ -14,12 +15,15 @@ pub mod process;
 pub mod regressions;
 pub mod replay;
 pub mod scenario;
+pub mod scenarios;
 pub mod small_world;
 pub mod soak;
+pub mod span;
 pub mod storm;
 pub mod swarm;
 pub mod tap;
 pub mod tenant;
 pub mod wire;
 pub mod world;
+pub mod writes;
 pub mod zoo;

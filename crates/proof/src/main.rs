@@ -10,12 +10,12 @@ use carillon_plan::broadcast_job;
 use carillon_proof::campaign::{self, Found, Job};
 use carillon_proof::case::{Case, Counts};
 use carillon_proof::families::Mode;
-use carillon_proof::scenario::{self, Scenario};
+use carillon_proof::scenario::Scenario;
 use carillon_proof::small_world::Limits;
 use carillon_proof::swarm::Swarm;
 use carillon_proof::tenant::Tenant;
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, families, regressions, small_world};
+use carillon_proof::{crash_anywhere, families, regressions, scenarios, small_world};
 use clap::Parser;
 
 /// The scenarios in which a process that is started again sees every earlier revision first.
@@ -129,7 +129,7 @@ fn find(case: &Case) -> anyhow::Result<Scenario> {
     if let Some(swarm) = Swarm::of(case) {
         return Ok(swarm.scenario(case.seed));
     }
-    let mut all = scenario::all().into_iter();
+    let mut all = scenarios::all().into_iter();
     all.find(|scenario| scenario.name == case.scenario)
         .with_context(|| format!("there is no scenario {:?}", case.scenario))
 }
@@ -165,7 +165,7 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     let first_seed = args.first_seed.unwrap_or_else(|| fastrand::u64(1..FRESH));
     println!("first seed {first_seed}; the same again: --first-seed {first_seed}");
     known(&mut tally)?;
-    let scenarios: Vec<Scenario> = scenario::all()
+    let scenarios: Vec<Scenario> = scenarios::all()
         .into_iter()
         .filter(|scenario| {
             let words = [scenario.name, scenario.subject.resource()];

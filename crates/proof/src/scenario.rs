@@ -1,8 +1,10 @@
 //! What is asked of the operator, and what the cluster and its users do meanwhile.
 
-mod catalogue;
-mod children;
+pub(crate) mod children;
+mod names;
 mod objects;
+mod step;
+mod subject;
 mod user;
 mod view;
 
@@ -12,19 +14,15 @@ use carillon_sim::actors::Fate;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-pub(crate) use self::catalogue::retries;
-pub use self::catalogue::{all, undisturbed};
+pub use self::names::{CRON, JOB, NAMESPACE};
 pub use self::objects::{batch_job, cron_job, job, ready_node};
+pub use self::step::Step;
+pub(crate) use self::step::{SECOND, step};
+pub use self::subject::Subject;
 pub use self::user::User;
 pub use self::view::View;
-use crate::disturbance::Span;
+use crate::span::Span;
 
-/// Namespace of every scenario.
-pub const NAMESPACE: &str = "work";
-/// Name of every scenario's job.
-pub const JOB: &str = "job";
-/// Name of every scenario's CronJob.
-pub const CRON: &str = "cron";
 /// When a run begins, unless its scenario says something else.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 
@@ -57,43 +55,6 @@ pub struct Scenario {
     pub ends: Ends,
 }
 
-/// What a scenario is about.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Subject {
-    /// A BroadcastJob.
-    BroadcastJob,
-    /// A CronJob of carillon.dev.
-    CronJob,
-    /// A CronJob of batch/v1.
-    NativeCronJob,
-    /// A Job of batch/v1 that names us as its controller.
-    Job,
-    /// A Job of batch/v1 that names nobody, in a cluster without another controller for it.
-    NativeJob,
-}
-
-impl Subject {
-    /// The resource it is of.
-    pub fn resource(self) -> &'static str {
-        match self {
-            Self::BroadcastJob => "broadcastjobs.carillon.dev",
-            Self::CronJob => "cronjobs.carillon.dev",
-            Self::NativeCronJob => "cronjobs.batch",
-            Self::Job | Self::NativeJob => "jobs.batch",
-        }
-    }
-
-    /// Whether it is a Job of batch/v1.
-    pub fn is_job(self) -> bool {
-        matches!(self, Self::Job | Self::NativeJob)
-    }
-
-    /// Whether it starts runs.
-    pub fn is_cron_job(self) -> bool {
-        matches!(self, Self::CronJob | Self::NativeCronJob)
-    }
-}
-
 /// Clocks of the operator are wrong from a time on; the cluster's own never is.
 #[derive(Clone, Copy, Debug)]
 pub struct Jump {
@@ -101,17 +62,6 @@ pub struct Jump {
     pub at: u64,
     /// By how many seconds they are ahead from then on.
     pub ahead: i64,
-}
-
-/// When something is done, and what.
-#[derive(Clone, Copy)]
-pub struct Step {
-    /// Looked at after every change. A step waits for the one before it.
-    pub when: fn(&View<'_>) -> bool,
-    /// How long after that.
-    pub after: SignedDuration,
-    /// What is done; errors are for the user to see.
-    pub act: fn(&View<'_>),
 }
 
 /// What must be the same at the end of a disturbed run as at that of the clean one.

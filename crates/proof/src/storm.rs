@@ -9,6 +9,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 
 use crate::process::Process;
+use crate::writes::counts;
 
 /// How often what goes wrong, in thousandths.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -129,7 +130,7 @@ impl Storm {
         let Some(weather) = self.weather.clone() else {
             return Fate::pass();
         };
-        let write = crate::connection::counts(call);
+        let write = counts(call);
         if write && self.chance(weather.killed) {
             process.kill();
             return if self.rng.bool() {

@@ -24,8 +24,6 @@ const IN_CALM: SignedDuration = SignedDuration::from_secs(100);
 const LONGEST_PAUSE_MS: i64 = 2500;
 /// Objects of one resource that it leaves lying about.
 const MOST_OBJECTS: usize = 24;
-/// A finalizer of its own, which the garbage collector respects.
-const KEPT: &str = "evil.example.com/keep";
 
 /// Where a tenant acts.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -29,10 +29,12 @@ use carillon_plan::interlock::{self, Trip};
 use carillon_plan::{cron_job, job};
 use jiff::Timestamp;
 
+use crate::blow::{Blow, Point};
 use crate::case::{Case, Failure};
 use crate::crash_anywhere::SEED;
-use crate::disturbance::{AtWrite, Blow, Disturbance, Point};
-use crate::scenario::{self, Scenario};
+use crate::disturbance::{AtWrite, Disturbance};
+use crate::scenario::Scenario;
+use crate::scenarios;
 use crate::swarm::Swarm;
 use crate::wire::Wire;
 use crate::world::{self, End, Outcome, Run};
@@ -252,7 +254,7 @@ pub struct Zoo {
 impl Default for Zoo {
     fn default() -> Self {
         Self {
-            scenarios: scenario::all(),
+            scenarios: scenarios::all(),
             ends: HashMap::new(),
         }
     }

@@ -1,9 +1,10 @@
 //! The operator is off for an hour, while pods end and users act, and catches up.
 
 use carillon_proof::case::Case;
-use carillon_proof::disturbance::{Disturbance, Span};
-use carillon_proof::scenario::{self, Scenario};
-use carillon_proof::{campaign, crash_anywhere};
+use carillon_proof::disturbance::Disturbance;
+use carillon_proof::scenario::Scenario;
+use carillon_proof::span::Span;
+use carillon_proof::{campaign, crash_anywhere, scenarios};
 
 const HOUR: u64 = 3600;
 /// Their user waits for counts that are never there when the operator is off, and acts on them.
@@ -14,7 +15,7 @@ const WAIT_FOR_COUNTS: [&str; 3] = [
 ];
 
 fn jobs() -> Vec<Scenario> {
-    let mut all = scenario::all();
+    let mut all = scenarios::all();
     all.retain(|scenario| scenario.subject.is_job() && !WAIT_FOR_COUNTS.contains(&scenario.name));
     all
 }

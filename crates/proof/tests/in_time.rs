@@ -3,7 +3,7 @@
 
 use carillon_proof::scenario::{Ends, Jump, Scenario};
 use carillon_proof::world::{Outcome, started};
-use carillon_proof::{crash_anywhere, scenario};
+use carillon_proof::{crash_anywhere, scenarios};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn delays(outcome: &Outcome) -> Vec<SignedDuration> {
 }
 
 fn named(name: &str) -> Scenario {
-    let mut all = scenario::all().into_iter();
+    let mut all = scenarios::all().into_iter();
     all.find(|scenario| scenario.name == name)
         .expect("a scenario of that name")
 }

@@ -1,13 +1,13 @@
 //! The scenarios, undisturbed and with a crash.
 
 use carillon_proof::swarm::Swarm;
-use carillon_proof::{campaign, crash_anywhere, regressions, scenario};
+use carillon_proof::{campaign, crash_anywhere, regressions, scenarios};
 
 #[test]
 fn each_scenario_comes_to_its_end_and_breaks_nothing() {
     let mut broken = 0;
-    let undisturbed = scenario::undisturbed();
-    for scenario in scenario::all().into_iter().chain(undisturbed) {
+    let undisturbed = scenarios::undisturbed();
+    for scenario in scenarios::all().into_iter().chain(undisturbed) {
         let begin = std::time::Instant::now();
         let case = crash_anywhere::clean(&scenario);
         let outcome = case.run(&scenario).unwrap();
@@ -29,7 +29,7 @@ fn each_scenario_comes_to_its_end_and_breaks_nothing() {
 #[test]
 fn a_crash_at_one_point_in_twenty_breaks_nothing() {
     let (mut runs, mut failures) = (0, Vec::new());
-    for scenario in scenario::all() {
+    for scenario in scenarios::all() {
         let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
         let cases = crash_anywhere::cases(&scenario, clean.writes);
         let jobs = campaign::every_nth(20, &cases, &scenario, &clean.end);
@@ -53,7 +53,7 @@ fn a_crash_at_one_point_in_twenty_breaks_nothing() {
 #[test]
 fn a_process_that_starts_again_with_an_old_view_breaks_nothing() {
     let mut failures = Vec::new();
-    for scenario in scenario::all().into_iter().step_by(3) {
+    for scenario in scenarios::all().into_iter().step_by(3) {
         let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
         let alone = crash_anywhere::clean_without_lease(&scenario);
         let cases = crash_anywhere::stale_cases(&scenario, &alone.run(&scenario).unwrap());
@@ -69,7 +69,7 @@ fn a_process_that_starts_again_with_an_old_view_breaks_nothing() {
 #[test]
 fn a_standby_that_was_not_told_what_has_happened_takes_over_and_breaks_nothing() {
     let mut failures = Vec::new();
-    for scenario in scenario::all() {
+    for scenario in scenarios::all() {
         let clean = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
         let two = crash_anywhere::clean_with_standby(&scenario);
         let cases = crash_anywhere::blind_cases(&scenario, &two.run(&scenario).unwrap());
@@ -86,7 +86,7 @@ fn a_standby_that_was_not_told_what_has_happened_takes_over_and_breaks_nothing()
 
 #[test]
 fn requests_that_are_refused_now_and_then_for_ever_keep_nothing_from_its_end() {
-    let scenarios = scenario::all();
+    let scenarios = scenarios::all();
     let case = |scenario| crash_anywhere::under_pressure(scenario, 1);
     let cases: Vec<_> = scenarios.iter().step_by(3).map(case).collect();
     let chosen = scenarios.iter().step_by(3).zip(&cases);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use carillon_proof::case::Case;
 use carillon_proof::swarm::Swarm;
 use carillon_proof::zoo::{self, Mutant, Zoo};
-use carillon_proof::{crash_anywhere, scenario};
+use carillon_proof::{crash_anywhere, scenarios};
 
 #[test]
 fn every_bug_that_is_put_back_is_caught_and_the_same_runs_without_it_break_nothing() {
@@ -120,10 +120,10 @@ fn of_seeds(first: &Case, seeds: u64) -> Vec<Case> {
 
 fn of_scenarios() -> Vec<Case> {
     let Ok(wanted) = std::env::var("SCENARIO") else {
-        let all = scenario::all();
+        let all = scenarios::all();
         return all.iter().map(crash_anywhere::clean).collect();
     };
-    let all = scenario::all().into_iter();
+    let all = scenarios::all().into_iter();
     let mut cases = Vec::new();
     for scenario in all.filter(|scenario| scenario.name.contains(&wanted)) {
         let clean = crash_anywhere::clean(&scenario);

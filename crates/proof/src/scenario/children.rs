@@ -5,7 +5,9 @@ use std::sync::Arc;
 use carillon_sim::Delete;
 use serde_json::{Value, json};
 
-use super::{CRON, NAMESPACE, Subject, View};
+use super::names::{CRON, NAMESPACE};
+use super::subject::Subject;
+use super::view::View;
 
 /// Resources of what a CronJob starts.
 const CHILDREN: [&str; 2] = ["jobs", "broadcastjobs"];
@@ -93,13 +95,13 @@ impl View<'_> {
 }
 
 /// Whether it is not yet recorded.
-pub(super) fn is_held(child: &Value) -> bool {
+pub(crate) fn is_held(child: &Value) -> bool {
     let finalizers = child["metadata"]["finalizers"].as_array();
     finalizers.into_iter().flatten().any(|f| f == HOLD)
 }
 
 /// Whether a child has started and not yet ended.
-pub(super) fn is_running(child: &Value) -> bool {
+pub(crate) fn is_running(child: &Value) -> bool {
     let conditions = child["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
     let over = conditions.any(|c| c["type"] == "Complete" || c["type"] == "Failed");

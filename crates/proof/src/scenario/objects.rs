@@ -4,7 +4,8 @@ use carillon_plan::job::MANAGED_BY;
 use carillon_sim::actors::JOB_FATE;
 use serde_json::{Value, json};
 
-use super::{CRON, JOB, NAMESPACE, Subject};
+use super::names::{CRON, JOB, NAMESPACE};
+use super::subject::Subject;
 
 /// A node that takes pods.
 pub fn ready_node(name: &str) -> Value {

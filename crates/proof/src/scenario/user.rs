@@ -8,7 +8,8 @@ use carillon_sim::Actor;
 use carillon_sim::actors::Component;
 use jiff::Timestamp;
 
-use super::{Step, View};
+use super::step::Step;
+use super::view::View;
 
 /// The script's user, one step after the other.
 pub struct User {

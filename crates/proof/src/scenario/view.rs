@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use carillon_sim::Actor;
+use carillon_sim::actors::KUBELET_STOPPED;
 use serde_json::{Value, json};
 
-use super::{JOB, NAMESPACE, ready_node};
+use super::names::{JOB, NAMESPACE};
+use super::objects::ready_node;
 
 /// Resources of jobs.
 const JOBS: [&str; 2] = ["broadcastjobs.carillon.dev", "jobs.batch"];
@@ -191,6 +193,12 @@ impl<'a> View<'a> {
     /// Changes a node.
     pub fn patch_node(&self, node: &str, patch: &Value) {
         drop(self.0.patch_merge("nodes", "", node, patch));
+    }
+
+    /// Stops the kubelet of a node, or lets it go on.
+    pub fn stop_kubelet(&self, node: &str, stopped: bool) {
+        let stopped = json!({KUBELET_STOPPED: stopped.to_string()});
+        self.patch_node(node, &json!({"metadata": {"annotations": stopped}}));
     }
 
     /// Adds a node.

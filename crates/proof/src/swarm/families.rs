@@ -7,8 +7,9 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{SECOND, all_well, some_fail};
-use crate::scenario::retries::{delete, retry};
+
 use crate::scenario::{Ends, Same, Scenario, Step, View};
+use crate::scenarios::broadcast_job::retries::{delete, retry};
 
 /// What somebody may do.
 type Act = fn(&View<'_>);

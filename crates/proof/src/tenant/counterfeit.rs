@@ -1,17 +1,18 @@
 //! Objects that look like those of the scenario.
 
 use carillon_api::names;
-use carillon_plan::job::{FINALIZER_JOB_TRACKING, MANAGED_BY};
+use carillon_plan::job::FINALIZER_JOB_TRACKING;
 use carillon_plan::{Uid, name};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::KEPT;
 use crate::scenario::{CRON, View};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+/// A finalizer of its own, which the garbage collector respects.
+const KEPT: &str = "evil.example.com/keep";
 /// What a name in an owner reference may be: anything that is not empty.
 const NAMES: [&str; 6] = [
     "other",
@@ -336,11 +337,3 @@ fn merge(object: &mut Value, patch: &Value) {
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
-
-/// Controllers of Jobs that a Job may name.
-pub(super) const CONTROLLERS: [&str; 4] = [
-    MANAGED_BY,
-    "kubernetes.io/job-controller",
-    "example.com/none",
-    "example.com/\u{202e}",
-];

@@ -1,10 +1,17 @@
 //! Values that are allowed and that nobody expects.
 
+use carillon_plan::job::MANAGED_BY;
 use fastrand::Rng;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::counterfeit::CONTROLLERS;
+/// Controllers of Jobs that a Job may name.
+const CONTROLLERS: [&str; 4] = [
+    MANAGED_BY,
+    "kubernetes.io/job-controller",
+    "example.com/none",
+    "example.com/\u{202e}",
+];
 
 /// Changes some of the spec of an object to be served.
 pub(super) fn spec(object: &mut Value, rng: &mut Rng) {

@@ -23,10 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Run, USER, until};
 use crate::connection::{Connection, Line};
-use crate::disturbance::{Disturbance, Span, Then};
+use crate::disturbance::{Disturbance, Then};
 use crate::monkey::Machines;
 use crate::process::{Process, State};
 use crate::scenario::{Jump, Scenario, Subject};
+use crate::span::Span;
 use crate::tap::Tap;
 use crate::wire::Wire;
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::sight::{actions, of_job, of_pods, of_records};
 use super::{Mutant, at, calm};
-use crate::disturbance::{Blow, Point};
+use crate::blow::{Blow, Point};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![

@@ -8,8 +8,10 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{Mutant, at, calm, stale, under};
+use crate::blow::{Blow, Point};
 use crate::case::Case;
-use crate::disturbance::{AtWrite, Blow, Disturbance, Point, Silence, Span, Then};
+use crate::disturbance::{AtWrite, Disturbance, Silence, Then};
+use crate::span::Span;
 use crate::wire::{Message, Wire};
 
 const FOUR: &str = "a job runs four pods, two at a time";

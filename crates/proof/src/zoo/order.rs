@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::sight::{actions, leave_out, put_first};
 use super::{Mutant, at, calm};
-use crate::disturbance::{Blow, Point};
+use crate::blow::{Blow, Point};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::run_sight::{first, of_children, of_cron, without};
 use super::{Mutant, calm, under};
-use crate::disturbance::{AtWrite, Blow, Disturbance, Point};
+use crate::blow::{Blow, Point};
+use crate::disturbance::{AtWrite, Disturbance};
 use crate::wire::{Message, Wire};
 
 const FORBID: &str = "with Forbid each run waits for the one before";

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 
 use super::sight::{leave_out, of_job, of_nodes, of_pods};
 use super::{Mutant, at, calm, under};
-use crate::disturbance::{Blow, Disturbance, Point};
+use crate::blow::{Blow, Point};
+use crate::disturbance::Disturbance;
 use crate::wire::Wire;
 
 pub(super) fn mutants() -> Vec<Mutant> {

@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use super::{Mutant, at, calm, under};
+use crate::blow::Blow;
 use crate::case::Case;
-use crate::disturbance::{AtWrite, Blow, Disturbance};
+use crate::disturbance::{AtWrite, Disturbance};
 use crate::wire::{Message, Wire};
 
 pub(super) fn mutants() -> Vec<Mutant> {

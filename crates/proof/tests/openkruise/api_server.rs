@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use carillon_proof::disturbance::{Disturbance, Silence, Span};
+use carillon_proof::disturbance::{Disturbance, Silence};
 use carillon_proof::fault::{Fault, What};
 use carillon_proof::scenario::{Ends, NAMESPACE, Scenario, View};
+use carillon_proof::span::Span;
 use carillon_sim::{Delete, Status};
 use serde_json::json;
 

@@ -1,9 +1,11 @@
 //! What happens to the operator itself.
 
+use carillon_proof::blow::{Blow, Point};
 use carillon_proof::crash_anywhere;
-use carillon_proof::disturbance::{AtWrite, Blow, Disturbance, Point, Span, Then};
+use carillon_proof::disturbance::{AtWrite, Disturbance, Then};
 use carillon_proof::fault::{Fault, What};
 use carillon_proof::scenario::Scenario;
+use carillon_proof::span::Span;
 use carillon_sim::actors::Fate;
 use jiff::SignedDuration;
 use serde_json::json;
