@@ -30,7 +30,6 @@ use crate::world::{HORIZON, Run};
 
 const BEGIN: &str = "2026-03-01T00:00:00Z";
 const NODES: usize = 20;
-const POOLS: usize = 5;
 /// No leader is killed on these days, so that one leads for long.
 const UNDISTURBED: RangeInclusive<u32> = 10..=19;
 /// The backup is restored on this day.
@@ -121,7 +120,7 @@ impl Month {
                 .map_err(refused)?;
         }
         for n in 0..NODES {
-            let pool = json!(format!("p{}", n % POOLS));
+            let pool = json!(format!("p{}", n % cron_jobs::POOLS));
             admin
                 .create("nodes", "", &node(n, &pool))
                 .map_err(refused)?;

@@ -1,23 +1,19 @@
 //! Random schedules: a seed decides the job, CronJob or Job, the nodes, and what goes wrong. First the faults
 //! do not stop, and nothing may break; then everything is mended, and all has to come to its end.
 
+mod broadcast_jobs;
 mod cron_jobs;
 mod families;
 mod jobs;
 
-use carillon_sim::actors::{Fate, Work};
 use fastrand::Rng;
-use jiff::SignedDuration;
-use serde_json::{Value, json};
 
 use crate::campaign::{self, Found, Job};
 use crate::case::Case;
 use crate::disturbance::Disturbance;
-use crate::scenario::{Same, Scenario};
+use crate::scenario::Scenario;
 use crate::storm::Weather;
 use crate::tenant::Tenant;
-
-const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// What a seed is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,7 +47,11 @@ impl Swarm {
     /// The scenario of a seed.
     pub fn scenario(self, seed: u64) -> Scenario {
         match self {
-            Self::BroadcastJobs => broadcast_job(self.name(), seed),
+            Self::BroadcastJobs if families::is_of(seed) => families::scenario(self.name(), seed),
+            Self::BroadcastJobs => {
+                let watched = self.case(seed).has_monkey();
+                broadcast_jobs::scenario(self.name(), seed, watched)
+            }
             Self::CronJobs => cron_jobs::scenario(self.name(), seed),
             Self::Jobs => jobs::scenario(self.name(), seed),
         }
@@ -142,21 +142,6 @@ pub(crate) fn beside_a_tenant(mut case: Case) -> Case {
     case
 }
 
-fn broadcast_job(name: &'static str, seed: u64) -> Scenario {
-    if families::is_of(seed) {
-        return families::scenario(name, seed);
-    }
-    let mut rng = Rng::with_seed(seed);
-    let watched = Swarm::BroadcastJobs.case(seed).has_monkey();
-    Scenario {
-        nodes: rng.usize(2..=6),
-        spec: spec(&mut rng, watched),
-        fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
-        same: Same::Condition,
-        ..Scenario::of_broadcast_job(name)
-    }
-}
-
 /// A part of the faults, each at a rate of its own: all at once would hide what one alone shows.
 fn weather(rng: &mut Rng) -> Weather {
     let mut rate = |most: u32| {
@@ -179,66 +164,5 @@ fn weather(rng: &mut Rng) -> Weather {
         monkey: rate(2) > 0,
         edits: false,
         rejected: 0,
-    }
-}
-
-fn spec(rng: &mut Rng, watched: bool) -> Value {
-    // Somebody has to resume a job that a failure has paused.
-    let policies = if watched { 3 } else { 2 };
-    let on_failure = ["FailFast", "Continue", "Pause"][rng.usize(0..policies)];
-    let mut spec = json!({
-        "parallelism": rng.u32(1..=3),
-        "failurePolicy": {"type": on_failure},
-    });
-    match rng.u32(0..6) {
-        0 => spec["parallelism"] = json!("50%"),
-        1 => spec["template"]["spec"]["restartPolicy"] = json!("OnFailure"),
-        2 => spec["backoffLimitPerNode"] = json!(rng.u32(1..=2)),
-        3 => spec["execution"] = json!("AtMostOnce"),
-        // It is told by this machine's clock, which a monkey lets be wrong.
-        4 if !watched => spec["podStartDeadlineSeconds"] = json!(60),
-        _ => spec["failurePolicy"]["maxFailed"] = json!(rng.u32(0..=2)),
-    }
-    // Something that hangs is ended by the deadline.
-    spec["completionPolicy"] = json!({"type": "Always", "activeDeadlineSeconds": 1500});
-    spec
-}
-
-fn all_well(_: &str, _: usize) -> Fate {
-    Fate::ends(3 * SECOND, 0)
-}
-
-fn some_fail(node: &str, nth: usize) -> Fate {
-    let fails = node.ends_with('1') || node.ends_with('2') && nth == 0;
-    Fate::ends(2 * SECOND, if fails { 3 } else { 0 })
-}
-
-fn some_hang(node: &str, nth: usize) -> Fate {
-    let hangs = node.ends_with('1') && nth == 0;
-    Fate {
-        works: vec![if hangs {
-            Work::Hangs
-        } else {
-            Work::Ends(SECOND, 0)
-        }],
-        obeys: if nth.is_multiple_of(2) { Some(0) } else { None },
-        ..Fate::ends(SECOND, 0)
-    }
-}
-
-fn any(node: &str, nth: usize) -> Fate {
-    let salt = node.len() + node.bytes().map(usize::from).sum::<usize>() + 7 * nth;
-    Fate {
-        start: SignedDuration::from_millis((salt * 131 % 5000) as i64),
-        refused: None,
-        waits: (salt.is_multiple_of(5)).then_some("ImagePullBackOff"),
-        works: vec![
-            Work::Ends(
-                SECOND * (1 + salt as i32 % 7),
-                i32::from(salt.is_multiple_of(3)),
-            ),
-            Work::Ends(SECOND, 0),
-        ],
-        obeys: [Some(0), Some(143), None][salt % 3],
     }
 }

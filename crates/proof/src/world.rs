@@ -2,13 +2,15 @@
 
 pub(crate) mod cluster;
 mod end;
+mod run;
+mod service_account;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_operator::controllers::Rules;
 use carillon_oracle::History;
 use carillon_oracle::determinism::Decision;
 use carillon_oracle::isolation::requests::Asked;
@@ -23,44 +25,23 @@ use tokio::time::{sleep, timeout};
 
 use self::cluster::Cluster;
 pub use self::end::{End, started};
+pub use self::run::Run;
+pub use self::service_account::{USER, ours};
+use self::wait::{last_change, settle, until};
 use crate::connection::{Late, Line};
-use crate::disturbance::{Disturbance, Restore};
+use crate::disturbance::Restore;
 use crate::editor::Editor;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
 use crate::scenario::{self, Ends, JOB, NAMESPACE, Scenario, Subject, User, View};
 use crate::storm;
 use crate::tenant::{self, Adversary, Tenant};
-use crate::wire::Wire;
 
-/// The user that the operator's requests come from.
-pub const USER: &str = "system:serviceaccount:carillon:carillon";
-/// A run without a change for so long is over.
-const QUIET: Duration = Duration::from_secs(90);
 /// A run in which nothing changes for so long hangs. Scripts pause for half an hour at most, and the
 /// operator may be down for an hour.
 const HANGS: SignedDuration = SignedDuration::from_mins(75);
 /// A run that takes longer goes round in circles.
 pub const HORIZON: Duration = Duration::from_hours(4);
-
-/// What is run.
-#[derive(Clone, Debug)]
-pub struct Run<'a> {
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// Of everything that is left to chance.
-    pub seed: u64,
-    /// What goes wrong.
-    pub disturbance: Disturbance,
-    /// What decides, and what may forbid it.
-    pub rules: Rules,
-    /// How the operator speaks to the API server.
-    pub wire: Wire,
-    /// A run that takes longer hangs.
-    pub horizon: Duration,
-    /// A run with more revisions goes round in circles.
-    pub most_revisions: u64,
-}
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -251,39 +232,6 @@ fn set_up(admin: &Actor, scenario: &Scenario, tenant: Option<Tenant>) -> Result<
     elsewhere.map_or(Ok(()), |tenant| namespace(tenant.namespace()))
 }
 
-/// Waits until a condition holds, looking after every change.
-async fn until(server: &Server, holds: impl Fn() -> bool) {
-    let mut changes = server.changes();
-    while !holds() {
-        // A change of state that is no revision is noticed a little later.
-        let _ = timeout(Duration::from_secs(5), changes.changed()).await;
-    }
-}
-
-/// Waits until nothing but leases has changed for a while; since when.
-async fn settle(server: &Server, most_revisions: u64) -> Timestamp {
-    for _ in 0..100 {
-        let (rev, _) = last_change(server);
-        sleep(QUIET).await;
-        let now = last_change(server).0;
-        if now == rev || now > most_revisions {
-            break;
-        }
-    }
-    last_change(server).1
-}
-
-/// Revision and time of the last change, leases apart.
-fn last_change(server: &Server) -> (u64, Timestamp) {
-    server.with_history(|history| {
-        let lease = |resource: &str| resource.starts_with("leases.");
-        let mut steps = history.steps.iter().rev();
-        steps
-            .find(|step| !lease(&step.key.resource))
-            .map_or_else(|| (0, server.now()), |step| (step.rev, step.at))
-    })
-}
-
 fn is_over(admin: &Actor, scenario: &Scenario, begin: Timestamp) -> bool {
     let view = View::new(admin);
     match scenario.ends {
@@ -318,9 +266,4 @@ fn invalid(server: &Server, tenant: Option<Tenant>) -> Vec<String> {
     let ours = ours.filter(|(request, _)| !of_tenant(&request.uri));
     ours.map(|(request, why)| format!("{} {}: {why}", request.verb, request.uri))
         .collect()
-}
-
-/// Whether a value is one that the operator wrote.
-pub fn ours(request: &carillon_oracle::Request) -> bool {
-    request.user == USER
 }

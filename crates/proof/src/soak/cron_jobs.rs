@@ -4,8 +4,8 @@ use carillon_plan::job::MANAGED_BY;
 use carillon_sim::actors::JOB_FATE;
 use serde_json::{Value, json};
 
-use super::POOLS;
-
+/// How many pools of nodes there are.
+pub(super) const POOLS: usize = 5;
 const TEAMS: usize = 25;
 /// Of each team, for one day.
 const EACH: usize = 20;

@@ -6,9 +6,9 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{SECOND, all_well, some_fail};
+use super::broadcast_jobs::{all_well, some_fail};
 
-use crate::scenario::{Ends, Same, Scenario, Step, View};
+use crate::scenario::{Ends, SECOND, Same, Scenario, Step, View};
 use crate::scenarios::broadcast_job::retries::{delete, retry};
 
 /// What somebody may do.

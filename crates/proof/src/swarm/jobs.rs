@@ -5,8 +5,7 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::SECOND;
-use crate::scenario::{Same, Scenario, Subject};
+use crate::scenario::{SECOND, Same, Scenario, Subject};
 
 /// How the operator is told to count and create; mostly as it likes.
 const FLAGS: [&[&str]; 4] = [

@@ -21,7 +21,9 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Run, USER, until};
+use super::run::Run;
+use super::service_account::USER;
+use super::wait::until;
 use crate::connection::{Connection, Line};
 use crate::disturbance::{Disturbance, Then};
 use crate::monkey::Machines;

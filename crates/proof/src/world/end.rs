@@ -7,7 +7,7 @@ use carillon_sim::Actor;
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::ours;
+use super::service_account::ours;
 use crate::scenario::{NAMESPACE, Same, View};
 use crate::tenant::Tenant;
 

@@ -15,9 +15,10 @@ use carillon_plan::record::Record;
 use carillon_plan::uid::Uid;
 use jiff::Timestamp;
 
+use super::cases::calm;
+use super::mutant::Mutant;
 use super::run_sight::of_cron;
 use super::sight::{actions, of_job, of_pods, of_records};
-use super::{Mutant, calm};
 use crate::case::Case;
 use crate::swarm::Swarm;
 

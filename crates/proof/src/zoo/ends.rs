@@ -6,8 +6,9 @@ use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
+use super::cases::{at, calm};
+use super::mutant::Mutant;
 use super::sight::{actions, of_job, of_pods, of_records};
-use super::{Mutant, at, calm};
 use crate::blow::{Blow, Point};
 
 pub(super) fn mutants() -> Vec<Mutant> {

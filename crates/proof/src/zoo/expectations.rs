@@ -7,8 +7,9 @@ use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
+use super::cases::{calm, stale};
+use super::mutant::Mutant;
 use super::sight::{actions, leave_out};
-use super::{Mutant, calm, stale};
 use crate::case::Case;
 use crate::wire::Wire;
 

@@ -8,8 +8,9 @@ use carillon_plan::pod::Pods;
 use carillon_plan::record::Slice;
 use jiff::Timestamp;
 
+use super::cases::calm;
+use super::mutant::Mutant;
 use super::sight::of_job;
-use super::{Mutant, calm};
 
 const THREE_TIMES: &str = "a retry is made three times";
 const AGAIN: &str = "a retry fails and is made again by who knows and who does not";

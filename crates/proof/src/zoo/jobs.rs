@@ -7,7 +7,8 @@ use carillon_plan::job::{Job, JobPod, JobPods, Limits, Snapshot, plan};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Mutant, at, calm, stale, under};
+use super::cases::{at, calm, stale, under};
+use super::mutant::Mutant;
 use crate::blow::{Blow, Point};
 use crate::case::Case;
 use crate::disturbance::{AtWrite, Disturbance, Silence, Then};

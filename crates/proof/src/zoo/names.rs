@@ -9,8 +9,9 @@ use carillon_plan::name;
 use carillon_plan::record::Record;
 use jiff::Timestamp;
 
+use super::cases::{at, calm};
+use super::mutant::Mutant;
 use super::sight::{actions, of_nodes, put_first};
-use super::{Mutant, at, calm};
 use crate::blow::{Blow, Point};
 
 pub(super) fn mutants() -> Vec<Mutant> {

@@ -4,8 +4,9 @@ use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
+use super::cases::{at, calm};
+use super::mutant::Mutant;
 use super::sight::{actions, leave_out, put_first};
-use super::{Mutant, at, calm};
 use crate::blow::{Blow, Point};
 
 pub(super) fn mutants() -> Vec<Mutant> {

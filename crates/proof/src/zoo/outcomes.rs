@@ -9,8 +9,9 @@ use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::pod::{PodPhase, over_limit};
 use jiff::Timestamp;
 
+use super::cases::calm;
+use super::mutant::Mutant;
 use super::sight::{actions, of_pods, of_records};
-use super::{Mutant, calm};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![

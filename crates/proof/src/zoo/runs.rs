@@ -5,8 +5,9 @@ use carillon_plan::cron_job::{Snapshot, plan};
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::cases::{calm, under};
+use super::mutant::Mutant;
 use super::run_sight::{first, of_children, of_cron, without};
-use super::{Mutant, calm, under};
 use crate::blow::{Blow, Point};
 use crate::disturbance::{AtWrite, Disturbance};
 use crate::wire::{Message, Wire};

@@ -6,8 +6,9 @@ use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
 
+use super::cases::{at, calm, under};
+use super::mutant::Mutant;
 use super::sight::{leave_out, of_job, of_nodes, of_pods};
-use super::{Mutant, at, calm, under};
 use crate::blow::{Blow, Point};
 use crate::disturbance::Disturbance;
 use crate::wire::Wire;

@@ -6,7 +6,8 @@ use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Snapshot, Taken, TakenPods, plan};
 use jiff::Timestamp;
 
-use super::{Mutant, calm};
+use super::cases::calm;
+use super::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![

@@ -8,7 +8,8 @@ use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Mutant, under};
+use super::cases::under;
+use super::mutant::Mutant;
 use crate::case::Case;
 use crate::disturbance::Disturbance;
 use crate::scenario::NAMESPACE;

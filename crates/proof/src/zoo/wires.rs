@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutant, at, calm, under};
+use super::cases::{at, calm, under};
+use super::mutant::Mutant;
 use crate::blow::Blow;
 use crate::case::Case;
 use crate::disturbance::{AtWrite, Disturbance};
