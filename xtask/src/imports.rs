@@ -15,7 +15,7 @@ const IN_CIRCLES: [(&str, usize); 7] = [
     ("operator", 72),
     ("oracle", 0),
     ("plan", 0),
-    ("proof", 17),
+    ("proof", 0),
     ("sim", 0),
 ];
 

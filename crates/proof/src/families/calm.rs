@@ -8,7 +8,8 @@ use carillon_plan::{ObjectKey, Uid};
 use serde_json::json;
 
 use super::leader::Leader;
-use super::world::{JobObject, Pod, World};
+use super::objects::{JobObject, Pod};
+use super::world::World;
 
 const RESTS: &str = "without faults a family comes to rest";
 const ENDS: &str = "every job ends, or says why it waits";

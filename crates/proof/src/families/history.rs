@@ -4,8 +4,9 @@ use carillon_plan::Uid;
 use carillon_plan::pod::PodPhase;
 use fastrand::Rng;
 
-use super::world::World;
-use super::{Mode, Outcome, Planner};
+use super::mode::Mode;
+use super::outcome::Outcome;
+use super::world::{Planner, World};
 
 /// What a history has besides the faults of its mode.
 struct Plot {

@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Failure, Mode, Outcome, Planner, history};
+use super::history::history;
+use super::mode::Mode;
+use super::outcome::{Failure, Outcome};
+use super::world::Planner;
 
 /// What came of many histories.
 #[derive(Debug, Default)]

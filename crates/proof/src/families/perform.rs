@@ -13,8 +13,9 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::leader::Running;
+use super::objects::{Of, Pod, SliceObject};
 use super::rules::{SEALED, UNRECORDED};
-use super::world::{Of, Pod, SliceObject, World};
+use super::world::World;
 
 /// How long a creation may rely on what was asked for.
 const CONFIRMED_FOR: SignedDuration = SignedDuration::from_secs(1);

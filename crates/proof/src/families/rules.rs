@@ -1,16 +1,14 @@
 //! The rules: what may not happen, and is judged by what did happen, whoever remembers it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use carillon_api::{NodeState, Retry};
 use carillon_plan::Uid;
 use carillon_plan::pod::PodPhase;
 use carillon_plan::record::Record;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::leader::Running;
-use super::world::{Pod, World};
+use super::objects::Pod;
+use super::world::World;
 
 pub(super) const NOT_PURE: &str = "the same snapshot gives the same plan";
 pub(super) const REFUSED: &str =
@@ -28,32 +26,6 @@ const TRIED: &str = "a retry does not try again what its maker did not know";
 const AT_MOST_ONCE: &str = "with AtMostOnce a job starts one pod for a node";
 const OWNER: &str = "no pod is created for a job that has gone before it was asked for";
 const RELEASE: &str = "a pod is let go after its outcome is stored";
-
-/// What happened.
-#[derive(Debug, Default)]
-pub(super) struct Past {
-    /// All pods there ever were, as they last were.
-    pub(super) pods: BTreeMap<Uid, Pod>,
-    /// Machines on which a pod succeeded that nobody had told to stop.
-    pub(super) succeeded: BTreeMap<(Arc<str>, Uid), Uid>,
-    /// Pods that users removed by force, finalizer and all: nobody can know what they did.
-    pub(super) stripped: BTreeSet<Uid>,
-    /// Outcomes, by job, slice and place.
-    outcomes: BTreeMap<(Uid, u32, usize), Record>,
-    /// The list of the first job.
-    pub(super) retries: Vec<Retry>,
-    /// Since when jobs are gone, or being deleted.
-    pub(super) gone: BTreeMap<Uid, Timestamp>,
-    /// A job was deleted without what it owned.
-    pub(super) orphaned: bool,
-}
-
-impl Past {
-    /// Whether the outcome of the attempt of this name is stored.
-    pub(super) fn is_stored(&self, name: &str) -> bool {
-        self.outcomes.values().any(|record| &*record.pod == name)
-    }
-}
 
 impl World {
     pub(super) fn judge_list(&mut self, retries: Vec<Retry>) {

@@ -8,7 +8,8 @@ use carillon_plan::node::NodeRow;
 use carillon_plan::pod::{Deletion, End, PodPhase};
 use jiff::SignedDuration;
 
-use super::world::{Of, Pod, SliceObject, World};
+use super::objects::{Of, Pod, SliceObject};
+use super::world::World;
 
 const GRACE_SECONDS: i64 = 30;
 

@@ -8,7 +8,8 @@ use carillon_plan::record::{Record, Records, Slice};
 use carillon_plan::{ObjectKey, Uid};
 use serde_json::{Value, json};
 
-use super::world::{JobObject, Of, SliceObject, World};
+use super::objects::{JobObject, Of, SliceObject};
+use super::world::World;
 
 const FIRST: &str = "fix";
 

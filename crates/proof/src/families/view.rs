@@ -11,7 +11,8 @@ use carillon_plan::record::Slice;
 use carillon_plan::{Uid, condition};
 
 use super::leader::Memory;
-use super::world::{PodObjects, Slices, World};
+use super::objects::{PodObjects, Slices};
+use super::world::World;
 
 const MAX_POD_CHANGES: usize = 500;
 

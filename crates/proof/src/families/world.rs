@@ -1,89 +1,23 @@
 //! What there is, and what there was.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::Uid;
+use carillon_plan::broadcast_job::Snapshot;
+use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::node::Nodes;
-use carillon_plan::pod::PodRow;
-use carillon_plan::record::Slice;
-use carillon_plan::{ObjectKey, Uid};
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use super::leader::Leader;
-use super::rules::Past;
+use super::mode::Mode;
+use super::objects::{JobObject, Jobs, Of, Pod, PodObjects, Slices};
+use super::outcome::{Failure, Outcome};
+use super::past::Past;
 use super::versions::Versions;
-use super::{Failure, Mode, Outcome, Planner};
 
-/// A BroadcastJob, as it is stored.
-#[derive(Clone, Debug)]
-pub(super) struct JobObject {
-    pub(super) owner: Arc<ObjectKey>,
-    pub(super) spec: Value,
-    pub(super) status: Value,
-    pub(super) generation: i64,
-    pub(super) rv: u64,
-    pub(super) deleting: bool,
-    pub(super) resume: Option<String>,
-}
-
-impl JobObject {
-    /// As the operator reads it.
-    pub(super) fn read(&self) -> Job {
-        let meta = JobMeta {
-            owner: self.owner.clone(),
-            generation: self.generation,
-            rv: self.rv,
-            deleting: self.deleting,
-            resume: self.resume.clone(),
-            retry: None,
-        };
-        Job::read(meta, &self.spec, &self.status)
-    }
-}
-
-/// A pod.
-#[derive(Clone, Debug)]
-pub(super) struct Pod {
-    pub(super) name: Box<str>,
-    pub(super) row: PodRow,
-    /// The job that made it.
-    pub(super) of: Uid,
-    /// The node that it was made for.
-    pub(super) node: Arc<str>,
-    pub(super) node_uid: Uid,
-    /// It has the label of its job.
-    pub(super) label: bool,
-    /// It has its job as owner.
-    pub(super) owned: bool,
-    /// Its creation arrived in the moment in which its job went.
-    pub(super) late: bool,
-}
-
-impl Pod {
-    /// Whether it runs, or may still start.
-    pub(super) fn is_live(&self) -> bool {
-        let never_starts = self.row.deletion.is_some() && self.row.node.is_none();
-        !self.row.phase.has_ended() && !never_starts
-    }
-}
-
-/// A NodeResultSlice, and whose it is.
-#[derive(Clone, Debug)]
-pub(super) struct SliceObject {
-    pub(super) slice: Slice,
-    pub(super) of: Uid,
-    pub(super) owners: BTreeSet<Uid>,
-}
-
-/// Jobs by uid.
-pub(super) type Jobs = BTreeMap<Uid, JobObject>;
-/// Slices by job and index.
-pub(super) type Slices = BTreeMap<(Uid, u32), SliceObject>;
-/// Pods by name.
-pub(super) type PodObjects = BTreeMap<Box<str>, Pod>;
+/// What decides.
+pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
 
 /// A world with one family.
 #[derive(Debug)]
@@ -112,15 +46,6 @@ pub(super) struct World {
     pub(super) plans: usize,
     pub(super) refused: usize,
     pub(super) requests: BTreeMap<&'static str, usize>,
-}
-
-/// What a uid is of, so that no two are the same.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Of {
-    Job = 1,
-    Pod = 2,
-    Slice = 3,
-    Node = 4,
 }
 
 impl World {

@@ -1,9 +1,9 @@
 //! What the API server does with a request, and which requests have become pointless.
 
-use super::Violation;
 use super::model::Model;
-use super::requests::{Request, Rest};
+use super::request::{Request, Rest};
 use super::store::{Pod, Store};
+use super::violation::Violation;
 
 impl Model {
     /// The store after a request that is not refused.

@@ -6,10 +6,19 @@ use std::time::Instant;
 
 use super::digest::{Already, FastSet, digest};
 use super::model::Model;
+use super::outcome::{Finding, Outcome};
 use super::path;
 use super::store::{State, Store};
 use super::turn::{Broken, Turn};
-use super::{Finding, Limits, Outcome, Violation, World};
+use super::violation::Violation;
+use super::world::World;
+
+/// Where to stop if the world turns out to be larger than thought.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Distinct states at most.
+    pub states: u32,
+}
 
 /// Visits every state of `world`, or stops at the first violation or at the limit.
 ///

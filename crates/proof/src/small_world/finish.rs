@@ -1,9 +1,9 @@
 //! When nothing goes wrong any more: does a leader alone bring the job to its end?
 
-use super::Violation;
 use super::model::Model;
-use super::requests::{Rest, Verdict};
+use super::request::{Rest, Verdict};
 use super::store::{Phase, Pod, Store};
+use super::violation::Violation;
 
 /// Rounds after which a job that has not ended never will.
 const ROUNDS: usize = 200;

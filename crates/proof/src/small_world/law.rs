@@ -2,10 +2,10 @@
 
 use carillon_api::NodeState;
 
-use super::Violation;
 use super::model::Model;
-use super::requests::{Request, Verdict};
+use super::request::{Request, Verdict};
 use super::store::{Content, Entry, Nodes, Phase, Pod, Store, Why};
+use super::violation::Violation;
 
 fn broken(law: &'static str, detail: String) -> Result<(), Violation> {
     Err(Violation { law, detail })

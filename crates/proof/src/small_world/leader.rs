@@ -15,24 +15,14 @@ use carillon_plan::pod::{self, Deletion, PodRow, Pods};
 use carillon_plan::record::{Record, Records, Slice};
 use jiff::SignedDuration;
 
-use super::Violation;
-use super::model::Model;
+use super::model::{Model, Question};
 use super::names;
-use super::requests::{FILLER, Verdict};
+use super::request::{FILLER, Verdict};
 use super::store::{Content, Entry, Nodes, Phase, Pod, View, Why};
+use super::violation::Violation;
 
 /// Grace period of every deletion.
 const GRACE: i64 = 30;
-
-/// What a plan depends on.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Question {
-    pub(super) view: View,
-    pub(super) gone: u32,
-    pub(super) hours: u8,
-    /// Only where leaders may differ.
-    pub(super) leader: usize,
-}
 
 impl Model {
     /// The number of the plan that leader makes; 0 when nothing is to be done.

@@ -9,11 +9,21 @@ use serde_json::{Value, json};
 
 use super::digest::{FastMap, FastSet};
 use super::intern::Interner;
-use super::leader::Question;
 use super::names::{self, PodNames};
-use super::requests::{Rest, Verdict};
+use super::request::{Rest, Verdict};
 use super::store::{Content, Nodes, Past, Pod, State, Store, View};
-use super::{Violation, World};
+use super::violation::Violation;
+use super::world::World;
+
+/// What a plan depends on.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Question {
+    pub(super) view: View,
+    pub(super) gone: u32,
+    pub(super) hours: u8,
+    /// Only where leaders may differ.
+    pub(super) leader: usize,
+}
 
 /// The world, and numbers for what is too large to be kept in each state.
 #[derive(Debug)]

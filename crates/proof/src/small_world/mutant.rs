@@ -10,10 +10,10 @@ use carillon_plan::record::Record;
 use carillon_plan::{Uid, name};
 use jiff::Timestamp;
 
+use super::world::{Server, World};
 use super::worlds::{
     CORDON, DELETION, FAIL_FAST, LATE_START, REPLACEMENT, TWO_NODES, WITHDRAWN, product,
 };
-use super::{Server, World};
 
 /// The mistakes, each in a world that is large enough for it, with the law it breaks first.
 pub const MUTANTS: [(World, &str); 13] = [

@@ -5,10 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::model::Model;
-use super::requests::{Request, Verdict};
+use super::request::{Request, Verdict};
 use super::store::{Nodes, Phase, State, View};
 use super::turn::{Turn, canonical};
-use super::{Violation, World};
+use super::violation::Violation;
+use super::world::World;
 
 /// One step of a path, in words that tell it from every other that could be taken there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 use carillon_api::NodeState;
 use carillon_plan::pod::PodPhase;
 
-use super::Budget;
+use super::world::Budget;
 
 /// One state of the store. Slices and pods are numbers of interned values.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

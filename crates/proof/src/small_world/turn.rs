@@ -1,11 +1,11 @@
 //! What can happen next.
 
-use super::Violation;
 use super::digest::FastSet;
 use super::model::Model;
 use super::names;
-use super::requests::{Request, Rest};
+use super::request::{Request, Rest};
 use super::store::{Entry, Phase, Pod, State, Store, View};
+use super::violation::Violation;
 
 /// One thing that happens. Leaders, nodes and pod names are numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,7 +4,7 @@ use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{self, Snapshot};
 use jiff::Timestamp;
 
-use super::{Budget, Server, World};
+use super::world::{Budget, Server, World};
 
 /// The product's planner, whoever leads.
 pub fn product(_leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
