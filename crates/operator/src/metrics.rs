@@ -5,6 +5,7 @@
 //! work. No label ever holds the name of a pod or a node.
 
 mod job;
+mod register;
 
 use std::{
     fmt,
@@ -12,11 +13,14 @@ use std::{
 };
 
 use prometheus::{
-    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder, core::Collector, exponential_buckets,
+    Encoder, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Registry, TextEncoder, exponential_buckets,
 };
 
 pub use self::job::JobMetrics;
+use self::register::{
+    counter, float_gauge, gauge, histogram, plain_histogram, single, single_gauge,
+};
 
 /// Values of the label `state` of `carillon_broadcastjob_nodes`.
 pub const NODE_STATES: [&str; 6] = [
@@ -306,72 +310,6 @@ impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
     }
-}
-
-fn register<C: Collector + Clone + 'static>(
-    registry: &Registry,
-    metric: C,
-) -> Result<C, prometheus::Error> {
-    registry.register(Box::new(metric.clone()))?;
-    Ok(metric)
-}
-
-fn counter(
-    r: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
-    register(r, IntCounterVec::new(Opts::new(name, help), labels)?)
-}
-
-fn single(r: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-    register(r, IntCounter::new(name, help)?)
-}
-
-fn single_gauge(r: &Registry, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
-    register(r, IntGauge::new(name, help)?)
-}
-
-fn plain_histogram(
-    r: &Registry,
-    name: &str,
-    help: &str,
-    buckets: Vec<f64>,
-) -> Result<Histogram, prometheus::Error> {
-    let opts = HistogramOpts::new(name, help).buckets(buckets);
-    register(r, Histogram::with_opts(opts)?)
-}
-
-fn gauge(
-    r: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntGaugeVec, prometheus::Error> {
-    register(r, IntGaugeVec::new(Opts::new(name, help), labels)?)
-}
-
-fn float_gauge(
-    r: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<GaugeVec, prometheus::Error> {
-    register(r, GaugeVec::new(Opts::new(name, help), labels)?)
-}
-
-fn histogram(
-    r: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-    buckets: Vec<f64>,
-) -> Result<HistogramVec, prometheus::Error> {
-    register(
-        r,
-        HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?,
-    )
 }
 
 #[cfg(test)]

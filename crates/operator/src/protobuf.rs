@@ -4,6 +4,7 @@
 //! A [`schema`] names the fields that we read, as `generated.proto` of k8s.io/api numbers them;
 //! everything else, managedFields above all, is skipped by its length without being looked at.
 
+mod malformed;
 mod object;
 mod schema;
 mod tests;
@@ -11,9 +12,10 @@ mod wire;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub use self::object::{Malformed, read};
+pub use self::malformed::Malformed;
+pub use self::object::read;
 pub use self::schema::{METADATA, Message, POD, STATUS};
-use self::wire::{Fields, Value};
+use self::wire::bytes;
 
 /// What the API server is asked for.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -67,15 +69,4 @@ pub fn read_reply<T: DeserializeOwned>(
 fn object(reply: &[u8]) -> Option<Result<&[u8], Malformed>> {
     let envelope = reply.strip_prefix(b"k8s\0")?;
     Some(bytes(envelope, 2))
-}
-
-/// A field that is text or a message; empty when it is not there.
-fn bytes(message: &[u8], number: u32) -> Result<&[u8], Malformed> {
-    let mut fields = Fields::of(message);
-    while let Some((found, value)) = fields.next()? {
-        if let (true, Value::Bytes(bytes)) = (found == number, value) {
-            return Ok(bytes);
-        }
-    }
-    Ok(&[])
 }

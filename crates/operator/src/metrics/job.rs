@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobStatus;
 use prometheus::{Histogram, HistogramVec, IntCounterVec, Registry, exponential_buckets};
 
-use super::{counter, histogram, plain_histogram};
+use super::register::{counter, histogram, plain_histogram};
 use crate::gate::Kind;
 
 /// What is counted of Jobs of batch/v1.

@@ -1,39 +1,12 @@
 //! A message as serde sees it: what its JSON would be.
 
-use std::fmt;
-
 use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
+use super::malformed::Malformed;
 use super::schema::{Holds, Message};
-use super::wire::{Fields, Value};
-
-/// Why bytes are not the object they should be.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Malformed {
-    /// A message ends in the middle of a field.
-    #[error("a field is cut off")]
-    Short,
-    /// A field says of itself what cannot be.
-    #[error("a field is of no known form")]
-    WireType,
-    /// A text is none.
-    #[error("a text is not UTF-8")]
-    NotUtf8,
-    /// An object of a watch does not begin as it has to.
-    #[error("not an object of Kubernetes")]
-    NotKubernetes,
-    /// The type it is read into does not take it.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl de::Error for Malformed {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::Refused(message.to_string())
-    }
-}
+use super::wire::{Fields, Value, bytes};
 
 /// Reads a message.
 ///
@@ -255,8 +228,8 @@ impl<'de> MapAccess<'de> for Elements<'_, 'de> {
             return Ok(None);
         };
         let entry = entry.bytes()?;
-        self.value = Some(super::bytes(entry, 2)?);
-        seed.deserialize(text(super::bytes(entry, 1)?)).map(Some)
+        self.value = Some(bytes(entry, 2)?);
+        seed.deserialize(text(bytes(entry, 1)?)).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Malformed> {

@@ -1,6 +1,6 @@
 //! Fields and their values, whatever they mean.
 
-use super::Malformed;
+use super::malformed::Malformed;
 
 /// The fields of a message that were not read yet.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,17 @@ impl<'a> Fields<'a> {
         }
         Err(Malformed::WireType)
     }
+}
+
+/// A field that is text or a message; empty when it is not there.
+pub(super) fn bytes(message: &[u8], number: u32) -> Result<&[u8], Malformed> {
+    let mut fields = Fields::of(message);
+    while let Some((found, value)) = fields.next()? {
+        if let (true, Value::Bytes(bytes)) = (found == number, value) {
+            return Ok(bytes);
+        }
+    }
+    Ok(&[])
 }
 
 #[cfg(test)]
