@@ -12,7 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::transport::causes;
+use crate::transport::error::causes;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// A server that accepts and says nothing must not use up the whole time.
@@ -28,7 +28,7 @@ pub struct Check {
     url: Uri,
 
     /// How long to go on trying.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::args::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::args::duration::duration)]
     timeout: Duration,
 }
 

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::lease::{BootTime, Leadership};
+use crate::{clock::BootTime, lease::leadership::Leadership};
 
 /// A request body that can forbid its own sending and knows whether it was sent.
 ///

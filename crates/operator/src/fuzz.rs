@@ -4,7 +4,7 @@ use carillon_fuzz::check;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::args::duration;
+use crate::args::duration::duration;
 use crate::flight_recorder::FlightRecorder;
 use crate::protobuf::{METADATA, POD, STATUS, WatchEvent, read, read_reply};
 use crate::slim::{

@@ -4,42 +4,44 @@
 //! and tracing spans, which cost more than our own work on a busy day. What a small request or a
 //! change in a watch costs is mostly waking up for it, so both are read several at a time.
 
+pub(crate) mod error;
 mod gulps;
 mod intake;
 mod observation;
+mod pace;
 mod patience;
 mod rounds;
 mod urgent;
 
-use std::{error::Error as StdError, fmt, os::fd::AsFd, path::Path, sync::Arc, time::Duration};
+use std::{fmt, os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
+use http::{HeaderValue, Request, Response, header, response::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited, combinators::UnsyncBoxBody};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use kube::{client::ConfigExt, core::Status};
+use kube::client::ConfigExt;
 use tokio::{
     net::TcpStream,
     runtime::{Builder, LocalOptions, LocalRuntime},
 };
 use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
+pub use self::error::CallError;
+pub(crate) use self::error::{causes, status_of};
 use self::gulps::Gulps;
 pub(crate) use self::intake::all_is_taken_in;
 use self::observation::Observations;
+pub use self::pace::Pace;
+pub(crate) use self::pace::{WATCH_PAUSE, gathering};
 pub(crate) use self::patience::UnderWay;
 use self::patience::let_things_gather;
 use self::rounds::{Member, Rounds};
 use self::urgent::SOCKETS;
-use crate::{
-    fence::RequestBody,
-    metrics::Metrics,
-    protobuf::{self, STATUS},
-};
+use crate::{fence::RequestBody, metrics::Metrics};
 
 const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("carillon/", env!("CARGO_PKG_VERSION")));
@@ -79,15 +81,6 @@ pub const LARGEST_REPLY: usize = 16 << 20;
 
 /// A response body, as it arrives.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
-
-/// How soon a watch is read.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Pace {
-    /// At once, and all others with it: users wait for what they change. Many at a time are gathered.
-    Prompt,
-    /// Up to 50 ms late, several changes at a time.
-    Gathered,
-}
 
 /// Connections for watches, of which changes come for minutes.
 #[derive(Clone, Debug)]
@@ -134,15 +127,6 @@ impl Watches {
             Pace::Gathered => &self.gathered,
         }
     }
-}
-
-/// How late a change may be read.
-pub(crate) const WATCH_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long changes are gathered from when the first of them was read, so that none of them waits for
-/// longer than `period`, however late it was read.
-pub(crate) const fn gathering(period: Duration) -> Duration {
-    period.saturating_sub(WATCH_PAUSE)
 }
 
 /// Connections to the API server; clones share them. Connections belong to the tokio runtime that
@@ -299,77 +283,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Why a call failed.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum CallError {
-    /// The API server refused it.
-    #[error("{} ({})", .0.message, .0.code)]
-    Api(Box<Status>),
-    /// No complete reply came.
-    #[error("{0}")]
-    Failed(String),
-}
-
 /// A body of which no more than [`LARGEST_REPLY`] is read.
 pub(crate) fn bounded(body: ResponseBody) -> ResponseBody {
     Limited::new(body, LARGEST_REPLY).boxed_unsync()
-}
-
-/// What the API server said, also when it (or a proxy before it) did not say it as a Status.
-pub(crate) fn status_of(code: StatusCode, body: &[u8]) -> Status {
-    let status = protobuf::read_reply(body, &STATUS).ok();
-    let mut status = status.filter(Status::is_failure).unwrap_or_else(|| {
-        let text: String = String::from_utf8_lossy(body).chars().take(256).collect();
-        Status::failure(text.trim(), "")
-    });
-    status.code = code.as_u16();
-    if status.reason.is_empty() {
-        let reason = match status.code {
-            400 => "BadRequest",
-            401 => "Unauthorized",
-            403 => "Forbidden",
-            404 => "NotFound",
-            409 => "Conflict",
-            410 => "Expired",
-            422 => "Invalid",
-            429 => "TooManyRequests",
-            _ => "",
-        };
-        reason.clone_into(&mut status.reason);
-    }
-    status
-}
-
-/// An error with its causes: hyper's own text is only "client error (Connect)".
-pub(crate) fn causes(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let part = cause.to_string();
-        if !text.ends_with(&part) {
-            text = format!("{text}: {part}");
-        }
-        next = cause.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_has_a_reason_even_when_a_proxy_wrote_it() {
-        let plain = status_of(StatusCode::NOT_FOUND, b"404 page not found\n");
-        assert_eq!(
-            (plain.code, &*plain.reason, &*plain.message),
-            (404, "NotFound", "404 page not found")
-        );
-        let status = status_of(
-            StatusCode::CONFLICT,
-            br#"{"kind":"Status","status":"Failure","reason":"AlreadyExists","message":"m","code":409}"#,
-        );
-        assert_eq!((status.code, &*status.reason), (409, "AlreadyExists"));
-        assert_eq!(status_of(StatusCode::BAD_GATEWAY, b"").code, 502);
-    }
 }

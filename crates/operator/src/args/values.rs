@@ -2,7 +2,8 @@
 
 use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
-use super::{Args, Config, Controller, Lease, LogFormat, NativeKind};
+use super::config::{Config, Controller, Lease, LogFormat, NativeKind};
+use super::flags::Args;
 
 /// The controllers of this version, and those that later versions bring.
 const CONTROLLERS: [(&str, Controller); 3] = [

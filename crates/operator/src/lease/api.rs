@@ -5,7 +5,7 @@ use std::time::Duration;
 use carillon_api::path::{NoSegment, Path, Resource};
 use k8s_openapi::api::coordination::v1::Lease;
 
-use super::Settings;
+use super::settings::Settings;
 use crate::transport::{CallError, Transport};
 
 const LEASES: Resource = Resource {

@@ -8,7 +8,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 
-use super::{BootTime, Settings};
+use super::settings::Settings;
+use crate::clock::BootTime;
 
 /// A lease as last read, and when we first saw it like that.
 #[derive(Clone, Debug)]

@@ -6,9 +6,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    BootTime, Candidacy, Decision, Leadership, Leases, Seen, Settings, decide, decision::next,
+    api::Leases,
+    decision::{Decision, Seen, decide, next},
+    leadership::{Candidacy, Leadership},
+    settings::Settings,
 };
-use crate::transport::CallError;
+use crate::{clock::BootTime, transport::CallError};
 
 /// How an election ended.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::panic::AssertUnwindSafe;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Leadership, Settings,
     api::ApiLeases,
     election::{Election, Ended},
+    leadership::Leadership,
+    settings::Settings,
 };
 use crate::{clock::Clock, metrics::Metrics, transport::Transport};
 

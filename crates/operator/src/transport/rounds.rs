@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Pace;
+use super::pace::Pace;
 use super::urgent::Urgent;
 
 /// As long as it takes to come to all connections that have something, and not much longer.
