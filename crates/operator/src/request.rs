@@ -21,9 +21,14 @@ use serde_json::{Map, Value, json};
 
 use crate::gate::Kind;
 use crate::slim::SlimMeta;
-use crate::writes::ACCEPT_METADATA;
 
 const JSON: &str = "application/json";
+/// `Accept` of a create whose reply matters by its metadata only; the server then answers with
+/// that, which saves it and us the whole pod.
+///
+/// Protobuf, too, saves both: the managed fields, most of it, are skipped unread.
+const ACCEPT_METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+    application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const EVENTS: Resource = Resource {

@@ -7,12 +7,10 @@
 //!   while another namespace waits;
 //! - who holds nothing and finds too little is not overtaken by those who hold something.
 
-mod permit;
+pub mod permit;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-
-pub use self::permit::{Permit, Semaphore};
 
 /// From so many on one is spare. Of fewer, one would be too large a part for a cluster with one tenant.
 const SPARES_ONE: usize = 8;

@@ -10,10 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
-use super::changed;
+use super::precondition::changed;
 use crate::gate::Kind;
 use crate::request::{self, Call};
-use crate::share::Permit;
+use crate::share::permit::Permit;
 use crate::slim::SlimMeta;
 use crate::writes::{SendError, Turn};
 

@@ -2,13 +2,12 @@
 //! them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carillon_plan::ObjectKey;
 use carillon_plan::condition::Refusal;
 use carillon_plan::pod::printable;
 
-use super::core::lock;
 use crate::apply::{Applied, WRITE_STATUS};
 use crate::writes::SendError;
 
@@ -71,7 +70,7 @@ impl Refusals {
         applied: &Applied<R>,
         answered: &[&str],
     ) -> bool {
-        let mut known = lock(&self.0);
+        let mut known = self.lock();
         let refused = applied.failed.as_ref();
         let refused = refused.filter(|(action, error)| {
             *action != WRITE_STATUS
@@ -122,19 +121,24 @@ impl Refusals {
 
     /// What was refused often enough to be told.
     pub(super) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
-        let known = lock(&self.0);
+        let known = self.lock();
         let repeated = known.get(key).filter(|known| known.is_told())?;
         Some(Refusal(repeated.message.clone()))
     }
 
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Repeated>> {
+        // What is kept here stays whole: it is changed by single inserts.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Of how many objects something is kept.
     pub(super) fn len(&self) -> usize {
-        lock(&self.0).len()
+        self.lock().len()
     }
 
     /// Forgets an object that is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
-        lock(&self.0).remove(key);
+        self.lock().remove(key);
     }
 }
 

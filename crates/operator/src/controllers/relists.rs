@@ -1,12 +1,10 @@
 //! How often a refused plan may have all caches listed anew: it costs the API server as much as a start.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use carillon_plan::ObjectKey;
-
-use super::core::lock;
 
 /// Between two lists for one object, at first; doubled each time.
 const FIRST: Duration = Duration::from_mins(1);
@@ -38,7 +36,7 @@ struct Asked {
 impl Relists {
     /// Whether all is to be listed anew for this object, whose plan was refused.
     pub(super) fn may(&self, key: &Arc<ObjectKey>, now: Instant) -> bool {
-        let mut state = lock(&self.0);
+        let mut state = self.lock();
         let state = &mut *state;
         let since = |earlier| now.saturating_duration_since(earlier);
         if state.last.is_some_and(|last| since(last) < APART) {
@@ -60,14 +58,19 @@ impl Relists {
         true
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is kept here stays whole: it is changed by single inserts.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Of how many objects something is kept.
     pub(super) fn len(&self) -> usize {
-        lock(&self.0).objects.len()
+        self.lock().objects.len()
     }
 
     /// Forgets an object that is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
-        lock(&self.0).objects.remove(key);
+        self.lock().objects.remove(key);
     }
 }
 
@@ -117,7 +120,7 @@ mod tests {
         let (relists, begin) = (Relists::default(), Instant::now());
         for n in 0..3 * MOST {
             relists.may(&key(n), begin + MINUTE * n as u32);
-            assert!(lock(&relists.0).objects.len() <= MOST);
+            assert!(relists.lock().objects.len() <= MOST);
         }
         relists.forget(&key(3 * MOST - 1));
     }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Check;
+use super::check::Check;
 use crate::clock;
 
 /// A thread that has not come to its heartbeat for so long will not: the longest plans take seconds.

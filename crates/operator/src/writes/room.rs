@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::SendError;
+use super::error::SendError;
 use crate::fence::NotSent;
-use crate::share::{Permit, Semaphore};
+use crate::share::permit::{Permit, Semaphore};
 
 /// A plan that waits for longer is too old by then.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,19 +9,27 @@ use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use kube::core::Status;
 
-use super::{LONGEST_RETRY_PAUSE, REQUEST_TIMEOUT, RETRIES, SendError, WritesShared};
+use super::error::SendError;
+use super::shared::Shared;
 use crate::fence::{Fence, NotSent, RequestBody};
 use crate::lease::{BootTime, Leadership};
 use crate::request::Call;
-use crate::share::Permit;
+use crate::share::permit::Permit;
 use crate::transport::{causes, status_of};
+
+/// How long a single read or write may take.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a request that certainly was not applied is sent again.
+const RETRIES: u32 = 3;
+/// A server that asks for a longer pause is answered by the work queue, not by waiting here.
+const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 /// A place among the requests in flight, for one at a time, or for two questions.
 ///
 /// Who has to ask before it writes does both in one turn: between them it waits for nobody.
 #[derive(Debug)]
 pub struct Turn<'w> {
-    writes: &'w WritesShared,
+    writes: &'w Shared,
     /// Held over the pauses of a request too: while the server says 429 we send less.
     place: Permit,
 }
@@ -35,7 +43,7 @@ enum Attempt {
 }
 
 impl<'w> Turn<'w> {
-    pub(super) async fn wait(writes: &'w WritesShared, namespace: &str) -> Result<Self, SendError> {
+    pub(super) async fn wait(writes: &'w Shared, namespace: &str) -> Result<Self, SendError> {
         let place = writes.in_flight.acquire(namespace, 1).await;
         Ok(Self {
             writes,

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use carillon_plan::broadcast_job::Job;
 use carillon_plan::name;
 
-use crate::apply::{CONFIRMED_FOR, changed, confirmed_until, found, is_found, unchanged};
+use crate::apply::precondition::{changed, unchanged};
+use crate::apply::{CONFIRMED_FOR, confirmed_until, found, is_found};
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
