@@ -22,7 +22,7 @@ use crate::controllers::core::Core;
 use crate::controllers::refusals::Refusals;
 use crate::controllers::relists::Relists;
 use crate::controllers::{Rules, Running, SERVED, Served};
-use crate::event;
+use crate::event::recorder;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
 use crate::lease::{Candidacy, Leadership, Phase};
@@ -169,7 +169,7 @@ impl Instance {
         // Writes and events.
         let writes = Writes::new(writes, leadership.clone(), config.max_in_flight_writes);
         let (events, recorder) =
-            event::channel(writes.clone(), leadership.clone(), &identity, &metrics);
+            recorder::channel(writes.clone(), leadership.clone(), &identity, &metrics);
         parts.start("the recorder of events", recorder.run(shutdown.clone()));
 
         let flights = Arc::new(FlightRecorder::default());

@@ -8,7 +8,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use carillon_operator::{
     clock::Clock,
-    event::{self, Event, EventSink, EventWriter, Regarding, Severity},
+    event::{
+        Event, Regarding, Severity,
+        recorder::{self, EventSink, EventWriter},
+    },
     fence::RequestBody,
     lease::Leadership,
     metrics::Metrics,
@@ -54,7 +57,7 @@ fn sink(leadership: Leadership) -> (EventSink, EventWriter, Written, Arc<Metrics
     let metrics = Metrics::new().unwrap();
     let transport = Transport::new(service, Arc::clone(&metrics));
     let writes = Writes::new(transport, leadership.clone(), 1);
-    let (sink, task) = event::channel(writes, leadership, "host_1", &metrics);
+    let (sink, task) = recorder::channel(writes, leadership, "host_1", &metrics);
     (sink, task, written, metrics)
 }
 

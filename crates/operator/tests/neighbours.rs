@@ -15,7 +15,7 @@ use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
 use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::controllers::relists::Relists;
-use carillon_operator::event::{self, Event, Regarding, Severity};
+use carillon_operator::event::{Event, Regarding, Severity, recorder};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
@@ -108,7 +108,7 @@ impl Scene {
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::simulated(Timestamp::UNIX_EPOCH));
         let writes = Writes::new(transport, leadership.clone(), IN_FLIGHT);
-        let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
+        let (events, recorder) = recorder::channel(writes.clone(), leadership, "test", &metrics);
         let queue = WorkQueue::new(NAME, Backoff::default(), WORKERS, writes.clock(), &metrics);
         let queues = Queues::open_to_all(NAME, queue.clone());
         let kind = BroadcastJobs {

@@ -1,28 +1,23 @@
 //! A key in work.
 
-use std::{ops::Deref, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
-use super::{Key, WorkQueue};
+use super::{
+    key::Key,
+    shared::{Ended, Shared},
+};
 
 /// A key in work. Dropped without [`Claim::done`] or [`Claim::retry`] (a panic, a cancelled task)
 /// it counts as failed and is tried again after its back-off, so it is never lost.
 #[derive(Debug)]
 pub struct Claim<K: Key> {
-    queue: WorkQueue<K>,
+    queue: Arc<Shared<K>>,
     /// Taken by `done` and `retry`.
     key: Option<K>,
 }
 
-/// How the processing of a key ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Ended {
-    Succeeded,
-    Failed,
-    Untried(Duration),
-}
-
 impl<K: Key> Claim<K> {
-    pub(super) fn new(queue: WorkQueue<K>, key: K) -> Self {
+    pub(super) fn new(queue: Arc<Shared<K>>, key: K) -> Self {
         Self {
             queue,
             key: Some(key),

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Key, later::Later};
+use super::{key::Key, later::Later};
 use crate::share::Share;
 
 /// A clock that goes back by more was set; by less, it is only kept right.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use jiff::Timestamp;
 
-use super::{Key, WorkQueue, since};
+use super::{key::Key, shared::since, work_queue::WorkQueue};
 use crate::clock;
 
 /// What a queue holds at one instant, for `/debug/queue`.

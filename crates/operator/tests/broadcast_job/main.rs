@@ -21,7 +21,7 @@ use carillon_operator::controllers::core::{self, Core};
 use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::controllers::relists::Relists;
 use carillon_operator::controllers::{Controller, Irreproducible, replay};
-use carillon_operator::event::{self, EventWriter};
+use carillon_operator::event::recorder::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::flight_recorder::Decision;
 use carillon_operator::gate::Kind;
@@ -132,7 +132,7 @@ impl Scene {
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::simulated(Timestamp::now()));
         let writes = Writes::new(transport, leadership.clone(), in_flight);
-        let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
+        let (events, recorder) = recorder::channel(writes.clone(), leadership, "test", &metrics);
         let backoff = Backoff {
             base: Duration::from_millis(10),
             max: Duration::from_mins(1),

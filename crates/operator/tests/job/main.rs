@@ -20,7 +20,7 @@ use carillon_operator::controllers::job::{Jobs, Memory, NAME, Rules};
 use carillon_operator::controllers::refusals::Refusals;
 use carillon_operator::controllers::relists::Relists;
 use carillon_operator::controllers::{Controller, replay};
-use carillon_operator::event::{self, EventWriter};
+use carillon_operator::event::recorder::{self, EventWriter};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
@@ -110,7 +110,7 @@ impl Scene {
         let transport = Transport::new(service, metrics.clone());
         let leadership = Leadership::always(Clock::system());
         let writes = Writes::new(transport, leadership.clone(), 8);
-        let (events, recorder) = event::channel(writes.clone(), leadership, "test", &metrics);
+        let (events, recorder) = recorder::channel(writes.clone(), leadership, "test", &metrics);
         let backoff = Backoff {
             base: Duration::from_secs(1),
             max: Duration::from_secs(1),
