@@ -6,7 +6,7 @@ use bytes::Bytes;
 use carillon_api::path::{NoSegment, Path};
 use http::{Request, header};
 
-use super::Source;
+use super::source::Source;
 use crate::fence::RequestBody;
 
 /// The objects of one kind in one scope.

@@ -15,7 +15,12 @@ use carillon_plan::Uid;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Held, Listed, Loop, Sink, Watched, frames::End, pages::Pages};
+use super::address::Address;
+use super::counters::Counters;
+use super::frames::End;
+use super::pages::{PageSize, Pages};
+use super::sink::{Held, Listed, Sink};
+use crate::transport::Transport;
 
 /// How long the watch may take to come to the list's resourceVersion: bookmarks come about once a
 /// minute.
@@ -49,6 +54,9 @@ pub(super) struct Audit {
     period: Option<Duration>,
     due: Instant,
     running: Option<Running>,
+    transport: Transport,
+    address: Address,
+    counters: Counters,
 }
 
 struct Running {
@@ -98,14 +106,27 @@ impl fmt::Display for Difference {
 }
 
 impl Audit {
-    pub(super) fn new(period: Option<Duration>) -> Self {
+    pub(super) fn new(
+        period: Option<Duration>,
+        transport: &Transport,
+        address: &Address,
+        counters: &Counters,
+    ) -> Self {
         let mut audit = Self {
             period,
             due: Instant::now(),
             running: None,
+            transport: transport.clone(),
+            address: address.clone(),
+            counters: counters.clone(),
         };
         audit.later();
         audit
+    }
+
+    /// From now on all objects are compared, whatever their labels.
+    pub(super) fn select_all(&mut self) {
+        self.address.select_all();
     }
 
     /// Begins a new period; a full list is as good as an audit. Whether one was under way.
@@ -146,16 +167,13 @@ impl Audit {
             |stage: &Stage| matches!(stage, Stage::Reaching { rv: listed, .. } if rv >= *listed);
         self.running.take_if(|running| enough(&running.stage))
     }
-}
 
-impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// Does what was waited for.
-    pub(super) fn audit(&mut self, turn: Turn) {
+    pub(super) fn go_on<K>(&mut self, turn: Turn, size: PageSize, sink: &impl Sink<K>) {
         let outcome = match turn {
             Turn::Due => {
-                let size = self.page_size;
                 let pages = Pages::new(&self.transport, &self.address, METADATA, size);
-                self.audit.running = Some(Running {
+                self.running = Some(Running {
                     stage: Stage::Listing(Box::pin(part(Box::new(pages)))),
                     touched: HashSet::new(),
                     listed: HashSet::new(),
@@ -163,14 +181,14 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 });
                 Ok(())
             }
-            Turn::Part(part) => part.map(|part| self.compare(part)),
+            Turn::Part(part) => part.map(|part| self.compare(part, sink)),
             Turn::TooLate => {
                 self.give_up("the watch did not come to the list's resourceVersion");
                 return;
             }
         };
         if let Err(error) = outcome {
-            self.audit.later();
+            self.later();
             self.counters.audits.failed.inc();
             tracing::warn!(kind = self.counters.kind, path = %self.address, %error, "audit failed");
         }
@@ -178,7 +196,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
 
     /// Abandons the audit under way, if there is one.
     pub(super) fn give_up(&mut self, why: &str) {
-        if self.audit.later() {
+        if self.later() {
             self.counters.audits.given_up.inc();
             tracing::info!(
                 kind = self.counters.kind,
@@ -190,8 +208,8 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     }
 
     /// Compares a part of the list with what is held, and asks for the next one.
-    fn compare(&mut self, next: Part) {
-        let Some(running) = &mut self.audit.running else {
+    fn compare<K>(&mut self, next: Part, sink: &impl Sink<K>) {
+        let Some(running) = &mut self.running else {
             return;
         };
         running.stage = match next.rest {
@@ -205,7 +223,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             let Some(uid) = metadata.uid() else { continue };
             running.listed.insert(uid);
             let listed = metadata.rv();
-            let held = match self.sink.holds(&metadata) {
+            let held = match sink.holds(&metadata) {
                 Held::At(held) if held == listed => continue,
                 Held::LeftOut => continue,
                 Held::At(held) => Some(held),
@@ -221,8 +239,8 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
     }
 
     /// Ends the audit under way if the watch has come far enough. A difference leads to a new list.
-    pub(super) fn end_audit(&mut self, rv: u64) -> Result<(), End> {
-        let Some(running) = self.audit.finished(rv) else {
+    pub(super) fn end<K>(&mut self, rv: u64, sink: &impl Sink<K>) -> Result<(), End> {
+        let Some(running) = self.finished(rv) else {
             return Ok(());
         };
         let Running {
@@ -232,7 +250,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             ..
         } = running;
         differences.retain(|difference| !touched.contains(&difference.uid));
-        self.sink.each_held(&mut |name, uid, held| {
+        sink.each_held(&mut |name, uid, held| {
             if !listed.contains(&uid) && !touched.contains(&uid) {
                 differences.push(Difference {
                     uid,
@@ -242,7 +260,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 });
             }
         });
-        self.audit.later();
+        self.later();
         let Some(first) = differences.first() else {
             self.counters.audits.clean.inc();
             tracing::debug!(

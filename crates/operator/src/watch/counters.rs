@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntGauge};
 
-use super::ObjectId;
+use super::watched::ObjectId;
 use crate::metrics::Metrics;
 
 #[derive(Clone)]

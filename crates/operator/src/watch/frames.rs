@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{ObjectId, Watched};
+use super::watched::{ObjectId, Watched};
 use crate::protobuf::{Malformed, Message, STATUS, WatchEvent};
 
 /// etcd holds objects of 1.5 MiB by default; a line far beyond that is not one of them.

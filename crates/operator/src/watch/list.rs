@@ -1,8 +1,11 @@
 //! A full list, item by item into the sink.
 
-use super::{
-    Loop, Sink, Watched, counters::Counters, frames::identify, list_and_watch::JSON, pages::Pages,
-};
+use super::counters::Counters;
+use super::frames::identify;
+use super::list_and_watch::{JSON, Loop};
+use super::pages::Pages;
+use super::sink::Sink;
+use super::watched::Watched;
 
 impl<K: Watched, S: Sink<K>> Loop<K, S> {
     /// Reads all pages; the resourceVersion of the list, which is complete then.

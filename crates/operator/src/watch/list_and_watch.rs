@@ -13,23 +13,24 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Handle, Sink, Watched,
     address::Address,
+    answer::{OPEN_TIMEOUT, next_chunk},
     audit::Audit,
     counters::Counters,
     frames::{End, Event, Frames, Lines, RawEvent, identify, refusal},
+    handle::Handle,
     pages::PageSize,
+    sink::Sink,
+    watched::Watched,
 };
 use crate::{
     protobuf::{MEDIA_TYPE, Message},
-    transport::{ResponseBody, Transport, bounded, causes, status_of},
+    transport::{Transport, bounded, causes, status_of},
 };
 
 /// Shortest and longest watch asked for, in seconds. Each watch draws its own, so that the kinds do
 /// not all reconnect at once.
 const WATCH_SECONDS: std::ops::RangeInclusive<u32> = 300..=600;
-/// How long to wait for a page, or for a watch to open.
-pub(super) const OPEN_TIMEOUT: Duration = Duration::from_mins(1);
 /// A healthy watch says something, if only a bookmark, about once a minute, unless nothing at all has changed and etcd
 /// tells the API server of its progress more seldom.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
@@ -107,9 +108,10 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             // Not within a list: all its pages are of the same objects.
             if self.handle.selects_all() {
                 self.address.select_all();
+                self.audit.select_all();
             }
             self.tell_whether_synced();
-            self.give_up("the kind is listed anew");
+            self.audit.give_up("the kind is listed anew");
             if !first {
                 self.counters.relists.inc();
                 // Before the first object of another history is taken in.
@@ -287,9 +289,9 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                     }
                     self.handle.heard(self.number);
                 }
-                turn = self.audit.turn() => self.audit(turn),
+                turn = self.audit.turn() => self.audit.go_on(turn, self.page_size, &self.sink),
             }
-            if let Err(end) = self.end_audit(*rv) {
+            if let Err(end) = self.audit.end(*rv, &self.sink) {
                 return end;
             }
         }
@@ -389,20 +391,6 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
 fn is_protobuf(headers: &http::HeaderMap) -> bool {
     let content = headers.get(header::CONTENT_TYPE);
     content.is_some_and(|content| content.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
-}
-
-pub(super) async fn next_chunk(body: &mut ResponseBody) -> Result<Option<Bytes>, String> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Err(error)) => return Err(causes(&*error)),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
 }
 
 /// Waits of 0.8 s, doubled up to 30 s, each with up to half of it at random.

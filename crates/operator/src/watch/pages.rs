@@ -1,15 +1,14 @@
 //! A full list, page by page, of which the items are given out as they arrive.
 
-use http_body_util::BodyExt;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     address::Address,
+    answer::{OPEN_TIMEOUT, next_chunk, open},
     items::Items,
-    list_and_watch::{OPEN_TIMEOUT, next_chunk},
 };
-use crate::transport::{ResponseBody, Transport, UnderWay, bounded, causes, status_of};
+use crate::transport::{ResponseBody, Transport, UnderWay};
 
 /// Objects asked for in a page before it is known how large they are, and at most.
 const FIRST: usize = 100;
@@ -137,23 +136,6 @@ impl Pages {
 
 fn late<T>() -> Result<T, String> {
     Err(format!("no page within {OPEN_TIMEOUT:?}"))
-}
-
-/// The body of the answer, if it is no refusal.
-pub(super) async fn open(
-    transport: &Transport,
-    request: http::Request<crate::fence::RequestBody>,
-) -> Result<ResponseBody, String> {
-    let response = transport.call(request).await.map_err(|e| causes(&*e))?;
-    let code = response.status();
-    if code.is_success() {
-        return Ok(response.into_body());
-    }
-    let text = bounded(response.into_body()).collect().await;
-    let text = text.map_err(|e| causes(&*e))?.to_bytes();
-    // 410: the list took longer than the server remembers; it is started over.
-    let status = status_of(code, &text);
-    Err(format!("{} ({code})", status.message))
 }
 
 /// What a page of a list says of itself.

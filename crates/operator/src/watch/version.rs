@@ -5,9 +5,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::list_and_watch::OPEN_TIMEOUT;
-use super::pages::{PageMeta, open};
-use super::{Loop, Sink, Watched, audit::METADATA};
+use super::answer::{OPEN_TIMEOUT, open};
+use super::audit::METADATA;
+use super::list_and_watch::Loop;
+use super::pages::PageMeta;
+use super::sink::Sink;
+use super::watched::Watched;
 use crate::transport::{bounded, causes};
 
 #[derive(Deserialize)]

@@ -371,6 +371,26 @@ async fn a_kind_that_is_selected_whole_is_listed_anew_and_not_synced_until_then(
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_audit_compares_what_is_selected_now() {
+    let answers = vec![
+        list(10, "", &[]),
+        list(30, "", &[]),
+        Answer::Open(vec![]),
+        list(30, "", &[]),
+    ];
+    let mut server = start_with(answers, Some(Duration::from_mins(10)));
+    server.handle.select_all();
+    server.says(&["begin", "done 10", "begin", "done 30"]).await;
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        asked.push(server.asked().await);
+    }
+    assert!(asked[3].starts_with("metadata "), "{asked:?}");
+    let are_narrow = asked.iter().map(|path| path.contains("labelSelector"));
+    assert_eq!(are_narrow.collect::<Vec<_>>(), [true, false, false, false]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_of_several_pages_that_is_under_way_keeps_its_selector() {
     let mut server = start(vec![
         list(10, "next", &[&thing("a", 3, "1")]),
