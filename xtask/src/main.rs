@@ -13,6 +13,8 @@ mod fuzz;
 mod golden;
 #[cfg(test)]
 mod imports;
+#[cfg(test)]
+mod interlock;
 mod interrupt;
 #[cfg(test)]
 mod layout;

@@ -1,6 +1,6 @@
 //! Rules of a job and its retries: whose turn it is, and which nodes are left.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use carillon_api::condition::{results, types};
 use carillon_api::node_result_slice::MAX_RESULTS_PER_SLICE;
@@ -12,7 +12,7 @@ use super::trip::{Trip, trip};
 use super::{Check, rules};
 use crate::broadcast_job::action::{OnError, SliceWrite, Step};
 use crate::broadcast_job::{Job, Member, Snapshot};
-use crate::pod::{PodPhase, interrupted};
+use crate::pod::{Deletion, PodPhase, PodRow};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
 
@@ -87,7 +87,7 @@ impl<'a> Others<'a> {
 
     fn add(&mut self, snapshot: &Snapshot<'a>, member: &'a Member<'a>) {
         let whose = member.name;
-        let mut last: HashMap<&str, &Record> = HashMap::new();
+        let mut last: BTreeMap<&str, &Record> = BTreeMap::new();
         for record in member.slices.iter().flat_map(|slice| &slice.records) {
             let node = &*record.node;
             if record.state == NodeState::Succeeded || *record.reason == *results::JOB_DELETED {
@@ -116,10 +116,18 @@ impl<'a> Others<'a> {
         }
         for (pod, row) in member.pods {
             if let Some(node) = row.node.as_deref().filter(|_| !row.phase.has_ended()) {
-                self.held.insert(node, (pod, whose));
+                let held = self.held.entry(node).or_insert((pod, whose));
+                *held = (*held).min((pod, whose));
             }
         }
     }
+}
+
+/// Whether a pod was told to stop before it ended, as far as that is certain.
+fn was_stopped(pod: &PodRow) -> bool {
+    let ended = pod.end.as_ref().and_then(|end| end.finished);
+    let late = |deletion: Deletion| ended.is_some_and(|ended| ended > deletion.asked());
+    pod.interrupted || pod.deletion.is_some_and(late)
 }
 
 /// What becomes of a record of a job that is gone: it is over, and its pod is.
@@ -137,10 +145,11 @@ fn gives_up(
         message: old.message.clone(),
         ..new.clone()
     };
-    if *old == *new && old.is_final() {
+    let is_over = old.state != NodeState::Started;
+    if *old == *new && is_over {
         return Ok(());
     }
-    if old.is_final() || same != *old {
+    if is_over || same != *old {
         return Err("changes; expected as it was read, it is over".to_owned());
     }
     let row = gone.pods.get(&old.pod);
@@ -151,7 +160,7 @@ fn gives_up(
     let row = row.filter(|row| uid.is_none_or(|uid| uid == row.uid));
     let taken = || check.snapshot.taken_pod(&old.pod, uid?);
     let pod = row.or_else(|| Some(&taken()?.pod));
-    let succeeded = pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded && !interrupted(pod));
+    let succeeded = pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded && !was_stopped(pod));
     let known = match (pod, &uid) {
         (Some(pod), _) => pod.phase.has_ended(),
         (None, Some(uid)) => check.snapshot.gone.contains(uid),

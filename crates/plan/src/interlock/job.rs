@@ -13,11 +13,10 @@ use carillon_api::condition::reasons;
 use jiff::{SignedDuration, Timestamp};
 
 use self::pod_counts::PodCounts;
-use self::stored::{Stored, is_ending};
+use self::stored::{Stored, ended, is_ending};
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
 use crate::job::action::{Action, Note, OnError, Plan, Step};
-use crate::job::unanswered::place;
 use crate::job::{JobPod, Snapshot};
 use crate::uid::Uid;
 
@@ -179,7 +178,9 @@ impl<'a> Check<'a> {
             return trip(rules::UNANSWERED, why);
         }
         let indexed = self.snapshot.job.spec.is_indexed();
-        let same = |name: &&&str| others.iter().any(|other| place(other) == place(name));
+        // A name ends with a hash, and before it is the index.
+        let place = |name: &'a str| name.rsplit_once('-').map(|(place, _)| place);
+        let same = |name: &&&'a str| others.iter().any(|other| place(other) == place(name));
         match self.names.iter().filter(|_| indexed).find(same) {
             Some(name) => {
                 let why = format!("{name} is created, and one of its index may still come to be");
@@ -207,7 +208,7 @@ impl<'a> Check<'a> {
     fn delete_job(&self) -> Result<(), Trip> {
         self.confirmed("the Job is deleted")?;
         let job = self.snapshot.job;
-        let ended = job.ended();
+        let ended = ended(&job.status);
         let ended = ended.and_then(|ended| ended.last_transition_time.as_ref());
         let lives = job.spec.ttl_seconds_after_finished;
         let due = lives.zip(ended).map(|(seconds, ended)| {

@@ -92,6 +92,6 @@ pub(super) fn hold(
 }
 
 /// The part of a name that says for which index it is.
-pub(crate) fn place(name: &str) -> &str {
+fn place(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(place, _)| place)
 }

@@ -35,7 +35,8 @@ impl PodCounts {
             wanted: i64::from(spec.parallelism).min(asked - done).max(0),
         };
         for pod in snapshot.pods.values() {
-            all.active += i64::from(pod.is_active());
+            let is_active = !pod.phase.has_ended() && !pod.deleting;
+            all.active += i64::from(is_active);
             all.succeeded += i64::from(pod.tracked && pod.phase == PodPhase::Succeeded);
             if !pod.phase.has_ended() && (waits || !pod.deleting) {
                 all.running += 1;

@@ -1,6 +1,6 @@
 //! Pods of a Job: which are created, removed and let go.
 
-use super::stored::indexes;
+use super::stored::{ended, indexes};
 use super::{Check, rules};
 use crate::interlock::trip::{Trip, trip};
 use crate::job::action::NewPod;
@@ -74,7 +74,8 @@ impl<'a> Check<'a> {
         let uid = uid.to_string();
         let mut lists = self.stored.lists.iter();
         let listed = lists.any(|list| list.contains(uid.as_str()));
-        if self.snapshot.job.has_finished() || !pod.phase.has_ended() || listed {
+        let is_over = ended(&self.snapshot.job.status).is_some();
+        if is_over || !pod.phase.has_ended() || listed {
             return Ok(());
         }
         let failed = pod.phase == PodPhase::Failed;

@@ -1,6 +1,6 @@
 //! The status of a Job: counts, conditions, and its end.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use k8s_openapi::api::batch::v1::JobStatus;
 
@@ -29,7 +29,7 @@ impl Check<'_> {
         }
         if ends {
             let running = pods.filter(|pod| !pod.phase.has_ended()).count();
-            let left: usize = lists(new).iter().map(HashSet::len).sum();
+            let left: usize = lists(new).iter().map(BTreeSet::len).sum();
             let open = self.may_come().count();
             if running > 0 || left > 0 || open > 0 {
                 let why = format!(
