@@ -4,6 +4,10 @@
 //! state, so the same snapshot always gives the same plan, and a decision made in production can
 //! be repeated in a test. Bad input ends as a condition with a reason, never as an error.
 
+// No clock, no environment, no order of a hash map: `clippy.toml` has what is forbidden, tests aside.
+#![cfg_attr(not(test), warn(clippy::iter_over_hash_type))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod broadcast_job;
 pub mod condition;
 pub mod cron_job;

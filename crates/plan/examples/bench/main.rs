@@ -1,5 +1,8 @@
 //! What a sync costs: planning, the interlock, the digest. `cargo xtask bench plan` runs it.
 
+// It measures, and plans nothing itself.
+#![allow(clippy::disallowed_methods)]
+
 mod cluster;
 mod cost;
 mod native;

@@ -9,7 +9,7 @@
 
 mod close;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use carillon_api::broadcast_job::{MAX_RETRIES, Retry};
 use carillon_api::condition::{reasons, types};
@@ -88,9 +88,9 @@ pub(super) struct Kin<'a> {
     /// Nodes that a retry has tried which whoever made this one did not know, or whose outcome nobody knows.
     tried: BTreeSet<NodeId<'a>>,
     /// Names of nodes where a pod of another one has not ended, and whose.
-    occupied: HashMap<&'a str, &'a str>,
+    occupied: BTreeMap<&'a str, &'a str>,
     /// The last pods of others on nodes of each name, where they are not in the cache.
-    missing: HashMap<&'a str, (&'a str, Uid)>,
+    missing: BTreeMap<&'a str, (&'a str, Uid)>,
 }
 
 impl<'a> Kin<'a> {
@@ -136,7 +136,7 @@ impl<'a> Kin<'a> {
         own: &Own<'_>,
         now: Timestamp,
     ) {
-        let mut last: HashMap<&str, &Record> = HashMap::new();
+        let mut last: BTreeMap<&str, &Record> = BTreeMap::new();
         let records = member.slices.iter().flat_map(|slice| &slice.records);
         for record in records.filter(|record| own.has(&record.node)) {
             if record.state == NodeState::Succeeded {
@@ -155,6 +155,7 @@ impl<'a> Kin<'a> {
                 *last = record;
             }
         }
+        #[expect(clippy::disallowed_methods, reason = "each says the same of its node")]
         let alive = member.pods.values().filter(|pod| !pod.phase.has_ended());
         for node in alive.filter_map(|pod| pod.node.as_deref()) {
             self.occupied.insert(node, member.name);

@@ -46,6 +46,7 @@ pub(super) fn release_everything(snapshot: &Snapshot<'_>) -> Plan {
             }),
         }
     }
+    #[expect(clippy::disallowed_methods, reason = "they are sorted")]
     let pods = snapshot.pods.iter().map(|(name, pod)| (&**name, pod));
     let pods = pods.chain(snapshot.taken.watched_rows());
     let pods = pods.filter(|(_, pod)| pod.tracked);

@@ -146,6 +146,7 @@ impl Index {
     ) {
         let records = self.records.follow(slices);
         let known = self.rules.as_ref().is_some_and(|rules| rules.are_of(job));
+        #[expect(clippy::disallowed_methods, reason = "each goes into a set of its own")]
         let (names, pod_names): (Names, Vec<&Box<str>>) = match (changes, records) {
             (Some(changes), Some(mut names)) if known => {
                 names.extend(changes.nodes.iter().cloned());

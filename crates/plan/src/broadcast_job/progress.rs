@@ -573,7 +573,7 @@ fn looked_at(snapshot: &Snapshot<'_>, index: &Index) -> BTreeSet<Place> {
     let records = index.records();
     let mut places = index.awake().clone();
     let is_not_quiet = |place: &Place| !index.quiet().contains(place);
-    for pod in snapshot.taken.watched.keys() {
+    for (pod, _) in snapshot.taken.watched_rows() {
         let of_pod = records.of_pod(pod);
         places.extend(of_pod.filter(is_not_quiet));
     }

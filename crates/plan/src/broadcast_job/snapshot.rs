@@ -75,7 +75,8 @@ impl<'a> Snapshot<'a> {
         (*self, index)
     }
 
-    /// The pods that a plan looks at, and maybe others.
+    /// The pods that a plan looks at, and maybe others, in no order.
+    #[expect(clippy::disallowed_methods, reason = "whoever asks is told so")]
     pub fn noticed_pods(&self) -> impl Iterator<Item = (&'a str, &'a PodRow)> + use<'a> {
         let (index, pods) = (self.index, self.pods);
         let all = pods.iter().filter(move |_| index.is_none());

@@ -114,6 +114,7 @@ impl<'a> Others<'a> {
                 self.held.insert(node, (&record.pod, whose));
             }
         }
+        #[expect(clippy::iter_over_hash_type, reason = "the first by name is kept")]
         for (pod, row) in member.pods {
             if let Some(node) = row.node.as_deref().filter(|_| !row.phase.has_ended()) {
                 let held = self.held.entry(node).or_insert((pod, whose));

@@ -75,10 +75,11 @@ pub(super) struct Log<'a> {
     /// As they were read.
     stored: &'a RecordIndex,
     slices: &'a [Slice],
-    /// What this plan has written, by pod.
-    entered: HashMap<&'a str, Entry<'a>>,
-    /// The pods of these, by node.
-    entered_on: HashMap<&'a str, Vec<&'a str>>,
+    /// What this plan has written, in its order, and where in that by pod.
+    entries: Vec<Entry<'a>>,
+    entered: HashMap<&'a str, usize>,
+    /// The same, by node.
+    entered_on: HashMap<&'a str, Vec<usize>>,
     /// Names of nodes for which this plan reserves an attempt.
     pub(super) reserved: Vec<&'a str>,
     /// Index and length of the last slice.
@@ -104,6 +105,7 @@ impl<'a> Log<'a> {
         Self {
             stored,
             slices,
+            entries: Vec::new(),
             entered: HashMap::new(),
             entered_on: HashMap::new(),
             reserved: Vec::new(),
@@ -175,15 +177,19 @@ impl<'a> Log<'a> {
     }
 
     fn note(&mut self, entry: Entry<'a>) {
-        if self.entered.insert(entry.pod, entry).is_none() {
-            let pods = self.entered_on.entry(entry.node).or_default();
-            pods.push(entry.pod);
+        let next = self.entries.len();
+        let at = *self.entered.entry(entry.pod).or_insert(next);
+        if at == next {
+            self.entries.push(entry);
+            self.entered_on.entry(entry.node).or_default().push(at);
+        } else {
+            self.entries[at] = entry;
         }
     }
 
     /// The attempt whose pod has this name.
     pub(super) fn attempt(&self, pod: &str) -> Option<Entry<'a>> {
-        let entered = self.entered.get(pod).copied();
+        let entered = self.entered.get(pod).map(|at| self.entries[*at]);
         entered.or_else(|| {
             let place = self.stored.of_pod(pod).next_back()?;
             Some(Entry::of(self.stored.at(place)))
@@ -196,7 +202,7 @@ impl<'a> Log<'a> {
         let stored = stored.map(|place| Entry::of(self.stored.at(*place)));
         let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
         let entered = self.entered_on.get(node).into_iter().flatten();
-        stored.chain(entered.map(|pod| self.entered[pod]))
+        stored.chain(entered.map(|at| self.entries[*at]))
     }
 
     /// The attempts that are under way.
@@ -204,7 +210,7 @@ impl<'a> Log<'a> {
         let stored = self.stored.open().iter();
         let stored = stored.map(|place| Entry::of(self.stored.at(*place)));
         let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
-        let entered = self.entered.values().copied();
+        let entered = self.entries.iter().copied();
         stored.chain(entered.filter(Entry::is_open))
     }
 
@@ -216,14 +222,14 @@ impl<'a> Log<'a> {
         let stored = places.iter().map(|place| Entry::of(self.stored.at(*place)));
         let stored = stored.filter(Entry::is_open);
         let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
-        let entered = self.entered.values().copied();
+        let entered = self.entries.iter().copied();
         stored.chain(entered.filter(Entry::is_open))
     }
 
     /// How many of these places this plan does not change.
     pub(super) fn unchanged(&self, places: &BTreeSet<Place>) -> usize {
-        let entered = self.entered.keys();
-        let stored = entered.flat_map(|pod| self.stored.of_pod(pod));
+        let entered = self.entries.iter();
+        let stored = entered.flat_map(|entry| self.stored.of_pod(entry.pod));
         places.len() - stored.filter(|place| places.contains(place)).count()
     }
 
@@ -237,18 +243,18 @@ impl<'a> Log<'a> {
         let all = self.stored.all().filter(|_| !pods.is_empty());
         let stored = all.map(|(place, _)| Entry::of(self.stored.at(place)));
         let stored = stored.filter(|entry| !self.entered.contains_key(entry.pod));
-        let all = stored.chain(self.entered.values().copied());
+        let all = stored.chain(self.entries.iter().copied());
         all.filter(|entry| entry.pod_uid.is_some_and(|uid| pods.contains_key(&uid)))
     }
 
     /// How many attempts there are, at least.
     pub(super) fn len(&self) -> usize {
-        self.stored.len() + self.entered.len()
+        self.stored.len() + self.entries.len()
     }
 
     /// How many attempts have come out like this.
     pub(super) fn count(&self, state: NodeState) -> usize {
-        let entered = self.entered.values().filter(|entry| entry.state == state);
+        let entered = self.entries.iter().filter(|entry| entry.state == state);
         let is_new = |entry: &&Entry<'a>| {
             let stored = self.stored.of_pod(entry.pod).next_back();
             stored.is_none_or(|place| self.stored.at(place).0.state != state)

@@ -272,7 +272,7 @@ impl<'a> Check<'a> {
         let open = self.log.open_among(self.index.awake());
         entries.extend(open.map(|entry| (entry.pod, entry)));
         let snapshot = self.snapshot;
-        let watched = snapshot.taken.watched.keys().map(|name| &**name);
+        let watched = snapshot.taken.watched_rows().map(|(name, _)| name);
         let pods = snapshot.pods_of(self.index);
         let pods = pods.map(|(name, _)| name).chain(watched);
         let of_pods = pods.filter_map(|pod| self.log.attempt(pod));

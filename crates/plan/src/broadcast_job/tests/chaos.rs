@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::world::World;
-use crate::pod::PodPhase;
+use crate::broadcast_job::{Snapshot, Taken, TakenPods, plan};
+use crate::pod::{PodPhase, Pods};
 use crate::record::Record;
 use crate::uid::Uid;
 
@@ -102,6 +103,26 @@ fn no_history_runs_a_node_twice_or_two_pods_at_once_and_every_job_ends() {
     }
 }
 
+/// The plan does not depend on the order that its maps happen to have.
+fn is_the_same_in_any_order(world: &World, seed: u64) {
+    world.snapshot(|snapshot| {
+        // Each map that is made has an order of its own.
+        let pods: Pods = snapshot.pods.clone().into_iter().collect();
+        let watched: TakenPods = snapshot.taken.watched.clone().into_iter().collect();
+        let taken = Taken {
+            watched: &watched,
+            ..snapshot.taken
+        };
+        let other = Snapshot {
+            pods: &pods,
+            taken,
+            ..*snapshot
+        };
+        let plans = [snapshot, &other].map(|snapshot| plan(snapshot, world.now));
+        assert_eq!(plans[0], plans[1], "seed {seed}");
+    });
+}
+
 fn run(seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let rules = Rules::roll(&mut dice);
@@ -127,6 +148,7 @@ fn run(seed: u64) {
             _ => world.pass(1),
         }
         check(&world, &rules, &mut past, seed);
+        is_the_same_in_any_order(&world, seed);
     }
     // The faults stop: the job comes to an end.
     for name in ["n0000", "n0001"] {
