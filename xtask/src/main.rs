@@ -20,9 +20,13 @@ mod interrupt;
 mod layout;
 mod metadata;
 #[cfg(test)]
+mod metric_names;
+#[cfg(test)]
 mod named_tests;
 mod plot;
 mod prove;
+#[cfg(test)]
+mod reasons;
 mod replicas;
 mod rights;
 mod soak;
