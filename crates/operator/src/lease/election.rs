@@ -366,7 +366,7 @@ mod tests {
         CancellationToken,
         tokio::task::JoinHandle<Ended>,
     ) {
-        let leadership = Leadership::standby(Clock::system());
+        let leadership = Leadership::standby(Clock::simulated(jiff::Timestamp::UNIX_EPOCH));
         let stop = CancellationToken::new();
         let election = Election {
             leases: leases.clone(),
@@ -379,11 +379,17 @@ mod tests {
         (leadership, stop, task)
     }
 
-    #[tokio::test]
+    /// Whether it comes to lead within ten lives of a lease.
+    async fn leads(candidate: &Leadership) -> bool {
+        let waits = timeout(30 * S, candidate.wait_leader());
+        waits.await.unwrap_or(false)
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn one_of_two_leads_and_its_release_hands_over_at_once() {
         let leases = Memory::default();
         let (a, stop_a, task_a) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         let (b, _stop_b, _task_b) = candidate(&leases, "b");
         sleep(S / 2).await;
         assert!(a.is_leader() && !b.is_leader());
@@ -396,7 +402,7 @@ mod tests {
         assert_eq!(transitions.lease_transitions, Some(1));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn who_does_not_stand_takes_no_lease_and_knows_when_it_runs_out() {
         let leases = Memory::default();
         let (a, _stop, _task) = onlooker(&leases, "a");
@@ -412,29 +418,29 @@ mod tests {
         assert_eq!(leases.holder(), "a", "it has seen for how long");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_lease_runs_out_when_something_that_was_sent_may_still_be_applied() {
         let leases = Memory::default();
         let (a, stop, task) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         a.unanswered();
         stop.cancel();
         assert_eq!(task.await.unwrap(), Ended::Stopped);
         assert!(!a.is_leader());
         assert_eq!(leases.holder(), "a", "it is not given back");
         let (b, _stop, _task) = candidate(&leases, "b");
-        assert!(b.wait_leader().await, "it has run out");
+        assert!(leads(&b).await, "it has run out");
         assert_eq!(leases.holder(), "b");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_leader_that_cannot_renew_is_over_before_others_take_over() {
         let leases = Memory::default();
         let (a, _stop, task) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         leases.0.lock().unwrap().2 = true;
-        let begin = std::time::Instant::now();
-        let ended = task.await.unwrap();
+        let begin = tokio::time::Instant::now();
+        let ended = timeout(30 * S, task).await.unwrap().unwrap();
         assert!(
             matches!(&ended, Ended::Lost(why) if why.contains("deadline")),
             "{ended:?}"
@@ -444,25 +450,28 @@ mod tests {
         a.over().await;
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_leader_sends_nothing_between_a_renewal_that_failed_and_one_that_succeeds() {
         let leases = Memory::default();
         let (a, _stop, _task) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         for fails in [true, false] {
             leases.0.lock().unwrap().2 = fails;
-            while a.is_leader() == fails {
-                sleep(S / 100).await;
-            }
+            let changes = async {
+                while a.is_leader() == fails {
+                    sleep(S / 100).await;
+                }
+            };
+            timeout(30 * S, changes).await.unwrap();
             assert_eq!(a.phase(), Phase::Leading);
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_leader_whose_lease_was_taken_is_over_at_once() {
         let leases = Memory::default();
         let (a, _stop, task) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         leases.0.lock().unwrap().0 = Some(held_by("thief", 1));
         let ended = timeout(S, task).await.unwrap().unwrap();
         assert_eq!(ended, Ended::Lost("thief holds the lease".into()));
@@ -476,25 +485,25 @@ mod tests {
         state.1 = version;
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_leader_survives_foreign_edits_of_its_lease() {
         let leases = Memory::default();
         let (a, _stop, _task) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         edit(&leases, 1000);
         sleep(5 * S / 2).await;
         assert!(a.is_leader());
         assert_eq!(leases.holder(), "a");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_leader_whose_lease_is_older_than_it_was_or_gone_is_over_at_once() {
         let restored: fn(&Memory) = |leases| edit(leases, 1);
         let deleted: fn(&Memory) = |leases| leases.0.lock().unwrap().0 = None;
         for (what, why) in [(restored, "restored from a backup"), (deleted, "gone")] {
             let leases = Memory::default();
             let (a, _stop, task) = candidate(&leases, "a");
-            assert!(a.wait_leader().await);
+            assert!(leads(&a).await);
             sleep(S / 2).await;
             what(&leases);
             let ended = timeout(S, task).await.unwrap().unwrap();
@@ -506,7 +515,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn who_can_do_a_part_leaves_the_lease_to_those_who_can_do_all_but_not_for_ever() {
         let leases = Memory::default();
         let (a, _stop, _task) = onlooker(&leases, "a");
@@ -517,21 +526,21 @@ mod tests {
         timeout(S, b.wait_leader()).await.unwrap();
         stop.cancel();
         task.await.unwrap();
-        let begin = std::time::Instant::now();
-        assert!(a.wait_leader().await);
+        let begin = tokio::time::Instant::now();
+        assert!(leads(&a).await);
         assert!(begin.elapsed() > 5 * S, "twice as long as a lease lives");
         assert_eq!(leases.holder(), "a");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_silent_holder_is_replaced_after_its_lease() {
         let leases = Memory::default();
         let mut dead = held_by("dead", 1);
         dead.spec.as_mut().unwrap().lease_duration_seconds = Some(1);
         leases.0.lock().unwrap().0 = Some(dead);
-        let begin = std::time::Instant::now();
+        let begin = tokio::time::Instant::now();
         let (a, _stop, _task) = candidate(&leases, "a");
-        assert!(a.wait_leader().await);
+        assert!(leads(&a).await);
         assert!(begin.elapsed() >= S);
         assert!(begin.elapsed() < 2 * S);
     }
