@@ -4,29 +4,25 @@
 // The functions that tests share are tests too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/scene.rs"]
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::Controller;
 use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
-use carillon_operator::controllers::core::{self, Core};
-use carillon_operator::controllers::refusals::Refusals;
-use carillon_operator::controllers::relists::Relists;
-use carillon_operator::event::{Event, Regarding, Severity, recorder};
+use carillon_operator::controllers::core;
+use carillon_operator::event::{Event, Regarding, Severity};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
-use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
-use carillon_operator::queue::{Backoff, WorkQueue};
+use carillon_operator::queue::Backoff;
 use carillon_operator::request;
 use carillon_operator::slim::{SlimBroadcastJob, SlimNode};
-use carillon_operator::store::{Queues, Store, StoreSink};
 use carillon_operator::transport::Transport;
-use carillon_operator::watch::Sink;
-use carillon_operator::writes::Writes;
 use carillon_plan::pod_body::PodPlacement;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -34,6 +30,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use self::support::{Requests, Server, Setting};
 
 /// As by default.
 const WORKERS: usize = 16;
@@ -57,8 +55,7 @@ struct Asked {
 }
 
 struct Scene {
-    controller: Arc<Controller<BroadcastJobs>>,
-    queues: Queues,
+    of: support::Scene<BroadcastJobs>,
     asked: Arc<Mutex<Asked>>,
     stored: Arc<Mutex<BTreeMap<String, Value>>>,
     tasks: JoinSet<()>,
@@ -105,55 +102,39 @@ impl Scene {
                 Ok::<_, tower::BoxError>(Response::new(reply))
             }
         });
-        let transport = Transport::new(service, metrics.clone());
-        let leadership = Leadership::always(Clock::simulated(Timestamp::UNIX_EPOCH));
-        let writes = Writes::new(transport, leadership.clone(), IN_FLIGHT);
-        let (events, recorder) = recorder::channel(writes.clone(), leadership, "test", &metrics);
-        let queue = WorkQueue::new(NAME, Backoff::default(), WORKERS, writes.clock(), &metrics);
-        let queues = Queues::open_to_all(NAME, queue.clone());
+        let server = Server {
+            transport: Transport::new(service, metrics.clone()),
+            requests: Requests::default(),
+            metrics,
+        };
+        let setting = Setting {
+            clock: Clock::simulated(Timestamp::UNIX_EPOCH),
+            backoff: Backoff::default(),
+            workers: WORKERS,
+            in_flight: IN_FLIGHT,
+            parallel: IN_FLIGHT,
+        };
         let kind = BroadcastJobs {
             placement: PodPlacement::Scheduler,
             max_pod_changes: 500,
         };
-        let controller = Controller::new(
-            kind,
-            Rules::default(),
-            Core {
-                name: NAME,
-                store: Store::new(),
-                queue,
-                writes,
-                events,
-                metrics,
-                watches: Vec::new(),
-                parallel: IN_FLIGHT,
-                paces: Mutex::default(),
-                gate: Mutex::default(),
-                refusals: Refusals::default(),
-                relists: Relists::default(),
-                flights: Arc::default(),
-            },
-        );
-        let mut scene = Self {
-            controller: Arc::new(controller),
-            queues,
+        let mut of = support::Scene::at(server, setting, kind, Rules::default());
+        let mut tasks = JoinSet::new();
+        let recorder = of.recorder.take().unwrap();
+        tasks.spawn_local(recorder.run(CancellationToken::new()));
+        of.see::<SlimNode>(&json!({"metadata": {"name": "n1", "resourceVersion": "10",
+            "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01"}}));
+        Self {
+            of,
             asked,
             stored,
-            tasks: JoinSet::new(),
-        };
-        let recorder = recorder.run(CancellationToken::new());
-        scene.tasks.spawn_local(recorder);
-        let node = json!({"metadata": {"name": "n1", "resourceVersion": "10",
-            "uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01"}});
-        let store = &scene.controller.core.store;
-        let mut nodes = StoreSink::<SlimNode>::new(store, &scene.queues, Duration::ZERO, None);
-        nodes.applied(serde_json::from_value(node).unwrap());
-        scene
+            tasks,
+        }
     }
 
     fn work(&mut self) {
         for _ in 0..WORKERS {
-            let controller = self.controller.clone();
+            let controller = self.of.controller.clone();
             self.tasks.spawn_local(core::work(controller));
         }
     }
@@ -182,10 +163,7 @@ impl Scene {
         let api = "/apis/carillon.dev/v1alpha1";
         let path = format!("{api}/namespaces/{namespace}/broadcastjobs/fix-{number}");
         self.stored.lock().unwrap().insert(path, job.clone());
-        let store = &self.controller.core.store;
-        let mut jobs =
-            StoreSink::<SlimBroadcastJob>::new(store, &self.queues, Duration::ZERO, None);
-        jobs.applied(serde_json::from_value(job).unwrap());
+        self.of.see::<SlimBroadcastJob>(&job);
     }
 
     async fn until(&self, done: impl Fn(&Asked) -> bool) {
@@ -221,7 +199,7 @@ async fn a_job_waits_for_none_of_forty_of_a_namespace_in_which_everything_takes_
 /// As many requests of a namespace as there are places, and more, for ever.
 fn crowd(scene: &mut Scene, namespace: &'static str, count: usize) {
     for number in 0..count {
-        let writes = scene.controller.core.writes.clone();
+        let writes = scene.of.controller.core.writes.clone();
         scene.tasks.spawn_local(async move {
             loop {
                 let other = request::get(Kind::Pod, namespace, &format!("p-{number}"));
@@ -255,7 +233,7 @@ async fn a_job_whose_plans_grow_too_old_again_and_again_says_so() {
     assert_eq!(stalled["status"], "True");
     let message = stalled["message"].as_str().unwrap();
     assert!(message.contains("nothing was created"), "{message}");
-    let metrics = &scene.controller.core.metrics;
+    let metrics = &scene.of.controller.core.metrics;
     let expired = metrics.plans_expired.with_label_values(&[NAME]).get();
     assert!(expired >= 3, "{expired}");
 }
@@ -266,7 +244,7 @@ async fn an_event_waits_for_one_of_a_slow_namespace_and_not_for_all_that_waits_t
     crowd(&mut scene, "slow", 5 * IN_FLIGHT);
     scene.until(|asked| asked.at_work >= IN_FLIGHT - 1).await;
     for namespace in ["slow", "quiet"] {
-        scene.controller.core.events.publish(Event {
+        scene.of.controller.core.events.publish(Event {
             regarding: Regarding {
                 api_version: "carillon.dev/v1alpha1",
                 kind: "BroadcastJob",

@@ -80,7 +80,7 @@ pub(crate) fn pod_on(node: &str) -> String {
     name::pod("fix", uid(JOB), node, 1)
 }
 
-/// Names of the pods that were sent to be created. Those of dry runs are others.
+/// Names of the pods that were sent to be created.
 pub(crate) fn tried(scene: &Scene) -> Vec<String> {
     let sent = scene.sent(&Method::POST, "/namespaces/ops/pods");
     let name = |body: &Value| body["metadata"]["name"].as_str().unwrap().to_owned();

@@ -6,34 +6,24 @@
 
 mod creations;
 mod refusals;
+#[path = "../support/scene.rs"]
+mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use carillon_api::condition::{reasons, results};
 use carillon_api::node_result_slice::NodeResult;
 use carillon_api::{NodeState, names};
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
-use carillon_operator::controllers::core::{self, Core};
-use carillon_operator::controllers::refusals::Refusals;
-use carillon_operator::controllers::relists::Relists;
-use carillon_operator::controllers::{Controller, Irreproducible, replay};
-use carillon_operator::event::recorder::{self, EventWriter};
-use carillon_operator::fence::RequestBody;
+use carillon_operator::controllers::{Irreproducible, replay};
 use carillon_operator::flight_recorder::Decision;
 use carillon_operator::gate::Kind;
-use carillon_operator::lease::Leadership;
-use carillon_operator::metrics::Metrics;
-use carillon_operator::queue::{Backoff, WorkQueue};
+use carillon_operator::queue::Backoff;
 use carillon_operator::request;
 use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
-use carillon_operator::store::{Queues, Row, Store, StoreSink};
-use carillon_operator::transport::Transport;
-use carillon_operator::watch::Sink;
-use carillon_operator::writes::Writes;
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::broadcast_job::action::{Action, Plan, SliceWrite, Step};
 use carillon_plan::interlock::rules;
@@ -41,18 +31,16 @@ use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod_body::PodPlacement;
 use carillon_plan::record::Record;
 use carillon_plan::{ObjectKey, Uid, name};
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+
+use self::support::{Sent, Server, Setting, WRITTEN, done, refusal};
 
 const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 const NODE: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
 const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f02";
 const SLICE: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f03";
-/// The resourceVersion of everything that is written.
-const WRITTEN: u64 = 50;
 
 fn job_key() -> Arc<ObjectKey> {
     ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid(JOB))
@@ -62,41 +50,19 @@ fn uid(text: &str) -> Uid {
     text.parse().unwrap()
 }
 
-type Requests = Arc<Mutex<Vec<(Method, String, Value)>>>;
-
-struct Scene {
-    controller: Arc<Controller<BroadcastJobs>>,
-    queues: Queues,
-    recorder: Option<EventWriter>,
-    requests: Requests,
-}
+type Scene = support::Scene<BroadcastJobs>;
 
 /// What the API server answers.
 type Answer = fn(&Method, &str, &Sent<'_>) -> (u16, Value);
 
-/// What it is sent.
-struct Sent<'a> {
-    body: &'a Value,
-    dry_run: bool,
-}
-
-fn done(_: &Method, _: &str) -> (u16, Value) {
-    (
-        200,
-        json!({"metadata": {"resourceVersion": WRITTEN.to_string()}}),
-    )
-}
-
 /// As an admission webhook may answer, of an object that stays as it is.
 fn refuses_deletions(code: u16) -> (u16, Value) {
-    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "message": "admission webhook said no", "reason": "Denied", "code": code});
-    (code, status)
+    (code, refusal(code, "Denied", "admission webhook said no"))
 }
 
 impl Scene {
     fn new(rules: Rules) -> Self {
-        Self::answered(rules, |method, path, _| done(method, path))
+        Self::answered(rules, |_, _, _| done())
     }
 
     fn answered(rules: Rules, answer: Answer) -> Self {
@@ -105,77 +71,21 @@ impl Scene {
 
     /// The API server answers so many requests at a time, and each after so long.
     fn busy(rules: Rules, answer: Answer, in_flight: usize, latency: Duration) -> Self {
-        let metrics = Metrics::new().unwrap();
-        let requests = Requests::default();
-        let sent = requests.clone();
-        let service = tower::service_fn(move |request: Request<RequestBody>| {
-            let sent = sent.clone();
-            async move {
-                let (head, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let path = head.uri.path().to_owned();
-                tokio::time::sleep(latency).await;
-                let query = head.uri.query().unwrap_or_default();
-                let what = Sent {
-                    body: &body,
-                    dry_run: query.contains("dryRun=All"),
-                };
-                let (code, reply) = answer(&head.method, &path, &what);
-                sent.lock().unwrap().push((head.method, path, body));
-                let reply = Full::new(Bytes::from(reply.to_string()));
-                let mut reply = Response::new(reply);
-                *reply.status_mut() = code.try_into()?;
-                Ok::<_, tower::BoxError>(reply)
-            }
-        });
-        let transport = Transport::new(service, metrics.clone());
-        let leadership = Leadership::always(Clock::simulated(Timestamp::now()));
-        let writes = Writes::new(transport, leadership.clone(), in_flight);
-        let (events, recorder) = recorder::channel(writes.clone(), leadership, "test", &metrics);
-        let backoff = Backoff {
-            base: Duration::from_millis(10),
-            max: Duration::from_mins(1),
+        let setting = Setting {
+            clock: Clock::simulated(Timestamp::now()),
+            backoff: Backoff {
+                base: Duration::from_millis(10),
+                max: Duration::from_mins(1),
+            },
+            workers: 16,
+            in_flight,
+            parallel: 8,
         };
-        let queue = |name| WorkQueue::new(name, backoff, 16, writes.clock(), &metrics);
-        let queue = queue(NAME);
-        let queues = Queues::open_to_all(NAME, queue.clone());
         let kind = BroadcastJobs {
             placement: PodPlacement::Scheduler,
             max_pod_changes: 500,
         };
-        let controller = Controller::new(
-            kind,
-            rules,
-            Core {
-                name: NAME,
-                store: Store::new(),
-                queue,
-                writes,
-                events,
-                metrics: metrics.clone(),
-                watches: Vec::new(),
-                parallel: 8,
-                paces: Mutex::default(),
-                gate: Mutex::default(),
-                refusals: Refusals::default(),
-                relists: Relists::default(),
-                flights: Arc::default(),
-            },
-        );
-        Self {
-            controller: Arc::new(controller),
-            queues,
-            recorder: Some(recorder),
-            requests,
-        }
-    }
-
-    /// The watch delivers an object.
-    fn see<K: Row + serde::de::DeserializeOwned>(&self, object: &Value) {
-        let store = &self.controller.core.store;
-        let mut sink = StoreSink::<K>::new(store, &self.queues, Duration::ZERO, None);
-        sink.applied(serde_json::from_value(object.clone()).unwrap());
+        Self::at(Server::answering(answer, latency), setting, kind, rules)
     }
 
     fn see_all(&self, objects: &[(Kind, Value)]) {
@@ -188,45 +98,6 @@ impl Scene {
                 other => panic!("{other:?}"),
             }
         }
-    }
-
-    /// Lets the controller work until `done`.
-    async fn work_until(&mut self, done: impl Fn(&Self) -> bool) {
-        let recorder = self.recorder.take();
-        let writes_events = async {
-            match recorder {
-                Some(recorder) => recorder.run(CancellationToken::new()).await,
-                None => std::future::pending().await,
-            }
-        };
-        let finished = async {
-            while !done(self) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let limit = Duration::from_secs(30);
-        tokio::select! {
-            () = core::work(self.controller.clone()) => panic!("the controller stopped"),
-            () = writes_events => panic!("the writer of events stopped"),
-            found = tokio::time::timeout(limit, finished) => {
-                found.unwrap_or_else(|_| panic!("not within {limit:?}: {:?}", self.requests));
-            }
-        }
-    }
-
-    /// Bodies of the requests with this method to paths that end so.
-    fn sent(&self, method: &Method, end: &str) -> Vec<Value> {
-        let requests = self.requests.lock().unwrap();
-        let of = requests
-            .iter()
-            .filter(|(m, path, _)| m == method && path.ends_with(end));
-        of.map(|(_, _, body)| body.clone()).collect()
-    }
-
-    /// How often a key came back after a failure.
-    fn retries(&self) -> u64 {
-        let retries = &self.controller.core.metrics.workqueue.retries;
-        retries.with_label_values(&[NAME]).get()
     }
 
     fn trips(&self) -> u64 {
@@ -388,7 +259,7 @@ async fn with_the_interlock_out_of_the_way_the_second_pod_would_be_made() {
     };
     let mut scene = Scene::answered(rules, |method, path, _| match *method {
         Method::GET if path.ends_with("/fix") => (200, job(13, &Value::Null).1),
-        _ => done(method, path),
+        _ => done(),
     });
     scene.see_all(&objects());
     let made = |scene: &Scene| !scene.sent(&Method::POST, "/pods").is_empty();
@@ -416,7 +287,7 @@ async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
         if *method == Method::GET || path.contains("/pods/") {
             refuses_deletions(404)
         } else {
-            done(method, path)
+            done()
         }
     });
     let record = |n: usize| NodeResult {
@@ -452,7 +323,7 @@ async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
 async fn a_pod_is_created_however_many_requests_of_others_wait() {
     let answer: Answer = |method, path, _| match method {
         &Method::GET if path.ends_with("/fix") => (200, job(13, &Value::Null).1),
-        _ => done(method, path),
+        _ => done(),
     };
     let mut scene = Scene::busy(Rules::default(), answer, 1, Duration::from_millis(50));
     let mut objects = objects();
@@ -476,8 +347,7 @@ async fn a_pod_is_created_however_many_requests_of_others_wait() {
             })
         })
         .collect();
-    // The first only asks what the API server thinks of the template.
-    let created = |scene: &Scene| scene.sent(&Method::POST, "/namespaces/ops/pods").len() > 1;
+    let created = |scene: &Scene| !scene.sent(&Method::POST, "/namespaces/ops/pods").is_empty();
     scene.work_until(created).await;
     others.iter().for_each(tokio::task::JoinHandle::abort);
 }
@@ -488,9 +358,9 @@ async fn what_the_api_server_calls_a_conflict_for_ever_is_tried_with_growing_del
         plan: stop_pod,
         verify: |_, _, _| Ok(()),
     };
-    let mut scene = Scene::answered(rules, |method, path, _| match *method {
+    let mut scene = Scene::answered(rules, |method, _, _| match *method {
         Method::DELETE => refuses_deletions(409),
-        _ => done(method, path),
+        _ => done(),
     });
     scene.see_all(&objects());
     scene.work_until(|scene| scene.retries() == 4).await;
@@ -517,13 +387,13 @@ async fn told_of_deletions(answer: Answer) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_refused_again_and_again_becomes_a_condition() {
-    let refused: Answer = |method, path, _| match *method {
+    let refused: Answer = |method, _, _| match *method {
         Method::DELETE => refuses_deletions(403),
-        _ => done(method, path),
+        _ => done(),
     };
-    let outrun: Answer = |method, path, _| match *method {
+    let outrun: Answer = |method, _, _| match *method {
         Method::DELETE => refuses_deletions(409),
-        _ => done(method, path),
+        _ => done(),
     };
     for (answer, words) in [(refused, "webhook said no"), (outrun, "has changed")] {
         let stalled = told_of_deletions(answer).await;
@@ -660,9 +530,7 @@ async fn a_plan_that_is_due_already_and_does_nothing_keeps_nobody_busy() {
     };
     let scene = Scene::new(rules);
     scene.see_all(&objects());
-    let work = core::work(scene.controller.clone());
-    let stopped = tokio::time::timeout(Duration::from_millis(550), work).await;
-    assert!(stopped.is_err(), "the controller stopped");
+    scene.work_for(Duration::from_millis(550)).await;
     let plans = PLANS.load(Ordering::Acquire);
     assert!((2..=7).contains(&plans), "{plans}");
 }
@@ -708,7 +576,7 @@ async fn a_pod_that_was_given_to_another_job_is_followed_by_the_one_whose_record
             job["metadata"]["name"] = json!("other");
             (200, job)
         } else {
-            done(method, path)
+            done()
         }
     });
     scene.see_all(&objects());

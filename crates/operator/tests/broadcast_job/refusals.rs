@@ -7,8 +7,6 @@ use carillon_api::NodeState;
 use carillon_operator::controllers::broadcast_job::Rules;
 use carillon_operator::controllers::core;
 use carillon_operator::slim::{SlimBroadcastJob, SlimPod};
-use carillon_operator::store::StoreSink;
-use carillon_operator::watch::Sink;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -53,10 +51,7 @@ async fn live(scene: &Scene, limit: Duration, done: impl Fn() -> bool) -> Vec<Va
             VERSION.set(VERSION.get() + 1);
             let job = wide_job(VERSION.get(), &status);
             written.push(status);
-            let store = &scene.controller.core.store;
-            let soon = Duration::from_secs(1);
-            let mut sink = StoreSink::<SlimBroadcastJob>::new(store, &scene.queues, soon, None);
-            sink.applied(serde_json::from_value(job).unwrap());
+            scene.see_within::<SlimBroadcastJob>(&job, Duration::from_secs(1));
         }
     };
     let events = async {

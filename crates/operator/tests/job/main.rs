@@ -9,43 +9,40 @@ mod large;
 mod objects;
 mod paths;
 mod refused;
+#[path = "../support/scene.rs"]
+mod support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::core::{self, Core};
-use carillon_operator::controllers::job::{Jobs, Memory, NAME, Rules};
-use carillon_operator::controllers::refusals::Refusals;
-use carillon_operator::controllers::relists::Relists;
-use carillon_operator::controllers::{Controller, replay};
-use carillon_operator::event::recorder::{self, EventWriter};
+use carillon_operator::controllers::core::Core;
+use carillon_operator::controllers::job::{Jobs, Memory, Rules};
+use carillon_operator::controllers::replay;
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
-use carillon_operator::lease::Leadership;
-use carillon_operator::metrics::Metrics;
-use carillon_operator::queue::{Backoff, WorkQueue};
+use carillon_operator::queue::Backoff;
 use carillon_operator::slim::{SlimJob, SlimPod};
-use carillon_operator::store::{Queues, Row, Store, StoreSink};
+use carillon_operator::store::StoreSink;
 use carillon_operator::transport::Transport;
-use carillon_operator::watch::{self, Handle, Sink, Source};
-use carillon_operator::writes::Writes;
+use carillon_operator::watch::{self, Handle, Source};
 use carillon_plan::job::action::{Action, NewPod, Plan, StatusWrite, Step, Why};
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::{Limits, Snapshot, plan};
 use carillon_plan::{ObjectKey, Uid, object_key};
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+
+use self::support::{Sent, Server, Setting, WRITTEN, done, refusal};
 
 const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
+/// Of events.
+const REPORTER: &str = "job-controller";
 const PODS: &str = "/api/v1/namespaces/ops/pods";
-/// The resourceVersion of everything that is written.
-const WRITTEN: u64 = 50;
 
 /// The Job `sum` with this uid.
 fn job_key(of: &str) -> Arc<ObjectKey> {
@@ -56,16 +53,9 @@ fn uid(text: &str) -> Uid {
     text.parse().unwrap()
 }
 
-type Requests = Arc<Mutex<Vec<(Method, String, Value)>>>;
+type Scene = support::Scene<Jobs>;
 /// Method, path, a word of the body, and the answer to that.
 type Answers = Vec<(Method, &'static str, &'static str, u16, Value)>;
-
-struct Scene {
-    controller: Arc<Controller<Jobs>>,
-    queues: Queues,
-    recorder: Option<EventWriter>,
-    requests: Requests,
-}
 
 impl Scene {
     fn new(plan: fn(&Snapshot<'_>, Timestamp) -> Plan, answers: Answers) -> Self {
@@ -77,46 +67,23 @@ impl Scene {
         answers: Answers,
         serves_native: bool,
     ) -> Self {
-        let metrics = Metrics::new().unwrap();
-        let requests = Requests::default();
-        let sent = requests.clone();
-        let answers = Arc::new(answers);
-        let service = tower::service_fn(move |request: Request<RequestBody>| {
-            let (sent, answers) = (sent.clone(), answers.clone());
-            async move {
-                // Others come in while it is on its way.
-                tokio::task::yield_now().await;
-                let (head, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let text = String::from_utf8_lossy(&body).into_owned();
-                let path = head.uri.path().to_owned();
-                let answer = answers.iter().find(|(method, at, word, ..)| {
-                    *method == head.method && *at == path && text.contains(word)
-                });
-                let written = json!({"metadata": {"resourceVersion": WRITTEN.to_string()}});
-                let (code, reply) =
-                    answer.map_or((200, written), |(.., code, reply)| (*code, reply.clone()));
-                let body = serde_json::from_slice(&body).unwrap_or_default();
-                sent.lock().unwrap().push((head.method, path, body));
-                let reply = Full::new(Bytes::from(reply.to_string()));
-                let reply = Response::builder().status(code).body(reply)?;
-                Ok::<_, tower::BoxError>(reply)
-            }
-        });
-        let store = Store::new();
-        if !serves_native {
-            store.leave_native_jobs();
-        }
-        let transport = Transport::new(service, metrics.clone());
-        let leadership = Leadership::always(Clock::system());
-        let writes = Writes::new(transport, leadership.clone(), 8);
-        let (events, recorder) = recorder::channel(writes.clone(), leadership, "test", &metrics);
-        let backoff = Backoff {
-            base: Duration::from_secs(1),
-            max: Duration::from_secs(1),
+        let answer = move |method: &Method, path: &str, sent: &Sent<'_>| {
+            let text = sent.body.to_string();
+            let found = answers.iter().find(|(of, at, word, ..)| {
+                (of, *at) == (method, path) && (word.is_empty() || text.contains(word))
+            });
+            found.map_or_else(done, |(.., code, reply)| (*code, reply.clone()))
         };
-        let queue = WorkQueue::new(NAME, backoff, 1, writes.clock(), &metrics);
-        let queues = Queues::open_to_all(NAME, queue.clone());
+        let setting = Setting {
+            clock: Clock::system(),
+            backoff: Backoff {
+                base: Duration::from_secs(1),
+                max: Duration::from_secs(1),
+            },
+            workers: 1,
+            in_flight: 8,
+            parallel: 8,
+        };
         let kind = Jobs {
             pods: Handle::without_loops("pods"),
             limits: Limits::default(),
@@ -126,89 +93,12 @@ impl Scene {
             // The plans of these tests are parts of plans, which the interlock would not let pass.
             verify: |_, _, _| Ok(()),
         };
-        let controller = Controller::new(
-            kind,
-            rules,
-            Core {
-                name: NAME,
-                store,
-                queue,
-                writes,
-                events,
-                metrics,
-                watches: Vec::new(),
-                parallel: 8,
-                paces: Mutex::default(),
-                gate: Mutex::default(),
-                refusals: Refusals::default(),
-                relists: Relists::default(),
-                flights: Arc::default(),
-            },
-        );
-        Self {
-            controller: Arc::new(controller),
-            queues,
-            recorder: Some(recorder),
-            requests,
+        let server = Server::answering(answer, Duration::ZERO);
+        let scene = Self::at(server, setting, kind, rules);
+        if !serves_native {
+            scene.controller.core.store.leave_native_jobs();
         }
-    }
-
-    /// The watch delivers an object.
-    fn see<K: Row + serde::de::DeserializeOwned>(&self, object: &Value) {
-        let store = &self.controller.core.store;
-        let mut sink = StoreSink::<K>::new(store, &self.queues, Duration::ZERO, None);
-        sink.applied(serde_json::from_value(object.clone()).unwrap());
-    }
-
-    /// The watch tells that an object is gone.
-    fn lose<K: Row + serde::de::DeserializeOwned>(&self, object: &Value) {
-        let store = &self.controller.core.store;
-        let mut sink = StoreSink::<K>::new(store, &self.queues, Duration::ZERO, None);
-        sink.deleted(serde_json::from_value(object.clone()).unwrap());
-    }
-
-    /// What another controller works with beside this one.
-    fn core_for(&self, name: &'static str) -> Core {
-        let core = &self.controller.core;
-        Core {
-            name,
-            store: core.store.clone(),
-            queue: core.queue.clone(),
-            writes: core.writes.clone(),
-            events: core.events.clone(),
-            metrics: core.metrics.clone(),
-            watches: Vec::new(),
-            parallel: 8,
-            paces: Mutex::default(),
-            gate: Mutex::default(),
-            refusals: Refusals::default(),
-            relists: Relists::default(),
-            flights: Arc::default(),
-        }
-    }
-
-    /// Lets the controller work until `done`.
-    async fn work_until(&mut self, done: impl Fn(&Self) -> bool) {
-        let recorder = self.recorder.take();
-        let writes_events = async {
-            match recorder {
-                Some(recorder) => recorder.run(CancellationToken::new()).await,
-                None => std::future::pending().await,
-            }
-        };
-        let finished = async {
-            while !done(self) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let limit = Duration::from_secs(30);
-        tokio::select! {
-            () = core::work(self.controller.clone()) => panic!("the controller stopped"),
-            () = writes_events => panic!("the writer of events stopped"),
-            found = tokio::time::timeout(limit, finished) => {
-                found.unwrap_or_else(|_| panic!("not within {limit:?}: {:?}", self.requests));
-            }
-        }
+        scene
     }
 
     /// Syncs that have come to their end with this result, whatever they were for.
@@ -225,34 +115,8 @@ impl Scene {
             .sum()
     }
 
-    /// Bodies of the requests with this method to paths that end so.
-    fn sent(&self, method: &Method, end: &str) -> Vec<Value> {
-        let requests = self.requests.lock().unwrap();
-        let of = requests
-            .iter()
-            .filter(|(m, path, _)| m == method && path.ends_with(end));
-        of.map(|(_, _, body)| body.clone()).collect()
-    }
-
     fn decisions(&self) -> usize {
         self.controller.core.flights.decisions(&job_key(JOB)).len()
-    }
-
-    /// What people were told, when so many events were written.
-    async fn told(&mut self, count: usize) -> Vec<String> {
-        self.work_until(|scene| scene.sent(&Method::POST, "/events").len() >= count)
-            .await;
-        let events = self.sent(&Method::POST, "/events");
-        let mut told: Vec<_> = events
-            .iter()
-            .map(|event| {
-                assert_eq!(event["reportingController"], "job-controller");
-                let of = |field: &str| event[field].as_str().unwrap().to_owned();
-                format!("{} {}", of("reason"), of("note"))
-            })
-            .collect();
-        told.sort();
-        told
     }
 }
 
@@ -273,11 +137,6 @@ fn pod() -> Value {
                 "uid": JOB, "controller": true}]},
         "status": {"phase": "Running"},
     })
-}
-
-fn refusal(code: u16, reason: &str, message: &str) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-        "reason": reason, "message": message})
 }
 
 fn create(name: &str) -> Action {
@@ -344,7 +203,7 @@ async fn written(scene: &mut Scene) -> Value {
     scene.sent(&Method::PATCH, "/jobs/sum/status").remove(0)["status"].take()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_job_is_served_that_names_us_and_any_native_one_on_request() {
     for (managed_by, natively, served) in [
         (Some("carillon.dev/job-controller"), false, true),
@@ -355,16 +214,15 @@ async fn a_job_is_served_that_names_us_and_any_native_one_on_request() {
         (Some("kubernetes.io/job-controller"), true, true),
         (Some("example.com/other"), true, false),
     ] {
-        let mut scene = Scene::serving(plan, vec![], natively);
+        let scene = Scene::serving(plan, vec![], natively);
         scene.see::<SlimJob>(&job(managed_by, &json!({})));
-        let idle = |scene: &Scene| scene.controller.core.queue.depth() == 0;
-        scene.work_until(idle).await;
-        let decided = scene.decisions() == 1;
+        scene.work_for(Duration::from_secs(1)).await;
+        let decided = scene.decisions() > 0;
         assert_eq!(decided, served, "{managed_by:?}, {natively}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_job_waits_until_its_pods_are_seen() {
     let mut scene = Scene::new(plan, vec![]);
     let source = Source {
@@ -384,15 +242,15 @@ async fn a_job_waits_until_its_pods_are_seen() {
     let queues = &scene.queues;
     let sink = |_: Option<&str>| StoreSink::<SlimPod>::new(store, queues, Duration::ZERO, None);
     let (pods, _loops) = watch::prepare(&transport, &source, &[], sink, metrics);
-    controller.kind.pods = pods;
+    let seen = std::mem::replace(&mut controller.kind.pods, pods);
     scene.see::<SlimJob>(&job(None, &json!({})));
-    let work = core::work(scene.controller.clone());
-    let stopped = tokio::time::timeout(Duration::from_millis(200), work).await;
-    assert!(stopped.is_err(), "the controller stopped");
-    assert_eq!(
-        (scene.decisions(), scene.controller.core.queue.depth()),
-        (0, 0)
-    );
+    assert_eq!(scene.controller.core.queue.depth(), 1);
+    scene.work_for(Duration::from_hours(1)).await;
+    assert_eq!(scene.decisions(), 0);
+    // It was that which it waited for.
+    Arc::get_mut(&mut scene.controller).unwrap().kind.pods = seen;
+    scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
+    scene.work_until(|scene| scene.decisions() == 1).await;
 }
 
 #[tokio::test]
@@ -402,7 +260,7 @@ async fn active_counts_the_pods_that_were_made_and_each_is_told_of() {
     let mut scene = Scene::new(two_pods, answers);
     let before = json!({"active": 1, "uncountedTerminatedPods": {"succeeded": ["u"]}});
     scene.see::<SlimJob>(&job(None, &before));
-    let told = scene.told(2).await;
+    let told = scene.told(2, REPORTER).await;
     let quota = "FailedCreate Error creating: exceeded quota: q";
     assert_eq!(told, [quota, "SuccessfulCreate Created pod: sum-a"]);
     // One is active, as before: only the list is cleared.
@@ -425,7 +283,7 @@ async fn strict_parity_has_the_api_server_name_the_pods_of_jobs_that_do_not_name
         controller.kind.limits.strict_parity = true;
         scene.see::<SlimJob>(&job(managed_by, &json!({})));
         let expected = format!("SuccessfulCreate Created pod: {told}");
-        assert_eq!(scene.told(1).await, [expected]);
+        assert_eq!(scene.told(1, REPORTER).await, [expected]);
         let metadata = &scene.sent(&Method::POST, "/pods")[0]["metadata"];
         assert_eq!(
             (&metadata["name"], &metadata["generateName"]),
@@ -505,7 +363,10 @@ async fn a_pod_that_is_not_to_be_counted_loses_our_finalizer_before_it_is_delete
     let mut scene = Scene::new(no_pods, vec![]);
     scene.see::<SlimPod>(&pod());
     scene.see::<SlimJob>(&job(None, &json!({"active": 1})));
-    assert_eq!(scene.told(1).await, ["SuccessfulDelete Deleted pod: sum-a"]);
+    assert_eq!(
+        scene.told(1, REPORTER).await,
+        ["SuccessfulDelete Deleted pod: sum-a"]
+    );
     let requests = scene.requests.lock().unwrap();
     let methods: Vec<_> = requests.iter().map(|(method, ..)| method).collect();
     assert_eq!(methods[..2], [Method::PATCH, Method::DELETE]);

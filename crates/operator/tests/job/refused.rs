@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::objects::{STATUS_PATH, forbidden, job_of, no_creations, pod_of, pod_uid, stored};
-use super::{JOB, PODS, Scene, create, refusal, status, uid, written};
+use super::{JOB, PODS, REPORTER, Scene, create, refusal, status, uid, written};
 
 #[tokio::test]
 async fn a_creation_that_is_refused_changes_no_count_and_finalizers_are_tried_all_the_same() {
@@ -128,7 +128,7 @@ async fn a_creation_without_an_answer_delays_no_status_and_no_release() {
         scene.see::<SlimPod>(&pod_of(1, 40, "Running"));
         scene.see::<SlimPod>(&pod_of(2, 41, "Succeeded"));
         scene.see::<SlimJob>(&job);
-        let events = scene.told(1).await;
+        let events = scene.told(1, REPORTER).await;
         assert!(events[0].contains("failed calling webhook"), "{events:?}");
         let status = written(&mut scene).await;
         assert_eq!(status["active"], 1, "{code}");
