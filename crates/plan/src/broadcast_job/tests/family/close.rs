@@ -1,6 +1,7 @@
 //! Who is gone is known by its log, and a log that was left open is closed.
 
 use super::*;
+use crate::pod::{Deletion, End};
 
 #[test]
 fn a_retry_that_has_ended_and_is_deleted_is_still_known_by_what_it_has_left() {
@@ -140,6 +141,48 @@ fn the_interlock_lets_only_the_log_of_who_is_gone_be_closed_and_nothing_be_made_
         ),
         "{found}"
     );
+}
+
+#[test]
+fn a_log_is_not_closed_with_the_success_of_a_pod_that_was_told_to_stop_before() {
+    let mut family = Relatives::of(&["n0001"], json!({}));
+    let gone = family.retry(&["n0001"], 0);
+    family.settle(gone);
+    family.worlds[gone].run_all();
+    family.settle(gone);
+    family.worlds[gone].end("n0001", 1);
+    let next = family.retry(&["n0001"], 1);
+    family.gone.insert(gone);
+    let mut plan = family.look(next).plan();
+    for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
+        if let Action::CloseLog { write, .. } = action {
+            write.edit(|all| all[0].state = NodeState::Succeeded);
+        }
+    }
+    let second = SignedDuration::from_secs(1);
+    let (now, pod) = (family.worlds[gone].now, family.worlds[gone].pod_on("n0001"));
+    for (interrupted, asked, passes) in [
+        (false, None, true),
+        (false, Some(now + second), true),
+        (false, Some(now - second), false),
+        (true, None, false),
+    ] {
+        let row = family.worlds[gone].pods.get_mut(&pod).unwrap();
+        row.phase = PodPhase::Succeeded;
+        row.interrupted = interrupted;
+        row.deletion = asked.map(|due| Deletion {
+            due,
+            grace_seconds: 0,
+        });
+        let end = End {
+            exit_code: Some(0),
+            finished: Some(now),
+            ..End::default()
+        };
+        row.end = Some(Box::new(end));
+        let found = family.look(next).verify(&plan);
+        assert_eq!(found.is_ok(), passes, "{interrupted} {asked:?}: {found:?}");
+    }
 }
 
 #[test]
