@@ -12,7 +12,7 @@ use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree, Visibility};
 const IN_CIRCLES: [(&str, usize); 7] = [
     ("api", 0),
     ("cli", 0),
-    ("operator", 28),
+    ("operator", 27),
     ("oracle", 0),
     ("plan", 0),
     ("proof", 0),
