@@ -22,7 +22,7 @@ use carillon_operator::gate::Kind;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::request;
-use carillon_operator::transport::{self, Transport};
+use carillon_operator::transport::{self, BatchWindow, Transport};
 use carillon_operator::writes::Writes;
 use carillon_plan::object_key::NATIVE_CRON_JOB;
 use carillon_plan::{ObjectKey, Uid};
@@ -34,10 +34,11 @@ use serde_json::{Value, json};
 const NAMESPACE: &str = "default";
 
 fn main() -> Result<()> {
-    transport::runtime()?.block_on(measure())
+    let (runtime, window) = transport::runtime()?;
+    runtime.block_on(measure(&window))
 }
 
-async fn measure() -> Result<()> {
+async fn measure(window: &BatchWindow) -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |otherwise: usize| match arguments.next() {
         Some(text) => text
@@ -48,7 +49,7 @@ async fn measure() -> Result<()> {
     let (runs, parallel) = (number(1000)?, number(16)?);
     let kubeconfig = std::env::var_os("KUBECONFIG").map(PathBuf::from);
     let config = transport::config(kubeconfig.as_deref()).await?;
-    let transport = Transport::connect(&config, Metrics::new()?)?;
+    let transport = Transport::connect(&config, Metrics::new()?, window)?;
     let leadership = Leadership::always(Clock::system());
     let writes = Writes::new(transport, leadership, parallel);
 

@@ -139,7 +139,7 @@ impl Instance {
             metrics,
             rules,
         } = surroundings;
-        let shutdown = CancellationToken::new();
+        let (shutdown, window) = (CancellationToken::new(), reads.window().clone());
         let mut parts = Parts::of(&leadership);
 
         // Caches: one watch per kind, in every replica.
@@ -177,6 +177,7 @@ impl Instance {
             name,
             store: store.clone(),
             queue: queue.clone(),
+            window: window.clone(),
             writes: writes.clone(),
             events: events.clone(),
             metrics: metrics.clone(),

@@ -3,26 +3,27 @@
 use std::process::ExitCode;
 
 use carillon_operator::args::Task;
-use carillon_operator::{run, telemetry, transport};
+use carillon_operator::transport::{self, BatchWindow};
+use carillon_operator::{run, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 // One thread: the work is waiting, and planning takes milliseconds. The lease has a thread of its own.
 fn main() -> ExitCode {
     match transport::runtime() {
-        Ok(runtime) => runtime.block_on(work()),
+        Ok((runtime, window)) => runtime.block_on(work(window)),
         Err(error) => failed(&error.into()),
     }
 }
 
-async fn work() -> ExitCode {
+async fn work(window: BatchWindow) -> ExitCode {
     let config = match Task::from_process() {
         Task::Operate(config) => config,
         Task::Check(check) => return check.run().await,
     };
     let outcome = match telemetry::init(config.log_format, config.log_level) {
         Ok(()) => match stop_on_signal() {
-            Ok(stop) => run::run(config, stop).await,
+            Ok(stop) => run::run(config, window, stop).await,
             Err(error) => Err(error.into()),
         },
         Err(error) => Err(error),

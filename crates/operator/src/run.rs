@@ -14,11 +14,15 @@ use crate::instance::{Instance, Surroundings};
 use crate::lease::{self, Elector, Leadership};
 use crate::metrics::Metrics;
 use crate::store;
-use crate::transport::{self, Transport, Watches};
+use crate::transport::{self, BatchWindow, Transport, Watches};
 
 /// Runs until `stop`, then finishes what is under way and gives the lease back. To be called
-/// within a [`tokio::runtime::LocalRuntime`].
-pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
+/// within a [`tokio::runtime::LocalRuntime`], of which `window` is.
+pub async fn run(
+    config: Config,
+    window: BatchWindow,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let metrics = Metrics::new().context("metrics")?;
     let kube = transport::config(config.kubeconfig.as_deref()).await?;
     let identity = lease::identity();
@@ -30,8 +34,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> 
     let mut instance = Instance::start(
         &config,
         Surroundings {
-            reads: Watches::connect(&kube, &metrics)?,
-            writes: Transport::connect(&kube, metrics.clone())?,
+            reads: Watches::connect(&kube, &metrics, &window)?,
+            writes: Transport::connect(&kube, metrics.clone(), &window)?,
             leadership,
             identity: identity.clone(),
             metrics: metrics.clone(),
@@ -63,7 +67,7 @@ fn elect(
         return Ok(None);
     };
     let settings = lease::Settings::new(lease, &kube.default_namespace);
-    let transport = Transport::connect(kube, metrics.clone())?;
+    let transport = Transport::connect(kube, metrics.clone(), &BatchWindow::default())?;
     let lost = |reason: &str| {
         tracing::error!(reason, "leadership lost; exiting");
         std::process::exit(1);

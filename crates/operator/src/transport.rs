@@ -1,19 +1,16 @@
 //! Connections to the API server.
 //!
 //! [`Transport`] is kube's TLS and authentication around hyper, without kube's buffer task, retries
-//! and tracing spans, which cost more than our own work on a busy day. What a small request or a
-//! change in a watch costs is mostly waking up for it, so both are read several at a time.
+//! and tracing spans, which cost more than our own work on a busy day. When its sockets are read
+//! is said by the [`BatchWindow`].
 
+mod batch_window;
+mod connection;
 pub(crate) mod error;
-mod gulps;
-mod intake;
 mod observation;
 mod pace;
-mod patience;
-mod rounds;
-mod urgent;
 
-use std::{fmt, os::fd::AsFd, path::Path, sync::Arc, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -30,17 +27,12 @@ use tokio::{
 };
 use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
+pub use self::batch_window::{BatchWindow, WINDOW, gathering};
+use self::connection::Batched;
 pub use self::error::CallError;
 pub(crate) use self::error::{causes, status_of};
-use self::gulps::Gulps;
-pub(crate) use self::intake::all_is_taken_in;
 use self::observation::Observations;
 pub use self::pace::Pace;
-pub(crate) use self::pace::{WATCH_PAUSE, gathering};
-pub(crate) use self::patience::UnderWay;
-use self::patience::let_things_gather;
-use self::rounds::{Member, Rounds};
-use self::urgent::SOCKETS;
 use crate::{fence::RequestBody, metrics::Metrics};
 
 const USER_AGENT: HeaderValue =
@@ -65,15 +57,18 @@ pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
 }
 
 /// What a process that sends much runs in: one thread, for requests cost two thirds there of what
-/// they cost on several.
+/// they cost on several. The window is that of the connections which are made in it.
 ///
 /// # Errors
 /// When the system has no sockets or no threads left.
-pub fn runtime() -> std::io::Result<LocalRuntime> {
-    Builder::new_current_thread()
+pub fn runtime() -> std::io::Result<(LocalRuntime, BatchWindow)> {
+    let window = BatchWindow::of_runtime();
+    let parked = window.clone();
+    let runtime = Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(let_things_gather)
-        .build_local(LocalOptions::default())
+        .on_thread_park(move || parked.park())
+        .build_local(LocalOptions::default())?;
+    Ok((runtime, window))
 }
 
 /// Bytes of a reply that is read whole, at most. etcd holds objects of 1.5 MiB by default.
@@ -87,28 +82,24 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 pub struct Watches {
     prompt: Transport,
     gathered: Transport,
+    window: BatchWindow,
 }
 
 impl Watches {
-    /// Connections for `config`; see [`Transport::connect`].
+    /// Connections for `config`, read when `window` says; see [`Transport::connect`].
     ///
     /// # Errors
     /// When certificates or credentials of `config` cannot be used.
-    pub fn connect(config: &kube::Config, metrics: &Arc<Metrics>) -> anyhow::Result<Self> {
-        let rounds = Arc::new(Rounds::new(WATCH_PAUSE));
-        let at = |pace| {
-            let rounds = Arc::clone(&rounds);
-            let member = move |tcp: &TcpStream| {
-                let is_urgent = pace == Pace::Prompt;
-                let socket = is_urgent.then(|| tcp.as_fd().try_clone_to_owned().ok());
-                let urgent = socket.flatten().map(|socket| SOCKETS.add(socket));
-                Some(Member::new(Arc::clone(&rounds), pace, urgent))
-            };
-            Transport::connect_as(config, Arc::clone(metrics), member)
-        };
+    pub fn connect(
+        config: &kube::Config,
+        metrics: &Arc<Metrics>,
+        window: &BatchWindow,
+    ) -> anyhow::Result<Self> {
+        let at = |pace| Transport::connect_as(config, Arc::clone(metrics), window, Some(pace));
         Ok(Self {
             prompt: at(Pace::Prompt)?,
             gathered: at(Pace::Gathered)?,
+            window: window.clone(),
         })
     }
 
@@ -117,6 +108,7 @@ impl Watches {
         Self {
             prompt: transport.clone(),
             gathered: transport,
+            window: BatchWindow::default(),
         }
     }
 
@@ -127,6 +119,11 @@ impl Watches {
             Pace::Gathered => &self.gathered,
         }
     }
+
+    /// When they are read.
+    pub(crate) fn window(&self) -> &BatchWindow {
+        &self.window
+    }
 }
 
 /// Connections to the API server; clones share them. Connections belong to the tokio runtime that
@@ -135,19 +132,24 @@ impl Watches {
 pub struct Transport(BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>);
 
 impl Transport {
-    /// A transport for `config`, for requests that are answered; connects when first used.
+    /// A transport for `config`, for requests that are answered; connects when first used. Many replies are read
+    /// together, as `window` says.
     ///
     /// # Errors
     /// When certificates or credentials of `config` cannot be used.
-    pub fn connect(config: &kube::Config, metrics: Arc<Metrics>) -> anyhow::Result<Self> {
-        Self::connect_as(config, metrics, |_| None)
+    pub fn connect(
+        config: &kube::Config,
+        metrics: Arc<Metrics>,
+        window: &BatchWindow,
+    ) -> anyhow::Result<Self> {
+        Self::connect_as(config, metrics, window, None)
     }
 
-    /// The same, with a part in the rounds for each connection.
     fn connect_as(
         config: &kube::Config,
         metrics: Arc<Metrics>,
-        member: impl Fn(&TcpStream) -> Option<Member> + Clone + Send + Sync + 'static,
+        window: &BatchWindow,
+        pace: Option<Pace>,
     ) -> anyhow::Result<Self> {
         if let Some(proxy) = &config.proxy_url {
             anyhow::bail!("proxy-url {proxy} of the kubeconfig: proxies are not supported");
@@ -161,10 +163,9 @@ impl Transport {
         tcp.set_keepalive(Some(Duration::from_secs(30)));
         tcp.set_keepalive_interval(Some(Duration::from_secs(10)));
         tcp.set_keepalive_retries(Some(3));
+        let window = window.clone();
         let tcp = tcp.map_response(move |tcp: TokioIo<TcpStream>| {
-            let tcp = tcp.into_inner();
-            let member = member(&tcp);
-            TokioIo::new(Gulps::new(tcp, member))
+            TokioIo::new(Batched::new(tcp.into_inner(), &window, pace))
         });
         let https = config
             .rustls_https_connector_with_connector(tcp)
@@ -236,7 +237,6 @@ impl Transport {
         &self,
         request: Request<RequestBody>,
     ) -> Result<(Parts, Bytes), BoxError> {
-        let _under_way = UnderWay::begin();
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let (parts, body) = self.call(request).await?.into_parts();
         match bounded(body).collect().await {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use carillon_operator::fence::RequestBody;
 use carillon_operator::metrics::Metrics;
-use carillon_operator::transport::{CallError, Transport};
+use carillon_operator::transport::{BatchWindow, CallError, Transport};
 use http::Request;
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -101,7 +101,7 @@ impl Server {
 
 fn transport(url: &str) -> Transport {
     let config = kube::Config::new(url.parse().unwrap());
-    Transport::connect(&config, Metrics::new().unwrap()).unwrap()
+    Transport::connect(&config, Metrics::new().unwrap(), &BatchWindow::default()).unwrap()
 }
 
 async fn started() -> (Server, Transport) {

@@ -38,7 +38,7 @@ impl Process {
     fn start(metrics: Arc<Metrics>, limits: Limits, longest_silence: Duration) -> Self {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
-            transport::runtime().unwrap().block_on(async move {
+            transport::runtime().unwrap().0.block_on(async move {
                 let (plans, mut next_plan) = tokio::sync::mpsc::unbounded_channel();
                 let (stuck, mut next_stuck) = tokio::sync::mpsc::unbounded_channel();
                 let heartbeat = Heartbeat::new(longest_silence);

@@ -22,13 +22,13 @@ use crate::metrics::Metrics;
 use crate::queue::{Claim, WorkQueue};
 use crate::request;
 use crate::store::{Store, Tables};
-use crate::transport::{self, WATCH_PAUSE};
+use crate::transport::{BatchWindow, WINDOW};
 use crate::watch;
 use crate::writes::{SendError, Writes};
 
 /// How soon an object whose own writes are not yet seen is looked at again: watches are read no
 /// more often.
-const GATE_RETRY: Duration = WATCH_PAUSE;
+const GATE_RETRY: Duration = WINDOW;
 /// The same of one that is due already. Most often its time has come while its plan was carried out; should a planner
 /// ask for it each time, it does not spin.
 const PAST_DUE: Duration = Duration::from_millis(100);
@@ -44,6 +44,8 @@ pub struct Core {
     pub store: Store,
     /// The keys.
     pub queue: WorkQueue<Arc<ObjectKey>>,
+    /// When what was read is in the caches.
+    pub window: BatchWindow,
     /// The way of every write.
     pub writes: Writes,
     /// Takes events.
@@ -108,7 +110,7 @@ pub async fn work<C: Reconcile>(controller: Arc<C>) {
     while let Some(claim) = core.queue.get().await {
         let key = claim.clone();
         // What was read together is planned together: a Job and the pods that it is to adopt.
-        transport::all_is_taken_in().await;
+        core.window.idle().await;
         let begin = clock::instant();
         let reconciled = std::panic::AssertUnwindSafe(controller.reconcile(&key));
         let next = futures::FutureExt::catch_unwind(reconciled)

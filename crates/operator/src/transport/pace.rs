@@ -1,6 +1,4 @@
-//! How late what comes is read.
-
-use std::time::Duration;
+//! How late a watch is read.
 
 /// How soon a watch is read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -9,13 +7,4 @@ pub enum Pace {
     Prompt,
     /// Up to 50 ms late, several changes at a time.
     Gathered,
-}
-
-/// How late a change may be read.
-pub(crate) const WATCH_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long changes are gathered from when the first of them was read, so that none of them waits for
-/// longer than `period`, however late it was read.
-pub(crate) const fn gathering(period: Duration) -> Duration {
-    period.saturating_sub(WATCH_PAUSE)
 }

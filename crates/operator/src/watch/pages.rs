@@ -8,7 +8,7 @@ use super::{
     answer::{OPEN_TIMEOUT, next_chunk, open},
     items::Items,
 };
-use crate::transport::{ResponseBody, Transport, UnderWay};
+use crate::transport::{ResponseBody, Transport};
 
 /// Objects asked for in a page before it is known how large they are, and at most.
 const FIRST: usize = 100;
@@ -61,7 +61,6 @@ struct Page {
     items: Items,
     bytes: usize,
     until: Instant,
-    _under_way: UnderWay,
 }
 
 impl Pages {
@@ -97,7 +96,6 @@ impl Pages {
         let page = match &mut self.page {
             Some(page) => page,
             empty => {
-                let under_way = UnderWay::begin();
                 let until = Instant::now() + OPEN_TIMEOUT;
                 let (size, more) = (self.size.0.to_string(), &*self.more);
                 let mut query = vec![("limit", &*size)];
@@ -112,7 +110,6 @@ impl Pages {
                     items: Items::default(),
                     bytes: 0,
                     until,
-                    _under_way: under_way,
                 })
             }
         };

@@ -18,7 +18,7 @@ use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::{Backoff, WorkQueue};
 use carillon_operator::store::{Queues, Row, Store, StoreSink};
-use carillon_operator::transport::Transport;
+use carillon_operator::transport::{BatchWindow, Transport};
 use carillon_operator::watch::Sink;
 use carillon_operator::writes::Writes;
 use http::{Method, Request, Response};
@@ -141,6 +141,7 @@ impl<K: ServedKind> Scene<K> {
             name: K::NAME,
             store: Store::new(),
             queue,
+            window: BatchWindow::default(),
             writes,
             events,
             metrics,
@@ -167,6 +168,7 @@ impl<K: ServedKind> Scene<K> {
             name,
             store: core.store.clone(),
             queue: core.queue.clone(),
+            window: BatchWindow::default(),
             writes: core.writes.clone(),
             events: core.events.clone(),
             metrics: core.metrics.clone(),

@@ -374,20 +374,23 @@ async fn a_kind_that_is_selected_whole_is_listed_anew_and_not_synced_until_then(
 async fn an_audit_compares_what_is_selected_now() {
     let answers = vec![
         list(10, "", &[]),
+        Answer::Open(vec![bookmark(20)]),
         list(30, "", &[]),
-        Answer::Open(vec![]),
+        Answer::Open(vec![bookmark(40)]),
         list(30, "", &[]),
     ];
-    let mut server = start_with(answers, Some(Duration::from_mins(10)));
+    let mut server = start_with(answers, Some(Duration::from_mins(1)));
+    server.says(&["begin", "done 10", "progress 20"]).await;
     server.handle.select_all();
-    server.says(&["begin", "done 10", "begin", "done 30"]).await;
+    server.says(&["begin", "done 30"]).await;
     let mut asked = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         asked.push(server.asked().await);
     }
-    assert!(asked[3].starts_with("metadata "), "{asked:?}");
+    assert!(asked[4].starts_with("metadata "), "{asked:?}");
     let are_narrow = asked.iter().map(|path| path.contains("labelSelector"));
-    assert_eq!(are_narrow.collect::<Vec<_>>(), [true, false, false, false]);
+    let are_narrow: Vec<_> = are_narrow.collect();
+    assert_eq!(are_narrow, [true, true, false, false, false]);
 }
 
 #[tokio::test(start_paused = true)]
