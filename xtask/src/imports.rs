@@ -8,30 +8,18 @@ use carillon_testbed::carillon::workspace;
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree, Visibility};
 
-/// How many files of a crate are in circles still. The number may only become smaller: change it when it has.
-const IN_CIRCLES: [(&str, usize); 7] = [
-    ("api", 0),
-    ("cli", 0),
-    ("operator", 27),
-    ("oracle", 0),
-    ("plan", 0),
-    ("proof", 0),
-    ("sim", 0),
-];
+const CRATES: [&str; 7] = ["api", "cli", "operator", "oracle", "plan", "proof", "sim"];
 
 /// As in `["store", "pod"]`; empty: the root.
 type Module = Vec<String>;
 
 #[test]
-fn no_more_files_import_each_other_in_circles() {
-    for (krate, most) in IN_CIRCLES {
+fn no_files_import_each_other_in_circles() {
+    for krate in CRATES {
         let graph = imports(&workspace().join("crates").join(krate).join("src"));
+        assert!(graph.len() > 10, "{krate}: {graph:?}");
         let found = in_circles(&graph);
-        assert_eq!(
-            found.len(),
-            most,
-            "files of {krate} in circles; of fewer write the number into IN_CIRCLES: {found:#?}"
-        );
+        assert!(found.is_empty(), "files of {krate} in circles: {found:#?}");
     }
 }
 

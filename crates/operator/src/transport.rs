@@ -10,7 +10,12 @@ pub(crate) mod error;
 mod observation;
 mod pace;
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -66,7 +71,9 @@ pub fn runtime() -> std::io::Result<(LocalRuntime, BatchWindow)> {
     let parked = window.clone();
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(move || parked.park())
+        .on_thread_park(move || {
+            parked.park(Instant::now());
+        })
         .build_local(LocalOptions::default())?;
     Ok((runtime, window))
 }

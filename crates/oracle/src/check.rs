@@ -6,7 +6,7 @@ use crate::broadcast_job::{
 };
 use crate::history::History;
 use crate::invariant::Invariant;
-use crate::judge::{Assumptions, Checked, Report, Verdict, both};
+use crate::verdict::{Assumptions, Checked, Report, Verdict, both};
 use crate::{cron_job, hygiene, isolation, job, silence};
 
 type Judge = fn(&History, &Assumptions) -> Verdict;

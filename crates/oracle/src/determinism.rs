@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::history::Key;
 use crate::invariant::Invariant::S15;
-use crate::judge::{Checked, Verdict, Violation};
+use crate::verdict::{Checked, Verdict, Violation};
 
 /// A decision that was recorded while it was made, and made again from what it was made from.
 #[derive(Clone, Debug)]

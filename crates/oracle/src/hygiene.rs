@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::cron_job::object::{CRONS, JOBS_OF_BATCH, template_of};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S17;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, EVENTS, JOBS, SLICES, list, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// Shorter values of variables are words such as `true` or `prod`, which are found anywhere.
 const SHORTEST_SECRET: usize = 8;

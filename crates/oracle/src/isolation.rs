@@ -12,11 +12,11 @@ use crate::cron_job::object::{CRONS, HOLD, JOBS_OF_BATCH};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S18;
 use crate::job::object::TRACKING;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{
     EVENTS, FINALIZER, GROUP, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, controller, is_deleting,
     list,
 };
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S18. In a run with a `tenant`, who may do in one namespace what the role `edit` and `pods/status` allow:
 /// - nothing crosses: where a request of ours brings a uid into an object (fields whose names end in `uid`,

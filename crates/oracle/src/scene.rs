@@ -9,8 +9,8 @@ use crate::broadcast_job::world::State;
 use crate::check::check;
 use crate::history::{History, Key, Request, Step};
 use crate::invariant::Invariant;
-use crate::judge::{Assumptions, Checked, Violation};
 use crate::object::{EVENTS, FINALIZER, JOBS, NODES, PODS, SLICES};
+use crate::verdict::{Assumptions, Checked, Violation};
 
 /// Uid of the job of every scene.
 pub(crate) const JOB: &str = "job-uid";

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S13;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{EVENTS, LEASES};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S13. For every step that a request of ours made, leases and events apart:
 /// - old and new differ in more than bookkeeping: `managedFields`, `resourceVersion`, `generation`,

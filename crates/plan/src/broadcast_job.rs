@@ -10,15 +10,15 @@ mod decide;
 pub mod family;
 mod finish;
 mod index;
-mod judge;
 mod ledger;
 mod member;
 mod order;
 mod pause;
-mod place;
+mod pod_outcome;
 mod policies;
 mod progress;
 mod reader;
+mod reconcile;
 mod retry_of;
 mod snapshot;
 mod spec;
@@ -57,7 +57,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if ended(types::COMPLETE) || ended(types::FAILED) {
         finish::after_the_end(&snapshot, index, now)
     } else {
-        told_first(&snapshot, now).unwrap_or_else(|| place::work(&snapshot, index, now))
+        told_first(&snapshot, now).unwrap_or_else(|| reconcile::work(&snapshot, index, now))
     }
 }
 

@@ -15,11 +15,11 @@ pub mod indexes;
 mod manage;
 mod pod;
 pub mod pod_body;
+mod pod_counts;
 pub mod pod_failure_policy;
 mod snapshot;
 mod spec;
 pub mod success_policy;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -33,10 +33,10 @@ use self::claim::{Claims, claim};
 use self::end::EndState;
 use self::manage::{Managed, manage};
 pub use self::pod::{FINALIZER_JOB_TRACKING, JobPod, JobPods, Named, Restarts};
+use self::pod_counts::{PodCounts, Uncounted};
 pub use self::pod_failure_policy::FailureAction;
 pub use self::snapshot::{Limits, Snapshot, is_strict};
 pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, Spec, is_ours};
-use self::tally::{Tally, Uncounted};
 use self::track::{Tracked, release, track};
 use self::unanswered::{Open, absent};
 use crate::condition::whole_seconds;
@@ -75,15 +75,15 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         status.start_time = Some(whole_seconds(now));
     }
     let uncounted = Uncounted::of(snapshot);
-    let tally = Tally::of(snapshot, &uncounted);
+    let counts = PodCounts::of(snapshot, &uncounted);
     let mut plan = Plan::default();
-    let mut end = end_state::evaluate(snapshot, &tally, &status, now);
+    let mut end = end_state::evaluate(snapshot, &counts, &status, now);
     let mut managed = match end {
-        Some(_) => Managed::stops(&tally),
-        None if job.meta.deleting => Managed::nothing(&tally),
-        None => manage(snapshot, &tally, now),
+        Some(_) => Managed::stops(&counts),
+        None if job.meta.deleting => Managed::nothing(&counts),
+        None => manage(snapshot, &counts, now),
     };
-    if end.is_none() && end_state::is_complete(job, tally.succeeded, managed.active) {
+    if end.is_none() && end_state::is_complete(job, counts.succeeded, managed.active) {
         end = Some(EndState::complete());
         // As with every end: only once nothing runs any more.
         for step in &mut managed.steps {
@@ -97,7 +97,7 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     status.active = Some(managed.active).filter(|count| *count > 0);
     status.ready = Some(managed.ready);
     status.terminating = Some(managed.terminating);
-    let tracked = track(snapshot, &tally, &uncounted, end.as_ref(), &mut status);
+    let tracked = track(snapshot, &counts, &uncounted, end.as_ref(), &mut status);
     if let Some(end) = &end {
         // A pod that comes to be after the end would run on.
         let open = Open::of(absent(snapshot), now);
@@ -122,7 +122,7 @@ fn judge(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             status,
             created: managed.created,
             removed: managed.removed,
-            backoff: tally.backoff,
+            backoff: counts.backoff,
         };
         let write = Action::WriteStatus(Box::new(write));
         plan.steps.push(Step::needed(vec![write]));

@@ -20,7 +20,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::core::Core;
-use super::{Follow, Irreproducible, Learnt, ServedKind};
+use super::irreproducible::Irreproducible;
+use super::kind::{Follow, Learnt, RulesOf, ServedKind};
 use crate::apply::broadcast_job::{Answer, Confirmed, Performer, place};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect};
@@ -40,7 +41,7 @@ use self::memory::snapshot;
 
 type Applied = apply::Applied<Answer>;
 /// What decides.
-pub type Rules = super::RulesOf<BroadcastJobs>;
+pub type Rules = RulesOf<BroadcastJobs>;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = controller::BROADCAST_JOB;
@@ -86,10 +87,6 @@ impl ServedKind for BroadcastJobs {
             },
             max_pod_changes: config.max_pod_changes_per_sync,
         })
-    }
-
-    fn rules(all: &super::Rules) -> Rules {
-        all.broadcast_job
     }
 
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {

@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use self::memory::Inputs;
 use super::core::Core;
-use super::{Follow, Irreproducible, Learnt, ServedKind};
+use super::irreproducible::Irreproducible;
+use super::kind::{Follow, Learnt, RulesOf, ServedKind};
 use crate::apply::cron_job::{Answer, Confirmed, Performer, place, release_child};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect};
@@ -33,7 +34,7 @@ use self::memory::snapshot;
 
 type Applied = apply::Applied<Answer>;
 /// What decides.
-pub type Rules = super::RulesOf<CronJobs>;
+pub type Rules = RulesOf<CronJobs>;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = controller::CRON_JOB;
@@ -73,10 +74,6 @@ impl ServedKind for CronJobs {
 
     fn configured(_: &Config, _: &[watch::Handle]) -> Option<Self> {
         Some(Self)
-    }
-
-    fn rules(all: &super::Rules) -> Rules {
-        all.cron_job
     }
 
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {

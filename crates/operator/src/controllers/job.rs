@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use self::memory::Inputs;
 use super::core::{Core, LIST_RETRY, Next};
-use super::{Follow, Irreproducible, Learnt, ServedKind, Synced};
+use super::irreproducible::Irreproducible;
+use super::kind::{Follow, Learnt, RulesOf, ServedKind, Synced};
 use crate::apply::job::{Answer, Performer, place};
 use crate::apply::template::Template;
 use crate::apply::{self, Effect};
@@ -35,7 +36,7 @@ use self::memory::snapshot;
 
 type Applied = apply::Applied<Answer>;
 /// What decides.
-pub type Rules = super::RulesOf<Jobs>;
+pub type Rules = RulesOf<Jobs>;
 
 /// Name in logs, metrics and the work queue.
 pub const NAME: &str = controller::JOB;
@@ -85,10 +86,6 @@ impl ServedKind for Jobs {
                 strict_parity: config.job_strict_parity,
             },
         })
-    }
-
-    fn rules(all: &super::Rules) -> Rules {
-        all.job
     }
 
     fn backoff(config: &Config) -> Backoff {

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::core::{Core, Next};
-use super::replay::Irreproducible;
+use super::irreproducible::Irreproducible;
 use crate::apply::{Applied, Effect, Perform};
 use crate::args::Config;
 use crate::gate::Kind;
@@ -61,9 +61,6 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
 
     /// What the flags say. `None` without a watch that it needs.
     fn configured(config: &Config, watches: &[watch::Handle]) -> Option<Self>;
-
-    /// What decides about it.
-    fn rules(all: &super::Rules) -> RulesOf<Self>;
 
     /// How long a key that fails waits.
     fn backoff(_: &Config) -> Backoff {

@@ -32,7 +32,7 @@ impl Reconcile for OrphanPods {
         let core = &self.core;
         let held: Vec<Held> = {
             let tables = core.store.read();
-            let pod = tables.free_pod(key).filter(|pod| pod.tracked);
+            let pod = tables.orphan_pod(key).filter(|pod| pod.tracked);
             let held = pod.map(|pod| Held {
                 kind: POD,
                 name: key.name.as_str().into(),

@@ -7,12 +7,13 @@ use carillon_plan::interlock;
 use serde_json::Value;
 
 use super::broadcast_job::BroadcastJobs;
+use super::controller::Controller;
 use super::core::{Core, Reconcile, measure, work};
 use super::cron_job::CronJobs;
 use super::job::Jobs;
 use super::kind::ServedKind;
 use super::orphan_pod::{self, OrphanPods};
-use super::{Controller, Rules};
+use super::rules::Rules;
 use crate::args::Config;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
@@ -84,7 +85,7 @@ fn build<K: ServedKind>(
     core: Core,
 ) -> Option<Arc<dyn Running>> {
     let kind = K::configured(config, watches)?;
-    Some(Arc::new(Controller::new(kind, K::rules(rules), core)))
+    Some(Arc::new(Controller::new(kind, rules.of::<K>(), core)))
 }
 
 /// A controller that runs, whatever it serves.

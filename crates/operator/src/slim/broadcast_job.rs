@@ -10,7 +10,7 @@ use carillon_plan::object_key::BROADCAST_JOB;
 use serde::Deserialize;
 
 use super::child::{RunStatus, child};
-use super::{KEPT_BYTES, SlimMeta};
+use super::meta::{KEPT_BYTES, SlimMeta};
 
 /// A BroadcastJob: few, and read whole.
 #[derive(Debug, Default, Deserialize)]

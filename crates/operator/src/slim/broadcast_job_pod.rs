@@ -5,7 +5,7 @@ use carillon_api::names::FINALIZER_RESULT_TRACKING;
 use carillon_plan::pod::{Deletion, End, PodRow, Waiting, is_kill, printable};
 use jiff::Timestamp;
 
-use super::Interner;
+use super::interner::Interner;
 use super::pod::{ContainerState, ContainerStatus, PodStatus, SlimPod, Terminated};
 
 /// Reasons with which the kubelet ends pods for the cluster's sake, besides the condition

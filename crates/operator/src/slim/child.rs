@@ -8,7 +8,7 @@ use carillon_plan::object_key::JOB;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::SlimMeta;
+use super::meta::SlimMeta;
 
 /// A Job of batch/v1 where only runs of CronJobs matter. See [`super::SlimJob`].
 #[derive(Debug, Default, Deserialize)]

@@ -7,7 +7,7 @@ use carillon_plan::Written;
 use carillon_plan::cron_job::{Api, CronJob, CronJobMeta};
 use serde::Deserialize;
 
-use super::{KEPT_BYTES, SlimMeta};
+use super::meta::{KEPT_BYTES, SlimMeta};
 use crate::gate::Kind;
 
 /// One of the two APIs that have CronJobs.

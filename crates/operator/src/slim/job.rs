@@ -11,7 +11,7 @@ use k8s_openapi::api::batch::v1::JobStatus;
 use serde::Deserialize;
 
 use super::child::{RunStatus, child};
-use super::{KEPT_BYTES, SlimMeta};
+use super::meta::{KEPT_BYTES, SlimMeta};
 
 /// A Job, read whole. Where Jobs are not served a [`super::SlimNativeJob`] is read instead.
 #[derive(Debug, Default, Deserialize)]

@@ -5,7 +5,7 @@ use carillon_plan::node::Labels;
 use carillon_plan::pod::Deletion;
 use jiff::Timestamp;
 
-use super::Interner;
+use super::interner::Interner;
 use super::pod::{ContainerStatus, SlimPod};
 
 impl SlimPod {

@@ -8,7 +8,8 @@ use carillon_plan::quantity;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{AllLabels, Interner, SlimMeta};
+use super::interner::Interner;
+use super::meta::{AllLabels, SlimMeta};
 
 /// A node.
 #[derive(Debug, Default, Deserialize)]

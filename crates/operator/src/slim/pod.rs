@@ -6,7 +6,9 @@ use carillon_plan::pod::{Failure, PodPhase};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{AllLabels, Interner, SlimMeta, time};
+use super::interner::Interner;
+use super::meta::{AllLabels, SlimMeta};
+use super::time;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Interner, SlimMeta};
+use super::interner::Interner;
+use super::meta::SlimMeta;
 
 /// A result slice.
 #[derive(Debug, Default, Deserialize)]

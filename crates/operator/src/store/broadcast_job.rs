@@ -4,12 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use carillon_plan::broadcast_job::Job;
-use carillon_plan::condition;
 use carillon_plan::cron_job::{Child, ChildKind};
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::{ObjectKey, Uid};
 
-use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
+use super::child;
+use super::key::{Key, Wake, controller};
+use super::row::Row;
+use super::scope::{held_at, in_scope};
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::SlimBroadcastJob;
 use crate::transport::Pace;
@@ -41,9 +44,9 @@ impl Row for SlimBroadcastJob {
                 && old.policies.retry == new.policies.retry
         });
         wakes.push(if only_status {
-            Wake::Soon(Key::BroadcastJob(key))
+            Wake::Soon(Key::of(controller::BROADCAST_JOB, key))
         } else {
-            Wake::Now(Key::BroadcastJob(key))
+            Wake::Now(Key::of(controller::BROADCAST_JOB, key))
         });
     }
 
@@ -53,7 +56,7 @@ impl Row for SlimBroadcastJob {
             && let Some(gone) = tables.jobs.remove(&key)
         {
             tables.family_changed(Some(&gone), None, wakes);
-            wakes.push(Wake::Now(Key::BroadcastJob(key)));
+            wakes.push(Wake::Now(Key::of(controller::BROADCAST_JOB, key)));
         }
     }
 
@@ -70,7 +73,7 @@ impl Row for SlimBroadcastJob {
         let gone: Vec<_> = tables.jobs.extract_if(is_gone).collect();
         for (key, job) in gone {
             tables.family_changed(Some(&job), None, wakes);
-            wakes.push(Wake::Now(Key::BroadcastJob(key)));
+            wakes.push(Wake::Now(Key::of(controller::BROADCAST_JOB, key)));
         }
     }
 
@@ -87,11 +90,4 @@ impl Row for SlimBroadcastJob {
             }
         }
     }
-}
-
-/// Whether nodes still matter to a job.
-pub fn is_open(job: &Job) -> bool {
-    use carillon_api::condition::types::{COMPLETE, FAILED};
-    let ended = |type_| condition::is_true(&job.status.conditions, type_);
-    !(job.deleting || ended(COMPLETE) || ended(FAILED))
 }

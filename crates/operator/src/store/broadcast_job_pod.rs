@@ -8,9 +8,11 @@ use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::PodRow;
 use carillon_plan::{ObjectKey, Uid};
 
+use super::key::{Key, Wake, controller};
 use super::pod_rows::PodRows;
+use super::scope::held_at;
+use super::tables::Tables;
 use super::taken::taken_from;
-use super::{Key, Tables, Wake, held_at};
 use crate::controllers::broadcast_job::Remembered;
 use crate::slim::{NamesJob, SlimMeta, SlimPod};
 use crate::watch::Held;
@@ -64,7 +66,7 @@ impl Tables {
         }
         if changed {
             self.wake_whose_turn_it_is(&owner, wakes);
-            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
+            wakes.push(Wake::Soon(Key::of(controller::BROADCAST_JOB, owner)));
         }
     }
 
@@ -90,7 +92,7 @@ impl Tables {
         taken.sweep(namespace, listed, retain, &mut changed);
         for owner in owners {
             self.wake_whose_turn_it_is(&owner, wakes);
-            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
+            wakes.push(Wake::Soon(Key::of(controller::BROADCAST_JOB, owner)));
         }
     }
 
@@ -149,7 +151,7 @@ impl Tables {
         });
         if let Some(owner) = owner {
             self.wake_whose_turn_it_is(&owner, wakes);
-            wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
+            wakes.push(Wake::Soon(Key::of(controller::BROADCAST_JOB, owner)));
         }
         row
     }
@@ -178,7 +180,7 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Row;
+    use super::super::row::Row;
     use super::*;
     use carillon_api::names::{LABEL_BROADCAST_JOB_NAME, LABEL_BROADCAST_JOB_UID};
     use serde_json::json;
@@ -215,7 +217,7 @@ mod tests {
     }
 
     fn soon(namespace: &str, n: u8) -> Wake {
-        Wake::Soon(Key::BroadcastJob(job(namespace, n)))
+        Wake::Soon(Key::of(controller::BROADCAST_JOB, job(namespace, n)))
     }
 
     #[test]

@@ -8,8 +8,11 @@ use carillon_plan::cron_job::{Child, ChildKind, Children};
 use carillon_plan::object_key::JOB;
 use carillon_plan::{ObjectKey, Uid};
 
+use super::key::{Key, Wake, controller};
 use super::owned::Rows;
-use super::{Key, Row, Tables, Wake, held_at};
+use super::row::Row;
+use super::scope::held_at;
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::{SlimMeta, SlimNativeJob};
 use crate::watch::{Held, Listed};
@@ -42,7 +45,7 @@ pub(super) fn enter(
     }
     // Most changes of a Job are counts of its pods.
     if old.is_none_or(|old| Child { rv, ..old } != new) {
-        wakes.push(Wake::Soon(Key::CronJob(family)));
+        wakes.push(Wake::Soon(Key::of(controller::CRON_JOB, family)));
     }
 }
 
@@ -52,7 +55,7 @@ pub(super) fn leave(tables: &mut Tables, kind: ChildKind, meta: &SlimMeta, wakes
     let family = tables.families.leave(uid, |children| {
         children.remove(&(kind, meta.name.as_str().into()));
     });
-    wakes.extend(family.map(|family| Wake::Soon(Key::CronJob(family))));
+    wakes.extend(family.map(|family| Wake::Soon(Key::of(controller::CRON_JOB, family))));
 }
 
 /// Removes the children of a kind that are not in a list.
@@ -67,7 +70,7 @@ pub(super) fn sweep(
         children.retain(|(of, _), child| *of != kind || stays(child.uid));
     };
     tables.families.sweep(namespace, listed, retain, |family| {
-        wakes.push(Wake::Soon(Key::CronJob(family.clone())));
+        wakes.push(Wake::Soon(Key::of(controller::CRON_JOB, family.clone())));
     });
 }
 
@@ -153,7 +156,7 @@ mod tests {
             key(CRON_JOB, "night", CRON),
             key(JOB, "night-29453761", CHILD),
         );
-        let soon = |of: &Arc<ObjectKey>| Wake::Soon(Key::CronJob(of.clone()));
+        let soon = |of: &Arc<ObjectKey>| Wake::Soon(Key::of(controller::CRON_JOB, of.clone()));
         assert_eq!(woken(tables, child(5, &owner, &held)), [soon(&cron)]);
         assert_eq!(tables.family(&cron).unwrap().len(), 1);
         let both = [soon(&cron), soon(&alone)];

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use carillon_plan::Uid;
 
-use super::{Key, Row, Tables, Wake, held_at, in_scope};
+use super::key::{Key, Wake, controller};
+use super::row::Row;
+use super::scope::{held_at, in_scope};
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::{CronJobRow, Side, SlimCronJob};
 use crate::transport::Pace;
@@ -31,9 +34,9 @@ impl<S: Side> Row for SlimCronJob<S> {
                 && old.meta.run_now == cron.meta.run_now
         });
         wakes.push(if only_status {
-            Wake::Soon(Key::CronJob(key))
+            Wake::Soon(Key::of(controller::CRON_JOB, key))
         } else {
-            Wake::Now(Key::CronJob(key))
+            Wake::Now(Key::of(controller::CRON_JOB, key))
         });
     }
 
@@ -41,7 +44,7 @@ impl<S: Side> Row for SlimCronJob<S> {
         if let Some(key) = self.metadata.key(S::API.kind())
             && tables.cron_jobs.remove(&key).is_some()
         {
-            wakes.push(Wake::Now(Key::CronJob(key)));
+            wakes.push(Wake::Now(Key::of(controller::CRON_JOB, key)));
         }
     }
 
@@ -56,7 +59,7 @@ impl<S: Side> Row for SlimCronJob<S> {
                 || cron.meta.api != S::API
                 || !in_scope(&key.namespace, namespace);
             if !keep {
-                wakes.push(Wake::Now(Key::CronJob(key.clone())));
+                wakes.push(Wake::Now(Key::of(controller::CRON_JOB, key.clone())));
             }
             keep
         });

@@ -1,69 +1,23 @@
 //! Jobs of batch/v1, which may be runs of CronJobs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::mem;
 use std::sync::Arc;
 
+use carillon_plan::Uid;
 use carillon_plan::cron_job::ChildKind;
 use carillon_plan::job::{Job, MANAGED_BY};
 use carillon_plan::object_key::JOB;
-use carillon_plan::{ObjectKey, Uid};
 
-use super::free_pod::selects_by_uid;
-use super::{Key, Row, Tables, Wake, child, held_at, in_scope};
+use super::child;
+use super::key::{Key, Wake, controller};
+use super::row::Row;
+use super::scope::{held_at, in_scope};
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::SlimJob;
 use crate::transport::Pace;
 use crate::watch::{Held, Listed};
-
-/// Jobs of batch/v1. A pod that nothing controls bears the uid of one as a label.
-#[derive(Debug, Default)]
-pub(super) struct NativeJobs {
-    rows: HashMap<Arc<ObjectKey>, Arc<Job>>,
-    /// By the uid that the API server gave them.
-    by_uid: HashMap<Uid, Arc<ObjectKey>>,
-    /// Those, unfinished or not, that select by other labels than their own uid.
-    other_selectors: HashSet<Arc<ObjectKey>>,
-}
-
-impl NativeJobs {
-    /// The Job of this key.
-    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Arc<Job>> {
-        self.rows.get(key)
-    }
-
-    /// All of them.
-    pub(super) fn values(&self) -> impl ExactSizeIterator<Item = &Arc<Job>> {
-        self.rows.values()
-    }
-
-    /// Those that may select a pod which bears this uid as a label: the one of that uid, and those
-    /// that select by other labels, which are few.
-    pub(super) fn perhaps_selecting(&self, uid: Option<Uid>) -> impl Iterator<Item = &Arc<Job>> {
-        let own = uid.and_then(|uid| self.by_uid.get(&uid));
-        let keys = own.into_iter().chain(&self.other_selectors);
-        keys.filter_map(|key| self.rows.get(key))
-    }
-
-    /// Enters a Job. The one that was there.
-    fn insert(&mut self, job: Arc<Job>, ours: bool) -> Option<Arc<Job>> {
-        let key = &job.meta.owner;
-        if ours && !selects_by_uid(&job) {
-            self.other_selectors.insert(key.clone());
-        } else {
-            self.other_selectors.remove(key);
-        }
-        self.by_uid.insert(key.uid, key.clone());
-        self.rows.insert(key.clone(), job)
-    }
-
-    /// Whether it was there.
-    fn remove(&mut self, key: &ObjectKey) -> bool {
-        self.other_selectors.remove(key);
-        self.by_uid.remove(&key.uid);
-        self.rows.remove(key).is_some()
-    }
-}
 
 impl Row for SlimJob {
     const KIND: Kind = Kind::NativeJob;
@@ -95,7 +49,7 @@ impl Row for SlimJob {
         if let Some(key) = self.metadata.key(JOB)
             && tables.native_jobs.remove(&key)
         {
-            wakes.push(Wake::Now(Key::Job(key)));
+            wakes.push(Wake::Now(Key::of(controller::JOB, key)));
         }
     }
 
@@ -111,7 +65,7 @@ impl Row for SlimJob {
             keys.filter(|key| !listed.contains(&key.uid) && in_scope(&key.namespace, namespace));
         for key in gone.cloned().collect::<Vec<_>>() {
             tables.native_jobs.remove(&key);
-            wakes.push(Wake::Now(Key::Job(key)));
+            wakes.push(Wake::Now(Key::of(controller::JOB, key)));
         }
     }
 
@@ -134,7 +88,7 @@ impl Row for SlimJob {
 /// What a new state of a Job is worth. One that has ended is only waited for to be deleted, by
 /// somebody or by its time to live.
 fn wake(old: Option<&Job>, new: &Job) -> Option<Wake> {
-    let key = Key::Job(new.meta.owner.clone());
+    let key = Key::of(controller::JOB, new.meta.owner.clone());
     let old = old.filter(|old| {
         old.meta.generation == new.meta.generation && old.meta.deleting == new.meta.deleting
     });
@@ -150,6 +104,7 @@ fn wake(old: Option<&Job>, new: &Job) -> Option<Wake> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carillon_plan::ObjectKey;
     use serde_json::{Value, json};
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
@@ -195,8 +150,8 @@ mod tests {
     fn a_change_of_what_is_wanted_wakes_a_job_at_once_and_one_of_its_status_soon() {
         let tables = &mut Tables::default();
         let (none, active) = (json!({}), json!({"active": 1}));
-        let now = || Wake::Now(Key::Job(key()));
-        let soon = || Wake::Soon(Key::Job(key()));
+        let now = || Wake::Now(Key::of(controller::JOB, key()));
+        let soon = || Wake::Soon(Key::of(controller::JOB, key()));
         assert_eq!(woken(tables, job(5, 1, &none, &none)), [now()]);
         assert_eq!(woken(tables, job(6, 1, &none, &active)), [soon()]);
         assert_eq!(woken(tables, job(7, 2, &none, &active)), [now()]);
@@ -213,8 +168,8 @@ mod tests {
     fn a_job_that_has_ended_is_woken_to_be_deleted_only() {
         let ended = json!({"conditions": [{"type": "Complete", "status": "True"}]});
         let (none, ttl) = (json!({}), json!({"ttlSecondsAfterFinished": 5}));
-        let now = || Wake::Now(Key::Job(key()));
-        let soon = || Wake::Soon(Key::Job(key()));
+        let now = || Wake::Now(Key::of(controller::JOB, key()));
+        let soon = || Wake::Soon(Key::of(controller::JOB, key()));
         let tables = &mut Tables::default();
         assert_eq!(woken(tables, job(5, 1, &none, &ended)), []);
         assert_eq!(woken(tables, job(6, 1, &none, &ended)), []);
@@ -235,7 +190,7 @@ mod tests {
         SlimJob::sweep(tables, Some("other"), &nothing, &mut wakes);
         assert!(wakes.is_empty());
         SlimJob::sweep(tables, Some("ops"), &nothing, &mut wakes);
-        assert_eq!(wakes, [Wake::Now(Key::Job(key()))]);
+        assert_eq!(wakes, [Wake::Now(Key::of(controller::JOB, key()))]);
         assert!(tables.native_job(&key()).is_none());
     }
 }

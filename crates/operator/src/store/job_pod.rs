@@ -6,8 +6,10 @@ use carillon_plan::Uid;
 use carillon_plan::job::JobPods;
 use carillon_plan::object_key::{JOB, POD};
 
+use super::key::{Key, Wake, controller};
 use super::owned::Rows;
-use super::{Key, Tables, Wake, held_at, in_scope};
+use super::scope::{held_at, in_scope};
+use super::tables::Tables;
 use crate::slim::{SlimMeta, SlimPod};
 use crate::watch::{Held, Listed};
 
@@ -35,14 +37,14 @@ impl Tables {
         }
         let Some(owner) = owner else {
             if pod.metadata.has_controller() {
-                self.forget_free_pod(&pod.metadata);
+                self.forget_orphan_pod(&pod.metadata);
             } else {
-                self.enter_free_pod(pod, wakes);
+                self.enter_orphan_pod(pod, wakes);
             }
             return;
         };
         // It may have been nobody's.
-        self.forget_free_pod(&pod.metadata);
+        self.forget_orphan_pod(&pod.metadata);
         let name = &*pod.metadata.name;
         let before = self.job_pods.of_mut(&owner);
         let before = before.and_then(|pods| pods.get_mut(name));
@@ -66,13 +68,13 @@ impl Tables {
             }
         };
         if changed {
-            wakes.push(Wake::Soon(Key::Job(owner)));
+            wakes.push(Wake::Soon(Key::of(controller::JOB, owner)));
         }
     }
 
     pub(super) fn leave_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
         self.forget_job_pod(pod, wakes);
-        self.forget_free_pod(pod);
+        self.forget_orphan_pod(pod);
         if let Some(uid) = pod.uid() {
             self.tallied.kept.remove(&uid);
         }
@@ -84,7 +86,7 @@ impl Tables {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        self.sweep_free_pods(namespace, listed);
+        self.sweep_orphan_pods(namespace, listed);
         if namespace.is_none() {
             self.tallied.kept.retain(|uid| listed.contains(uid));
         }
@@ -92,7 +94,7 @@ impl Tables {
             pods.retain(|_, pod| stays(pod.uid));
         };
         self.job_pods.sweep(namespace, listed, retain, |owner| {
-            wakes.push(Wake::Soon(Key::Job(owner.clone())));
+            wakes.push(Wake::Soon(Key::of(controller::JOB, owner.clone())));
         });
     }
 
@@ -107,7 +109,7 @@ impl Tables {
             }
             (None, None) if object.has_controller() => Held::LeftOut,
             (None, None) => {
-                let pod = object.key(POD).and_then(|key| self.free_pod(&key));
+                let pod = object.key(POD).and_then(|key| self.orphan_pod(&key));
                 held_at(pod.map(|pod| pod.rv))
             }
             _ => Held::Nothing,
@@ -119,7 +121,7 @@ impl Tables {
         namespace: Option<&str>,
         each: &mut dyn FnMut(&str, Uid, u64),
     ) {
-        let free = self.free_pods.iter();
+        let free = self.orphan_pods.iter();
         let free = free.filter(|(of, _)| in_scope(of, namespace));
         let pods = self.job_pods.in_scope(namespace);
         for (name, pod) in pods.chain(free.map(|(_, pods)| pods)).flatten() {
@@ -131,7 +133,7 @@ impl Tables {
         let owner = self.job_pods.leave(uid, |pods| {
             pods.remove(&*pod.name);
         });
-        wakes.extend(owner.map(|owner| Wake::Soon(Key::Job(owner))));
+        wakes.extend(owner.map(|owner| Wake::Soon(Key::of(controller::JOB, owner))));
     }
 }
 
@@ -139,7 +141,7 @@ impl Tables {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::Row;
+    use super::super::row::Row;
     use super::*;
     use carillon_plan::ObjectKey;
     use serde_json::{Value, json};
@@ -182,7 +184,7 @@ mod tests {
     }
 
     fn soon(n: u8) -> Wake {
-        Wake::Soon(Key::Job(job(n)))
+        Wake::Soon(Key::of(controller::JOB, job(n)))
     }
 
     #[test]
@@ -236,13 +238,13 @@ mod tests {
         woken(tables, of(5, Some(1)));
         assert_eq!(woken(tables, of(6, Some(2))), [soon(1), soon(2)]);
         assert!(tables.job_pods(&job(1)).is_none());
-        let freed = Wake::Now(Key::OrphanPod(orphan()));
+        let freed = Wake::Now(Key::of(controller::ORPHAN_POD, orphan()));
         assert_eq!(woken(tables, of(7, None)), [soon(2), freed]);
         let listed: Listed = of_listed(&of(7, None));
         assert_eq!(SlimPod::held(tables, &listed), Held::At(7));
-        assert!(tables.free_pod(&orphan()).is_some());
+        assert!(tables.orphan_pod(&orphan()).is_some());
         assert_eq!(woken(tables, of(8, Some(2))), [soon(2)]);
-        assert!(tables.free_pod(&orphan()).is_none());
+        assert!(tables.orphan_pod(&orphan()).is_none());
     }
 
     fn of_listed(pod: &SlimPod) -> Listed {
@@ -271,7 +273,10 @@ mod tests {
         copy.metadata.namespace = "evil".to_owned();
         copy.metadata.uid = text(8);
         let foreign = ObjectKey::of(JOB, "evil", "sum", uid(1));
-        assert_eq!(woken(tables, copy), [Wake::Soon(Key::Job(foreign.clone()))]);
+        assert_eq!(
+            woken(tables, copy),
+            [Wake::Soon(Key::of(controller::JOB, foreign.clone()))]
+        );
         let of_job = tables.job_pods(&job(1)).unwrap();
         assert_eq!((of_job.len(), of_job["sum-x"].uid), (1, uid(9)));
         assert_eq!(tables.job_pods(&foreign).unwrap()["sum-x"].uid, uid(8));

@@ -18,36 +18,25 @@ pub mod controller {
 
 /// An object that a controller looks after.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Key {
-    /// A BroadcastJob.
-    BroadcastJob(Arc<ObjectKey>),
-    /// A CronJob, of carillon.dev or of batch/v1.
-    CronJob(Arc<ObjectKey>),
-    /// A Job of batch/v1.
-    Job(Arc<ObjectKey>),
-    /// A pod of none.
-    OrphanPod(Arc<ObjectKey>),
+pub struct Key {
+    controller: &'static str,
+    object: Arc<ObjectKey>,
 }
 
 impl Key {
+    /// An object, and the name of the controller.
+    pub fn of(controller: &'static str, object: Arc<ObjectKey>) -> Self {
+        Self { controller, object }
+    }
+
     /// The controller that looks after it.
     pub fn controller(&self) -> &'static str {
-        match self {
-            Self::BroadcastJob(_) => controller::BROADCAST_JOB,
-            Self::CronJob(_) => controller::CRON_JOB,
-            Self::Job(_) => controller::JOB,
-            Self::OrphanPod(_) => controller::ORPHAN_POD,
-        }
+        self.controller
     }
 
     /// The object.
     pub fn object(&self) -> &Arc<ObjectKey> {
-        match self {
-            Self::BroadcastJob(key)
-            | Self::CronJob(key)
-            | Self::Job(key)
-            | Self::OrphanPod(key) => key,
-        }
+        &self.object
     }
 }
 

@@ -8,7 +8,10 @@ use carillon_plan::broadcast_job::Job;
 use carillon_plan::eligibility;
 use carillon_plan::node::NodeRow;
 
-use super::{Key, Row, Tables, Wake, held_at, is_open};
+use super::key::{Key, Wake, controller};
+use super::row::Row;
+use super::scope::held_at;
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::SlimNode;
 use crate::watch::{Held, Listed};
@@ -99,12 +102,15 @@ fn wake_affected(
     let replaced = old.map(|node| node.uid) != new.map(|node| node.uid);
     let since = |node: Option<&NodeRow>| node.and_then(|node| node.not_ready_since);
     let readiness = since(old) != since(new);
-    for job in tables.jobs.values().filter(|job| is_open(job)) {
+    for job in tables.jobs.values().filter(|job| job.is_unfinished()) {
         let reason = |node: Option<&NodeRow>| {
             node.map(|node| eligibility::refusal(&job.placement, name, node).map(|r| r.reason()))
         };
         if replaced || reason(old) != reason(new) || readiness && runs_on(tables, job, name) {
-            wakes.push(Wake::Soon(Key::BroadcastJob(job.owner.clone())));
+            wakes.push(Wake::Soon(Key::of(
+                controller::BROADCAST_JOB,
+                job.owner.clone(),
+            )));
         }
     }
 }
@@ -178,7 +184,7 @@ mod tests {
         let joins = enter::<SlimNode>(&mut tables, node("True", "2026-01-01T00:00:01Z"));
         assert_eq!(joins.len(), 2);
         enter::<SlimPod>(&mut tables, pod("Running"));
-        let with_pod = [Wake::Soon(Key::BroadcastJob(key(JOB)))];
+        let with_pod = [Wake::Soon(Key::of(controller::BROADCAST_JOB, key(JOB)))];
         for (ready, heartbeat, expected) in [
             ("True", "2026-01-01T00:00:11Z", &[][..]),
             ("Unknown", "2026-01-01T00:00:11Z", &with_pod),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::Store;
+use super::shared::Store;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
 

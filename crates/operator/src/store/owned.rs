@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carillon_plan::object_key::ApiKind;
 use carillon_plan::{ObjectKey, Uid};
 
-use super::in_scope;
+use super::scope::in_scope;
 use crate::slim::SlimMeta;
 
 /// The rows of one owner.

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use carillon_plan::Uid;
 
-use super::{Row, Tables, Wake};
+use super::key::Wake;
+use super::row::Row;
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::SlimPod;
 use crate::watch::{Held, Listed};

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use carillon_plan::ObjectKey;
 
-use super::{Store, Tables, Wake};
+use super::key::Wake;
+use super::shared::Store;
+use super::tables::Tables;
 use crate::queue::{QueueView, WorkQueue};
 
 /// Names all that a controller may have to look after, and whose rows have outlived it. Some more than once.

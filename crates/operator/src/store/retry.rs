@@ -1,6 +1,5 @@
 //! BroadcastJobs by the job that they retry, and whom a change of one of them concerns.
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
@@ -9,32 +8,9 @@ use carillon_plan::cron_job::ChildKind;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::Pods;
 
-use super::{Key, Ledger, Tables, Wake, is_open};
-
-/// Retries, by the first job of their family.
-#[derive(Debug, Default)]
-pub(super) struct Retries {
-    by_first: HashMap<Arc<ObjectKey>, BTreeSet<Arc<ObjectKey>>>,
-}
-
-impl Retries {
-    fn of(&self, first: &ObjectKey) -> impl Iterator<Item = &Arc<ObjectKey>> {
-        self.by_first.get(first).into_iter().flatten()
-    }
-
-    fn enter(&mut self, first: Arc<ObjectKey>, job: &Arc<ObjectKey>) {
-        self.by_first.entry(first).or_default().insert(job.clone());
-    }
-
-    fn leave(&mut self, first: &ObjectKey, job: &ObjectKey) {
-        if let Some(retries) = self.by_first.get_mut(first) {
-            retries.remove(job);
-            if retries.is_empty() {
-                self.by_first.remove(first);
-            }
-        }
-    }
-}
+use super::key::{Key, Wake, controller};
+use super::ledger::Ledger;
+use super::tables::Tables;
 
 /// The key of the job that this one retries.
 fn first_of(job: &Job) -> Option<Arc<ObjectKey>> {
@@ -45,7 +21,7 @@ fn first_of(job: &Job) -> Option<Arc<ObjectKey>> {
 
 /// What of a job the others of its family go by.
 fn seen_by_others(job: &Job) -> (bool, bool, usize) {
-    (is_open(job), job.deleting, job.status.retries.len())
+    (job.is_unfinished(), job.deleting, job.status.retries.len())
 }
 
 impl Tables {
@@ -72,17 +48,20 @@ impl Tables {
         let retries = self.retries.of(first).filter_map(|key| self.jobs.get(key));
         // Those that have ended wait with their time to live until the first job is gone.
         let first_is_gone = new.is_none() && *first == job.owner;
-        let retries = retries.filter(|retry| first_is_gone || is_open(retry));
+        let retries = retries.filter(|retry| first_is_gone || retry.is_unfinished());
         let concerned = retries.chain(self.jobs.get(first));
         for other in concerned.filter(|other| other.owner != job.owner) {
-            wakes.push(Wake::Soon(Key::BroadcastJob(other.owner.clone())));
+            wakes.push(Wake::Soon(Key::of(
+                controller::BROADCAST_JOB,
+                other.owner.clone(),
+            )));
         }
     }
 
     /// Whether a retry of the job has not ended.
     pub(super) fn has_open_retry(&self, first: &ObjectKey) -> bool {
         let mut retries = self.retries.of(first).filter_map(|key| self.jobs.get(key));
-        retries.any(|retry| is_open(retry))
+        retries.any(|retry| retry.is_unfinished())
     }
 
     /// Whether a retry of a run is open matters to the CronJob, which deletes the run one day.
@@ -103,7 +82,7 @@ impl Tables {
             && child.retried != retried
         {
             child.retried = retried;
-            wakes.push(Wake::Soon(Key::CronJob(cron)));
+            wakes.push(Wake::Soon(Key::of(controller::CRON_JOB, cron)));
         }
     }
 
@@ -123,9 +102,9 @@ impl Tables {
         });
         if let Some(last) = last
             && *last != *owner
-            && self.jobs.get(&last).is_some_and(|job| is_open(job))
+            && self.jobs.get(&last).is_some_and(|job| job.is_unfinished())
         {
-            wakes.push(Wake::Soon(Key::BroadcastJob(last)));
+            wakes.push(Wake::Soon(Key::of(controller::BROADCAST_JOB, last)));
         }
     }
 
@@ -136,7 +115,7 @@ impl Tables {
                 .retries
                 .of(&job.owner)
                 .filter_map(|key| self.jobs.get(key));
-            let open = retries.find(|retry| is_open(retry));
+            let open = retries.find(|retry| retry.is_unfinished());
             return open.map(|open| Family {
                 open: Some(&open.owner.name),
                 ..Family::default()
@@ -226,9 +205,9 @@ mod tests {
         let mut enter = |job: SlimBroadcastJob| {
             let mut wakes = Vec::new();
             job.enter(&mut tables, &mut wakes);
-            let woken = wakes
-                .iter()
-                .any(|wake| matches!(wake, Wake::Soon(Key::CronJob(_))));
+            let woken = wakes.iter().any(
+                |wake| matches!(wake, Wake::Soon(key) if key.controller() == controller::CRON_JOB),
+            );
             (child(&tables).retried, woken)
         };
         assert_eq!(enter(job("ops", ("run", 1), &cron, true)), (false, true));

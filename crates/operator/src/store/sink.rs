@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use carillon_plan::Uid;
 
-use super::{Queues, Row, Store, Tables, Wake};
+use super::key::Wake;
+use super::queues::Queues;
+use super::row::Row;
+use super::shared::Store;
+use super::tables::Tables;
 use crate::watch::{Held, Listed, ObjectId, Sink};
 
 /// Brings one watch loop's objects into the cache and wakes the jobs concerned.

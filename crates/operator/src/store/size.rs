@@ -10,7 +10,7 @@ use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::{Record, Slice};
 
-use super::Tables;
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::CronJobRow;
 
@@ -115,7 +115,7 @@ impl Tables {
 
     fn size_of_job_pods(&self) -> (usize, usize) {
         let pods = self.job_pods.values().flatten();
-        let pods = pods.chain(self.free_pods.values().flatten());
+        let pods = pods.chain(self.orphan_pods.values().flatten());
         // A B-tree keeps about a third free.
         let row =
             (size_of::<Box<str>>() + size_of::<JobPod>()) * 3 / 2 + entry(2 * size_of::<Uid>());

@@ -1,93 +1,19 @@
-//! Result slices: the ledger of each job.
+//! Result slices, by the job that controls them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use carillon_plan::object_key::BROADCAST_JOB;
-use carillon_plan::record::Slice;
 use carillon_plan::{ObjectKey, Uid};
 
-use super::owned::Rows;
-use super::{Key, Row, Tables, Wake, held_at};
+use super::key::{Key, Wake, controller};
+use super::ledger::{Ledger, Unreadable};
+use super::row::Row;
+use super::scope::held_at;
+use super::tables::Tables;
 use crate::gate::Kind;
 use crate::slim::{SlimMeta, SlimSlice};
 use crate::watch::{Held, Listed};
-
-/// The result slices of one job.
-#[derive(Debug, Default)]
-pub struct Ledger {
-    /// By index.
-    pub slices: Vec<Slice>,
-    /// Slices that cannot be read, by uid.
-    unreadable: BTreeMap<Uid, Unreadable>,
-}
-
-#[derive(Debug)]
-struct Unreadable {
-    rv: u64,
-    why: String,
-}
-
-impl Ledger {
-    /// Why the ledger must not be acted on, if so. What a missing part hides might be run again.
-    pub fn problem(&self) -> Option<String> {
-        if let Some(slice) = self.unreadable.values().next() {
-            return Some(slice.why.clone());
-        }
-        let gap = self
-            .slices
-            .iter()
-            .zip(0..)
-            .find(|(slice, index)| slice.index != *index);
-        gap.map(|(_, index)| {
-            format!(
-                "NodeResultSlice with carillon.dev/slice-index={index} is missing; its results are \
-                 lost, delete the job and create a new one"
-            )
-        })
-    }
-
-    /// Puts a slice in its place. The uid of the one that was there.
-    fn put(&mut self, slice: Slice) -> Option<Uid> {
-        match self
-            .slices
-            .binary_search_by_key(&slice.index, |known| known.index)
-        {
-            Ok(at) => Some(std::mem::replace(&mut self.slices[at], slice).uid),
-            Err(at) => {
-                self.slices.insert(at, slice);
-                None
-            }
-        }
-    }
-
-    /// Whether there is a slice in the place of this one.
-    fn has_index_of(&self, object: &Listed) -> bool {
-        let labels = object.labels.as_ref();
-        let index = labels.and_then(|labels| labels.slice_index.parse().ok());
-        let mut slices = self.slices.iter();
-        index.is_some_and(|index: u32| slices.any(|slice| slice.index == index))
-    }
-
-    /// Index (of those that can be read), uid and resourceVersion of each slice.
-    fn versions(&self) -> impl Iterator<Item = (Option<u32>, Uid, u64)> {
-        let read = self.slices.iter();
-        let unreadable = self.unreadable.iter();
-        read.map(|slice| (Some(slice.index), slice.uid, slice.rv))
-            .chain(unreadable.map(|(uid, slice)| (None, *uid, slice.rv)))
-    }
-
-    fn remove(&mut self, uid: Uid) {
-        self.slices.retain(|slice| slice.uid != uid);
-        self.unreadable.remove(&uid);
-    }
-}
-
-impl Rows for Ledger {
-    fn is_empty(&self) -> bool {
-        self.slices.is_empty() && self.unreadable.is_empty()
-    }
-}
 
 /// The retry of which a slice has stayed: garbage collection takes its reference off when it is gone, and
 /// leaves that of the first job. The labels still name it.
@@ -125,7 +51,7 @@ impl Row for SlimSlice {
         if let Some(other) = replaced {
             tables.slices.forget(other);
         }
-        wakes.push(Wake::Soon(Key::BroadcastJob(owner)));
+        wakes.push(Wake::Soon(Key::of(controller::BROADCAST_JOB, owner)));
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -145,7 +71,10 @@ impl Row for SlimSlice {
             ledger.unreadable.retain(|uid, _| stays(*uid));
         };
         tables.slices.sweep(namespace, listed, retain, |owner| {
-            wakes.push(Wake::Soon(Key::BroadcastJob(owner.clone())));
+            wakes.push(Wake::Soon(Key::of(
+                controller::BROADCAST_JOB,
+                owner.clone(),
+            )));
         });
     }
 
@@ -182,7 +111,7 @@ impl Row for SlimSlice {
 impl Tables {
     fn forget_slice(&mut self, uid: Uid, wakes: &mut Vec<Wake>) {
         let owner = self.slices.leave(uid, |ledger| ledger.remove(uid));
-        wakes.extend(owner.map(|owner| Wake::Soon(Key::BroadcastJob(owner))));
+        wakes.extend(owner.map(|owner| Wake::Soon(Key::of(controller::BROADCAST_JOB, owner))));
     }
 }
 

@@ -8,8 +8,9 @@ use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::PodRow;
 use carillon_plan::{ObjectKey, Uid, name};
 
+use super::key::{Key, Wake, controller};
 use super::owned::Rows;
-use super::{Key, Tables, Wake};
+use super::tables::Tables;
 use crate::slim::{NamesJob, SlimMeta, SlimPod};
 
 impl Rows for TakenPods {
@@ -74,7 +75,7 @@ impl Tables {
         if let Some(other) = replaced {
             self.taken_pods.forget(other.pod.uid);
         }
-        wakes.push(Wake::Soon(Key::BroadcastJob(job)));
+        wakes.push(Wake::Soon(Key::of(controller::BROADCAST_JOB, job)));
     }
 
     /// The pod is gone, or is no longer one that was taken. Its row, if there was one.
@@ -87,7 +88,7 @@ impl Tables {
         let job = self.taken_pods.leave(pod.uid()?, |pods| {
             taken = pods.remove(&*pod.name);
         });
-        wakes.extend(job.map(|job| Wake::Soon(Key::BroadcastJob(job))));
+        wakes.extend(job.map(|job| Wake::Soon(Key::of(controller::BROADCAST_JOB, job))));
         taken.map(|taken| taken.pod)
     }
 }

@@ -74,6 +74,17 @@ struct Watched {
     has_more: bool,
 }
 
+/// What a thread did that had nothing left to do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Pause {
+    /// It looked at its sockets at once.
+    None,
+    /// It waited until the window was over.
+    Whole,
+    /// Something ended the window.
+    Early,
+}
+
 /// A connection, for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -126,22 +137,19 @@ impl BatchWindow {
 
     /// To be called when nothing is left to do. Blocks the thread until the window is over or something has come that
     /// is wanted at once; not at all if somebody has waited for this.
-    pub(super) fn park(&self) {
+    pub(super) fn park(&self, now: Instant) -> Pause {
         self.0.idle.notify_waiters();
-        let now = Instant::now();
         let mut state = self.state();
         if state.waiting > 0 {
-            return;
+            return Pause::None;
         }
         let under_way = state.under_way();
         let since = state.read.map(|read| now.saturating_duration_since(read));
         let longest = pause(under_way, state.usual, since);
-        let Ok(timeout) = Timespec::try_from(longest) else {
-            return;
+        let timeout = Timespec::try_from(longest).ok();
+        let Some(timeout) = timeout.filter(|_| !longest.is_zero()) else {
+            return Pause::None;
         };
-        if longest.is_zero() {
-            return;
-        }
         state.count_early(now);
         let prompt_ends_it = state.early > 0;
         let wanted = state.connections.values().filter(|connection| {
@@ -154,9 +162,11 @@ impl BatchWindow {
         // A signal, and any error, makes for a shorter pause.
         let came = poll(&mut wanted, Some(&timeout)).unwrap_or(0);
         drop(wanted);
-        if came > 0 {
-            state.early = state.early.saturating_sub(1);
+        if came == 0 {
+            return Pause::Whole;
         }
+        state.early = state.early.saturating_sub(1);
+        Pause::Early
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -173,7 +183,8 @@ impl State {
     /// Each window that has passed gives one back.
     fn count_early(&mut self, now: Instant) {
         let windows = self.counted.map_or(EARLY, |counted| {
-            let windows = (now - counted).as_millis() / WINDOW.as_millis();
+            let passed = now.saturating_duration_since(counted);
+            let windows = passed.as_millis() / WINDOW.as_millis();
             u32::try_from(windows).unwrap_or(EARLY)
         });
         if windows > 0 {
@@ -191,18 +202,18 @@ impl Watched {
 
 impl Connection {
     /// A request was sent, or a part of it.
-    pub(super) fn has_asked(&self) {
+    pub(super) fn has_asked(&self, now: Instant) {
         self.change(|connection, _| {
-            connection.asked.get_or_insert_with(Instant::now);
+            connection.asked.get_or_insert(now);
         });
     }
 
     /// So many bytes were read.
-    pub(super) fn has_read(&self, bytes: usize) {
+    pub(super) fn has_read(&self, bytes: usize, now: Instant) {
         self.change(|connection, state| {
-            let now = Instant::now();
             if let Some(asked) = connection.asked.take() {
-                state.usual = usual(state.usual, now - asked);
+                let took = now.saturating_duration_since(asked);
+                state.usual = usual(state.usual, took);
             }
             connection.has_more = bytes >= MUCH;
             if connection.pace.is_some() {
@@ -279,12 +290,6 @@ mod tests {
         (window.add(ours, pace).unwrap(), theirs)
     }
 
-    fn parked(window: &BatchWindow) -> Duration {
-        let begin = Instant::now();
-        window.park();
-        begin.elapsed()
-    }
-
     #[test]
     fn changes_are_gathered_and_replies_to_many_requests_for_a_part_of_what_one_takes() {
         for (under_way, usual, since, expected) in [
@@ -314,23 +319,46 @@ mod tests {
     fn the_first_change_after_a_quiet_time_does_not_wait_and_the_next_ones_wait_for_the_window() {
         let window = BatchWindow::of_runtime();
         let (pods, mut server) = connection(&window, Some(Pace::Gathered));
-        assert!(parked(&window) < WINDOW);
-        pods.has_read(100);
+        let now = Instant::now();
+        assert_eq!(window.park(now), Pause::None);
+        pods.has_read(100, now);
         server.write_all(b"a pod").unwrap();
-        assert!(parked(&window) >= WINDOW - millis(5));
+        assert_eq!(window.park(now), Pause::Whole);
+        assert_eq!(window.park(now + WINDOW), Pause::None);
     }
 
     #[test]
     fn what_is_asked_for_and_the_rest_of_a_long_reply_end_a_window() {
         let window = BatchWindow::of_runtime();
-        let (_pods, _) = connection(&window, Some(Pace::Gathered));
         let (list, mut server) = connection(&window, Some(Pace::Gathered));
-        list.has_read(100);
-        list.has_asked();
+        let now = Instant::now();
         server.write_all(b"a page").unwrap();
-        assert!(parked(&window) < WINDOW);
-        list.has_read(MUCH);
-        assert!(parked(&window) < WINDOW);
+        list.has_read(100, now);
+        assert_eq!(window.park(now), Pause::Whole);
+        list.has_asked(now);
+        assert_eq!(window.park(now), Pause::Early);
+        list.has_read(MUCH, now);
+        assert_eq!(window.park(now), Pause::Early);
+        list.has_read(MUCH - 1, now);
+        assert_eq!(window.park(now), Pause::Whole);
+    }
+
+    #[test]
+    fn replies_to_many_requests_are_gathered() {
+        let window = BatchWindow::of_runtime();
+        let all: Vec<_> = (0..FEW).map(|_| connection(&window, None)).collect();
+        let now = Instant::now();
+        for _ in 0..100 {
+            all[0].0.has_asked(now);
+            all[0].0.has_read(1, now + WINDOW);
+        }
+        for (request, _) in &all {
+            assert_eq!(window.park(now), Pause::None);
+            request.has_asked(now);
+        }
+        let mut server = &all[0].1;
+        server.write_all(b"a reply").unwrap();
+        assert_eq!(window.park(now), Pause::Whole);
     }
 
     #[test]
@@ -338,19 +366,24 @@ mod tests {
         let window = BatchWindow::of_runtime();
         let (jobs, mut server) = connection(&window, Some(Pace::Prompt));
         server.write_all(b"many Jobs").unwrap();
-        let ended_early = || {
-            jobs.has_read(100);
-            parked(&window) < WINDOW / 2
+        let parked = |now| {
+            jobs.has_read(100, now);
+            window.park(now)
         };
-        let early = (0..3 * EARLY).filter(|_| ended_early()).count();
-        assert!((8..20).contains(&early), "{early}");
+        let begin = Instant::now();
+        for _ in 0..EARLY {
+            assert_eq!(parked(begin), Pause::Early);
+        }
+        assert_eq!(parked(begin), Pause::Whole);
+        assert_eq!(parked(begin + WINDOW), Pause::Early);
+        assert_eq!(parked(begin + WINDOW), Pause::Whole);
     }
 
     #[test]
     fn a_closed_connection_is_forgotten() {
         let window = BatchWindow::of_runtime();
         let (jobs, _server) = connection(&window, Some(Pace::Prompt));
-        jobs.has_asked();
+        jobs.has_asked(Instant::now());
         assert_eq!(window.state().under_way(), 1);
         drop(jobs);
         assert_eq!(window.state().connections.len(), 0);

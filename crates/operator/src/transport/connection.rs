@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use hyper_util::client::legacy::connect::{Connected, Connection as Describes};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
@@ -34,7 +35,7 @@ impl Batched {
 
     fn has_asked(&self) {
         if let Some(connection) = &self.connection {
-            connection.has_asked();
+            connection.has_asked(Instant::now());
         }
     }
 }
@@ -50,7 +51,8 @@ impl AsyncRead for Batched {
         let before = out.filled().len();
         ready!(Pin::new(&mut this.tcp).poll_read(cx, out))?;
         if let Some(connection) = this.connection.as_ref().filter(|_| is_new) {
-            connection.has_read(out.filled().len() - before + this.tcp.buffer().len());
+            let read = out.filled().len() - before + this.tcp.buffer().len();
+            connection.has_read(read, Instant::now());
         }
         Poll::Ready(Ok(()))
     }

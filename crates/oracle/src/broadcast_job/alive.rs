@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::world::MadeFor;
 use crate::history::Step;
-use crate::judge::Assumptions;
 use crate::object::{self, PODS};
+use crate::verdict::Assumptions;
 
 /// The pods of each job that had not ended, and until when.
 #[derive(Debug, Default)]

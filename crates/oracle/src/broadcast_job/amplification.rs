@@ -11,9 +11,9 @@ use super::world::{World, record_changes};
 use crate::cron_job::object::is_of_a_run;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOB_LABELS, JOBS, NODES, PODS, SLICES, at, number, text};
 use crate::requests::Requests;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S12. For every job:
 /// - a pod is created only for a node that was eligible at some revision since the job exists, or as we

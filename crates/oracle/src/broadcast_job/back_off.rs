@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 
 use super::world::Job;
 use crate::history::Step;
-use crate::judge::Assumptions;
 use crate::object::{self, time};
+use crate::verdict::Assumptions;
 
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
 const MOST: SignedDuration = SignedDuration::from_mins(10);

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::world::{Job, World};
 use crate::history::History;
 use crate::invariant::Invariant::S16;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, FINALIZER, at, list};
 use crate::template::differs;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 const JOB_NAME: &str = "carillon.dev/broadcastjob-name";
 

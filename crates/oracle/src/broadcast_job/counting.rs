@@ -13,8 +13,8 @@ use super::window::Window;
 use super::world::{Job, World, record_changes};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S4;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, Node, PODS, Record, SLICES, at, number, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S4. For every job:
 /// - a record that is final never changes and never goes while its job exists, unless somebody else

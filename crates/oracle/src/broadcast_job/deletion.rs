@@ -6,8 +6,8 @@ use super::family;
 use super::world::World;
 use crate::history::History;
 use crate::invariant::Invariant::L3;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L3, for a run that is `over`. Of every job that somebody deleted:
 /// - the job is gone;

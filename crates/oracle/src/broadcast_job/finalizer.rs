@@ -3,8 +3,8 @@
 use super::world::{Job, World};
 use crate::history::History;
 use crate::invariant::Invariant::S5;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S5. Where our finalizer is taken off a pod (or a pod that has it leaves the store) by a request
 /// of ours, or by one that is not known, one of these was so in the state before:

@@ -12,8 +12,8 @@ use super::standing::{Standing, accepted, standing, standings, tried};
 use super::world::{Job, World};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{self, L1, L2, L6};
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, Node, Record, at, is_true, number, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L1, for a run that is `over`.
 ///

@@ -11,8 +11,8 @@ use super::window::Window;
 use super::world::{MadeFor, World};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{S1, S2};
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S1. At every revision, for each family of jobs (a job and its retries) and each node (by name): at most
 /// one pod that a job of it controls, or did when it was made, that is for that node (`spec.nodeName`, or else

@@ -9,8 +9,8 @@ use super::world::{World, record_changes};
 use crate::failure_policy;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S4;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// Reasons of failures that have to do with something else than the end of the pod.
 const OTHER_CAUSES: [&str; 4] = [

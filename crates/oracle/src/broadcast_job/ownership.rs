@@ -6,10 +6,10 @@ use super::family;
 use super::world::World;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{
     self, EVENTS, FINALIZER, JOB_LABELS, JOBS, LEASES, PODS, SLICES, at, list, text,
 };
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 use crate::writes::{misdirected, without};
 use crate::{cron_job, job};
 

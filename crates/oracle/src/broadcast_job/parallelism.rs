@@ -10,8 +10,8 @@ use super::window::Window;
 use super::world::{Job, World, record_changes};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S3;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, SLICES, at, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
 /// being deleted still does), and the reservations whose pod does not exist yet. Exempt: pods whose

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::world::State;
 use crate::invariant::Invariant;
-use crate::judge::{Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, Record, SLICES, list};
+use crate::verdict::{Checked, Verdict, Violation};
 
 /// Fields that no two runs have in common: identities, versions and times.
 const INCIDENTAL: [&str; 19] = [

@@ -9,8 +9,8 @@ use crate::cron_job::object::is_of_a_run;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
 use crate::job;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, PODS, at, number, text, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S9. Where a request of ours deletes a pod that nobody had deleted, the pod has not ended, and one
 /// of these was so in the state before (specs and nodes: in one that we may have seen):

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::world::{Job, World, record_changes};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S6;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, SLICES, at, list, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S6. For every job:
 /// - Complete, Failed and FailureTarget never go from True to something else;

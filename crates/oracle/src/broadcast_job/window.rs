@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::history::Step;
-use crate::judge::Assumptions;
+use crate::verdict::Assumptions;
 
 /// Since when, and what.
 #[derive(Debug)]

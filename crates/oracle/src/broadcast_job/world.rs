@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::history::{History, Key, Step};
-use crate::judge::Assumptions;
 use crate::object::{self, JOBS, NODES, Node, PODS, Record, SLICES, list};
+use crate::verdict::Assumptions;
 
 /// The whole state, shared with the history and not copied.
 pub type State = BTreeMap<Key, Arc<Value>>;

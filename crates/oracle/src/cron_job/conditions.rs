@@ -8,8 +8,8 @@ use super::schedule::Schedule;
 use super::world::{Cron, Crons};
 use crate::history::History;
 use crate::invariant::Invariant::L4;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, number, text, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// Reasons of `Stalled` that are about children. They do not outlive what caused them.
 const OF_CHILDREN: [&str; 4] = [

@@ -6,9 +6,9 @@ use super::object::{self as of_cron, HOLD};
 use super::world::{Cron, Crons};
 use crate::history::{History, Key};
 use crate::invariant::Invariant::S16;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{JOBS, list};
 use crate::template::differs;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// Prefixes of the labels and annotations that are ours to set, or that the API server sets.
 const OURS: [&str; 2] = ["carillon.dev/", of_cron::SCHEDULED];

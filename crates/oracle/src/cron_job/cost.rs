@@ -7,8 +7,8 @@ use super::world::Crons;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
 use crate::job;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, number, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S12. Our writes of a CronJob, and of its children as such (they come, are let go, are deleted), are
 /// at most a base, plus so many for each run that was ever promised, for each run that it counts as

@@ -4,8 +4,8 @@ use super::object as of_cron;
 use super::world::Crons;
 use crate::history::History;
 use crate::invariant::Invariant::L3;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L3, for a run that is `over`. Of every CronJob that somebody deleted:
 /// - no child of it carries `carillon.dev/run-tracking`;

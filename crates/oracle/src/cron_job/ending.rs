@@ -8,8 +8,8 @@ use crate::broadcast_job::stopping;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
 use crate::job;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, JOBS, at, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S9. Where a request of ours deletes a child of a CronJob that nobody had deleted, one of these was
 /// so in the state before (specs: in one that we may have seen):

@@ -4,8 +4,8 @@ use super::object::{self as of_cron, CRONS};
 use super::world::Crons;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::{S4, S5};
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, number};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S5. Where `carillon.dev/run-tracking` is taken off a child of a CronJob (or a child that has it
 /// leaves the store) by a request of ours, or by one that is not known, one of these was so in the

@@ -10,8 +10,8 @@ use super::schedule::Schedule;
 use super::world::{Cron, Crons};
 use crate::history::{History, Key, Step};
 use crate::invariant::Invariant::S7;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S7. At every creation of a child of a CronJob (by us, or by nobody knows whom; late requests
 /// apart):

@@ -7,8 +7,8 @@ use super::world::Crons;
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
 use crate::job;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, at, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 use crate::writes::{misdirected, without};
 
 /// S11. For every step that a request of ours made on a CronJob or a Job, and on a BroadcastJob where

@@ -9,8 +9,8 @@ use super::object::{self as of_cron, CRONS};
 use super::world::{Child, Cron, Crons};
 use crate::history::History;
 use crate::invariant::Invariant::S8;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, at, number, text, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S8. At every creation of a child of a CronJob (by us, or by nobody knows whom; late requests
 /// apart), where all specs that we may have seen say so:

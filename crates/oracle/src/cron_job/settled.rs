@@ -12,8 +12,8 @@ use super::schedule::Schedule;
 use super::world::{Cron, Crons, Decided};
 use crate::history::{History, Key, Step};
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, at, number, text, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// A tick that has only just come need not be over.
 const RECENT: SignedDuration = SignedDuration::from_secs(10);

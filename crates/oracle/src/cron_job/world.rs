@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::object::{self as of_cron, CHILDREN, CRONS};
 use crate::history::{History, Key, Step};
-use crate::judge::Assumptions;
 use crate::object::{self, text, time};
+use crate::verdict::Assumptions;
 
 /// Every CronJob, with what it started.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::identities::Identities;
 use crate::history::{History, Key};
 use crate::invariant::Invariant::S18;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{EVENTS, LEASES};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// When nobody else has changed anything for so long, nothing is urgent: back-offs have grown.
 const QUIET: SignedDuration = SignedDuration::from_mins(1);

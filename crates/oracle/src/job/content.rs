@@ -6,9 +6,9 @@ use super::object::{self as of_job, INDEX, TRACKING, index_of};
 use super::world::Jobs;
 use crate::history::History;
 use crate::invariant::Invariant::S16;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{list, name};
 use crate::template::differs;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// Annotations that tell how often an index has failed before.
 const FAILURES: [&str; 2] = [

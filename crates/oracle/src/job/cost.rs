@@ -9,9 +9,9 @@ use super::object::{self as of_job, JOBS, index_of};
 use super::world::{Job, Jobs};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, at, list, text, time};
 use crate::requests::Requests;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// How long a Job waits after its first failure, at the least.
 const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);

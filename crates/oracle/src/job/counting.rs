@@ -9,8 +9,8 @@ use super::object::{self as of_job, count};
 use super::world::{Job, Jobs};
 use crate::history::History;
 use crate::invariant::Invariant::S4;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{is_true, phase, text, uid};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S4. In every write of the status of a Job by us (or by nobody knows whom), unless others have
 /// written it before:

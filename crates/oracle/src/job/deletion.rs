@@ -6,8 +6,8 @@ use super::object as of_job;
 use super::world::Jobs;
 use crate::history::History;
 use crate::invariant::Invariant::L3;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{is_terminal, uid};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L3, for a run that is `over`:
 /// - no pod carries the tracking finalizer of a Job that has ended, is gone, or was deleted by somebody;

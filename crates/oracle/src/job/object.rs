@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::judge::Assumptions;
 use crate::object::{self, at, controller, list, number, text};
+use crate::verdict::Assumptions;
 
 /// Resource of Jobs.
 pub(crate) const JOBS: &str = "jobs.batch";

@@ -9,8 +9,8 @@ use super::object::{self as of_job, index_of};
 use super::world::{Job, Jobs};
 use crate::history::History;
 use crate::invariant::Invariant::{S1, S2};
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{has_ended, name, text, uid};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S1. Where a pod with an index is created for a Job (by us, or by nobody knows whom), no other pod of
 /// this index runs: none that has not ended and was not told to stop; where pods are replaced only when

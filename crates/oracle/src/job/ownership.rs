@@ -8,8 +8,8 @@ use super::world::Jobs;
 use crate::cron_job::object::{cron_of, is_held};
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, at, is_deleting, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 use crate::writes::{misdirected, without};
 
 /// S11. For every step that a request of ours made on a pod that a Job of batch/v1 controls (or is to, or

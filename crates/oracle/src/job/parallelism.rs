@@ -5,7 +5,7 @@ use super::tracking::wanted;
 use super::world::Jobs;
 use crate::history::History;
 use crate::invariant::Invariant::S3;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S3. Where a pod is created for a Job (by us, or by nobody knows whom), the pods of the Job that have
 /// not ended and were not told to stop are, with this one, at most the larger number of pods that

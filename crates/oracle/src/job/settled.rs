@@ -9,8 +9,8 @@ use super::world::{Job, Jobs};
 use crate::failure_policy;
 use crate::history::History;
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{condition, is_terminal, is_true, text, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L1, for a run that is `over`. Every Job that is left, that nobody has deleted, and whose status others
 /// have not written:

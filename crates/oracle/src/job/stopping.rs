@@ -8,8 +8,8 @@ use super::tracking::is_one_too_many;
 use super::world::{Job, Jobs};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, is_deleting, is_terminal, time};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S9. For every step by which we delete something:
 /// - a pod of a Job that has not ended (in the window of what we may have seen): it was one too many

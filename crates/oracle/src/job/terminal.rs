@@ -7,8 +7,8 @@ use super::status_rules;
 use super::world::{Job, Jobs};
 use crate::history::History;
 use crate::invariant::Invariant::S6;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{has_ended, is_terminal, is_true};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S6. In every write of the status of a Job by us (or by nobody knows whom), unless others have written
 /// it before:

@@ -8,8 +8,8 @@ use super::world::{Job, Jobs, Pod};
 use crate::failure_policy;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S5;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, is_terminal, is_true, phase, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S5. Where the tracking finalizer is taken off a pod of a Job (or a pod that has it leaves the store)
 /// by a request of ours, or by one that is not known, one of these was so in the state before:

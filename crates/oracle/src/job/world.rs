@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::object::{self as of_job, JOBS};
 use crate::history::{History, Key, Step};
-use crate::judge::Assumptions;
 use crate::object::{self, PODS};
+use crate::verdict::Assumptions;
 
 /// A revision and its time.
 pub(crate) type Since = (u64, Timestamp);

@@ -7,7 +7,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::index::{Index, identities};
-use super::judge::{gives_up, judge, must_stop, node_of, silent_since, start_due};
+use super::pod_outcome::{gives_up, judge, must_stop, node_of, silent_since, start_due};
 use super::snapshot::{DISPUTED, Snapshot};
 use super::standing::Attempts;
 use super::taken::ASK_SOONEST;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, FailurePolicyType};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::policies::Policies;
 use super::reader::Reader;
 use super::retry_of::First;
+use crate::condition;
 use crate::object_key::ObjectKey;
 use crate::parallelism::Parallelism;
 use crate::placement::Placement;
@@ -73,6 +75,12 @@ pub struct JobMeta {
 }
 
 impl Job {
+    /// Whether nodes still matter to it.
+    pub fn is_unfinished(&self) -> bool {
+        let ended = |type_| condition::is_true(&self.status.conditions, type_);
+        !(self.deleting || ended(types::COMPLETE) || ended(types::FAILED))
+    }
+
     /// Reads a stored object. What cannot be used becomes a problem, with field, value and remedy.
     pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
         let mut read = Reader::of(spec);

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::decide::recheck;
 use super::family::{self, Closing, Elsewhere, Kin, Turn};
-use super::judge::node_of;
 use super::ledger;
+use super::pod_outcome::node_of;
 use super::progress::{Progress, Seated};
 use super::snapshot::{Snapshot, Template, WITHDRAWN_AFTER};
 use super::survey::Survey;

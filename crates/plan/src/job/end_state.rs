@@ -5,17 +5,17 @@ use k8s_openapi::api::batch::v1::JobStatus;
 
 use super::conditions;
 use super::end::EndState;
+use super::pod_counts::PodCounts;
 use super::pod_failure_policy::{self, FailureAction};
 use super::snapshot::{Snapshot, is_strict};
 use super::spec::Job;
 use super::success_policy;
-use super::tally::Tally;
 use crate::pod::PodPhase;
 
 /// The end state of a Job that does not only wait for its completions.
 pub(super) fn evaluate(
     snapshot: &Snapshot<'_>,
-    tally: &Tally<'_>,
+    counts: &PodCounts<'_>,
     status: &JobStatus,
     now: Timestamp,
 ) -> Option<EndState> {
@@ -24,10 +24,10 @@ pub(super) fn evaluate(
     decided(job, "SuccessCriteriaMet", true)
         .or_else(|| decided(job, "FailureTarget", false))
         .or_else(|| fail_job(snapshot))
-        .or_else(|| past_backoff_limit(snapshot, tally))
+        .or_else(|| past_backoff_limit(snapshot, counts))
         .or_else(|| past_deadline(snapshot, status, now))
-        .or_else(|| failed_indexes(job, tally))
-        .or_else(|| success_policy(job, tally))
+        .or_else(|| failed_indexes(job, counts))
+        .or_else(|| success_policy(job, counts))
 }
 
 fn decided(job: &Job, type_: &str, success: bool) -> Option<EndState> {
@@ -53,7 +53,7 @@ fn fail_job(snapshot: &Snapshot<'_>) -> Option<EndState> {
     Some(EndState::failure("PodFailurePolicy", &message))
 }
 
-fn past_backoff_limit(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Option<EndState> {
+fn past_backoff_limit(snapshot: &Snapshot<'_>, counts: &PodCounts<'_>) -> Option<EndState> {
     let spec = &snapshot.job.spec;
     let limit = spec.backoff_limit;
     let restarts = || -> i64 {
@@ -62,7 +62,7 @@ fn past_backoff_limit(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Option<EndS
         on.map(|pod| pod.restarts.sum).sum()
     };
     let past =
-        tally.failed > limit || spec.restarts_on_failure && restarts() >= i64::from(limit).max(1);
+        counts.failed > limit || spec.restarts_on_failure && restarts() >= i64::from(limit).max(1);
     let message = "Job has reached the specified backoff limit";
     past.then(|| EndState::failure("BackoffLimitExceeded", message))
 }
@@ -93,8 +93,8 @@ fn past_deadline(snapshot: &Snapshot<'_>, status: &JobStatus, now: Timestamp) ->
     Some(EndState::failure("DeadlineExceeded", message))
 }
 
-fn failed_indexes(job: &Job, tally: &Tally<'_>) -> Option<EndState> {
-    let by_index = tally.by_index.as_ref()?;
+fn failed_indexes(job: &Job, counts: &PodCounts<'_>) -> Option<EndState> {
+    let by_index = counts.by_index.as_ref()?;
     let failed = by_index.failed.as_ref()?.len();
     let most = job.spec.max_failed_indexes;
     if most.is_some_and(|most| i64::from(failed) > i64::from(most.max(0))) {
@@ -105,8 +105,8 @@ fn failed_indexes(job: &Job, tally: &Tally<'_>) -> Option<EndState> {
     over.then(|| EndState::failure("FailedIndexes", "Job has failed indexes"))
 }
 
-fn success_policy(job: &Job, tally: &Tally<'_>) -> Option<EndState> {
-    let by_index = tally.by_index.as_ref()?;
+fn success_policy(job: &Job, counts: &PodCounts<'_>) -> Option<EndState> {
+    let by_index = counts.by_index.as_ref()?;
     let rules = job.spec.success_rules.as_deref()?;
     let message = success_policy::matching(rules, by_index.completions, &by_index.succeeded)?;
     Some(EndState::success("SuccessPolicy", &message))

@@ -8,8 +8,8 @@ use super::action::{Action, NewPod, Step, Why};
 use super::active_pods;
 use super::backoff_per_index::{Due, due, failures_before};
 use super::pod::Named;
+use super::pod_counts::{ByIndex, PodCounts};
 use super::snapshot::Snapshot;
-use super::tally::{ByIndex, Tally};
 use super::unanswered;
 use crate::name;
 
@@ -34,31 +34,31 @@ pub(super) struct Managed {
 
 impl Managed {
     /// All stays as it is.
-    pub(super) fn nothing(tally: &Tally<'_>) -> Self {
+    pub(super) fn nothing(counts: &PodCounts<'_>) -> Self {
         Self {
-            active: tally.active.len() as i32,
-            ready: tally.ready,
-            terminating: tally.terminating,
+            active: counts.active.len() as i32,
+            ready: counts.ready,
+            terminating: counts.terminating,
             ..Self::default()
         }
     }
 
     /// What runs is stopped, and counted when it has ended.
-    pub(super) fn stops(tally: &Tally<'_>) -> Self {
-        let stopped = tally.active.iter().map(|(name, pod)| Action::StopPod {
+    pub(super) fn stops(counts: &PodCounts<'_>) -> Self {
+        let stopped = counts.active.iter().map(|(name, pod)| Action::StopPod {
             name: (*name).to_owned(),
             uid: pod.uid,
         });
         // An end is only told once nothing runs any more.
         Self {
             steps: vec![Step::needed(stopped.collect())],
-            terminating: tally.terminating + tally.active.len() as i32,
+            terminating: counts.terminating + counts.active.len() as i32,
             ..Self::default()
         }
     }
 
     /// These are removed, and not counted.
-    fn removes(tally: &Tally<'_>, pods: &[Named<'_>]) -> Self {
+    fn removes(counts: &PodCounts<'_>, pods: &[Named<'_>]) -> Self {
         let ready = pods.iter().filter(|(_, pod)| pod.ready.is_some()).count();
         let removed = pods.len() as i32;
         let actions = pods.iter().map(|(name, pod)| Action::RemovePod {
@@ -66,7 +66,7 @@ impl Managed {
             uid: pod.uid,
             tracked: pod.tracked,
         });
-        let before = Self::nothing(tally);
+        let before = Self::nothing(counts);
         Self {
             steps: vec![Step::wanted(actions.collect())],
             removed,
@@ -79,46 +79,53 @@ impl Managed {
 }
 
 /// Brings the number of pods to what is wanted.
-pub(super) fn manage(snapshot: &Snapshot<'_>, tally: &Tally<'_>, now: Timestamp) -> Managed {
-    let active = tally.active.len() as i32;
+pub(super) fn manage(snapshot: &Snapshot<'_>, counts: &PodCounts<'_>, now: Timestamp) -> Managed {
+    let active = counts.active.len() as i32;
     let spec = &snapshot.job.spec;
     if spec.suspend {
-        return Managed::removes(tally, &tally.active);
+        return Managed::removes(counts, &counts.active);
     }
-    let wanted = wanted(snapshot, tally);
-    let running = tally.active.iter().copied();
+    let wanted = wanted(snapshot, counts);
+    let running = counts.active.iter().copied();
     let too_many = usize::try_from(active - wanted).unwrap_or(0);
     let mut surplus = active_pods::for_removal(running, spec, too_many);
     surplus.truncate(snapshot.limits.max_pod_changes);
     if !surplus.is_empty() {
-        return Managed::removes(tally, &surplus);
+        return Managed::removes(counts, &surplus);
     }
-    let terminating = Some(tally.terminating).filter(|_| spec.replaces_only_failed);
+    let terminating = Some(counts.terminating).filter(|_| spec.replaces_only_failed);
     let in_place = active + terminating.unwrap_or(0);
     let missing = usize::try_from(wanted - in_place).unwrap_or(0);
-    create(snapshot, tally, missing, now)
+    create(snapshot, counts, missing, now)
 }
 
 /// How many pods should run.
-fn wanted(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> i32 {
+fn wanted(snapshot: &Snapshot<'_>, counts: &PodCounts<'_>) -> i32 {
     let spec = &snapshot.job.spec;
     match spec.completions {
         // After the first success a work queue drains: what runs goes on.
-        None if tally.succeeded > 0 => tally.active.len() as i32,
+        None if counts.succeeded > 0 => counts.active.len() as i32,
         None => spec.parallelism,
-        Some(completions) => (completions - tally.succeeded).min(spec.parallelism).max(0),
+        Some(completions) => (completions - counts.succeeded)
+            .min(spec.parallelism)
+            .max(0),
     }
 }
 
-fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, missing: usize, now: Timestamp) -> Managed {
-    let before = Managed::nothing(tally);
+fn create(
+    snapshot: &Snapshot<'_>,
+    counts: &PodCounts<'_>,
+    missing: usize,
+    now: Timestamp,
+) -> Managed {
+    let before = Managed::nothing(counts);
     let many = missing.min(snapshot.limits.max_pod_changes);
     if many == 0 {
         return before;
     }
     let limits = snapshot.limits;
     let per_index = snapshot.job.spec.backoff_limit_per_index.is_some();
-    let backoff = tally.backoff;
+    let backoff = counts.backoff;
     let held = backoff.remaining(now, limits.backoff, limits.max_backoff);
     if held.is_positive() && !per_index {
         return Managed {
@@ -126,9 +133,9 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, missing: usize, now: Times
             ..before
         };
     }
-    let why = why(snapshot, tally);
+    let why = why(snapshot, counts);
     let mut wait = None;
-    let new: Vec<NewPod> = match &tally.by_index {
+    let new: Vec<NewPod> = match &counts.by_index {
         None => {
             let new = |name| NewPod {
                 name,
@@ -139,7 +146,7 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, missing: usize, now: Times
             names.map(new).collect()
         }
         Some(by_index) => {
-            let mut indexes = pending(snapshot, tally, by_index, many);
+            let mut indexes = pending(snapshot, counts, by_index, many);
             if per_index {
                 Due { now: indexes, wait } = due(indexes, &by_index.held_back, now, limits);
             }
@@ -172,10 +179,10 @@ fn create(snapshot: &Snapshot<'_>, tally: &Tally<'_>, missing: usize, now: Times
 }
 
 /// Why pods are created now, in upstream's words.
-fn why(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Why {
-    if tally.failed > 0 && snapshot.job.spec.replaces_only_failed {
+fn why(snapshot: &Snapshot<'_>, counts: &PodCounts<'_>) -> Why {
+    if counts.failed > 0 && snapshot.job.spec.replaces_only_failed {
         Why::Failed
-    } else if tally.failed > 0 || tally.terminating > 0 {
+    } else if counts.failed > 0 || counts.terminating > 0 {
         Why::TerminatingOrFailed
     } else {
         Why::New
@@ -185,12 +192,12 @@ fn why(snapshot: &Snapshot<'_>, tally: &Tally<'_>) -> Why {
 /// The lowest indexes that have no pod and have not ended.
 fn pending(
     snapshot: &Snapshot<'_>,
-    tally: &Tally<'_>,
+    counts: &PodCounts<'_>,
     by_index: &ByIndex<'_>,
     many: usize,
 ) -> Vec<u32> {
     let mut taken = by_index.succeeded.clone();
-    taken.extend(tally.active.iter().filter_map(|(_, pod)| pod.index));
+    taken.extend(counts.active.iter().filter_map(|(_, pod)| pod.index));
     if snapshot.job.spec.replaces_only_failed {
         let terminating = snapshot.pods.values().filter(|pod| pod.is_terminating());
         taken.extend(terminating.filter_map(|pod| pod.index));
@@ -204,13 +211,13 @@ fn pending(
 fn with_index(snapshot: &Snapshot<'_>, by_index: &ByIndex<'_>, index: u32, why: Why) -> NewPod {
     let spec = &snapshot.job.spec;
     let replaced = by_index.held_back.get(&index).map(|(_, pod)| *pod);
-    let counts = failures_before(replaced, spec);
+    let failures = failures_before(replaced, spec);
     let counted = spec.backoff_limit_per_index.is_some();
     NewPod {
         name: names(snapshot, Some(index), 1).pop().unwrap_or_default(),
         index: Some(index),
-        failures: counted.then_some(counts.0),
-        ignored_failures: counts.1.filter(|_| counted),
+        failures: counted.then_some(failures.0),
+        ignored_failures: failures.1.filter(|_| counted),
         why,
     }
 }

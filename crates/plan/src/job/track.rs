@@ -10,11 +10,11 @@ use super::action::Action;
 use super::end::EndState;
 use super::failed_indexes::valid_index;
 use super::pod::{JobPod, Named};
+use super::pod_counts::{ByIndex, PodCounts, Uncounted};
 use super::pod_failure_policy;
 use super::pod_failure_policy::FailureAction;
 use super::snapshot::Snapshot;
 use super::spec::Spec;
-use super::tally::{ByIndex, Tally, Uncounted};
 use crate::pod::PodPhase;
 use crate::uid::Uid;
 
@@ -30,7 +30,7 @@ pub(super) struct Tracked {
 /// Counts into `status`.
 pub(super) fn track(
     snapshot: &Snapshot<'_>,
-    tally: &Tally<'_>,
+    counts: &PodCounts<'_>,
     uncounted: &Uncounted,
     end: Option<&EndState>,
     status: &mut JobStatus,
@@ -42,11 +42,11 @@ pub(super) fn track(
     let most = snapshot.limits.max_uncounted;
     for (name, pod) in in_order(snapshot) {
         let failed = snapshot.has_failed(pod);
-        if !may_be_released(snapshot, tally, pod, failed, end) {
+        if !may_be_released(snapshot, counts, pod, failed, end) {
             continue;
         }
         let mut handled = None;
-        let (by_index, index) = (tally.by_index.as_ref(), valid_index(pod, spec));
+        let (by_index, index) = (counts.by_index.as_ref(), valid_index(pod, spec));
         let counts = !uncounted.has(pod) && (by_index.is_none() || index.is_some());
         if uncounted.has_succeeded(pod) {
             match (by_index, index) {
@@ -70,7 +70,7 @@ pub(super) fn track(
         }
     }
     status.uncounted_terminated_pods = Some(lists.written());
-    if let Some(by_index) = &tally.by_index {
+    if let Some(by_index) = &counts.by_index {
         write_indexes(spec, by_index, new_indexes, status);
     }
     tracked
@@ -110,7 +110,7 @@ fn in_order<'a>(snapshot: &Snapshot<'a>) -> Vec<Named<'a>> {
 
 fn may_be_released(
     snapshot: &Snapshot<'_>,
-    tally: &Tally<'_>,
+    counts: &PodCounts<'_>,
     pod: &JobPod,
     failed: bool,
     end: Option<&EndState>,
@@ -120,7 +120,7 @@ fn may_be_released(
     }
     // Its counts are needed by the pod that replaces it.
     let held_back = || {
-        let (_, held) = tally.by_index.as_ref()?.held_back.get(&pod.index?)?;
+        let (_, held) = counts.by_index.as_ref()?.held_back.get(&pod.index?)?;
         Some(held.uid)
     };
     failed && held_back() != Some(pod.uid)

@@ -77,7 +77,7 @@ impl Cluster {
             server: server.clone(),
             line: line.clone(),
             config: config(run.scenario, &disturbance)?,
-            rules: run.rules,
+            rules: run.rules.clone(),
             wire: run.wire,
             disturbance,
             outages,
@@ -309,7 +309,7 @@ async fn operate(
             leadership,
             identity,
             metrics,
-            rules: cluster.rules,
+            rules: cluster.rules.clone(),
         },
     );
     cluster.flights.borrow_mut().push(instance.flights.clone());

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use carillon_operator::controllers::{self, Rules, broadcast_job};
+use carillon_operator::controllers::broadcast_job::BroadcastJobs;
+use carillon_operator::controllers::cron_job::CronJobs;
+use carillon_operator::controllers::job::Jobs;
+use carillon_operator::controllers::{Rules, RulesOf};
 
 use super::cases::calm;
 use super::expectations;
@@ -65,20 +68,19 @@ impl Zoo {
 
     /// What a mutant breaks in a case, with nobody to stop it.
     pub fn watch(&mut self, mutant: &Mutant, case: &Case) -> anyhow::Result<Option<Caught>> {
-        let rules = Rules {
-            broadcast_job: broadcast_job::Rules {
+        let rules = Rules::default()
+            .with::<BroadcastJobs>(RulesOf {
                 plan: mutant.plan,
                 verify: mutant.verify,
-            },
-            cron_job: controllers::cron_job::Rules {
+            })
+            .with::<CronJobs>(RulesOf {
                 plan: mutant.plan_runs,
                 verify: look_on_runs,
-            },
-            job: controllers::job::Rules {
+            })
+            .with::<Jobs>(RulesOf {
                 plan: mutant.plan_jobs,
                 verify: look_on_jobs,
-            },
-        };
+            });
         TRIPPED.set(None);
         let outcome = self.run(case, rules, mutant.wire)?;
         let failure = self.judge(case, &outcome)?;

@@ -5,7 +5,7 @@ use carillon_plan::broadcast_job::{Changes, Index, Job};
 use carillon_plan::node::Nodes;
 use carillon_plan::pod::Pods;
 
-use crate::store::{Tables, is_open};
+use crate::store::Tables;
 
 /// An index, and up to where it knows the changes of the cache.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Kept {
     /// Catches up with the cache. True when results are missing that the status has counted.
     pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job) -> bool {
         let (no_pods, no_nodes) = (Pods::default(), Nodes::default());
-        let open = is_open(job);
+        let open = job.is_unfinished();
         if open != self.was_open {
             *self = Self {
                 was_open: open,

@@ -15,7 +15,7 @@ pub(super) fn measure(store: &Store, metrics: &Metrics) {
     let mut refused: HashMap<String, i64> = HashMap::new();
     for job in tables.jobs() {
         *phases.entry(state(&job.status)).or_default() += 1;
-        if !crate::store::is_open(job) {
+        if !job.is_unfinished() {
             continue;
         }
         let status = &job.status;

@@ -33,7 +33,7 @@ pub(super) fn snapshot<T>(
     look(&Snapshot {
         job,
         pods: tables.job_pods(owner).unwrap_or(&none),
-        free: tables.free_pods(&owner.namespace).unwrap_or(&none),
+        free: tables.orphan_pods(&owner.namespace).unwrap_or(&none),
         backoff: &memory.backoff,
         unanswered: &memory.unanswered,
         limits,
@@ -44,7 +44,7 @@ impl Memory {
     /// Forgets creations that are over and whose pods are there. Nothing is waited for longer than that takes, though
     /// the clock may have been set back.
     pub(super) fn follow(&mut self, tables: &Tables, job: &ObjectKey, now: Timestamp) {
-        let pods = [tables.job_pods(job), tables.free_pods(&job.namespace)];
+        let pods = [tables.job_pods(job), tables.orphan_pods(&job.namespace)];
         let is_there = |name: &str| pods.iter().flatten().any(|pods| pods.contains_key(name));
         self.unanswered
             .retain(|name, until| *until > now || !is_there(name));

@@ -8,8 +8,8 @@ use crate::broadcast_job::standing::{self, Standing, standings};
 use crate::broadcast_job::world::World;
 use crate::history::History;
 use crate::invariant::Invariant::L4;
-use crate::judge::{Assumptions, Checked, Verdict, Violation};
 use crate::object::{self, PODS, Record, number, text};
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L4, for a run that is `over`. The last status of each job that is left, and that nobody has
 /// deleted, is what a recount gives:

@@ -3,39 +3,31 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use carillon_plan::job::{Job, JobPod, JobPods};
+use carillon_plan::job::{JobPod, JobPods};
 use carillon_plan::node::Labels;
 use carillon_plan::object_key::POD;
 use carillon_plan::selector::{label, selects};
 use carillon_plan::{ObjectKey, Uid};
 
-use super::{Key, Tables, Wake, in_scope};
+use super::key::{Key, Wake, controller};
+use super::native_jobs::CONTROLLER_UID;
+use super::scope::in_scope;
+use super::tables::Tables;
 use crate::slim::{SlimMeta, SlimPod};
-
-/// Labels with the uid of the Job that a pod was made for; the first is today's.
-const CONTROLLER_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
-
-/// Whether a Job selects by its own uid, as all do that leave their selector to the API server.
-pub(super) fn selects_by_uid(job: &Job) -> bool {
-    let labels = job.spec.selector.as_ref();
-    let labels = labels.and_then(|selector| selector.match_labels.as_ref());
-    let uid = labels.and_then(|labels| CONTROLLER_UID.iter().find_map(|key| labels.get(*key)));
-    uid.is_some_and(|uid| uid.parse() == Ok(job.meta.owner.uid))
-}
 
 impl Tables {
     /// The pods of a namespace that nothing controls.
-    pub fn free_pods(&self, namespace: &str) -> Option<&JobPods> {
-        self.free_pods.get(namespace)
+    pub fn orphan_pods(&self, namespace: &str) -> Option<&JobPods> {
+        self.orphan_pods.get(namespace)
     }
 
     /// A pod that nothing controls.
-    pub fn free_pod(&self, key: &ObjectKey) -> Option<&JobPod> {
-        let pod = self.free_pods.get(&*key.namespace)?.get(&*key.name)?;
+    pub fn orphan_pod(&self, key: &ObjectKey) -> Option<&JobPod> {
+        let pod = self.orphan_pods.get(&*key.namespace)?.get(&*key.name)?;
         Some(pod).filter(|pod| pod.uid == key.uid)
     }
 
-    pub(super) fn enter_free_pod(&mut self, pod: &SlimPod, wakes: &mut Vec<Wake>) {
+    pub(super) fn enter_orphan_pod(&mut self, pod: &SlimPod, wakes: &mut Vec<Wake>) {
         let key = pod.metadata.key(POD);
         let (Some(key), Some(row)) = (key, pod.job_row(None, &mut self.strings)) else {
             return;
@@ -43,22 +35,22 @@ impl Tables {
         let namespace = self.strings.share(&key.namespace);
         let (tracked, deleting, labels) = (row.tracked, row.deleting, row.labels.clone());
         let old = self
-            .free_pods
+            .orphan_pods
             .entry(namespace)
             .or_default()
             .insert((*key.name).into(), row);
         let old = old.filter(|old| old.uid == key.uid);
         if !deleting && old.is_none_or(|old| old.labels != labels) {
             let jobs = self.selecting(&key.namespace, &labels);
-            wakes.extend(jobs.map(|job| Wake::Soon(Key::Job(job))));
+            wakes.extend(jobs.map(|job| Wake::Soon(Key::of(controller::JOB, job))));
         }
         if tracked {
-            wakes.push(Wake::Now(Key::OrphanPod(key)));
+            wakes.push(Wake::Now(Key::of(controller::ORPHAN_POD, key)));
         }
     }
 
-    pub(super) fn forget_free_pod<L>(&mut self, pod: &SlimMeta<L>) {
-        let Some(pods) = self.free_pods.get_mut(&*pod.namespace) else {
+    pub(super) fn forget_orphan_pod<L>(&mut self, pod: &SlimMeta<L>) {
+        let Some(pods) = self.orphan_pods.get_mut(&*pod.namespace) else {
             return;
         };
         let known = pods.get(&*pod.name).map(|known| known.uid);
@@ -66,12 +58,12 @@ impl Tables {
             pods.remove(&*pod.name);
         }
         if pods.is_empty() {
-            self.free_pods.remove(&*pod.namespace);
+            self.orphan_pods.remove(&*pod.namespace);
         }
     }
 
-    pub(super) fn sweep_free_pods(&mut self, namespace: Option<&str>, listed: &HashSet<Uid>) {
-        self.free_pods.retain(|of, pods| {
+    pub(super) fn sweep_orphan_pods(&mut self, namespace: Option<&str>, listed: &HashSet<Uid>) {
+        self.orphan_pods.retain(|of, pods| {
             if in_scope(of, namespace) {
                 pods.retain(|_, pod| listed.contains(&pod.uid));
             }
@@ -99,7 +91,7 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Row;
+    use super::super::row::Row;
     use super::*;
     use crate::slim::SlimJob;
     use carillon_plan::object_key::JOB;
@@ -143,7 +135,10 @@ mod tests {
     }
 
     fn soon(job: u8) -> Wake {
-        Wake::Soon(Key::Job(ObjectKey::of(JOB, "ops", "j", uid(job))))
+        Wake::Soon(Key::of(
+            controller::JOB,
+            ObjectKey::of(JOB, "ops", "j", uid(job)),
+        ))
     }
 
     #[test]
@@ -164,7 +159,7 @@ mod tests {
         let mut deleted = pod(8, &sum, &none);
         deleted.metadata.deletion_timestamp = Some(jiff::Timestamp::UNIX_EPOCH);
         assert_eq!(woken(tables, deleted), []);
-        assert!(tables.free_pods("ops").unwrap().contains_key("x"));
+        assert!(tables.orphan_pods("ops").unwrap().contains_key("x"));
     }
 
     #[test]
@@ -173,14 +168,14 @@ mod tests {
         let mark = json!(["batch.kubernetes.io/job-tracking"]);
         let none = json!(null);
         let wakes = woken(tables, pod(5, &none, &mark));
-        assert_eq!(wakes, [Wake::Now(Key::OrphanPod(key()))]);
-        assert!(tables.free_pod(&key()).unwrap().tracked);
+        assert_eq!(wakes, [Wake::Now(Key::of(controller::ORPHAN_POD, key()))]);
+        assert!(tables.orphan_pod(&key()).unwrap().tracked);
         assert_eq!(woken(tables, pod(6, &none, &none)), []);
-        assert!(!tables.free_pod(&key()).unwrap().tracked);
-        tables.sweep_free_pods(Some("other"), &HashSet::new());
-        assert!(tables.free_pod(&key()).is_some());
-        tables.sweep_free_pods(Some("ops"), &HashSet::new());
-        assert!(tables.free_pods("ops").is_none());
+        assert!(!tables.orphan_pod(&key()).unwrap().tracked);
+        tables.sweep_orphan_pods(Some("other"), &HashSet::new());
+        assert!(tables.orphan_pod(&key()).is_some());
+        tables.sweep_orphan_pods(Some("ops"), &HashSet::new());
+        assert!(tables.orphan_pods("ops").is_none());
     }
 
     /// Pod 9 with this owner.
@@ -197,7 +192,7 @@ mod tests {
     fn a_pod_is_an_orphan_unless_something_controls_it_and_only_jobs_of_batch_are_asked_for_theirs()
     {
         let none = json!(null);
-        let orphan = [Wake::Now(Key::OrphanPod(key()))];
+        let orphan = [Wake::Now(Key::of(controller::ORPHAN_POD, key()))];
         for (api_version, kind, controls, expected) in [
             ("batch/v1", "Job", true, &[soon(1)][..]),
             ("batch/v1", "CronJob", true, &[]),
@@ -220,7 +215,7 @@ mod tests {
         let mut foreign = pod(5, &by_uid, &json!(null));
         foreign.metadata.namespace = "evil".to_owned();
         assert_eq!(woken(tables, foreign), []);
-        assert!(tables.free_pods("ops").is_none());
+        assert!(tables.orphan_pods("ops").is_none());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::uid::Uid;
 
 /// The counts of a Job.
 #[derive(Debug)]
-pub(super) struct Tally<'a> {
+pub(super) struct PodCounts<'a> {
     /// Pods that run, or will.
     pub(super) active: Vec<Named<'a>>,
     /// Those of them that are ready.
@@ -82,7 +82,7 @@ impl Uncounted {
     }
 }
 
-impl<'a> Tally<'a> {
+impl<'a> PodCounts<'a> {
     /// Counts.
     pub(super) fn of(snapshot: &Snapshot<'a>, uncounted: &Uncounted) -> Self {
         let job = snapshot.job;
