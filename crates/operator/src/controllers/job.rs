@@ -113,7 +113,7 @@ impl ServedKind for Jobs {
             return Some(Next::Wait(None));
         }
         let namespace = &*job.meta.owner.namespace;
-        let sees_pods = self.pods.selects_all() && self.pods.is_synced_in(Some(namespace));
+        let sees_pods = self.pods.has_all_in(namespace) && self.pods.is_synced_in(Some(namespace));
         (!sees_pods).then_some(Next::After(LIST_RETRY))
     }
 

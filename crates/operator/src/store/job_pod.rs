@@ -107,10 +107,13 @@ impl Tables {
                 let pod = pods.and_then(|pods| pods.get(&*object.name));
                 held_at(pod.map(|pod| pod.rv))
             }
-            (None, None) if object.has_controller() => Held::LeftOut,
             (None, None) => {
                 let pod = object.key(POD).and_then(|key| self.orphan_pod(&key));
-                held_at(pod.map(|pod| pod.rv))
+                match pod {
+                    None if object.has_controller() => Held::LeftOut,
+                    Some(_) if object.has_controller() => Held::Nothing,
+                    _ => held_at(pod.map(|pod| pod.rv)),
+                }
             }
             _ => Held::Nothing,
         }

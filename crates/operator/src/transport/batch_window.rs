@@ -28,6 +28,8 @@ const FEW: usize = 8;
 /// The part of the time that a request usually takes for which replies are gathered. As large is the part of those
 /// under way whose replies are there after it, so that the API server never runs out of requests.
 const PART: u32 = 4;
+/// What takes as long hangs.
+const LONG: Duration = Duration::from_millis(200);
 /// How slowly what is usual changes.
 const INERTIA: u32 = 16;
 /// So many changes of prompt watches end a window early; each window gives one back.
@@ -70,8 +72,10 @@ struct Watched {
     pace: Option<Pace>,
     /// When a request was sent that has no reply yet.
     asked: Option<Instant>,
-    /// There was much to read, so that there is more.
+    /// There was much to read, or the begin of a reply, so that there is more.
     has_more: bool,
+    /// A request waits for room to be written.
+    is_full: bool,
 }
 
 /// What a thread did that had nothing left to do.
@@ -115,6 +119,7 @@ impl BatchWindow {
             pace,
             asked: None,
             has_more: false,
+            is_full: false,
         };
         state.connections.insert(number, watched);
         drop(state);
@@ -143,7 +148,7 @@ impl BatchWindow {
         if state.waiting > 0 {
             return Pause::None;
         }
-        let under_way = state.under_way();
+        let under_way = state.under_way(now);
         let since = state.read.map(|read| now.saturating_duration_since(read));
         let longest = pause(under_way, state.usual, since);
         let timeout = Timespec::try_from(longest).ok();
@@ -152,20 +157,27 @@ impl BatchWindow {
         };
         state.count_early(now);
         let prompt_ends_it = state.early > 0;
-        let wanted = state.connections.values().filter(|connection| {
+        let (mut wanted, mut are_prompt) = (Vec::new(), Vec::new());
+        for connection in state.connections.values() {
+            let is_awaited = under_way < FEW && connection.is_awaited();
             let is_prompt = connection.pace == Some(Pace::Prompt) && prompt_ends_it;
-            is_prompt || under_way < FEW && connection.is_awaited()
-        });
-        let mut wanted: Vec<_> = wanted
-            .map(|connection| PollFd::new(&connection.socket, PollFlags::IN))
-            .collect();
+            if is_awaited || is_prompt {
+                let flags = connection.wanted();
+                wanted.push(PollFd::new(&connection.socket, flags));
+                are_prompt.push(!is_awaited);
+            }
+        }
         // A signal, and any error, makes for a shorter pause.
         let came = poll(&mut wanted, Some(&timeout)).unwrap_or(0);
+        let came_on = wanted.iter().map(|socket| !socket.revents().is_empty());
+        let is_prompt = came_on
+            .zip(&are_prompt)
+            .any(|(came, is_prompt)| came && *is_prompt);
         drop(wanted);
         if came == 0 {
             return Pause::Whole;
         }
-        state.early = state.early.saturating_sub(1);
+        state.early -= u32::from(is_prompt && state.early > 0);
         Pause::Early
     }
 
@@ -175,9 +187,14 @@ impl BatchWindow {
 }
 
 impl State {
-    fn under_way(&self) -> usize {
-        let all = self.connections.values();
-        all.filter(|connection| connection.asked.is_some()).count()
+    /// Requests under way, but those that hang: nothing can be gathered for them.
+    fn under_way(&self, now: Instant) -> usize {
+        let asked = self
+            .connections
+            .values()
+            .filter_map(|connection| connection.asked);
+        let lately = asked.filter(|asked| now.saturating_duration_since(*asked) < LONG);
+        lately.count()
     }
 
     /// Each window that has passed gives one back.
@@ -195,27 +212,37 @@ impl State {
 }
 
 impl Watched {
+    /// Whether what comes is wanted at once. On a connection for requests nothing else comes.
     fn is_awaited(&self) -> bool {
-        self.asked.is_some() || self.has_more
+        self.pace.is_none() || self.asked.is_some() || self.has_more
+    }
+
+    fn wanted(&self) -> PollFlags {
+        if self.is_full {
+            return PollFlags::IN | PollFlags::OUT;
+        }
+        PollFlags::IN
     }
 }
 
 impl Connection {
-    /// A request was sent, or a part of it.
-    pub(super) fn has_asked(&self, now: Instant) {
+    /// A request was sent, or a part of it; `is_full`: the rest has to wait.
+    pub(super) fn has_asked(&self, is_full: bool, now: Instant) {
         self.change(|connection, _| {
             connection.asked.get_or_insert(now);
+            connection.is_full = is_full;
         });
     }
 
     /// So many bytes were read.
     pub(super) fn has_read(&self, bytes: usize, now: Instant) {
         self.change(|connection, state| {
-            if let Some(asked) = connection.asked.take() {
+            let asked = connection.asked.take();
+            connection.has_more = bytes >= MUCH || asked.is_some();
+            if let Some(asked) = asked {
                 let took = now.saturating_duration_since(asked);
                 state.usual = usual(state.usual, took);
             }
-            connection.has_more = bytes >= MUCH;
             if connection.pace.is_some() {
                 state.read = Some(now);
             }
@@ -263,7 +290,7 @@ fn pause(under_way: usize, usual: Duration, since: Option<Duration>) -> Duration
 
 /// What a request usually takes, after one that took so long. A single slow one changes little.
 fn usual(known: Duration, took: Duration) -> Duration {
-    let took = took.min(WINDOW * PART);
+    let took = took.min(LONG);
     (known * (INERTIA - 1) + took) / INERTIA
 }
 
@@ -335,10 +362,13 @@ mod tests {
         server.write_all(b"a page").unwrap();
         list.has_read(100, now);
         assert_eq!(window.park(now), Pause::Whole);
-        list.has_asked(now);
+        list.has_asked(false, now);
         assert_eq!(window.park(now), Pause::Early);
-        list.has_read(MUCH, now);
-        assert_eq!(window.park(now), Pause::Early);
+        // The begin of the reply; then much of it.
+        for bytes in [100, MUCH] {
+            list.has_read(bytes, now);
+            assert_eq!(window.park(now), Pause::Early);
+        }
         list.has_read(MUCH - 1, now);
         assert_eq!(window.park(now), Pause::Whole);
     }
@@ -349,12 +379,12 @@ mod tests {
         let all: Vec<_> = (0..FEW).map(|_| connection(&window, None)).collect();
         let now = Instant::now();
         for _ in 0..100 {
-            all[0].0.has_asked(now);
+            all[0].0.has_asked(false, now);
             all[0].0.has_read(1, now + WINDOW);
         }
         for (request, _) in &all {
             assert_eq!(window.park(now), Pause::None);
-            request.has_asked(now);
+            request.has_asked(false, now);
         }
         let mut server = &all[0].1;
         server.write_all(b"a reply").unwrap();
@@ -380,11 +410,42 @@ mod tests {
     }
 
     #[test]
+    fn replies_do_not_use_up_what_ends_a_window_for_users() {
+        let window = BatchWindow::of_runtime();
+        let (jobs, mut users) = connection(&window, Some(Pace::Prompt));
+        let (request, mut server) = connection(&window, None);
+        let now = Instant::now();
+        server.write_all(b"a reply").unwrap();
+        for _ in 0..2 * EARLY {
+            request.has_asked(false, now);
+            jobs.has_read(100, now);
+            assert_eq!(window.park(now), Pause::Early);
+        }
+        drop((request, server));
+        users.write_all(b"a Job").unwrap();
+        assert_eq!(window.park(now), Pause::Early);
+    }
+
+    #[test]
+    fn a_request_that_waits_for_room_ends_a_window_when_there_is_some() {
+        let window = BatchWindow::of_runtime();
+        let (watch, _server) = connection(&window, Some(Pace::Gathered));
+        let now = Instant::now();
+        watch.has_read(100, now);
+        watch.has_asked(false, now);
+        assert_eq!(window.park(now), Pause::Whole);
+        watch.has_asked(true, now);
+        assert_eq!(window.park(now), Pause::Early);
+    }
+
+    #[test]
     fn a_closed_connection_is_forgotten() {
         let window = BatchWindow::of_runtime();
         let (jobs, _server) = connection(&window, Some(Pace::Prompt));
-        jobs.has_asked(Instant::now());
-        assert_eq!(window.state().under_way(), 1);
+        let now = Instant::now();
+        jobs.has_asked(false, now);
+        assert_eq!(window.state().under_way(now), 1);
+        assert_eq!(window.state().under_way(now + LONG), 0);
         drop(jobs);
         assert_eq!(window.state().connections.len(), 0);
     }

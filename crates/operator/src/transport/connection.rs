@@ -33,9 +33,9 @@ impl Batched {
         }
     }
 
-    fn has_asked(&self) {
+    fn has_asked(&self, written: &Poll<io::Result<usize>>) {
         if let Some(connection) = &self.connection {
-            connection.has_asked(Instant::now());
+            connection.has_asked(written.is_pending(), Instant::now());
         }
     }
 }
@@ -64,8 +64,9 @@ impl AsyncWrite for Batched {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.has_asked();
-        Pin::new(&mut self.tcp).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.tcp).poll_write(cx, bytes);
+        self.has_asked(&written);
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -81,8 +82,9 @@ impl AsyncWrite for Batched {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.has_asked();
-        Pin::new(&mut self.tcp).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, slices);
+        self.has_asked(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -14,6 +14,8 @@ use crate::fence::RequestBody;
 pub(super) struct Address {
     path: Result<Path, NoSegment>,
     labels: String,
+    /// Whether objects are asked for whatever their labels.
+    all: bool,
 }
 
 impl Address {
@@ -25,12 +27,23 @@ impl Address {
         Self {
             path,
             labels: source.labels.clone(),
+            all: source.labels.is_empty(),
         }
     }
 
-    /// From now on all objects are asked for, whatever their labels.
-    pub(super) fn select_all(&mut self) {
-        self.labels.clear();
+    /// From now on `all` objects are asked for, or those that the labels select.
+    pub(super) fn select(&mut self, all: bool) {
+        self.all = all || self.labels.is_empty();
+    }
+
+    /// Whether objects are asked for whatever their labels.
+    pub(super) fn selects_all(&self) -> bool {
+        self.all
+    }
+
+    /// Whether there are no labels by which they could be selected.
+    pub(super) fn always_selects_all(&self) -> bool {
+        self.labels.is_empty()
     }
 
     /// A request about the objects that the labels select.
@@ -39,7 +52,7 @@ impl Address {
         query: &[(&'static str, &str)],
         accept: &'static str,
     ) -> Result<Request<RequestBody>, String> {
-        if self.labels.is_empty() {
+        if self.all {
             return self.request_of_all(query, accept);
         }
         let labels = ("labelSelector", &*self.labels);

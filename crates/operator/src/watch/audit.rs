@@ -124,9 +124,9 @@ impl Audit {
         audit
     }
 
-    /// From now on all objects are compared, whatever their labels.
-    pub(super) fn select_all(&mut self) {
-        self.address.select_all();
+    /// From now on `all` objects are compared, or those that the labels select.
+    pub(super) fn select(&mut self, all: bool) {
+        self.address.select(all);
     }
 
     /// Begins a new period; a full list is as good as an audit. Whether one was under way.

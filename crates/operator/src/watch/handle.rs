@@ -24,8 +24,10 @@ pub struct Handle {
     answered: watch::Sender<Vec<u64>>,
     /// By loop: when it last heard something of the server, or was made.
     heard: Arc<Mutex<Vec<Instant>>>,
-    /// Whether objects are watched whatever their labels.
-    selects_all: Arc<AtomicBool>,
+    /// Whether objects are to be watched whatever their labels.
+    wants_all: Arc<AtomicBool>,
+    /// By loop: whether its last list was of all objects.
+    has_all: Arc<Mutex<Vec<bool>>>,
     /// By loop: the namespace that it is over; `None`: all.
     scopes: Arc<[Option<String>]>,
 }
@@ -39,7 +41,8 @@ impl Handle {
             needed: watch::Sender::new(1),
             answered: watch::Sender::new(Vec::new()),
             heard: Arc::default(),
-            selects_all: Arc::new(true.into()),
+            wants_all: Arc::new(true.into()),
+            has_all: Arc::default(),
             scopes: Arc::default(),
         }
     }
@@ -47,7 +50,8 @@ impl Handle {
     /// Of loops over these scopes, of which none has begun.
     pub(super) fn of_loops(source: &Source, scopes: &[Option<&str>]) -> Self {
         let mut handle = Self::without_loops(source.kind);
-        handle.selects_all = Arc::new(source.labels.is_empty().into());
+        handle.wants_all = Arc::new(source.labels.is_empty().into());
+        handle.has_all = Arc::new(Mutex::new(vec![false; scopes.len()]));
         let owned = scopes.iter().map(|scope| scope.map(str::to_owned));
         handle.scopes = owned.collect();
         handle.answered.send_replace(vec![0; scopes.len()]);
@@ -113,15 +117,22 @@ impl Handle {
         self.needed.send_replace(number);
     }
 
-    /// Drops the label selector. Until every loop has listed what it had left out, the kind is not synced.
+    /// Has objects watched whatever their labels, each loop as soon as it has listed them all. Until then it goes on
+    /// with those that its labels select.
     pub fn select_all(&self) {
-        self.selects_all.store(true, Ordering::Relaxed);
-        self.need_new_list();
+        self.wants_all.store(true, Ordering::Relaxed);
+        self.relist();
     }
 
-    /// Whether objects are watched whatever their labels.
-    pub fn selects_all(&self) -> bool {
-        self.selects_all.load(Ordering::Relaxed)
+    pub(super) fn wants_all(&self) -> bool {
+        self.wants_all.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last list of every loop over a namespace was of all objects, whatever their labels.
+    pub fn has_all_in(&self, namespace: &str) -> bool {
+        let has_all = self.has_all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loops = has_all.iter().zip(&*self.scopes);
+        loops.all(|(has_all, scope)| *has_all || !concerns(scope.as_deref(), Some(namespace)))
     }
 
     /// For how long a loop of the kind has heard nothing: the one that was silent for longest. A healthy one hears
@@ -167,8 +178,13 @@ impl Handle {
     }
 
     /// A loop has delivered a list that it began when so many were asked for.
-    pub(super) fn listed(&self, number: usize, asked: u64) {
+    pub(super) fn listed(&self, number: usize, asked: u64, all: bool) {
         self.heard(number);
+        let mut has_all = self.has_all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(has_all) = has_all.get_mut(number) {
+            *has_all = all;
+        }
+        drop(has_all);
         self.answered.send_modify(|answered| {
             if let Some(answered) = answered.get_mut(number) {
                 *answered = asked;

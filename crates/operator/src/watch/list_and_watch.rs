@@ -41,6 +41,8 @@ const HEALTHY_AFTER: Duration = Duration::from_secs(30);
 pub(super) const JSON: &str = "application/json";
 /// Half the bytes for both sides, and the API server shares it with its other watchers.
 const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
+/// When the list of all objects has failed where a part is enough for some: how long those have their part.
+const ALL_AGAIN: Duration = Duration::from_mins(1);
 const BACKOFF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(800)..=Duration::from_secs(30);
 
@@ -103,13 +105,14 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
         let mut first = true;
         let mut rv = 0;
         let mut lists = Backoff::default();
+        // After a list of all objects has failed: when the next one is tried.
+        let mut all_again = Instant::now();
         loop {
             let asked = *self.asked.borrow_and_update();
             // Not within a list: all its pages are of the same objects.
-            if self.handle.selects_all() {
-                self.address.select_all();
-                self.audit.select_all();
-            }
+            let all = self.handle.wants_all() && Instant::now() >= all_again;
+            self.address.select(all);
+            self.audit.select(all);
             self.tell_whether_synced();
             self.audit.give_up("the kind is listed anew");
             if !first {
@@ -123,7 +126,12 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
                 Ok(listed) => listed,
                 Err(error) => {
                     self.note_failure("list failed", &error);
-                    sleep(lists.next()).await;
+                    if all && !self.address.always_selects_all() {
+                        // Those who need a part only must not wait for the whole.
+                        all_again = Instant::now() + ALL_AGAIN;
+                    } else {
+                        sleep(lists.next()).await;
+                    }
                     continue;
                 }
             };
@@ -134,10 +142,18 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             self.sink.relist_done(rv);
             self.audit.later();
             first = false;
-            self.handle.listed(self.number, asked);
+            let all = self.address.selects_all();
+            self.handle.listed(self.number, asked, all);
             self.tell_whether_synced();
             let began = Instant::now();
-            let why = match self.watch(&mut rv).await {
+            let watched = async {
+                if all || !self.handle.wants_all() {
+                    return self.watch(&mut rv).await;
+                }
+                let watched = timeout_at(all_again, self.watch(&mut rv)).await;
+                watched.unwrap_or(Ok("all objects are wanted"))
+            };
+            let why = match watched.await {
                 Ok(why) => why,
                 Err(error) => return error,
             };
@@ -150,7 +166,7 @@ impl<K: Watched, S: Sink<K>> Loop<K, S> {
             // Lists are dear: a server that sends us back at once is not asked at once again.
             if began.elapsed() > HEALTHY_AFTER {
                 lists = Backoff::default();
-            } else if !self.handle.is_awaited(self.number) {
+            } else if !self.handle.is_awaited(self.number) && all == self.handle.wants_all() {
                 sleep(lists.next()).await;
             }
         }

@@ -340,34 +340,60 @@ fn gone() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_selected_whole_is_listed_anew_and_not_synced_until_then() {
+async fn a_kind_that_is_wanted_whole_is_listed_anew_and_stays_synced_meanwhile() {
     let open = |event: String| Answer::Open(vec![event]);
+    let whole = list(30, "", &[&thing("a", 3, "1"), &thing("b", 4, "2")]);
     let mut server = start(vec![
         list(10, "", &[&thing("a", 3, "1")]),
         open(bookmark(20)),
-        Answer::Later(
-            60,
-            Box::new(list(30, "", &[&thing("a", 3, "1"), &thing("b", 4, "2")])),
-        ),
+        Answer::Later(60, Box::new(whole)),
         open(event("ADDED", &thing("c", 31, "3"))),
     ]);
     server
         .says(&["begin", "item a 1", "done 10", "progress 20"])
         .await;
-    assert!(server.handle.is_synced() && !server.handle.selects_all());
     let is_narrow = |path: &str| path.contains("labelSelector=a%2Fb%3Dc");
     for _ in 0..2 {
         assert!(is_narrow(&server.asked().await));
     }
+    assert!(server.handle.is_synced() && !server.handle.has_all_in("ops"));
     server.handle.select_all();
-    assert!(server.handle.selects_all() && !server.handle.is_synced());
+    // Who needs a part only goes on with it.
+    assert!(server.handle.is_synced() && !server.handle.has_all_in("ops"));
     server
         .says(&["begin", "item a 1", "item b 2", "done 30", "applied c 3"])
         .await;
-    assert!(server.handle.is_synced());
+    assert!(server.handle.is_synced() && server.handle.has_all_in("ops"));
     for _ in 0..2 {
         assert!(!is_narrow(&server.asked().await));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_a_part_has_it_though_the_list_of_all_fails() {
+    let mut server = start(vec![
+        list(10, "", &[&thing("a", 3, "1")]),
+        Answer::Open(vec![bookmark(20)]),
+        Answer::Reply(503, "overloaded".into()),
+        list(30, "", &[&thing("a", 3, "1")]),
+        Answer::Open(vec![event("ADDED", &thing("c", 31, "3"))]),
+        list(40, "", &[]),
+    ]);
+    server
+        .says(&["begin", "item a 1", "done 10", "progress 20"])
+        .await;
+    server.handle.select_all();
+    server
+        .says(&["begin", "begin", "item a 1", "done 30", "applied c 3"])
+        .await;
+    assert!(server.handle.is_synced() && !server.handle.has_all_in("ops"));
+    server.says(&["begin", "done 40"]).await;
+    assert!(server.handle.has_all_in("ops"));
+    let mut narrow = Vec::new();
+    for _ in 0..6 {
+        narrow.push(server.asked().await.contains("labelSelector"));
+    }
+    assert_eq!(narrow, [true, true, false, true, true, false]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,9 +429,9 @@ async fn a_list_of_several_pages_that_is_under_way_keeps_its_selector() {
     server.says(&["begin", "item a 1"]).await;
     server.handle.select_all();
     server.says(&["item b 2", "done 10"]).await;
-    assert!(!server.handle.is_synced());
+    assert!(!server.handle.has_all_in("ops"));
     server.says(&["begin", "done 30"]).await;
-    assert!(server.handle.is_synced());
+    assert!(server.handle.has_all_in("ops"));
     let narrow = |path: String| path.contains("labelSelector");
     for expected in [true, true, false] {
         assert_eq!(narrow(server.asked().await), expected);
