@@ -4,6 +4,7 @@
 mod broadcast_jobs;
 mod cron_jobs;
 mod families;
+mod hangs;
 mod jobs;
 
 use fastrand::Rng;

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::hangs::hangs;
 use crate::scenario::{SECOND, Same, Scenario};
 
 /// The scenario of a seed; `watched`: somebody resumes what is paused.
@@ -51,16 +52,7 @@ pub(super) fn some_fail(node: &str, nth: usize) -> Fate {
 }
 
 fn some_hang(node: &str, nth: usize) -> Fate {
-    let hangs = node.ends_with('1') && nth == 0;
-    Fate {
-        works: vec![if hangs {
-            Work::Hangs
-        } else {
-            Work::Ends(SECOND, 0)
-        }],
-        obeys: if nth.is_multiple_of(2) { Some(0) } else { None },
-        ..Fate::ends(SECOND, 0)
-    }
+    hangs(node.ends_with('1') && nth == 0, nth)
 }
 
 fn any(node: &str, nth: usize) -> Fate {

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::hangs::hangs;
 use crate::scenario::{SECOND, Same, Scenario, Subject};
 
 /// How the operator is told to count and create; mostly as it likes.
@@ -91,16 +92,7 @@ fn some_fail(place: &str, nth: usize) -> Fate {
 }
 
 fn some_hang(place: &str, nth: usize) -> Fate {
-    let hangs = nth == 0 && !place.ends_with('0');
-    Fate {
-        works: vec![if hangs {
-            Work::Hangs
-        } else {
-            Work::Ends(SECOND, 0)
-        }],
-        obeys: if nth.is_multiple_of(2) { Some(0) } else { None },
-        ..Fate::ends(SECOND, 0)
-    }
+    hangs(nth == 0 && !place.ends_with('0'), nth)
 }
 
 fn any(place: &str, nth: usize) -> Fate {
