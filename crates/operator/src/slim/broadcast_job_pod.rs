@@ -2,7 +2,7 @@
 
 use carillon_api::condition::results;
 use carillon_api::names::FINALIZER_RESULT_TRACKING;
-use carillon_plan::pod::{Deletion, End, PodRow, Waiting, is_kill, printable};
+use carillon_plan::pod::{End, PodRow, Waiting, is_kill, printable};
 use jiff::Timestamp;
 
 use super::interner::Interner;
@@ -29,10 +29,7 @@ impl SlimPod {
             let all = self.init_containers().chain(self.containers());
             all.filter(|container| !self.is_sidecar(container))
         };
-        let deletion = meta.deletion_timestamp.map(|due| Deletion {
-            due,
-            grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0),
-        });
+        let deletion = self.deletion();
         let phase = self.phase();
         let disruption = status.condition("DisruptionTarget");
         let mut row = PodRow {

@@ -2,7 +2,6 @@
 
 use carillon_plan::job::{JobPod, Restarts};
 use carillon_plan::node::Labels;
-use carillon_plan::pod::Deletion;
 use jiff::Timestamp;
 
 use super::interner::Interner;
@@ -94,11 +93,7 @@ impl SlimPod {
                 .last_transition_time
                 .filter(|_| ready.status == "False")
         };
-        let deleted = || {
-            let grace_seconds = meta.deletion_grace_period_seconds.unwrap_or(0);
-            let due = meta.deletion_timestamp?;
-            Some(Deletion { due, grace_seconds }.asked())
-        };
+        let deleted = || Some(self.deletion()?.asked());
         let found = self.last_container().or_else(unready).or_else(deleted);
         found.or(meta.creation_timestamp).unwrap_or_default()
     }

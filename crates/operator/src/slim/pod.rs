@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_plan::pod::{Failure, PodPhase};
+use carillon_plan::pod::{Deletion, Failure, PodPhase};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -122,6 +122,14 @@ impl SlimPod {
     pub(super) fn node(&self) -> Option<&str> {
         let name = self.spec.node_name.as_deref();
         name.filter(|name| !name.is_empty())
+    }
+
+    /// Its deletion, if somebody has asked for it.
+    pub(super) fn deletion(&self) -> Option<Deletion> {
+        Some(Deletion {
+            due: self.metadata.deletion_timestamp?,
+            grace_seconds: self.metadata.deletion_grace_period_seconds.unwrap_or(0),
+        })
     }
 
     /// Its phase.

@@ -135,6 +135,7 @@ impl Tables {
             each(name, taken.pod.uid, taken.pod.rv);
         }
     }
+
     /// The pods of a job that are watched: those that it controls, and those that were taken from it.
     pub fn watched_pods(&self, job: &ObjectKey) -> impl Iterator<Item = (&str, &PodRow)> {
         let pods = self.pods.of(job).into_iter().flat_map(|pods| pods.iter());

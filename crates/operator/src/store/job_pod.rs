@@ -109,10 +109,10 @@ impl Tables {
             }
             (None, None) => {
                 let pod = object.key(POD).and_then(|key| self.orphan_pod(&key));
-                match pod {
-                    None if object.has_controller() => Held::LeftOut,
-                    Some(_) if object.has_controller() => Held::Nothing,
-                    _ => held_at(pod.map(|pod| pod.rv)),
+                match (pod, object.has_controller()) {
+                    (None, true) => Held::LeftOut,
+                    (Some(_), true) => Held::Nothing,
+                    (pod, false) => held_at(pod.map(|pod| pod.rv)),
                 }
             }
             _ => Held::Nothing,
@@ -124,13 +124,14 @@ impl Tables {
         namespace: Option<&str>,
         each: &mut dyn FnMut(&str, Uid, u64),
     ) {
-        let free = self.orphan_pods.iter();
-        let free = free.filter(|(of, _)| in_scope(of, namespace));
+        let orphans = self.orphan_pods.iter();
+        let orphans = orphans.filter(|(of, _)| in_scope(of, namespace));
         let pods = self.job_pods.in_scope(namespace);
-        for (name, pod) in pods.chain(free.map(|(_, pods)| pods)).flatten() {
+        for (name, pod) in pods.chain(orphans.map(|(_, pods)| pods)).flatten() {
             each(name, pod.uid, pod.rv);
         }
     }
+
     fn forget_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
         let Some(uid) = pod.uid() else { return };
         let owner = self.job_pods.leave(uid, |pods| {

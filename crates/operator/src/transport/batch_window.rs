@@ -17,12 +17,6 @@ use super::pace::Pace;
 /// How late a change may be read.
 pub const WINDOW: Duration = Duration::from_millis(50);
 
-/// How long changes are gathered from when the first of them was read, so that none of them waits for
-/// longer than `period`, however late it was read.
-pub const fn gathering(period: Duration) -> Duration {
-    period.saturating_sub(WINDOW)
-}
-
 /// With fewer requests under way someone may be waiting for a reply.
 const FEW: usize = 8;
 /// The part of the time that a request usually takes for which replies are gathered. As large is the part of those
@@ -38,6 +32,12 @@ const EARLY: u32 = 8;
 const MUCH: usize = 16 << 10;
 /// How long the rest is waited for on a thread that always has something to do.
 const LONGEST_WORK: Duration = Duration::from_millis(20);
+
+/// How long changes are gathered from when the first of them was read, so that none of them waits for
+/// longer than `period`, however late it was read.
+pub const fn gathering(period: Duration) -> Duration {
+    period.saturating_sub(WINDOW)
+}
 
 /// The window of one thread; clones are the same. The default is none: all is read at once.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ struct State {
     read: Option<Instant>,
     /// What a request usually takes.
     usual: Duration,
-    connections: BTreeMap<u64, Watched>,
+    connections: BTreeMap<u64, Socket>,
     number: u64,
     early: u32,
     /// When `early` was counted last.
@@ -66,9 +66,11 @@ struct State {
     waiting: usize,
 }
 
+/// What is known of a connection.
 #[derive(Debug)]
-struct Watched {
-    socket: OwnedFd,
+struct Socket {
+    /// Of its own: the connection may be closed meanwhile.
+    descriptor: OwnedFd,
     pace: Option<Pace>,
     /// When a request was sent that has no reply yet.
     asked: Option<Instant>,
@@ -110,18 +112,17 @@ impl BatchWindow {
         if !state.parks {
             return None;
         }
-        // A descriptor of its own: the connection may be closed meanwhile.
-        let socket = socket.as_fd().try_clone_to_owned().ok()?;
+        let descriptor = socket.as_fd().try_clone_to_owned().ok()?;
         state.number += 1;
         let number = state.number;
-        let watched = Watched {
-            socket,
+        let socket = Socket {
+            descriptor,
             pace,
             asked: None,
             has_more: false,
             is_full: false,
         };
-        state.connections.insert(number, watched);
+        state.connections.insert(number, socket);
         drop(state);
         Some(Connection {
             window: self.clone(),
@@ -156,28 +157,22 @@ impl BatchWindow {
             return Pause::None;
         };
         state.count_early(now);
-        let prompt_ends_it = state.early > 0;
-        let (mut wanted, mut are_prompt) = (Vec::new(), Vec::new());
-        for connection in state.connections.values() {
-            let is_awaited = under_way < FEW && connection.is_awaited();
-            let is_prompt = connection.pace == Some(Pace::Prompt) && prompt_ends_it;
-            if is_awaited || is_prompt {
-                let flags = connection.wanted();
-                wanted.push(PollFd::new(&connection.socket, flags));
-                are_prompt.push(!is_awaited);
-            }
-        }
+        let all = state.connections.values();
+        let (awaited, others): (Vec<_>, Vec<_>) =
+            all.partition(|socket| under_way < FEW && socket.is_awaited());
+        let is_prompt = |socket: &&Socket| state.early > 0 && socket.pace == Some(Pace::Prompt);
+        let prompt = others.into_iter().filter(is_prompt);
+        let first_prompt = awaited.len();
+        let sockets = awaited.into_iter().chain(prompt);
+        let mut wanted: Vec<_> = sockets.map(Socket::wanted).collect();
         // A signal, and any error, makes for a shorter pause.
-        let came = poll(&mut wanted, Some(&timeout)).unwrap_or(0);
-        let came_on = wanted.iter().map(|socket| !socket.revents().is_empty());
-        let is_prompt = came_on
-            .zip(&are_prompt)
-            .any(|(came, is_prompt)| came && *is_prompt);
-        drop(wanted);
-        if came == 0 {
+        if poll(&mut wanted, Some(&timeout)).unwrap_or(0) == 0 {
             return Pause::Whole;
         }
-        state.early -= u32::from(is_prompt && state.early > 0);
+        let mut prompt = wanted[first_prompt..].iter();
+        let users_waited = prompt.any(|socket| !socket.revents().is_empty());
+        drop(wanted);
+        state.early -= u32::from(users_waited);
         Pause::Early
     }
 
@@ -189,10 +184,8 @@ impl BatchWindow {
 impl State {
     /// Requests under way, but those that hang: nothing can be gathered for them.
     fn under_way(&self, now: Instant) -> usize {
-        let asked = self
-            .connections
-            .values()
-            .filter_map(|connection| connection.asked);
+        let all = self.connections.values();
+        let asked = all.filter_map(|socket| socket.asked);
         let lately = asked.filter(|asked| now.saturating_duration_since(*asked) < LONG);
         lately.count()
     }
@@ -211,49 +204,43 @@ impl State {
     }
 }
 
-impl Watched {
+impl Socket {
     /// Whether what comes is wanted at once. On a connection for requests nothing else comes.
     fn is_awaited(&self) -> bool {
         self.pace.is_none() || self.asked.is_some() || self.has_more
     }
 
-    fn wanted(&self) -> PollFlags {
-        if self.is_full {
-            return PollFlags::IN | PollFlags::OUT;
-        }
-        PollFlags::IN
+    /// What ends a pause.
+    fn wanted(&self) -> PollFd<'_> {
+        let mut flags = PollFlags::IN;
+        flags.set(PollFlags::OUT, self.is_full);
+        PollFd::new(&self.descriptor, flags)
     }
 }
 
 impl Connection {
     /// A request was sent, or a part of it; `is_full`: the rest has to wait.
     pub(super) fn has_asked(&self, is_full: bool, now: Instant) {
-        self.change(|connection, _| {
-            connection.asked.get_or_insert(now);
-            connection.is_full = is_full;
-        });
+        if let Some(socket) = self.window.state().connections.get_mut(&self.number) {
+            socket.asked.get_or_insert(now);
+            socket.is_full = is_full;
+        }
     }
 
     /// So many bytes were read.
     pub(super) fn has_read(&self, bytes: usize, now: Instant) {
-        self.change(|connection, state| {
-            let asked = connection.asked.take();
-            connection.has_more = bytes >= MUCH || asked.is_some();
-            if let Some(asked) = asked {
-                let took = now.saturating_duration_since(asked);
-                state.usual = usual(state.usual, took);
-            }
-            if connection.pace.is_some() {
-                state.read = Some(now);
-            }
-        });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Watched, &mut State)) {
-        let mut state = self.window.state();
-        if let Some(mut connection) = state.connections.remove(&self.number) {
-            change(&mut connection, &mut state);
-            state.connections.insert(self.number, connection);
+        let state = &mut *self.window.state();
+        let Some(socket) = state.connections.get_mut(&self.number) else {
+            return;
+        };
+        let asked = socket.asked.take();
+        socket.has_more = bytes >= MUCH || asked.is_some();
+        if let Some(asked) = asked {
+            let took = now.saturating_duration_since(asked);
+            state.usual = usual(state.usual, took);
+        }
+        if socket.pace.is_some() {
+            state.read = Some(now);
         }
     }
 }

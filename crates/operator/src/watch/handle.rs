@@ -22,14 +22,21 @@ pub struct Handle {
     needed: watch::Sender<u64>,
     /// By loop: which of them its last list has answered; 0: it has none.
     answered: watch::Sender<Vec<u64>>,
-    /// By loop: when it last heard something of the server, or was made.
-    heard: Arc<Mutex<Vec<Instant>>>,
+    /// By loop.
+    known: Arc<Mutex<Vec<Known>>>,
     /// Whether objects are to be watched whatever their labels.
     wants_all: Arc<AtomicBool>,
-    /// By loop: whether its last list was of all objects.
-    has_all: Arc<Mutex<Vec<bool>>>,
     /// By loop: the namespace that it is over; `None`: all.
     scopes: Arc<[Option<String>]>,
+}
+
+/// What a loop has told of itself.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// When it last heard something of the server, or was made.
+    heard: Instant,
+    /// Whether its last list was of all objects.
+    has_all: bool,
 }
 
 impl Handle {
@@ -40,9 +47,8 @@ impl Handle {
             asked: watch::Sender::new(1),
             needed: watch::Sender::new(1),
             answered: watch::Sender::new(Vec::new()),
-            heard: Arc::default(),
+            known: Arc::default(),
             wants_all: Arc::new(true.into()),
-            has_all: Arc::default(),
             scopes: Arc::default(),
         }
     }
@@ -51,11 +57,14 @@ impl Handle {
     pub(super) fn of_loops(source: &Source, scopes: &[Option<&str>]) -> Self {
         let mut handle = Self::without_loops(source.kind);
         handle.wants_all = Arc::new(source.labels.is_empty().into());
-        handle.has_all = Arc::new(Mutex::new(vec![false; scopes.len()]));
         let owned = scopes.iter().map(|scope| scope.map(str::to_owned));
         handle.scopes = owned.collect();
         handle.answered.send_replace(vec![0; scopes.len()]);
-        *handle.lock() = vec![Instant::now(); scopes.len()];
+        let new = Known {
+            heard: Instant::now(),
+            has_all: false,
+        };
+        *handle.lock() = vec![new; scopes.len()];
         handle
     }
 
@@ -130,9 +139,9 @@ impl Handle {
 
     /// Whether the last list of every loop over a namespace was of all objects, whatever their labels.
     pub fn has_all_in(&self, namespace: &str) -> bool {
-        let has_all = self.has_all.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut loops = has_all.iter().zip(&*self.scopes);
-        loops.all(|(has_all, scope)| *has_all || !concerns(scope.as_deref(), Some(namespace)))
+        let known = self.lock();
+        let mut loops = known.iter().zip(&*self.scopes);
+        loops.all(|(known, scope)| known.has_all || !concerns(scope.as_deref(), Some(namespace)))
     }
 
     /// For how long a loop of the kind has heard nothing: the one that was silent for longest. A healthy one hears
@@ -143,10 +152,10 @@ impl Handle {
 
     /// The same of the loops that show a namespace; of all loops without one.
     pub fn silence_in(&self, namespace: Option<&str>) -> Duration {
-        let heard = self.lock();
-        let loops = heard.iter().zip(&*self.scopes);
+        let known = self.lock();
+        let loops = known.iter().zip(&*self.scopes);
         let concerned = loops.filter(|(_, scope)| concerns(scope.as_deref(), namespace));
-        let silences = concerned.map(|(heard, _)| heard.elapsed());
+        let silences = concerned.map(|(known, _)| known.heard.elapsed());
         silences.max().unwrap_or_default()
     }
 
@@ -162,29 +171,29 @@ impl Handle {
     }
 
     pub(super) fn silence_of(&self, number: usize) -> Duration {
-        let heard = self.lock().get(number).copied();
-        heard.map_or(Duration::ZERO, |heard| heard.elapsed())
+        let known = self.lock().get(number).copied();
+        known.map_or(Duration::ZERO, |known| known.heard.elapsed())
     }
 
     pub(super) fn heard(&self, number: usize) {
-        if let Some(heard) = self.lock().get_mut(number) {
-            *heard = Instant::now();
+        if let Some(known) = self.lock().get_mut(number) {
+            known.heard = Instant::now();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Instant>> {
-        // A list of times stays whole.
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Known>> {
+        // What is known stays whole: its parts are set one by one.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A loop has delivered a list that it began when so many were asked for.
     pub(super) fn listed(&self, number: usize, asked: u64, all: bool) {
-        self.heard(number);
-        let mut has_all = self.has_all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(has_all) = has_all.get_mut(number) {
-            *has_all = all;
+        if let Some(known) = self.lock().get_mut(number) {
+            *known = Known {
+                heard: Instant::now(),
+                has_all: all,
+            };
         }
-        drop(has_all);
         self.answered.send_modify(|answered| {
             if let Some(answered) = answered.get_mut(number) {
                 *answered = asked;
