@@ -19,6 +19,7 @@ use anyhow::{Context, Result};
 use carillon_operator::apply::write;
 use carillon_operator::clock::Clock;
 use carillon_operator::gate::Kind;
+use carillon_operator::kinds::cron_job::requests;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::request;
@@ -135,7 +136,7 @@ async fn run(writes: &Writes, (owner, rv): &(Arc<ObjectKey>, u64)) -> Result<()>
         recorded,
     );
     write(writes, record, None).await?;
-    write(writes, request::release_job(NAMESPACE, &name, uid), None).await?;
+    write(writes, requests::release_job(NAMESPACE, &name, uid), None).await?;
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"name": name, "namespace": NAMESPACE},

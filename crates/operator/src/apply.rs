@@ -1,9 +1,6 @@
 //! The only writer: carries out the steps of a plan, in order.
 
-pub mod broadcast_job;
-pub mod cron_job;
-pub mod job;
-mod precondition;
+pub(crate) mod precondition;
 pub mod template;
 
 use std::collections::BTreeSet;
@@ -36,7 +33,7 @@ pub const WRITE_STATUS: &str = "write_status";
 const MOST_REFUSED: usize = 10;
 
 /// How long a creation may rely on what was written or asked about.
-const CONFIRMED_FOR: Duration = Duration::from_secs(1);
+pub(crate) const CONFIRMED_FOR: Duration = Duration::from_secs(1);
 
 /// What a plan did. `R` is what the API server may answer to a plan for this kind.
 #[derive(Debug)]

@@ -1,23 +1,23 @@
-//! What is done for one object at a time, and how each kind has it done.
+//! What is done for one object at a time, whatever its kind. What each kind says of itself is in [`kinds`](crate::kinds).
 
-pub mod broadcast_job;
-mod controller;
+pub(crate) mod cached_kind;
+pub(crate) mod controller;
 pub mod core;
-pub mod cron_job;
-mod irreproducible;
-pub mod job;
-mod kind;
+pub(crate) mod irreproducible;
+pub(crate) mod kind;
 mod left_behind;
-pub mod orphan_pod;
+pub(crate) mod reads;
 pub mod refusals;
 pub mod relists;
 mod replay;
 mod rules;
-mod served;
+pub(crate) mod served;
 
+pub use self::cached_kind::CachedKind;
 pub use self::controller::Controller;
 pub use self::irreproducible::Irreproducible;
 pub use self::kind::{Follow, Learnt, RulesOf, ServedKind, Synced, Verify};
+pub use self::reads::{Read, Selects, Watching};
 pub use self::replay::replay;
 pub use self::rules::Rules;
-pub use self::served::{Build, Running, SERVED, Served};
+pub use self::served::{Build, NodeChanged, Replay, Running, Served};

@@ -6,11 +6,13 @@ use serde_json::value::RawValue;
 
 use crate::args::duration::duration;
 use crate::flight_recorder::FlightRecorder;
+use crate::kinds::broadcast_job::object::SlimBroadcastJob;
+use crate::kinds::broadcast_job::slice::SlimSlice;
+use crate::kinds::cron_job::child::SlimNativeJob;
+use crate::kinds::cron_job::object::{Carillon, Native, SlimCronJob};
+use crate::kinds::job::object::SlimJob;
 use crate::protobuf::{METADATA, POD, STATUS, WatchEvent, read, read_reply};
-use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimMeta, SlimNativeJob, SlimNode,
-    SlimPod, SlimSlice,
-};
+use crate::slim::{SlimMeta, SlimNode, SlimPod};
 use crate::store::{Row, Tables};
 use crate::transport::status_of;
 use crate::watch;
@@ -50,7 +52,7 @@ fn live<R: Row + DeserializeOwned>(bytes: &[u8]) {
     for row in [object(), object()].into_iter().flatten() {
         row.enter(&mut tables, &mut wakes);
     }
-    tables.size();
+    crate::kinds::sizes(&tables);
     if let Some(row) = object() {
         row.leave(&mut tables, &mut wakes);
     }

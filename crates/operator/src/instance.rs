@@ -2,41 +2,38 @@
 //! through the transports it is given, and has no thread of its own: all of it runs as local tasks,
 //! so that a simulation can stop it between any two steps.
 
-mod kinds;
+mod view;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{future, mem};
 
-use carillon_api::names;
 use carillon_plan::ObjectKey;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::kinds::View;
-use crate::args::{Config, NativeKind};
+use self::view::View;
+use crate::args::Config;
 use crate::clock::Clock;
 use crate::controllers::core::Core;
 use crate::controllers::refusals::Refusals;
 use crate::controllers::relists::Relists;
-use crate::controllers::{Rules, Running, SERVED, Served};
+use crate::controllers::{Rules, Running, Selects, Served, Watching};
 use crate::event::recorder;
 use crate::flight_recorder::FlightRecorder;
 use crate::gate::Kind;
+use crate::kinds::SERVED;
 use crate::lease::{Candidacy, Leadership, Phase};
 use crate::metrics::Metrics;
 use crate::parts::{Ended, Parts};
 use crate::queue::WorkQueue;
-use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimNativeJob, SlimNode, SlimPod,
-    SlimSlice,
-};
-use crate::store::{self, Queue, Queues, Row, Store, StoreSink};
-use crate::transport::{Transport, Watches, gathering};
-use crate::watch::{self, SILENT_FOR_GOOD, Source};
+use crate::store::{Queue, Queues, Store};
+use crate::transport::{Transport, Watches};
+use crate::watch::SILENT_FOR_GOOD;
 use crate::writes::Writes;
+use crate::{kinds, store, watch};
 
 /// So many objects at least are served at a time: however slow a webhook of one is, it holds no more than its part
 /// of the requests in flight.
@@ -110,7 +107,8 @@ impl Controllers {
     }
 
     fn measure(&self, metrics: &Metrics) {
-        store::observe::measure(&self.store, metrics);
+        let sizes = kinds::sizes(&self.store.read());
+        store::observe::measure(&sizes, metrics);
         for served in &SERVED {
             (served.measure)(&self.store, metrics);
         }
@@ -146,12 +144,9 @@ impl Instance {
         let store = Store::new();
         for served in &SERVED {
             metrics.create_series_of(served.name, served.rules);
+            (served.prepare)(config, &store);
         }
-        let serves = |kind| config.serve_native.contains(&kind);
-        if !serves(NativeKind::Jobs) {
-            store.leave_native_jobs();
-        }
-        let plans_from = kinds::plans_from(config);
+        let plans_from = view::plans_from(config);
         let queues = queues(config, &plans_from, leadership.clock(), &metrics);
         let watching = Watching {
             transports: reads,
@@ -161,10 +156,10 @@ impl Instance {
             metrics: &metrics,
             shutdown: &shutdown,
         };
-        let watches: Vec<_> = kinds::watched(&plans_from)
-            .map(|kind| watching.start(kind, &mut parts))
+        let watches: Vec<_> = view::watched(&plans_from)
+            .map(|kind| watch(kind, &plans_from, &watching, &mut parts))
             .collect();
-        let views = kinds::views(config, &plans_from, &watches);
+        let views = view::views(config, &plans_from, &watches);
 
         // Writes and events.
         let writes = Writes::new(writes, leadership.clone(), config.max_in_flight_writes);
@@ -181,7 +176,7 @@ impl Instance {
             writes: writes.clone(),
             events: events.clone(),
             metrics: metrics.clone(),
-            watches: kinds::watches_of(&plans_from, name, &watches),
+            watches: view::watches_of(&plans_from, name, &watches),
             parallel: config.max_in_flight_writes.div_ceil(OBJECTS_AT_ONCE),
             paces: Mutex::default(),
             gate: Mutex::default(),
@@ -347,12 +342,11 @@ impl Instance {
 /// One for each controller that is to run.
 fn queues(
     config: &Config,
-    plans_from: &kinds::PlansFrom,
+    plans_from: &view::PlansFrom,
     clock: &Clock,
     metrics: &Metrics,
 ) -> Queues {
-    let runs = |served: &&Served| plans_from.iter().any(|(name, _)| *name == served.name);
-    let queues = SERVED.iter().filter(runs).map(|served| {
+    let queues = plans_from.iter().map(|(served, _)| {
         let backoff = (served.backoff)(config);
         Queue {
             controller: served.name,
@@ -370,74 +364,40 @@ async fn finish(what: &str, end: Instant, work: impl Future<Output = ()>) {
     }
 }
 
-struct Watching<'a> {
-    transports: Watches,
-    store: Store,
-    queues: Queues,
-    config: &'a Config,
-    metrics: &'a Metrics,
-    shutdown: &'a CancellationToken,
-}
-
-impl Watching<'_> {
-    fn start(&self, kind: Kind, parts: &mut Parts) -> watch::Handle {
-        let of_jobs = names::LABEL_BROADCAST_JOB_UID;
-        match kind {
-            Kind::Pod if self.config.serve_native.contains(&NativeKind::Jobs) => {
-                self.start_as::<SlimPod>("", parts)
-            }
-            Kind::Pod => {
-                let pods = self.start_as::<SlimPod>(of_jobs, parts);
-                let is_needed = self.store.has_managed_job();
-                let widen = widen(pods.clone(), is_needed, self.shutdown.clone());
-                parts.start("the watch of pods that no BroadcastJob has made", widen);
-                pods
-            }
-            Kind::BroadcastJob => self.start_as::<SlimBroadcastJob>("", parts),
-            Kind::Slice => self.start_as::<SlimSlice>(of_jobs, parts),
-            Kind::Node => self.start_as::<SlimNode>("", parts),
-            Kind::CronJob => self.start_as::<SlimCronJob<Carillon>>("", parts),
-            Kind::NativeCronJob => self.start_as::<SlimCronJob<Native>>("", parts),
-            // One watch of Jobs, whoever needs it.
-            Kind::NativeJob if self.queues.of(store::controller::JOB).is_some() => {
-                self.start_as::<SlimJob>("", parts)
-            }
-            Kind::NativeJob => self.start_as::<SlimNativeJob>("", parts),
+/// Starts the watch of a kind for those that plan from it.
+fn watch(
+    kind: Kind,
+    plans_from: &view::PlansFrom,
+    watching: &Watching<'_>,
+    parts: &mut Parts,
+) -> watch::Handle {
+    let (config, store) = (watching.config, &watching.store);
+    let readers = plans_from.iter().filter(|(_, kinds)| kinds.contains(&kind));
+    let readers: Vec<&Served> = readers.map(|(served, _)| *served).collect();
+    let reads = readers.iter().flat_map(|served| served.reads);
+    // Whoever serves them reads them for all.
+    let read = reads
+        .filter(|read| read.kind == kind)
+        .min_by_key(|read| read.is_part);
+    let read = read.unwrap_or_else(|| panic!("nobody reads {}", kind.word()));
+    let selects: Vec<Selects> = readers
+        .iter()
+        .map(|served| (served.selects)(config, store))
+        .collect();
+    let all = selects
+        .iter()
+        .any(|selects| matches!(selects, Selects::All));
+    let label = if all { "" } else { read.label };
+    let watch = (read.start)(watching, label, parts);
+    for selects in selects {
+        if let Selects::AllOnce(needed) = selects
+            && !label.is_empty()
+        {
+            let widen = widen(watch.clone(), needed, watching.shutdown.clone());
+            parts.start(format!("the wider watch of {}", kind.word()), widen);
         }
     }
-
-    fn start_as<K: Row>(&self, label: &str, parts: &mut Parts) -> watch::Handle {
-        let kind = K::KIND.word();
-        let (group, version) = K::KIND.group_version();
-        let source = Source {
-            kind,
-            group,
-            version,
-            plural: K::KIND.plural(),
-            labels: label.to_owned(),
-            audit_period: self.config.cache_audit_period,
-        };
-        // Nodes have no namespace.
-        let namespaces: &[String] = if K::KIND == Kind::Node {
-            &[]
-        } else {
-            &self.config.namespaces
-        };
-        let batch = gathering(self.config.job_sync_batch_period);
-        let (handle, loops) = watch::prepare::<K, _>(
-            self.transports.at(K::PACE),
-            &source,
-            namespaces,
-            |namespace| StoreSink::new(&self.store, &self.queues, batch, namespace),
-            self.metrics,
-        );
-        for watch in loops {
-            let shutdown = self.shutdown.clone();
-            let name = format!("the watch of {kind}");
-            parts.start_fallible(name, watch.run(shutdown));
-        }
-        handle
-    }
+    watch
 }
 
 /// Watches all objects of a kind as soon as that is needed.

@@ -16,6 +16,7 @@ mod fuzz;
 pub mod gate;
 pub mod http;
 pub mod instance;
+pub mod kinds;
 pub mod lease;
 pub mod metrics;
 pub mod parts;

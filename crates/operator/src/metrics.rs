@@ -4,8 +4,8 @@
 //! `leader_election_master_status`) keep upstream's name and buckets, so that existing dashboards
 //! work. No label ever holds the name of a pod or a node.
 
-mod job;
-mod register;
+pub(crate) mod register;
+pub(crate) mod syncs;
 
 use std::{
     fmt,
@@ -13,30 +13,14 @@ use std::{
 };
 
 use prometheus::{
-    Encoder, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Registry, TextEncoder, exponential_buckets,
+    Encoder, GaugeVec, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry, TextEncoder,
+    exponential_buckets,
 };
 
-pub use self::job::JobMetrics;
-use self::register::{
-    counter, float_gauge, gauge, histogram, plain_histogram, single, single_gauge,
-};
-
-/// Values of the label `state` of `carillon_broadcastjob_nodes`.
-pub const NODE_STATES: [&str; 6] = [
-    "eligible",
-    "refused",
-    "active",
-    "succeeded",
-    "failed",
-    "waiting",
-];
-
-/// Values of the label `phase` of `carillon_broadcastjob_jobs`.
-pub const JOB_PHASES: [&str; 5] = ["running", "paused", "completed", "failed", "stalled"];
-
-/// Values of the label `state` of `carillon_cronjobs`.
-pub const CRON_JOB_STATES: [&str; 4] = ["waiting", "running", "suspended", "stalled"];
+use self::register::{counter, float_gauge, gauge, histogram, single};
+use crate::kinds::broadcast_job::metrics::BroadcastJobMetrics;
+use crate::kinds::cron_job::metrics::CronJobMetrics;
+use crate::kinds::job::metrics::JobMetrics;
 
 /// Sets gauges just before they are read; must not block.
 type BeforeScrape = Box<dyn Fn(&Metrics) + Send + Sync>;
@@ -49,30 +33,10 @@ pub struct Metrics {
     /// `carillon_build_info{version}`, always 1.
     pub build_info: IntGaugeVec,
 
-    /// `carillon_broadcastjob_sync_duration_seconds{result}`
-    pub broadcastjob_sync_duration: HistogramVec,
-    /// `carillon_broadcastjob_syncs_total{result}`
-    pub broadcastjob_syncs: IntCounterVec,
-    /// `carillon_broadcastjob_nodes{state}`
-    pub broadcastjob_nodes: IntGaugeVec,
-    /// `carillon_broadcastjob_refused_nodes{reason}`
-    pub broadcastjob_refused_nodes: IntGaugeVec,
-    /// `carillon_broadcastjob_jobs{phase}`
-    pub broadcastjob_jobs: IntGaugeVec,
-    /// `carillon_broadcastjob_pod_creation_total{result}`
-    pub broadcastjob_pod_creation: IntCounterVec,
-
-    /// `cronjob_controller_job_creation_skew_duration_seconds`
-    pub cronjob_job_creation_skew: Histogram,
-    /// `carillon_cronjob_sync_duration_seconds{result}`
-    pub cronjob_sync_duration: HistogramVec,
-    /// `carillon_cronjob_syncs_total{result}`
-    pub cronjob_syncs: IntCounterVec,
-    /// `carillon_cronjobs{state}`
-    pub cronjobs: IntGaugeVec,
-    /// `carillon_cronjob_missed_runs`
-    pub cronjob_missed_runs: IntGauge,
-
+    /// Of BroadcastJobs.
+    pub broadcast_jobs: BroadcastJobMetrics,
+    /// Of CronJobs of both APIs.
+    pub cron_jobs: CronJobMetrics,
     /// Of Jobs of batch/v1.
     pub jobs: JobMetrics,
 
@@ -158,8 +122,6 @@ impl Metrics {
     /// When two metrics have the same name, which the tests rule out.
     pub fn new() -> Result<Arc<Self>, prometheus::Error> {
         let r = &Registry::new();
-        // 1 ms × 2ⁿ, up to 32 s: a sync is bounded by its API calls, not by us.
-        let sync = exponential_buckets(0.001, 2.0, 16)?;
         // 10 µs × 4ⁿ, up to 2.6 s: plan is pure, slower than that is a defect to be seen.
         let plan = exponential_buckets(0.00001, 4.0, 10)?;
         // client-go's workqueue buckets: 10 ns × 10ⁿ.
@@ -173,22 +135,11 @@ impl Metrics {
         let metrics = Self {
             build_info: gauge(r, "carillon_build_info", "Version that is running; always 1.", &["version"])?,
 
-            broadcastjob_sync_duration: histogram(r, "carillon_broadcastjob_sync_duration_seconds", "Seconds to sync one BroadcastJob, API calls included.", &["result"], sync.clone())?,
-            broadcastjob_syncs: counter(r, "carillon_broadcastjob_syncs_total", "BroadcastJob syncs, by result.", &["result"])?,
-            broadcastjob_nodes: gauge(r, "carillon_broadcastjob_nodes", "Nodes of all unfinished BroadcastJobs, by state; a node counts once per job.", &["state"])?,
-            broadcastjob_refused_nodes: gauge(r, "carillon_broadcastjob_refused_nodes", "Nodes that unfinished BroadcastJobs leave out, by the check that refused them.", &["reason"])?,
-            broadcastjob_jobs: gauge(r, "carillon_broadcastjob_jobs", "BroadcastJobs that exist, by phase.", &["phase"])?,
-            broadcastjob_pod_creation: counter(r, "carillon_broadcastjob_pod_creation_total", "Pod creations sent for BroadcastJobs, by result.", &["result"])?,
-
-            cronjob_job_creation_skew: plain_histogram(r, "cronjob_controller_job_creation_skew_duration_seconds", "Seconds from the time a run is scheduled for until its job was created.", exponential_buckets(1.0, 2.0, 10)?)?,
-            cronjob_sync_duration: histogram(r, "carillon_cronjob_sync_duration_seconds", "Seconds to sync one CronJob, API calls included.", &["result"], sync.clone())?,
-            cronjob_syncs: counter(r, "carillon_cronjob_syncs_total", "CronJob syncs, by result.", &["result"])?,
-            cronjobs: gauge(r, "carillon_cronjobs", "CronJobs that exist, by state.", &["state"])?,
-            cronjob_missed_runs: single_gauge(r, "carillon_cronjob_missed_runs", "Runs of all CronJobs of carillon.dev that were due and never started.")?,
-
+            broadcast_jobs: BroadcastJobMetrics::new(r)?,
+            cron_jobs: CronJobMetrics::new(r)?,
             jobs: JobMetrics::new(r)?,
 
-            gate_wait: histogram(r, "carillon_gate_wait_seconds", "Seconds a key waited until the caches showed its own writes.", &["controller"], sync)?,
+            gate_wait: histogram(r, "carillon_gate_wait_seconds", "Seconds a key waited until the caches showed its own writes.", &["controller"], syncs::buckets()?)?,
             gate_waits: counter(r, "carillon_gate_waits_total", "Times a key had to wait for the caches.", &["controller"])?,
             plan_duration: histogram(r, "carillon_plan_duration_seconds", "Seconds to compute one plan.", &["controller"], plan)?,
             plan_actions: counter(r, "carillon_plan_actions_total", "Actions planned, by kind of action.", &["controller", "action"])?,
@@ -242,25 +193,9 @@ impl Metrics {
         self.build_info
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
-        for result in ["success", "error"] {
-            self.cronjob_sync_duration.with_label_values(&[result]);
-            self.cronjob_syncs.with_label_values(&[result]);
-            self.broadcastjob_sync_duration.with_label_values(&[result]);
-            self.broadcastjob_syncs.with_label_values(&[result]);
-        }
+        self.broadcast_jobs.create_series();
+        self.cron_jobs.create_series();
         self.jobs.create_series();
-        for result in ["succeeded", "failed"] {
-            self.broadcastjob_pod_creation.with_label_values(&[result]);
-        }
-        for state in NODE_STATES {
-            self.broadcastjob_nodes.with_label_values(&[state]);
-        }
-        for phase in JOB_PHASES {
-            self.broadcastjob_jobs.with_label_values(&[phase]);
-        }
-        for state in CRON_JOB_STATES {
-            self.cronjobs.with_label_values(&[state]);
-        }
         for event in ["Normal", "Warning"] {
             self.events.with_label_values(&[event]);
         }

@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Config;
 use crate::clock::Clock;
-use crate::controllers::{Rules, SERVED};
+use crate::controllers::Rules;
 use crate::http::{self, Check, Heartbeat, Limits};
 use crate::instance::{Instance, Surroundings};
+use crate::kinds::{self, SERVED};
 use crate::lease::{self, Elector, Leadership};
 use crate::metrics::Metrics;
 use crate::store;
@@ -105,7 +106,8 @@ fn serve(config: &Config, metrics: &Arc<Metrics>, instance: &mut Instance) -> an
         let flights = instance.flights.clone();
         let router = http::debug(
             Box::new(move |_| {
-                let mut page = store::observe::debug(&store);
+                let held = kinds::sizes(&store.read());
+                let mut page = store::observe::debug(&store, &held);
                 for served in &SERVED {
                     (served.debug)(&store, &mut page);
                 }

@@ -3,50 +3,38 @@
 //! One task per kind writes (through its [`StoreSink`]), workers read borrowed rows under the
 //! shared lock while they plan, which takes milliseconds. Each change says which jobs it concerns.
 
-mod broadcast_job;
-mod broadcast_job_pod;
-mod child;
-mod cron_job;
-mod job;
-mod job_pod;
 mod journal;
 mod key;
-mod ledger;
-mod native_jobs;
-mod node;
 pub mod observe;
-mod orphan_pod;
-mod owned;
-mod pod;
-mod pod_rows;
+pub(crate) mod owned;
+mod pod_table;
 mod queues;
-mod retries;
-mod retry;
 mod row;
 mod scope;
 mod shared;
 mod sink;
 mod size;
-mod slice;
 mod tables;
-mod taken;
 
 pub use self::journal::Journal;
-pub use self::key::{Key, Wake, controller};
-pub use self::ledger::Ledger;
-pub use self::pod_rows::PodRows;
+pub use self::key::{Key, Wake};
+pub use self::pod_table::PodTable;
 pub use self::queues::{EachKey, Queue, Queues};
 pub use self::row::Row;
+pub(crate) use self::row::watched;
+pub(crate) use self::scope::{held_at, in_scope};
 pub use self::shared::Store;
 pub use self::sink::StoreSink;
-pub use self::tables::{Tables, Tallied};
+pub use self::size::{Sizes, entry, text};
+pub use self::tables::Tables;
 
 #[cfg(test)]
 mod tests {
     use super::scope::held_at;
     use super::*;
     use crate::gate::Kind;
-    use crate::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
+    use crate::kinds::broadcast_job::{SlimBroadcastJob, SlimSlice};
+    use crate::slim::{SlimNode, SlimPod};
     use crate::watch::{Held, Listed};
     use serde_json::{Value, json};
 

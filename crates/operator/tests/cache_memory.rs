@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use carillon_operator::gate::Kind;
-use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimPod};
+use carillon_operator::kinds;
+use carillon_operator::kinds::broadcast_job::SlimBroadcastJob;
+use carillon_operator::slim::{SlimNode, SlimPod};
 use carillon_operator::store::{Row, Tables};
 use serde_json::{Value, json};
 
@@ -103,9 +105,9 @@ fn enter<R: Row>(tables: &mut Tables, object: Value) {
 
 /// Bytes held for each object of a kind.
 fn bytes_each(tables: &Tables, kind: Kind) -> usize {
-    let sizes = tables.size();
+    let sizes = kinds::sizes(tables);
     let (_, rows, bytes) = sizes.iter().find(|(of, ..)| *of == kind).unwrap();
-    assert_eq!(*rows, OBJECTS);
+    assert_eq!(rows, OBJECTS);
     bytes / rows
 }
 

@@ -11,12 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::{Rules, cron_job};
+use carillon_operator::controllers::Rules;
 use carillon_operator::fence::RequestBody;
 use carillon_operator::instance::{Instance, Surroundings};
+use carillon_operator::kinds::broadcast_job::SlimBroadcastJob;
+use carillon_operator::kinds::cron_job;
+use carillon_operator::kinds::cron_job::{Carillon, SlimCronJob};
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
-use carillon_operator::slim::{Carillon, SlimBroadcastJob, SlimCronJob};
 use carillon_operator::store::StoreSink;
 use carillon_operator::transport::{Transport, Watches};
 use carillon_operator::watch::Sink;
@@ -355,9 +357,9 @@ async fn a_standby_enters_no_keys_and_a_leader_enters_each_once() {
         let held = |queue: &carillon_operator::queue::QueueView| queue.ready.len();
         assert_eq!(queues.view().iter().map(held).sum::<usize>(), 0);
         // Nobody leads any more: what was listed is there to be worked on, by namespace.
-        let depth = || queues.of(cron_job::NAME).unwrap().depth();
+        let depth = || queues.of(cron_job::CONTROLLER).unwrap().depth();
         for (namespace, expected) in [("other", 0), ("ns", 50), ("ns", 50)] {
-            queues.open(&store, cron_job::NAME, Some(&namespace.into()));
+            queues.open(&store, cron_job::CONTROLLER, Some(&namespace.into()));
             assert_eq!(depth(), expected, "{namespace}");
         }
     };

@@ -13,15 +13,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
-use carillon_operator::controllers::core;
+use carillon_operator::controllers::{RulesOf, core};
 use carillon_operator::event::{Event, Regarding, Severity};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
+use carillon_operator::kinds::broadcast_job::SlimBroadcastJob;
+use carillon_operator::kinds::broadcast_job::{BroadcastJobs, CONTROLLER};
 use carillon_operator::metrics::Metrics;
 use carillon_operator::queue::Backoff;
 use carillon_operator::request;
-use carillon_operator::slim::{SlimBroadcastJob, SlimNode};
+use carillon_operator::slim::SlimNode;
 use carillon_operator::transport::Transport;
 use carillon_plan::pod_body::PodPlacement;
 use http::{Method, Request, Response};
@@ -118,7 +119,7 @@ impl Scene {
             placement: PodPlacement::Scheduler,
             max_pod_changes: 500,
         };
-        let mut of = support::Scene::at(server, setting, kind, Rules::default());
+        let mut of = support::Scene::at(server, setting, kind, RulesOf::default());
         let mut tasks = JoinSet::new();
         let recorder = of.recorder.take().unwrap();
         tasks.spawn_local(recorder.run(CancellationToken::new()));
@@ -234,7 +235,7 @@ async fn a_job_whose_plans_grow_too_old_again_and_again_says_so() {
     let message = stalled["message"].as_str().unwrap();
     assert!(message.contains("nothing was created"), "{message}");
     let metrics = &scene.of.controller.core.metrics;
-    let expired = metrics.plans_expired.with_label_values(&[NAME]).get();
+    let expired = metrics.plans_expired.with_label_values(&[CONTROLLER]).get();
     assert!(expired >= 3, "{expired}");
 }
 

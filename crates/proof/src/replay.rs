@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_operator::controllers::broadcast_job::BroadcastJobs;
-use carillon_operator::controllers::cron_job::CronJobs;
-use carillon_operator::controllers::job::Jobs;
-use carillon_operator::controllers::{Irreproducible, replay};
+use carillon_operator::controllers::{Irreproducible, Replay};
 use carillon_operator::flight_recorder::{Decision, FlightRecorder};
 use carillon_operator::gate::Kind;
+use carillon_operator::kinds::SERVED;
 use carillon_oracle::determinism::Decision as Replayed;
 use carillon_oracle::{History, Key};
 use serde_json::Value;
@@ -27,14 +25,14 @@ pub fn all(history: &History, flights: &[Arc<FlightRecorder>]) -> Vec<Replayed> 
         return Vec::new();
     }
     let versions = versions(history);
-    let of_kind = |kind| of_kind(&versions, flights, kind);
-    let kinds = [
-        Kind::BroadcastJob,
-        Kind::CronJob,
-        Kind::NativeCronJob,
-        Kind::NativeJob,
-    ];
-    kinds.into_iter().flat_map(of_kind).collect()
+    let mut replayed = Vec::new();
+    for served in &SERVED {
+        for kind in served.kinds {
+            let of_kind = |replay| of_kind(&versions, flights, *kind, replay);
+            replayed.extend(served.replay.into_iter().flat_map(of_kind));
+        }
+    }
+    replayed
 }
 
 fn versions(history: &History) -> Versions<'_> {
@@ -48,12 +46,17 @@ fn versions(history: &History) -> Versions<'_> {
 }
 
 /// Those about objects of a kind.
-fn of_kind(versions: &Versions<'_>, flights: &[Arc<FlightRecorder>], kind: Kind) -> Vec<Replayed> {
+fn of_kind(
+    versions: &Versions<'_>,
+    flights: &[Arc<FlightRecorder>],
+    kind: Kind,
+    replay: Replay,
+) -> Vec<Replayed> {
     let decisions = flights
         .iter()
         .flat_map(|flights| flights.of_kind(kind.api_kind()));
     decisions
-        .filter_map(|decision| again(versions, kind, &decision))
+        .filter_map(|decision| again(versions, kind, replay, &decision))
         .collect()
 }
 
@@ -66,7 +69,12 @@ fn resource(kind: Kind) -> String {
 }
 
 /// `None` when the record says itself that it is not enough.
-fn again(versions: &Versions<'_>, about: Kind, decision: &Decision) -> Option<Replayed> {
+fn again(
+    versions: &Versions<'_>,
+    about: Kind,
+    replay: Replay,
+    decision: &Decision,
+) -> Option<Replayed> {
     let object = Key {
         resource: resource(about).into(),
         namespace: decision.namespace.as_str().into(),
@@ -77,16 +85,11 @@ fn again(versions: &Versions<'_>, about: Kind, decision: &Decision) -> Option<Re
         Kind::BroadcastJob => family(versions, seen(about), &decision.uid),
         _ => vec![decision.uid.clone()],
     };
-    let objects = Kind::ALL.into_iter().flat_map(|kind| {
+    let mut objects = Kind::ALL.into_iter().flat_map(|kind| {
         let ours = objects(versions, kind, seen(kind), &family);
         ours.into_iter().map(move |object| (kind, object))
     });
-    let replayed = match about {
-        Kind::CronJob | Kind::NativeCronJob => replay::<CronJobs>(objects, decision),
-        Kind::NativeJob => replay::<Jobs>(objects, decision),
-        _ => replay::<BroadcastJobs>(objects, decision),
-    };
-    let replayed = match replayed {
+    let replayed = match replay(&mut objects, decision) {
         Ok(digest) => digest,
         Err(Irreproducible::Incomplete(_)) => return None,
         Err(error) => format!("cannot be made again: {error}"),

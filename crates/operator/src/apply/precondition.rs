@@ -29,7 +29,7 @@ pub const NAME_TAKEN: &str = "NameTaken";
 /// Reason of what [`unchanged`] and [`absent`] say of something that has changed.
 pub const CHANGED: &str = "Conflict";
 
-pub(super) fn changed() -> SendError {
+pub(crate) fn changed() -> SendError {
     conflict("it has changed since it was read", CHANGED)
 }
 

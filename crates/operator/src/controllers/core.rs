@@ -33,7 +33,7 @@ const GATE_RETRY: Duration = WINDOW;
 /// ask for it each time, it does not spin.
 const PAST_DUE: Duration = Duration::from_millis(100);
 /// The same of one that waits for a list, which may not come for long.
-pub(super) const LIST_RETRY: Duration = Duration::from_secs(1);
+pub(crate) const LIST_RETRY: Duration = Duration::from_secs(1);
 
 /// What a controller is given.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub trait Reconcile: 'static {
     fn count(&self, result: &'static str, seconds: f64);
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is kept here stays whole: it is changed by single inserts.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -190,7 +190,7 @@ impl Core {
     }
 
     /// Whether the caches have seen what was written for an object.
-    pub(super) fn may_pass(&self, tables: &Tables, owner: &Arc<ObjectKey>) -> bool {
+    pub(crate) fn may_pass(&self, tables: &Tables, owner: &Arc<ObjectKey>) -> bool {
         let seen = tables.seen(&owner.namespace);
         let passage = lock(&self.gate).ask(
             owner,
@@ -250,7 +250,7 @@ impl Core {
     }
 
     /// The kinds whose caches have not seen what was written for an object.
-    pub(super) fn behind(&self, tables: &Tables, owner: &ObjectKey) -> Vec<Kind> {
+    pub(crate) fn behind(&self, tables: &Tables, owner: &ObjectKey) -> Vec<Kind> {
         let seen = tables.seen(&owner.namespace);
         lock(&self.gate).behind(owner, &seen, |kind| self.last_list(kind, &owner.namespace))
     }
@@ -263,7 +263,7 @@ impl Core {
 
     /// Whether an object that is not in the cache is there all the same: one cache may be behind
     /// another, only the API server knows.
-    pub(super) async fn exists(&self, kind: Kind, key: &ObjectKey) -> Result<bool, SendError> {
+    pub(crate) async fn exists(&self, kind: Kind, key: &ObjectKey) -> Result<bool, SendError> {
         let get = request::get(kind, &key.namespace, &key.name);
         let found = apply::found(&self.writes, get).await?;
         Ok(found.is_some_and(|meta| meta.uid() == Some(key.uid)))
@@ -271,7 +271,7 @@ impl Core {
 
     /// Keeps what was decided and what it was made from. The plan to carry out, which is another one
     /// when the interlock refused it, and the number of the decision.
-    pub(super) fn decide<A: Act>(
+    pub(crate) fn decide<A: Act>(
         &self,
         owner: &Arc<ObjectKey>,
         considered: Considered<A>,
@@ -335,7 +335,7 @@ impl Core {
     }
 
     /// Carries a plan out, and remembers what was written until the caches have seen it.
-    pub(super) async fn carry_out<P: Perform>(
+    pub(crate) async fn carry_out<P: Perform>(
         &self,
         owner: &Arc<ObjectKey>,
         performer: &P,
@@ -415,7 +415,7 @@ impl Core {
     }
 
     /// Publishes events about an object.
-    pub(super) fn tell(&self, owner: &ObjectKey, reporter: &'static str, notes: Vec<Note>) {
+    pub(crate) fn tell(&self, owner: &ObjectKey, reporter: &'static str, notes: Vec<Note>) {
         for note in notes {
             self.events.publish(Event {
                 regarding: Regarding {
@@ -441,14 +441,14 @@ impl Core {
 
 /// A plan under the eyes of the interlock, and what it was made from.
 #[derive(Debug)]
-pub(super) struct Considered<A> {
-    pub(super) generation: i64,
-    pub(super) rv: u64,
-    pub(super) plan: Plan<A>,
-    pub(super) verdict: Result<(), Trip>,
-    pub(super) seen: Versions,
+pub(crate) struct Considered<A> {
+    pub(crate) generation: i64,
+    pub(crate) rv: u64,
+    pub(crate) plan: Plan<A>,
+    pub(crate) verdict: Result<(), Trip>,
+    pub(crate) seen: Versions,
     /// What else went into it, for the flight recorder.
-    pub(super) inputs: serde_json::Value,
+    pub(crate) inputs: serde_json::Value,
 }
 
 /// When a key comes back after its plan was carried out. `again`: the plan has more to do; `learnt`:
@@ -456,7 +456,7 @@ pub(super) struct Considered<A> {
 ///
 /// Only progress comes back at once. What was tried and changed nothing waits longer each time: an
 /// object that is gone or has changed says so by an event, and a webhook may give the same answer for ever.
-pub(super) fn next<R>(
+pub(crate) fn next<R>(
     applied: &Applied<R>,
     wake: Option<Timestamp>,
     again: bool,

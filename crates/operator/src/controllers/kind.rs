@@ -12,16 +12,15 @@ use carillon_plan::{Act, Note, ObjectKey, Plan, Uid};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+use super::cached_kind::CachedKind;
 use super::core::{Core, Next};
 use super::irreproducible::Irreproducible;
 use crate::apply::{Applied, Effect, Perform};
 use crate::args::Config;
-use crate::gate::Kind;
 use crate::metrics::Metrics;
 use crate::queue::Backoff;
-use crate::store::{Store, Tables};
+use crate::store::Tables;
 use crate::watch;
 use crate::writes::{SendError, Writes};
 
@@ -32,17 +31,11 @@ const BACKOFF: Backoff = Backoff {
 };
 
 /// A kind that is served. A value of it has what the flags say about it.
-pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
-    /// Name in logs, metrics and the work queue.
-    const NAME: &'static str;
-    /// Of which kinds its objects are.
-    const KINDS: &'static [Kind];
+pub trait ServedKind: CachedKind {
     /// What decides.
     const RULES: RulesOf<Self>;
     /// The rules of its interlock, by name.
     const INTERLOCK: &'static [&'static str];
-    /// What is served.
-    type Object;
     /// What a plan consists of.
     type Action: Act;
     /// What the API server may answer to a plan.
@@ -56,9 +49,6 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     /// Carries out the actions of a plan.
     type Performer<'a>: Perform<Action = Self::Action, Answer = Self::Answer>;
 
-    /// The kinds that it plans from; none: it is not to run.
-    fn plans_from(config: &Config) -> Vec<Kind>;
-
     /// What the flags say. `None` without a watch that it needs.
     fn configured(config: &Config, watches: &[watch::Handle]) -> Option<Self>;
 
@@ -66,15 +56,6 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
     fn backoff(_: &Config) -> Backoff {
         BACKOFF
     }
-
-    /// Names all that it may have to look after.
-    fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>));
-
-    /// An object, as it is cached.
-    fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Self::Object>>;
-
-    /// Generation and resourceVersion of an object.
-    fn version(object: &Self::Object) -> (i64, u64);
 
     /// What to do with an object that is not to be planned now, though the caches may have seen what was written.
     fn defer(&self, _: &Tables, _: &Self::Object) -> Option<Next> {
@@ -171,14 +152,8 @@ pub trait ServedKind: Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Sets the gauges that are counted when somebody looks.
-    fn measure(store: &Store, metrics: &Metrics);
-
-    /// Adds what `/debug/store` shows.
-    fn debug(store: &Store, page: &mut Value);
-
     /// Counts a sync: `success` or `error`, and its seconds.
-    fn count(metrics: &Metrics, result: &'static str, seconds: f64);
+    fn count(_: &Metrics, _result: &'static str, _seconds: f64) {}
 
     /// Counts an object whose own writes are not seen yet.
     fn gated(_: &Core, _: &Tables, _: &Arc<ObjectKey>) {}

@@ -14,7 +14,7 @@ use crate::writes::SendError;
 
 impl Core {
     /// Asks for the object `key` of this kind (`None`: there is nothing to ask for), and lets go of what it held.
-    pub(super) async fn let_go(
+    pub(crate) async fn let_go(
         &self,
         key: &Arc<ObjectKey>,
         kind: Option<Kind>,

@@ -64,7 +64,7 @@ impl Repeated {
 impl Refusals {
     /// Learns from a plan that was carried out. `answered`: actions of which the planner is told in a
     /// better way. True when what was told is over.
-    pub(super) fn learn<R>(
+    pub(crate) fn learn<R>(
         &self,
         key: &Arc<ObjectKey>,
         applied: &Applied<R>,
@@ -120,7 +120,7 @@ impl Refusals {
     }
 
     /// What was refused often enough to be told.
-    pub(super) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
+    pub(crate) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
         let known = self.lock();
         let repeated = known.get(key).filter(|known| known.is_told())?;
         Some(Refusal(repeated.message.clone()))
@@ -132,12 +132,12 @@ impl Refusals {
     }
 
     /// Of how many objects something is kept.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
     /// Forgets an object that is gone.
-    pub(super) fn forget(&self, key: &ObjectKey) {
+    pub(crate) fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }
 }

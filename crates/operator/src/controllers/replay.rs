@@ -6,17 +6,13 @@ use carillon_plan::ObjectKey;
 use carillon_plan::object_key::ApiKind;
 use carillon_plan::uid::NotAUid;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::irreproducible::Irreproducible;
 use super::kind::ServedKind;
 use crate::flight_recorder::Decision;
 use crate::gate::Kind;
-use crate::slim::{
-    Carillon, Native, SlimBroadcastJob, SlimCronJob, SlimJob, SlimNode, SlimPod, SlimSlice,
-};
-use crate::store::{Row, Tables};
+use crate::store::Tables;
 
 /// Plans again what `decision` recorded, from `objects` as they were then, in any order: the object, and all
 /// that its planner reads. The digest of that plan; [`Decision::digest`] is the same if nothing else went into it.
@@ -33,7 +29,7 @@ pub fn replay<K: ServedKind>(
         return Err(Irreproducible::Incomplete(why.to_owned()));
     }
     let (key, inputs) = recorded::<K>(decision)?;
-    let mut tables = tables(objects, decision)?;
+    let mut tables = tables::<K>(objects, decision)?;
     let (kind, memory) = K::recorded(inputs, &mut tables, &key, decision.generation)?;
     let object = judged::<K>(&tables, &key, decision)?;
     Ok(kind.snapshot(&memory, &tables, object, |snapshot| {
@@ -75,39 +71,15 @@ fn judged<'t, K: ServedKind>(
 }
 
 /// The caches as the decision saw them.
-fn tables(
+fn tables<K: ServedKind>(
     objects: impl Iterator<Item = (Kind, Value)>,
     decision: &Decision,
 ) -> Result<Tables, Irreproducible> {
     let mut tables = Tables::default();
     for (kind, object) in objects {
-        let enter = match kind {
-            Kind::Pod => enter::<SlimPod>,
-            Kind::BroadcastJob => enter::<SlimBroadcastJob>,
-            Kind::Slice => enter::<SlimSlice>,
-            Kind::Node => enter::<SlimNode>,
-            Kind::CronJob => enter::<SlimCronJob<Carillon>>,
-            Kind::NativeCronJob => enter::<SlimCronJob<Native>>,
-            Kind::NativeJob => enter::<SlimJob>,
-        };
-        enter(&mut tables, object, decision)?;
+        if let Some(read) = K::READS.iter().find(|read| read.kind == kind) {
+            (read.enter)(&mut tables, object, decision)?;
+        }
     }
     Ok(tables)
-}
-
-fn enter<K: Row + DeserializeOwned>(
-    tables: &mut Tables,
-    object: Value,
-    decision: &Decision,
-) -> Result<(), Irreproducible> {
-    let kind = K::KIND.word();
-    let object: K =
-        serde_json::from_value(object).map_err(|error| Irreproducible::Object { kind, error })?;
-    let found = object.resource_version().unwrap_or(0);
-    let seen = decision.seen.get(kind).copied().unwrap_or(0);
-    if found > seen {
-        return Err(Irreproducible::Newer { kind, found, seen });
-    }
-    object.enter(tables, &mut Vec::new());
-    Ok(())
 }

@@ -1,43 +1,34 @@
-//! The kinds that are served: the only list of them.
+//! The list of kinds has one of these for each.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use carillon_plan::interlock;
+use carillon_plan::node::NodeRow;
 use serde_json::Value;
 
-use super::broadcast_job::BroadcastJobs;
 use super::controller::Controller;
 use super::core::{Core, Reconcile, measure, work};
-use super::cron_job::CronJobs;
-use super::job::Jobs;
+use super::irreproducible::Irreproducible;
 use super::kind::ServedKind;
-use super::orphan_pod::{self, OrphanPods};
+use super::reads::{Read, Selects};
+use super::replay::replay;
 use super::rules::Rules;
 use crate::args::Config;
+use crate::flight_recorder::Decision;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
 use crate::parts::Parts;
 use crate::queue::Backoff;
-use crate::store::{EachKey, Store, Tables};
+use crate::store::{EachKey, PodTable, Sizes, Store, Tables, Wake};
 use crate::watch;
 
-/// Each controller there is.
-pub static SERVED: [Served; 4] = [
-    Served::kind::<BroadcastJobs>(),
-    Served::kind::<CronJobs>(),
-    Served::kind::<Jobs>(),
-    Served {
-        name: orphan_pod::NAME,
-        rules: &interlock::left_behind::rules::ALL,
-        plans_from: Jobs::plans_from,
-        each_key: Tables::each_orphan_pod,
-        backoff: Jobs::backoff,
-        build: |_, _, _, core| Some(Arc::new(OrphanPods { core })),
-        measure: |_, _| {},
-        debug: |_, _| {},
-    },
-];
+/// Wakes the objects for which the change of a node makes a difference.
+pub type NodeChanged = fn(&Tables, &str, Option<&NodeRow>, Option<&NodeRow>, &mut Vec<Wake>);
+
+/// Makes a recorded decision again, from objects in any order.
+pub type Replay =
+    fn(&mut dyn Iterator<Item = (Kind, Value)>, &Decision) -> Result<String, Irreproducible>;
 
 /// Makes a controller. `None` without a watch that it needs.
 pub type Build = fn(&Config, &Rules, &[watch::Handle], Core) -> Option<Arc<dyn Running>>;
@@ -47,10 +38,24 @@ pub type Build = fn(&Config, &Rules, &[watch::Handle], Core) -> Option<Arc<dyn R
 pub struct Served {
     /// Name in logs, metrics and the work queue.
     pub name: &'static str,
+    /// Of which kinds its objects are.
+    pub kinds: &'static [Kind],
     /// The rules of its interlock.
     pub rules: &'static [&'static str],
+    /// What it may read.
+    pub reads: &'static [Read],
     /// The kinds that it plans from; none: it is not to run.
     pub plans_from: fn(&Config) -> Vec<Kind>,
+    /// Which of those that have a label it plans from.
+    pub selects: fn(&Config, &Store) -> Selects,
+    /// Tells the caches what the flags say.
+    pub prepare: fn(&Config, &Store),
+    /// What it keeps of pods.
+    pub pods: Option<&'static dyn PodTable>,
+    /// Whom a node wakes.
+    pub node_changed: NodeChanged,
+    /// Adds the sizes of its rows.
+    pub size: fn(&Tables, &mut Sizes),
     /// What it may have to look after.
     pub each_key: EachKey,
     /// How long a key that fails waits.
@@ -61,19 +66,52 @@ pub struct Served {
     pub measure: fn(&Store, &Metrics),
     /// Adds what `/debug/store` shows.
     pub debug: fn(&Store, &mut Value),
+    /// Makes a recorded decision again. `None`: it is made from nothing that is recorded.
+    pub replay: Option<Replay>,
 }
 
 impl Served {
-    const fn kind<K: ServedKind>() -> Self {
+    /// That of a kind.
+    pub const fn kind<K: ServedKind>() -> Self {
         Self {
-            name: K::NAME,
+            kinds: K::KINDS,
             rules: K::INTERLOCK,
-            plans_from: K::plans_from,
-            each_key: K::each_key,
-            backoff: K::backoff,
-            build: build::<K>,
+            reads: K::READS,
+            selects: K::selects,
+            prepare: K::prepare,
+            pods: K::PODS,
+            node_changed: K::node_changed,
+            size: K::size,
             measure: K::measure,
             debug: K::debug,
+            replay: Some(|objects, decision| replay::<K>(objects, decision)),
+            ..Self::beside::<K>(K::NAME, K::each_key, build::<K>)
+        }
+    }
+
+    /// That of a controller which reads what another kind reads.
+    pub const fn beside<K: ServedKind>(
+        name: &'static str,
+        each_key: EachKey,
+        build: Build,
+    ) -> Self {
+        Self {
+            name,
+            kinds: &[],
+            rules: &interlock::left_behind::rules::ALL,
+            reads: &[],
+            plans_from: K::plans_from,
+            selects: |_, _| Selects::Labelled,
+            prepare: |_, _| {},
+            pods: None,
+            node_changed: |_, _, _, _, _| {},
+            size: |_, _| {},
+            each_key,
+            backoff: K::backoff,
+            build,
+            measure: |_, _| {},
+            debug: |_, _| {},
+            replay: None,
         }
     }
 }
@@ -104,26 +142,5 @@ impl<C: Reconcile + Debug + Send + Sync> Running for C {
 
     fn measure(&self, metrics: &Metrics) {
         measure(self, metrics);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn the_runbook_has_each_rule_of_the_interlock_in_the_table_of_its_kind() {
-        let page = include_str!("../../../../docs/runbooks/CarillonInterlockTripped.md");
-        let tables = page.split("| `rule` |").skip(1);
-        let named = |table: &str| -> BTreeSet<String> {
-            let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
-            rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned()))
-                .collect()
-        };
-        let tables: Vec<_> = tables.map(named).collect();
-        let rules = |served: &Served| served.rules.iter().map(|rule| (*rule).to_owned()).collect();
-        assert_eq!(tables, SERVED.each_ref().map(rules));
     }
 }

@@ -13,7 +13,7 @@ fn register<C: Collector + Clone + 'static>(
     Ok(metric)
 }
 
-pub(super) fn counter(
+pub(crate) fn counter(
     r: &Registry,
     name: &str,
     help: &str,
@@ -22,7 +22,7 @@ pub(super) fn counter(
     register(r, IntCounterVec::new(Opts::new(name, help), labels)?)
 }
 
-pub(super) fn single(
+pub(crate) fn single(
     r: &Registry,
     name: &str,
     help: &str,
@@ -30,7 +30,7 @@ pub(super) fn single(
     register(r, IntCounter::new(name, help)?)
 }
 
-pub(super) fn single_gauge(
+pub(crate) fn single_gauge(
     r: &Registry,
     name: &str,
     help: &str,
@@ -38,7 +38,7 @@ pub(super) fn single_gauge(
     register(r, IntGauge::new(name, help)?)
 }
 
-pub(super) fn plain_histogram(
+pub(crate) fn plain_histogram(
     r: &Registry,
     name: &str,
     help: &str,
@@ -48,7 +48,7 @@ pub(super) fn plain_histogram(
     register(r, Histogram::with_opts(opts)?)
 }
 
-pub(super) fn gauge(
+pub(crate) fn gauge(
     r: &Registry,
     name: &str,
     help: &str,
@@ -57,7 +57,7 @@ pub(super) fn gauge(
     register(r, IntGaugeVec::new(Opts::new(name, help), labels)?)
 }
 
-pub(super) fn float_gauge(
+pub(crate) fn float_gauge(
     r: &Registry,
     name: &str,
     help: &str,
@@ -66,7 +66,7 @@ pub(super) fn float_gauge(
     register(r, GaugeVec::new(Opts::new(name, help), labels)?)
 }
 
-pub(super) fn histogram(
+pub(crate) fn histogram(
     r: &Registry,
     name: &str,
     help: &str,

@@ -16,14 +16,14 @@ use super::time;
 pub struct SlimPod {
     /// Metadata.
     pub metadata: SlimMeta<AllLabels>,
-    pub(super) spec: PodSpec,
-    pub(super) status: PodStatus,
+    pub(crate) spec: PodSpec,
+    pub(crate) status: PodStatus,
 }
 
 /// The part of a pod's spec that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct PodSpec {
+pub(crate) struct PodSpec {
     node_name: Option<String>,
     init_containers: Option<Vec<InitContainer>>,
 }
@@ -38,80 +38,80 @@ struct InitContainer {
 /// The part of a pod's status that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct PodStatus {
-    pub(super) phase: String,
-    pub(super) reason: String,
-    pub(super) message: String,
-    pub(super) conditions: Option<Vec<PodCondition>>,
-    pub(super) init_container_statuses: Option<Vec<ContainerStatus>>,
-    pub(super) container_statuses: Option<Vec<ContainerStatus>>,
+pub(crate) struct PodStatus {
+    pub(crate) phase: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) conditions: Option<Vec<PodCondition>>,
+    pub(crate) init_container_statuses: Option<Vec<ContainerStatus>>,
+    pub(crate) container_statuses: Option<Vec<ContainerStatus>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct PodCondition {
+pub(crate) struct PodCondition {
     #[serde(rename = "type")]
     type_: String,
-    pub(super) status: String,
-    pub(super) reason: String,
-    pub(super) message: String,
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
     #[serde(deserialize_with = "time::optional")]
-    pub(super) last_transition_time: Option<Timestamp>,
+    pub(crate) last_transition_time: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct ContainerStatus {
-    pub(super) name: String,
-    pub(super) restart_count: i32,
-    pub(super) state: Option<ContainerState>,
-    pub(super) last_state: Option<ContainerState>,
+pub(crate) struct ContainerStatus {
+    pub(crate) name: String,
+    pub(crate) restart_count: i32,
+    pub(crate) state: Option<ContainerState>,
+    pub(crate) last_state: Option<ContainerState>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ContainerState {
-    pub(super) waiting: Option<WaitingState>,
-    pub(super) running: Option<Running>,
-    pub(super) terminated: Option<Terminated>,
+pub(crate) struct ContainerState {
+    pub(crate) waiting: Option<WaitingState>,
+    pub(crate) running: Option<Running>,
+    pub(crate) terminated: Option<Terminated>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WaitingState {
-    pub(super) reason: String,
-    pub(super) message: String,
+pub(crate) struct WaitingState {
+    pub(crate) reason: String,
+    pub(crate) message: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Running {
+pub(crate) struct Running {
     #[serde(deserialize_with = "time::optional")]
-    pub(super) started_at: Option<Timestamp>,
+    pub(crate) started_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Terminated {
-    pub(super) exit_code: i32,
-    pub(super) reason: String,
-    pub(super) message: String,
+pub(crate) struct Terminated {
+    pub(crate) exit_code: i32,
+    pub(crate) reason: String,
+    pub(crate) message: String,
     #[serde(deserialize_with = "time::optional")]
-    pub(super) started_at: Option<Timestamp>,
+    pub(crate) started_at: Option<Timestamp>,
     #[serde(deserialize_with = "time::optional")]
-    pub(super) finished_at: Option<Timestamp>,
+    pub(crate) finished_at: Option<Timestamp>,
 }
 
 impl ContainerStatus {
     /// How it ended, if it has.
-    pub(super) fn ended(&self) -> Option<&Terminated> {
+    pub(crate) fn ended(&self) -> Option<&Terminated> {
         self.state.as_ref()?.terminated.as_ref()
     }
 }
 
 impl PodStatus {
     /// A condition, by its type.
-    pub(super) fn condition(&self, type_: &str) -> Option<&PodCondition> {
+    pub(crate) fn condition(&self, type_: &str) -> Option<&PodCondition> {
         let mut conditions = self.conditions.iter().flatten();
         conditions.find(|condition| condition.type_ == type_)
     }
@@ -119,13 +119,13 @@ impl PodStatus {
 
 impl SlimPod {
     /// The node it is bound to.
-    pub(super) fn node(&self) -> Option<&str> {
+    pub(crate) fn node(&self) -> Option<&str> {
         let name = self.spec.node_name.as_deref();
         name.filter(|name| !name.is_empty())
     }
 
     /// Its deletion, if somebody has asked for it.
-    pub(super) fn deletion(&self) -> Option<Deletion> {
+    pub(crate) fn deletion(&self) -> Option<Deletion> {
         Some(Deletion {
             due: self.metadata.deletion_timestamp?,
             grace_seconds: self.metadata.deletion_grace_period_seconds.unwrap_or(0),
@@ -133,21 +133,21 @@ impl SlimPod {
     }
 
     /// Its phase.
-    pub(super) fn phase(&self) -> PodPhase {
+    pub(crate) fn phase(&self) -> PodPhase {
         PodPhase::read(&self.status.phase)
     }
 
-    pub(super) fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+    pub(crate) fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
         self.status.container_statuses.iter().flatten()
     }
 
     /// Its init containers, and among them its sidecars.
-    pub(super) fn init_containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+    pub(crate) fn init_containers(&self) -> impl Iterator<Item = &ContainerStatus> {
         self.status.init_container_statuses.iter().flatten()
     }
 
     /// Whether an init container goes on beside the containers.
-    pub(super) fn is_sidecar(&self, container: &ContainerStatus) -> bool {
+    pub(crate) fn is_sidecar(&self, container: &ContainerStatus) -> bool {
         let mut all = self.spec.init_containers.iter().flatten();
         all.any(|spec| {
             spec.name == container.name && spec.restart_policy.as_deref() == Some("Always")
@@ -155,7 +155,7 @@ impl SlimPod {
     }
 
     /// What the rules of a pod failure policy judge, of these containers in this order.
-    pub(super) fn failure<'a>(
+    pub(crate) fn failure<'a>(
         &self,
         containers: impl Iterator<Item = &'a ContainerStatus>,
         strings: &mut Interner,

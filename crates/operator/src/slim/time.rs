@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// A time that may be missing; for `deserialize_with`.
-pub(super) fn optional<'de, D: Deserializer<'de>>(
+pub(crate) fn optional<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
     let time = Option::<Time>::deserialize(deserializer)?;

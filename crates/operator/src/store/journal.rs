@@ -13,7 +13,7 @@ pub struct Journal {
 
 impl Journal {
     /// Notes a change. The oldest is forgotten when there are more than `most`.
-    pub(super) fn note(&mut self, name: &Arc<str>, most: usize) {
+    pub(crate) fn note(&mut self, name: &Arc<str>, most: usize) {
         self.last += 1;
         self.changes.push_back(name.clone());
         while self.changes.len() > most {

@@ -4,18 +4,6 @@ use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
 
-/// Names of controllers, in logs, metrics and flags.
-pub mod controller {
-    /// Of BroadcastJobs.
-    pub const BROADCAST_JOB: &str = "broadcastjob";
-    /// Of CronJobs of both APIs.
-    pub const CRON_JOB: &str = "cronjob";
-    /// Of Jobs of batch/v1.
-    pub const JOB: &str = "job";
-    /// Of pods of no Job.
-    pub const ORPHAN_POD: &str = "job_orphan_pod";
-}
-
 /// An object that a controller looks after.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Key {
@@ -47,4 +35,16 @@ pub enum Wake {
     Now(Key),
     /// Together with what else happens within the batch period.
     Soon(Key),
+}
+
+impl Wake {
+    /// At once, by the controller of this name.
+    pub fn now(controller: &'static str, object: Arc<ObjectKey>) -> Self {
+        Self::Now(Key::of(controller, object))
+    }
+
+    /// Together with others, by the controller of this name.
+    pub fn soon(controller: &'static str, object: Arc<ObjectKey>) -> Self {
+        Self::Soon(Key::of(controller, object))
+    }
 }

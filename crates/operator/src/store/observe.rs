@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::shared::Store;
+use super::size::Sizes;
 use crate::gate::Kind;
 use crate::metrics::Metrics;
 
 /// Sets the gauges that are counted when somebody looks.
-pub fn measure(store: &Store, metrics: &Metrics) {
-    let size = store.read().size();
-    for (kind, rows, bytes) in size {
+pub fn measure(sizes: &Sizes, metrics: &Metrics) {
+    for (kind, rows, bytes) in sizes.iter() {
         let (of_rows, of_bytes) = (&metrics.store_rows, &metrics.store_bytes);
         of_rows.with_label_values(&[kind.word()]).set(rows as i64);
         of_bytes.with_label_values(&[kind.word()]).set(bytes as i64);
@@ -19,11 +19,10 @@ pub fn measure(store: &Store, metrics: &Metrics) {
 }
 
 /// The beginning of what `/debug/store` shows.
-pub fn debug(store: &Store) -> Value {
-    let sizes = store.read().size();
+pub fn debug(store: &Store, sizes: &Sizes) -> Value {
     let size =
         |(kind, rows, bytes): (Kind, _, _)| (kind.word(), json!({"rows": rows, "bytes": bytes}));
-    let sizes: HashMap<_, _> = sizes.map(size).into();
+    let sizes: HashMap<_, _> = sizes.iter().map(size).collect();
     let seen = store.read().seen("");
     let seen: HashMap<_, _> = Kind::ALL
         .map(|kind| (kind.word(), seen.of(kind).to_string()))

@@ -7,10 +7,6 @@ use carillon_plan::Uid;
 use super::key::Wake;
 use super::tables::Tables;
 use crate::gate::Kind;
-use crate::protobuf::{Message, POD};
-use crate::slim::{
-    Side, SlimBroadcastJob, SlimCronJob, SlimJob, SlimNativeJob, SlimNode, SlimPod, SlimSlice,
-};
 use crate::transport::Pace;
 use crate::watch::{Held, Listed, Watched};
 
@@ -20,6 +16,8 @@ pub trait Row: Watched {
     const KIND: Kind;
     /// How soon its changes are read.
     const PACE: Pace = Pace::Gathered;
+    /// The label of those that are watched, where some are enough; empty: all are.
+    const LABEL: &'static str = "";
     /// Enters it.
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>);
     /// Removes it.
@@ -37,27 +35,20 @@ pub trait Row: Watched {
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64));
 }
 
+/// Says of rows where their resourceVersion and uid are: in `metadata`.
 macro_rules! watched {
-    ($($slim:ty $(where $side:ident)? $(as $message:ident)?),*) => {$(
-        impl$(<$side: Side>)? Watched for $slim {
-            $(const PROTOBUF: Option<&'static Message> = Some(&$message);)?
+    ($slim:ty $(where $generic:ident: $bound:path)? $(as $message:path)?) => {
+        impl$(<$generic: $bound>)? $crate::watch::Watched for $slim {
+            $(const PROTOBUF: Option<&'static $crate::protobuf::Message> = Some(&$message);)?
 
             fn resource_version(&self) -> Option<u64> {
                 Some(self.metadata.rv()).filter(|rv| *rv > 0)
             }
 
-            fn uid(&self) -> Option<Uid> {
+            fn uid(&self) -> Option<carillon_plan::Uid> {
                 self.metadata.uid()
             }
         }
-    )*};
+    };
 }
-watched!(
-    SlimBroadcastJob,
-    SlimNode,
-    SlimPod as POD,
-    SlimSlice,
-    SlimNativeJob,
-    SlimJob,
-    SlimCronJob<S> where S
-);
+pub(crate) use watched;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use carillon_api::node_result_slice::NodeResult;
 use carillon_api::{condition::reasons, names};
-use carillon_operator::controllers::broadcast_job::Rules;
-use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimSlice};
+use carillon_operator::kinds::broadcast_job::{SlimBroadcastJob, SlimSlice};
+use carillon_operator::slim::SlimNode;
 use carillon_plan::name;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, JOB, Scene, Sent, job, owned, refuses_deletions, uid};
+use super::{Answer, JOB, Rules, Scene, Sent, job, owned, refuses_deletions, uid};
 
 /// Whether a pod is for a node whose pods an admission webhook refuses.
 fn is_refused(sent: &Sent<'_>) -> bool {

@@ -17,13 +17,14 @@ use carillon_api::condition::{reasons, results};
 use carillon_api::node_result_slice::NodeResult;
 use carillon_api::{NodeState, names};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::broadcast_job::{BroadcastJobs, NAME, Rules};
-use carillon_operator::controllers::{Irreproducible, replay};
+use carillon_operator::controllers::{Irreproducible, RulesOf, replay};
 use carillon_operator::flight_recorder::Decision;
 use carillon_operator::gate::Kind;
+use carillon_operator::kinds::broadcast_job::{BroadcastJobs, CONTROLLER};
+use carillon_operator::kinds::broadcast_job::{SlimBroadcastJob, SlimSlice};
 use carillon_operator::queue::Backoff;
 use carillon_operator::request;
-use carillon_operator::slim::{SlimBroadcastJob, SlimNode, SlimPod, SlimSlice};
+use carillon_operator::slim::{SlimNode, SlimPod};
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::broadcast_job::action::{Action, Plan, SliceWrite, Step};
 use carillon_plan::interlock::rules;
@@ -36,6 +37,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::support::{Sent, Server, Setting, WRITTEN, done, refusal};
+
+type Rules = RulesOf<BroadcastJobs>;
 
 const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 const NODE: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
@@ -101,7 +104,7 @@ impl Scene {
     }
 
     fn trips(&self) -> u64 {
-        let labels = [NAME, rules::ONE_PER_NODE];
+        let labels = [CONTROLLER, rules::ONE_PER_NODE];
         let trips = &self.controller.core.metrics.interlock_trips;
         trips.with_label_values(&labels).get()
     }

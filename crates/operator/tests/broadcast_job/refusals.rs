@@ -4,15 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use carillon_api::NodeState;
-use carillon_operator::controllers::broadcast_job::Rules;
 use carillon_operator::controllers::core;
-use carillon_operator::slim::{SlimBroadcastJob, SlimPod};
+use carillon_operator::kinds::broadcast_job::SlimBroadcastJob;
+use carillon_operator::slim::SlimPod;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::creations::{answer, pod_on, promise, promise_of, see_node, see_slice, tried, wide_job};
-use super::{Answer, Scene, Sent, owned, refuses_deletions};
+use super::{Answer, Rules, Scene, Sent, owned, refuses_deletions};
 
 thread_local! {
     /// The version of the job.

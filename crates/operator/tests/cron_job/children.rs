@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carillon_api::names::FINALIZER_RUN_TRACKING;
-use carillon_operator::slim::SlimNativeJob;
+use carillon_operator::kinds::cron_job::SlimNativeJob;
 use http::Method;
 use serde_json::{Value, json};
 

@@ -17,11 +17,11 @@ use carillon_api::names::{
     ANNOTATION_SCHEDULED_TIMESTAMP, FINALIZER_RUN_TRACKING, LABEL_CRON_JOB_NAME, LABEL_CRON_JOB_UID,
 };
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::cron_job::{CronJobs, NAME, Rules};
-use carillon_operator::controllers::replay;
+use carillon_operator::controllers::{RulesOf, replay};
 use carillon_operator::gate::Kind;
+use carillon_operator::kinds::cron_job::{CONTROLLER, CronJobs};
+use carillon_operator::kinds::cron_job::{Carillon, Native, SlimCronJob, SlimNativeJob};
 use carillon_operator::queue::Backoff;
-use carillon_operator::slim::{Carillon, Native, SlimCronJob, SlimNativeJob};
 use carillon_plan::cron_job::action::{Action, Plan, Step};
 use carillon_plan::cron_job::{ChildKind, plan};
 use carillon_plan::interlock::cron_job::rules;
@@ -32,6 +32,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::support::{Sent, Server, Setting, WRITTEN, done, refusal};
+
+type Rules = RulesOf<CronJobs>;
 
 const CRON: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 const JOBS: &str = "/apis/batch/v1/namespaces/ops/jobs";
@@ -193,7 +195,7 @@ async fn a_run_that_is_due_is_promised_before_it_is_created_and_told() {
         job["spec"]["template"]["spec"]["containers"][0]["image"],
         "i"
     );
-    let skew = &scene.controller.core.metrics.cronjob_job_creation_skew;
+    let skew = &scene.controller.core.metrics.cron_jobs.job_creation_skew;
     assert_eq!(skew.get_sample_count(), 1);
 }
 
@@ -236,7 +238,7 @@ async fn nothing_is_started_before_own_writes_are_seen() {
     scene.work_for(Duration::from_secs(5)).await;
     assert_eq!((scene.decisions(), scene.made().len()), (1, 1));
     let waits = &scene.controller.core.metrics.gate_waits;
-    assert!(waits.with_label_values(&[NAME]).get() > 0);
+    assert!(waits.with_label_values(&[CONTROLLER]).get() > 0);
     // Once the promise and its run are seen, the run is recorded, and none is started.
     let status = json!({"active": [active(None, AT_ELEVEN)]});
     let mut job = run(1, AT_ELEVEN, &json!({}));
@@ -333,7 +335,7 @@ async fn a_plan_for_a_run_that_is_not_promised_is_refused_and_the_status_says_so
     let trips = &scene.controller.core.metrics.interlock_trips;
     assert!(
         trips
-            .with_label_values(&[NAME, rules::PROMISED_FIRST])
+            .with_label_values(&[CONTROLLER, rules::PROMISED_FIRST])
             .get()
             > 0
     );

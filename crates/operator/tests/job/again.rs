@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use carillon_operator::controllers::core;
-use carillon_operator::controllers::job::Memory;
-use carillon_operator::controllers::orphan_pod::{self, OrphanPods};
-use carillon_operator::slim::{SlimJob, SlimPod};
+use carillon_operator::kinds::job::Memory;
+use carillon_operator::kinds::job::SlimJob;
+use carillon_operator::kinds::job::orphan_controller::{OrphanPods, SERVED};
+use carillon_operator::slim::SlimPod;
 use carillon_operator::store::Queues;
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::plan;
@@ -199,12 +200,12 @@ async fn pods_are_let_go_when_somebody_else_ends_their_job() {
 async fn a_pod_of_no_job_is_let_go_as_it_was_seen() {
     let mut scene = Scene::new(plan, vec![]);
     let queue = scene.controller.core.queue.clone();
-    scene.queues = Queues::open_to_all(orphan_pod::NAME, queue);
+    scene.queues = Queues::open_to_all(SERVED.name, queue);
     let mut pod = pod_of(1, 40, "Running");
     pod["metadata"]["ownerReferences"] = json!([]);
     scene.see::<SlimPod>(&pod);
     let orphans = OrphanPods {
-        core: scene.core_for(orphan_pod::NAME),
+        core: scene.core_for(SERVED.name),
     };
     let done = async {
         while scene.sent(&Method::PATCH, "/sum-1").is_empty() {

@@ -1,9 +1,10 @@
 //! The gate, which stands where upstream has expectations: a Job is planned when the caches have
 //! seen what was last written for it.
 
-use carillon_operator::controllers::job::NAME;
 use carillon_operator::gate::Kind;
-use carillon_operator::slim::{SlimJob, SlimPod};
+use carillon_operator::kinds::job::CONTROLLER;
+use carillon_operator::kinds::job::SlimJob;
+use carillon_operator::slim::SlimPod;
 use carillon_plan::job::plan;
 use http::Method;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use super::{JOB, PODS, Scene, WRITTEN, job_key};
 /// The Job was about to be planned, and had to wait.
 fn waits(scene: &Scene) -> u64 {
     let waits = &scene.controller.core.metrics.gate_waits;
-    waits.with_label_values(&[NAME]).get()
+    waits.with_label_values(&[CONTROLLER]).get()
 }
 
 impl Scene {

@@ -1,6 +1,6 @@
 //! Templates that are too large to be kept, and are read again when pods are made of them.
 
-use carillon_operator::slim::SlimJob;
+use carillon_operator::kinds::job::SlimJob;
 use carillon_plan::job::plan;
 use http::Method;
 use serde_json::{Value, json};

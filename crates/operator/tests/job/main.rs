@@ -16,14 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use carillon_operator::args::Task;
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::core::Core;
-use carillon_operator::controllers::job::{Jobs, Memory, Rules};
-use carillon_operator::controllers::replay;
+use carillon_operator::controllers::{CachedKind, RulesOf, replay};
 use carillon_operator::fence::RequestBody;
 use carillon_operator::gate::Kind;
+use carillon_operator::kinds::job::SlimJob;
+use carillon_operator::kinds::job::{Jobs, Memory};
 use carillon_operator::queue::Backoff;
-use carillon_operator::slim::{SlimJob, SlimPod};
+use carillon_operator::slim::SlimPod;
 use carillon_operator::store::StoreSink;
 use carillon_operator::transport::Transport;
 use carillon_operator::watch::{self, Handle, Source};
@@ -37,6 +39,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::support::{Sent, Server, Setting, WRITTEN, done, refusal};
+
+type Rules = RulesOf<Jobs>;
 
 const JOB: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 const POD: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01";
@@ -96,7 +100,10 @@ impl Scene {
         let server = Server::answering(answer, Duration::ZERO);
         let scene = Self::at(server, setting, kind, rules);
         if !serves_native {
-            scene.controller.core.store.leave_native_jobs();
+            let Ok(Task::Operate(config)) = Task::parse(["carillon"]) else {
+                panic!("no flags are wrong")
+            };
+            Jobs::prepare(&config, &scene.controller.core.store);
         }
         scene
     }

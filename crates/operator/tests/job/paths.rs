@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use carillon_operator::slim::{SlimJob, SlimPod};
+use carillon_operator::kinds::job::SlimJob;
+use carillon_operator::slim::SlimPod;
 use carillon_plan::job::plan;
 use http::Method;
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! Requests that the API server refuses.
 
-use carillon_operator::slim::{SlimJob, SlimPod};
+use carillon_operator::kinds::job::SlimJob;
+use carillon_operator::slim::SlimPod;
 use carillon_plan::job::action::{Plan, Step};
 use carillon_plan::job::{Snapshot, plan};
 use carillon_plan::name::JobPods;

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
-use carillon_operator::controllers::{Rules, SERVED};
+use carillon_operator::controllers::Rules;
 use carillon_operator::flight_recorder::FlightRecorder;
 use carillon_operator::instance::{Instance, Surroundings};
+use carillon_operator::kinds::SERVED;
 use carillon_operator::lease::{self, Leadership, elect_here};
 use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::{Transport, Watches};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use carillon_operator::controllers::broadcast_job::BroadcastJobs;
-use carillon_operator::controllers::cron_job::CronJobs;
-use carillon_operator::controllers::job::Jobs;
 use carillon_operator::controllers::{Rules, RulesOf};
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
+use carillon_operator::kinds::cron_job::CronJobs;
+use carillon_operator::kinds::job::Jobs;
 
 use super::cases::calm;
 use super::expectations;

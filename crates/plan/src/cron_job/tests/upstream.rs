@@ -88,7 +88,7 @@ const ROWS: &[Row] = &[
         "upstream never runs @every with a deadline shorter than its distance; here the phase is kept"),
     row(32, "do nothing if the namespace is terminating",
         Nowhere("how a refused creation is read is up to who carries plans out: `refusal` of \
-                 crates/operator/src/apply/cron_job.rs learns nothing from this one"), ""),
+                 crates/operator/src/kinds/cron_job/performer.rs learns nothing from this one"), ""),
     row(33, "set lastsuccessfultime if successfulJobHistoryLimit is zero/ten/nil",
         Here(sync::successful_time), ""),
     row(34, "spec.template changed", Here(objects::template_changed), ""),
@@ -98,7 +98,7 @@ const ROWS: &[Row] = &[
     row(38, "spec.timeZone changed", Here(times::time_zone_changed), ""),
     row(39, "TestControllerV2GetJobsToBeReconciled",
         Nowhere("the cache groups children by the uid of their controller \
-                 (crates/operator/src/store/child.rs), the planner never sees those of others"), ""),
+                 (crates/operator/src/kinds/cron_job/children.rs), the planner never sees those of others"), ""),
     row(40, "jobs are still deleted when a cronjob can't create jobs due to jobs quota being reached",
         Here(objects::deleted_when_refused), ""),
     row(41, "jobs are not deleted if history limit not reached", Here(objects::not_deleted), ""),

@@ -1,0 +1,343 @@
+//! Pods of Jobs, by the Job that controls them.
+
+use std::collections::HashSet;
+
+use carillon_plan::Uid;
+use carillon_plan::job::JobPods;
+use carillon_plan::object_key::{JOB, POD};
+
+use super::tables::CONTROLLER;
+use crate::slim::{AllLabels, SlimMeta, SlimPod};
+use crate::store::owned::Rows;
+use crate::store::{PodTable, Tables, Wake, held_at, in_scope};
+use crate::watch::{Held, Listed};
+
+impl Rows for JobPods {
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+/// The rows of pods of Jobs, and of pods that nothing controls.
+#[derive(Debug)]
+pub(super) struct PodsOfJobs;
+
+impl PodTable for PodsOfJobs {
+    fn enter(&self, tables: &mut Tables, pod: &SlimPod, wakes: &mut Vec<Wake>) {
+        let Some(uid) = pod.metadata.uid() else {
+            return;
+        };
+        let tallied = &mut tables.jobs.counts;
+        if !pod.has_ended_tracked() {
+            tallied.kept.remove(&uid);
+        } else if tallied.kept.insert(uid) {
+            tallied.ever_kept += 1;
+        }
+        let owner = tables.jobs.pods.owner(&pod.metadata, JOB);
+        let before = tables.jobs.pods.owner_of(uid);
+        if before.is_some() && before != owner.as_ref() {
+            tables.forget_job_pod(&pod.metadata, wakes);
+        }
+        let Some(owner) = owner else {
+            if pod.metadata.has_controller() {
+                tables.forget_orphan_pod(&pod.metadata);
+            } else {
+                tables.enter_orphan_pod(pod, wakes);
+            }
+            return;
+        };
+        // It may have been nobody's.
+        tables.forget_orphan_pod(&pod.metadata);
+        let name = &*pod.metadata.name;
+        let before = tables.jobs.pods.of_mut(&owner);
+        let before = before.and_then(|pods| pods.get_mut(name));
+        let Some(row) = pod.job_row(before.as_deref(), &mut tables.strings) else {
+            return;
+        };
+        // Much of what the kubelet reports is nothing that a decision depends on.
+        let changed = match before {
+            Some(before) if before.uid == uid => {
+                before.rv = row.rv;
+                let changed = *before != row;
+                *before = row;
+                changed
+            }
+            _ => {
+                let replaced = tables.jobs.pods.enter(&owner, uid).insert(name.into(), row);
+                if let Some(other) = replaced {
+                    tables.jobs.pods.forget(other.uid);
+                }
+                true
+            }
+        };
+        if changed {
+            wakes.push(Wake::soon(CONTROLLER, owner));
+        }
+    }
+
+    fn leave(&self, tables: &mut Tables, pod: &SlimMeta<AllLabels>, wakes: &mut Vec<Wake>) {
+        tables.forget_job_pod(pod, wakes);
+        tables.forget_orphan_pod(pod);
+        if let Some(uid) = pod.uid() {
+            tables.jobs.counts.kept.remove(&uid);
+        }
+    }
+
+    fn sweep(
+        &self,
+        tables: &mut Tables,
+        namespace: Option<&str>,
+        listed: &HashSet<Uid>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        tables.sweep_orphan_pods(namespace, listed);
+        if namespace.is_none() {
+            tables.jobs.counts.kept.retain(|uid| listed.contains(uid));
+        }
+        let retain = |pods: &mut JobPods, stays: &mut dyn FnMut(Uid) -> bool| {
+            pods.retain(|_, pod| stays(pod.uid));
+        };
+        tables.jobs.pods.sweep(namespace, listed, retain, |owner| {
+            wakes.push(Wake::soon(CONTROLLER, owner.clone()));
+        });
+    }
+
+    fn held(&self, tables: &Tables, object: &Listed) -> Held {
+        let owner = object.owner(JOB);
+        let held = object.uid().and_then(|uid| tables.jobs.pods.owner_of(uid));
+        match (owner, held) {
+            (Some(owner), Some(held)) if owner == *held => {
+                let pods = tables.jobs.pods.of(held);
+                let pod = pods.and_then(|pods| pods.get(&*object.name));
+                held_at(pod.map(|pod| pod.rv))
+            }
+            (None, None) => {
+                let pod = object.key(POD).and_then(|key| tables.jobs.orphan(&key));
+                match (pod, object.has_controller()) {
+                    (None, true) => Held::LeftOut,
+                    (Some(_), true) => Held::Nothing,
+                    (pod, false) => held_at(pod.map(|pod| pod.rv)),
+                }
+            }
+            _ => Held::Nothing,
+        }
+    }
+
+    fn each_held(
+        &self,
+        tables: &Tables,
+        namespace: Option<&str>,
+        each: &mut dyn FnMut(&str, Uid, u64),
+    ) {
+        let orphans = tables.jobs.orphans.iter();
+        let orphans = orphans.filter(|(of, _)| in_scope(of, namespace));
+        let pods = tables.jobs.pods.in_scope(namespace);
+        for (name, pod) in pods.chain(orphans.map(|(_, pods)| pods)).flatten() {
+            each(name, pod.uid, pod.rv);
+        }
+    }
+}
+
+impl Tables {
+    fn forget_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
+        let Some(uid) = pod.uid() else { return };
+        let owner = self.jobs.pods.leave(uid, |pods| {
+            pods.remove(&*pod.name);
+        });
+        wakes.extend(owner.map(|owner| Wake::soon(CONTROLLER, owner)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::Row;
+    use carillon_plan::ObjectKey;
+    use serde_json::{Value, json};
+
+    fn uid(n: u8) -> Uid {
+        text(n).parse().unwrap()
+    }
+
+    fn job(n: u8) -> Arc<ObjectKey> {
+        ObjectKey::of(JOB, "ops", "sum", uid(n))
+    }
+
+    fn orphan() -> Arc<ObjectKey> {
+        ObjectKey::of(POD, "ops", "sum-x", uid(9))
+    }
+
+    fn text(n: u8) -> String {
+        format!("4e0c5d6a-0b1c-4d2e-8f3a-0000000000{n:02x}")
+    }
+
+    /// Pod 9 of this Job, if of any.
+    fn pod(rv: u64, api_version: &str, job: Option<u8>, status: &Value) -> SlimPod {
+        let owners = job.map(|job| {
+            json!([{"apiVersion": api_version, "kind": "Job", "name": "sum", "uid": text(job),
+                "controller": true}])
+        });
+        let pod = json!({
+            "metadata": {"name": "sum-x", "namespace": "ops", "uid": text(9),
+                "resourceVersion": rv.to_string(), "ownerReferences": owners,
+                "finalizers": ["batch.kubernetes.io/job-tracking"]},
+            "status": status,
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn woken(tables: &mut Tables, pod: SlimPod) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        pod.enter(tables, &mut wakes);
+        wakes
+    }
+
+    fn soon(n: u8) -> Wake {
+        Wake::soon(CONTROLLER, job(n))
+    }
+
+    #[test]
+    fn a_pod_wakes_its_job_when_something_has_changed_that_counts() {
+        let tables = &mut Tables::default();
+        let native = |rv, status: Value| pod(rv, "batch/v1", Some(1), &status);
+        let wakes = woken(tables, native(5, json!({"phase": "Running"})));
+        assert_eq!(wakes, [soon(1)]);
+        let heartbeat = json!({"phase": "Running", "podIP": "10.0.0.1"});
+        assert_eq!(woken(tables, native(6, heartbeat)), []);
+        assert_eq!(tables.jobs.pods(&job(1)).unwrap()["sum-x"].rv, 6);
+        let wakes = woken(tables, native(7, json!({"phase": "Failed"})));
+        assert_eq!(wakes, [soon(1)]);
+        let mut wakes = Vec::new();
+        native(8, json!({})).leave(tables, &mut wakes);
+        assert_eq!(wakes, [soon(1)]);
+        assert!(tables.jobs.pods.is_empty());
+    }
+
+    #[test]
+    fn labels_are_those_that_the_pod_has_now() {
+        let tables = &mut Tables::default();
+        let labelled = |rv, labels: Value| {
+            let mut pod = pod(rv, "batch/v1", Some(1), &json!({}));
+            pod.metadata.labels = serde_json::from_value(labels).unwrap();
+            pod
+        };
+        for (rv, labels, wakes) in [
+            (5, json!({"a": "1", "b": "2"}), 1),
+            (6, json!({"a": "1", "b": "2"}), 0),
+            (7, json!({"a": "1", "b": "3"}), 1),
+            (8, json!({"a": "1"}), 1),
+            (9, json!({"a": "1", "b": "3"}), 1),
+            (10, json!(null), 1),
+        ] {
+            assert_eq!(woken(tables, labelled(rv, labels.clone())).len(), wakes);
+            let held = &tables.jobs.pods(&job(1)).unwrap()["sum-x"].labels;
+            let held: serde_json::Map<_, _> = held
+                .iter()
+                .map(|(key, value)| (key.to_string(), json!(**value)))
+                .collect();
+            let expected = labels.as_object().cloned().unwrap_or_default();
+            assert_eq!(held, expected, "{rv}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_given_away_wakes_both_jobs_and_one_that_is_let_go_is_an_orphan() {
+        let tables = &mut Tables::default();
+        let of = |rv, job| pod(rv, "batch/v1", job, &json!({}));
+        woken(tables, of(5, Some(1)));
+        assert_eq!(woken(tables, of(6, Some(2))), [soon(1), soon(2)]);
+        assert!(tables.jobs.pods(&job(1)).is_none());
+        let freed = Wake::now(super::super::tables::ORPHAN_PODS, orphan());
+        assert_eq!(woken(tables, of(7, None)), [soon(2), freed]);
+        let listed: Listed = of_listed(&of(7, None));
+        assert_eq!(SlimPod::held(tables, &listed), Held::At(7));
+        assert!(tables.jobs.orphan(&orphan()).is_some());
+        assert_eq!(woken(tables, of(8, Some(2))), [soon(2)]);
+        assert!(tables.jobs.orphan(&orphan()).is_none());
+    }
+
+    fn of_listed(pod: &SlimPod) -> Listed {
+        Listed {
+            name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
+            uid: pod.metadata.uid.clone(),
+            finalizers: pod.metadata.finalizers.clone(),
+            ..Listed::default()
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_called_job_in_another_group_controls_nothing_here() {
+        let tables = &mut Tables::default();
+        let foreign = pod(5, "example.com/v1", Some(1), &json!({}));
+        assert_eq!(woken(tables, foreign), []);
+        assert!(tables.jobs.pods(&job(1)).is_none());
+    }
+
+    #[test]
+    fn a_pod_of_another_namespace_is_nobodys_whatever_uid_its_owner_has() {
+        let tables = &mut Tables::default();
+        woken(tables, pod(5, "batch/v1", Some(1), &json!({})));
+        let mut copy = pod(6, "batch/v1", Some(1), &json!({"phase": "Succeeded"}));
+        copy.metadata.namespace = "evil".to_owned();
+        copy.metadata.uid = text(8);
+        let foreign = ObjectKey::of(JOB, "evil", "sum", uid(1));
+        assert_eq!(
+            woken(tables, copy),
+            [Wake::soon(CONTROLLER, foreign.clone())]
+        );
+        let of_job = tables.jobs.pods(&job(1)).unwrap();
+        assert_eq!((of_job.len(), of_job["sum-x"].uid), (1, uid(9)));
+        assert_eq!(tables.jobs.pods(&foreign).unwrap()["sum-x"].uid, uid(8));
+    }
+
+    #[test]
+    fn pods_that_a_list_no_longer_has_are_gone() {
+        let tables = &mut Tables::default();
+        woken(tables, pod(5, "batch/v1", Some(1), &json!({})));
+        let mut wakes = Vec::new();
+        SlimPod::sweep(tables, Some("other"), &HashSet::new(), &mut wakes);
+        assert!(wakes.is_empty());
+        SlimPod::sweep(tables, None, &HashSet::new(), &mut wakes);
+        assert_eq!(wakes, [soon(1)]);
+        assert!(tables.jobs.pods.is_empty());
+    }
+
+    #[test]
+    fn pods_that_have_ended_and_are_held_count_when_they_become_so_and_when_no_longer() {
+        let tables = &mut Tables::default();
+        let counts = |tables: &Tables| {
+            (
+                tables.jobs.counts().ever_kept,
+                tables.jobs.counts().let_go(),
+            )
+        };
+        let in_phase = |rv, phase: &str| pod(rv, "batch/v1", Some(1), &json!({"phase": phase}));
+        let let_go = |rv| {
+            let mut pod = in_phase(rv, "Succeeded");
+            pod.metadata.finalizers = None;
+            pod
+        };
+        for (rv, phase, expected) in [
+            (1, "Pending", (0, 0)),
+            (2, "Failed", (1, 0)),
+            (3, "Failed", (1, 0)),
+            (4, "Succeeded", (1, 0)),
+        ] {
+            woken(tables, in_phase(rv, phase));
+            assert_eq!(counts(tables), expected, "{phase}");
+        }
+        woken(tables, let_go(5));
+        assert_eq!(counts(tables), (1, 1));
+        let_go(6).leave(tables, &mut Vec::new());
+        assert_eq!(counts(tables), (1, 1), "it was counted when it was let go");
+        woken(tables, in_phase(7, "Succeeded"));
+        in_phase(8, "Succeeded").leave(tables, &mut Vec::new());
+        assert_eq!(counts(tables), (2, 2), "gone with our finalizer");
+        woken(tables, let_go(9));
+        let_go(9).leave(tables, &mut Vec::new());
+        assert_eq!(counts(tables), (2, 2), "never held");
+    }
+}
