@@ -76,9 +76,9 @@ pub struct BroadcastJobs {
 impl ServedKind for BroadcastJobs {
     const RULES: RulesOf<Self> = RulesOf {
         plan: carillon_plan::broadcast_job::plan,
-        verify: interlock::verify,
+        verify: interlock::broadcast_job::verify,
     };
-    const INTERLOCK: &'static [&'static str] = &interlock::rules::ALL;
+    const INTERLOCK: &'static [&'static str] = &interlock::broadcast_job::rules::ALL;
     type Action = Action;
     type Answer = Answer;
     type Memory = Memory;
@@ -137,7 +137,7 @@ impl ServedKind for BroadcastJobs {
     }
 
     fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
-        interlock::refuse(job, trip, now)
+        interlock::broadcast_job::refuse(job, trip, now)
     }
 
     fn discard_derived(memory: &mut Memory) {

@@ -27,7 +27,7 @@ use carillon_operator::request;
 use carillon_operator::slim::{SlimNode, SlimPod};
 use carillon_plan::broadcast_job::Snapshot;
 use carillon_plan::broadcast_job::action::{Action, Plan, SliceWrite, Step};
-use carillon_plan::interlock::rules;
+use carillon_plan::interlock::broadcast_job::rules;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod_body::PodPlacement;
 use carillon_plan::record::Record;

@@ -107,7 +107,7 @@ pub(crate) fn sync(cluster: &mut Cluster) -> (Plan, [f64; 3]) {
     let followed = (cpu_seconds() - begin) * 1e3;
     let now = cluster.now;
     cluster.snapshot(true, |snapshot| {
-        let verify = |plan: &Plan| interlock::verify(snapshot, plan, now);
+        let verify = |plan: &Plan| interlock::broadcast_job::verify(snapshot, plan, now);
         let (planned, [plan, verify, digest]) = timed(|| plan(snapshot, now), verify);
         (planned, [plan + followed, verify, digest])
     })
@@ -118,7 +118,7 @@ pub(crate) fn measure(cluster: &mut Cluster, kept: bool, repeats: usize) -> Cost
     cluster.follow();
     let now = cluster.now;
     cluster.snapshot(kept, |snapshot| {
-        let verify = |plan: &Plan| interlock::verify(snapshot, plan, now);
+        let verify = |plan: &Plan| interlock::broadcast_job::verify(snapshot, plan, now);
         Cost::of_plans(repeats, || plan(snapshot, now), verify)
     })
 }

@@ -38,7 +38,7 @@ impl World {
         let planner = self.planner;
         let made = self.look(seen, job, &mut memory, |snapshot| {
             let plan = planner(snapshot, now);
-            let verdict = interlock::verify(snapshot, &plan, now);
+            let verdict = interlock::broadcast_job::verify(snapshot, &plan, now);
             let records = snapshot.slices.iter().flat_map(|slice| &slice.records);
             let own: BTreeSet<Uid> = records.filter_map(|record| record.pod_uid).collect();
             (plan, verdict, snapshot.job.clone(), own)

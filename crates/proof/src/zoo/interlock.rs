@@ -15,7 +15,7 @@ thread_local! {
 /// The interlock, which is heard and not obeyed: what comes of the plan is for the oracle to find.
 #[allow(clippy::unnecessary_wraps)] // it stands in the place of one that refuses
 pub(super) fn look_on(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
-    if let Err(trip) = interlock::verify(snapshot, plan, now)
+    if let Err(trip) = interlock::broadcast_job::verify(snapshot, plan, now)
         && TRIPPED.get().is_none()
     {
         TRIPPED.set(Some(trip.rule));

@@ -235,7 +235,10 @@ fn trips_on_strays(snapshot: &Snapshot<'_>, plan: &Plan, _: Timestamp) -> Result
         .iter()
         .any(|(name, pod)| stray(name) && !pod.phase.has_ended());
     if strays && !plan.steps.is_empty() {
-        let (rule, what) = (interlock::rules::ONE_PER_NODE, "a stray".to_owned());
+        let (rule, what) = (
+            interlock::broadcast_job::rules::ONE_PER_NODE,
+            "a stray".to_owned(),
+        );
         return Err(Trip { rule, what });
     }
     Ok(())

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::world::World;
 use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite, Step};
-use crate::interlock::{TRIPPED_RECHECK, Trip, refuse, rules};
+use crate::interlock::broadcast_job::{refuse, rules};
+use crate::interlock::{TRIPPED_RECHECK, Trip};
 use crate::pod::PodRow;
 use crate::record::Record;
 use crate::uid::Uid;

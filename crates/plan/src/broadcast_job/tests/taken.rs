@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::world::World;
 use crate::broadcast_job::action::{Action, Plan, Step};
-use crate::interlock::rules;
+use crate::interlock::broadcast_job::rules;
 use crate::pod::{PodPhase, PodRow};
 
 type Take = fn(&mut World, &str);

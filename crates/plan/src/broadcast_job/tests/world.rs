@@ -141,8 +141,11 @@ impl Follower {
         // Nor does it matter which attempts are left alone.
         let awake = self.index.all_awake(pods);
         assert_eq!(plan(&with(&awake), now), *fresh);
-        let verdict = interlock::verify(&with(&awake), fresh, now);
-        assert_eq!(verdict, interlock::verify(snapshot, fresh, now));
+        let verdict = interlock::broadcast_job::verify(&with(&awake), fresh, now);
+        assert_eq!(
+            verdict,
+            interlock::broadcast_job::verify(snapshot, fresh, now)
+        );
     }
 }
 
@@ -253,14 +256,14 @@ impl World {
     /// What the interlock says of a plan.
     pub(super) fn verify(&self, plan: &Plan) -> Result<(), Trip> {
         self.snapshot(|snapshot| {
-            let verdict = interlock::verify(snapshot, plan, self.now);
+            let verdict = interlock::broadcast_job::verify(snapshot, plan, self.now);
             let (job, nodes, pods) = (snapshot.job, snapshot.nodes, snapshot.pods);
             let awake = Index::of(job, nodes, pods, snapshot.slices).all_awake(pods);
             let awake = Snapshot {
                 index: Some(&awake),
                 ..*snapshot
             };
-            let other = interlock::verify(&awake, plan, self.now);
+            let other = interlock::broadcast_job::verify(&awake, plan, self.now);
             let rule = |verdict: &Result<(), Trip>| verdict.clone().err().map(|trip| trip.rule);
             assert_eq!(rule(&verdict), rule(&other), "{plan:?}");
             verdict

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::broadcast_job::Refused;
 use crate::broadcast_job::action::{Action, Plan, Step};
-use crate::interlock::rules;
+use crate::interlock::broadcast_job::rules;
 
 /// Five pods are promised, and none can be created.
 fn promised(parallelism: &serde_json::Value) -> World {

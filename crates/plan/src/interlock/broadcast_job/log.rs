@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::rules;
 use super::stored::is;
-use super::trip::{Trip, trip};
+use crate::interlock::trip::{Trip, trip};
 
 use crate::broadcast_job::Snapshot;
 use crate::broadcast_job::action::SliceWrite;

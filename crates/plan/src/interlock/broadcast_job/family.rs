@@ -8,10 +8,10 @@ use carillon_api::{NodeState, Retry};
 
 use super::log::starts_nothing;
 use super::stored::is;
-use super::trip::{Trip, trip};
 use super::{Check, rules};
 use crate::broadcast_job::action::{OnError, SliceWrite, Step};
 use crate::broadcast_job::{Job, Member, Snapshot};
+use crate::interlock::trip::{Trip, trip};
 use crate::pod::{Deletion, PodPhase, PodRow};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;

@@ -6,8 +6,8 @@ use carillon_api::condition::{results, types};
 
 use super::log::{Entry, starts_nothing};
 use super::stored::is;
-use super::trip::{Trip, trip};
 use super::{Check, rules};
+use crate::interlock::trip::{Trip, trip};
 use crate::parallelism::Parallelism;
 use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;

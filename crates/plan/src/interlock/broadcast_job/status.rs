@@ -4,8 +4,8 @@ use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, NodeState};
 
 use super::stored::holds;
-use super::trip::{Trip, trip};
 use super::{Check, rules};
+use crate::interlock::trip::{Trip, trip};
 
 /// Conditions that are never taken back.
 const TERMINAL: [&str; 3] = [types::COMPLETE, types::FAILED, types::FAILURE_TARGET];

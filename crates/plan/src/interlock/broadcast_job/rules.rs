@@ -1,6 +1,6 @@
 //! The rules about BroadcastJobs, as they are named in messages and metrics.
 
-pub use super::left_behind::rules::LEFT_BEHIND;
+pub use crate::interlock::left_behind::rules::LEFT_BEHIND;
 
 /// A node has at most one pod of the job that has not ended.
 pub const ONE_PER_NODE: &str = "one_per_node";
