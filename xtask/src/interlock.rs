@@ -14,8 +14,8 @@ use syn::{
 
 /// What objects and plans consist of.
 const TYPES: [&str; 30] = [
+    "broadcast_job::BroadcastJob",
     "broadcast_job::Index",
-    "broadcast_job::Job",
     "broadcast_job::Member",
     "broadcast_job::Snapshot",
     "broadcast_job::action::Action",

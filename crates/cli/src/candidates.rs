@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use carillon_plan::printable::is_harmful;
-use carillon_plan::view::ledger::Ledger;
+use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::read;
 use clap_complete::CompletionCandidate;
 

@@ -264,7 +264,7 @@ impl Api {
 
     /// The result slices of a job.
     pub(crate) async fn slices(&self, job: &StoredJob) -> Result<Vec<Slice>> {
-        let owner = &job.job.owner;
+        let owner = &job.job.meta.owner;
         let path = ours("noderesultslices").within(&owner.namespace);
         if owner.uid == Uid::MIN {
             return Ok(Vec::new());

@@ -1,12 +1,13 @@
 //! `explain`: why a node is served or not, and where all nodes stand.
 
 use anyhow::{Result, bail};
-use carillon_plan::view::explain::{self, Group, JobExplanation, NodeExplanation};
-use carillon_plan::view::ledger::Ledger;
-use carillon_plan::view::node_checks::{CheckResult, Finding, On};
-use carillon_plan::view::outcomes::SAMPLE;
-use carillon_plan::view::place::Place;
-use carillon_plan::view::progress::{Progress, standing};
+use carillon_plan::view::broadcast_job::explain;
+use carillon_plan::view::broadcast_job::explain::{Group, JobExplanation, NodeExplanation};
+use carillon_plan::view::broadcast_job::ledger::Ledger;
+use carillon_plan::view::broadcast_job::node_checks::{CheckResult, Finding, On};
+use carillon_plan::view::broadcast_job::outcomes::SAMPLE;
+use carillon_plan::view::broadcast_job::place::Place;
+use carillon_plan::view::broadcast_job::progress::{Progress, standing};
 use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
@@ -39,7 +40,7 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
     let family = family(api, &object).await?.members;
     let own = family
         .iter()
-        .find(|one| one.stored.job.owner == job.job.owner);
+        .find(|one| one.stored.job.meta.owner == job.job.meta.owner);
     let ledger = own.map_or_else(Ledger::default, |own| Ledger::read(&own.slices));
     let headers = !args.output.no_headers;
     let format = args.output.output;

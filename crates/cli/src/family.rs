@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use carillon_plan::view::family::{Relative, retries};
+use carillon_plan::view::broadcast_job::family::{Relative, retries};
 use carillon_plan::view::read;
 use carillon_plan::view::read::StoredJob;
 use serde_json::{Value, json};

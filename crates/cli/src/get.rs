@@ -1,8 +1,8 @@
 //! `get`: how far jobs are, why they stand where they stand, and when they may be done.
 
 use anyhow::Result;
-use carillon_plan::view::ledger::Ledger;
-use carillon_plan::view::progress::{Progress, Standing, standing};
+use carillon_plan::view::broadcast_job::ledger::Ledger;
+use carillon_plan::view::broadcast_job::progress::{Progress, Standing, standing};
 use carillon_plan::view::read::{self, StoredJob};
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;

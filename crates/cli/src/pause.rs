@@ -1,8 +1,9 @@
 //! `pause` and `resume`.
 
 use anyhow::{Error, Result, bail};
-use carillon_plan::broadcast_job::Job;
-use carillon_plan::view::{pause, read};
+use carillon_plan::broadcast_job::BroadcastJob;
+use carillon_plan::view::broadcast_job::pause;
+use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -67,7 +68,7 @@ pub(crate) async fn pause(api: &Api, args: &Pause, screen: &mut Screen) -> Resul
 }
 
 pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Result<u8> {
-    let patch = |job: &Job| pause::resume(job, Timestamp::now());
+    let patch = |job: &BroadcastJob| pause::resume(job, Timestamp::now());
     let name = match &args.target {
         Target::Cron(name) => {
             let cron = api.cron(name).await?;
@@ -107,7 +108,7 @@ async fn change(
     api: &Api,
     job: &JobName,
     done: &str,
-    patch: impl FnOnce(&Job) -> Result<Option<Value>, String>,
+    patch: impl FnOnce(&BroadcastJob) -> Result<Option<Value>, String>,
     screen: &mut Screen,
 ) -> Result<u8> {
     let name = &job.job;

@@ -1,13 +1,14 @@
 //! `plan`: what manifests would do, before they are applied.
 
 use anyhow::{Error, Result};
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::broadcast_job::family::First;
 use carillon_plan::name;
 use carillon_plan::node::Nodes;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
-use carillon_plan::view::preview::{Preview, in_family, preview};
-use carillon_plan::view::{outcomes, read};
+use carillon_plan::view::broadcast_job::outcomes;
+use carillon_plan::view::broadcast_job::preview::{Preview, in_family, preview};
+use carillon_plan::view::read;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -168,7 +169,7 @@ async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Pl
 /// What the family of a retry leaves to do for it.
 async fn ask_about_family(
     api: &Api,
-    (job, retry_of): (&Job, &First),
+    (job, retry_of): (&BroadcastJob, &First),
     nodes: &Nodes,
     planned: &mut Planned,
 ) {
@@ -178,8 +179,8 @@ async fn ask_about_family(
         };
         let mut members = family(api, &first).await?.members;
         // It may have been applied already.
-        let name = &job.owner.name;
-        members.retain(|member| member.stored.job.owner.name != *name || name.is_empty());
+        let name = &job.meta.owner.name;
+        members.retain(|member| member.stored.job.meta.owner.name != *name || name.is_empty());
         Ok::<_, Error>((Some(read::job(&first).job), members))
     };
     match asked.await {
@@ -204,10 +205,10 @@ async fn ask_about_pod(
     let first = planned.preview.served.first().map(String::as_str);
     let node = first.or_else(|| nodes.keys().next().map(|name| &**name));
     let node = node.unwrap_or("any");
-    let pod = name::pod(&job.owner.name, job.owner.uid, node, 0);
+    let pod = name::pod(&job.meta.owner.name, job.meta.owner.uid, node, 0);
     let body = pod_body(
         &job.template.value(),
-        &job.owner,
+        &job.meta.owner,
         &pod,
         node,
         PodPlacement::Scheduler,

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Error, Result, bail};
 use carillon_api::names::ANNOTATION_RETRY;
 use carillon_plan::node::Nodes;
-use carillon_plan::view::family::Relative;
-use carillon_plan::view::progress::{Standing, standing};
-use carillon_plan::view::retry::{self, Obstacles};
-use carillon_plan::view::{outcomes, read};
+use carillon_plan::view::broadcast_job::family::Relative;
+use carillon_plan::view::broadcast_job::outcomes;
+use carillon_plan::view::broadcast_job::progress::{Standing, standing};
+use carillon_plan::view::broadcast_job::retry;
+use carillon_plan::view::broadcast_job::retry::Obstacles;
+use carillon_plan::view::read;
 use clap::ArgGroup;
 use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
@@ -59,7 +61,7 @@ pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<
     for _ in 0..TRIES {
         let object = api.job(name).await?;
         let stored = read::job(&object);
-        let ended = standing(&stored.job).0.has_ended() && !stored.job.deleting;
+        let ended = standing(&stored.job).0.has_ended() && !stored.job.meta.deleting;
         let done = if ended {
             again(api, args, &object, screen).await?
         } else {

@@ -82,8 +82,8 @@ pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Re
 
 /// Sends the patch that makes it so, unless it is so; whether it was sent.
 async fn write(api: &Api, stored: &StoredCron, on: bool, screen: &mut Screen) -> Result<bool> {
-    let meta = &stored.cron.meta;
-    let (side, name) = (meta.api, meta.owner.name.as_str());
+    let cron = &stored.cron;
+    let (side, name) = (cron.api, cron.meta.owner.name.as_str());
     let resource = resource(side);
     let Some(patch) = suspend(stored, on).map_err(Error::msg)? else {
         let so = if on {

@@ -61,7 +61,7 @@ pub(crate) async fn run(api: &Api, args: &Trigger, screen: &mut Screen) -> Resul
             wanted.name
         );
     };
-    let cron = format!("{}/{}", resource(stored.cron.meta.api), wanted.name);
+    let cron = format!("{}/{}", resource(stored.cron.api), wanted.name);
     let job = format!("{}/{}", child_resource(request.kind.kind()), request.name);
     if args.dry_run {
         screen.line(&format!("{cron} would run once more (dry run)"))?;
@@ -129,7 +129,7 @@ async fn ask(api: &Api, wanted: &CronName, dry_run: bool) -> Result<Option<(Stor
             Err(refusal) => return Err(refused(api, &stored, refusal)),
         };
         let patch = request.patch(&object["metadata"]["resourceVersion"]);
-        let id = (stored.cron.meta.api, wanted.name.as_str());
+        let id = (stored.cron.api, wanted.name.as_str());
         match api.merge_cron(id, dry_run, &patch).await {
             Ok(_) => return Ok(Some((stored, request))),
             Err(error) if code(&error) == Some(409) => {}

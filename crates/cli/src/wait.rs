@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use carillon_plan::view::ledger::Ledger;
-use carillon_plan::view::pause::{End, end};
-use carillon_plan::view::progress::Progress;
+use carillon_plan::view::broadcast_job::ledger::Ledger;
+use carillon_plan::view::broadcast_job::pause::{End, end};
+use carillon_plan::view::broadcast_job::progress::Progress;
 use carillon_plan::view::read;
 use jiff::SignedDuration;
 

@@ -37,7 +37,7 @@ pub use self::family::{Family, Member, no_first};
 pub use self::index::{Changes, Index};
 pub use self::policies::Policies;
 pub use self::snapshot::{DISPUTED, Refused, Snapshot, TEMPLATE_RECHECK, Template};
-pub use self::spec::{Job, JobMeta};
+pub use self::spec::{BroadcastJob, Requests};
 pub use self::standing::{
     RETRY_BASE, RETRY_MAX, Standing as NodeStanding, last_that_ran, standing_after,
 };
@@ -50,7 +50,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let ended = |type_| condition::is_true(&job.status.conditions, type_);
     let mut fresh = None;
-    if job.deleting {
+    if job.meta.deleting {
         return finish::release_everything(snapshot);
     }
     let (snapshot, index) = snapshot.indexed(&mut fresh);
@@ -65,7 +65,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     let (job, refusal) = (snapshot.job, snapshot.refusal?);
     let mut status = job.status.clone();
-    let news = refusal.tell(&mut status.conditions, job.generation, now);
+    let news = refusal.tell(&mut status.conditions, job.meta.generation, now);
     let write = write_status(status, &job.status).filter(|_| news)?;
     Some(Plan {
         steps: vec![Step::needed(vec![write])],

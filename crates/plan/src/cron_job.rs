@@ -32,7 +32,7 @@ pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
 pub use self::request::Asked;
 use self::snapshot::SKEW;
 pub use self::snapshot::{REFUSALS, Refused, Snapshot, Template};
-pub use self::spec::{Api, CronJob, CronJobMeta, Unusable};
+pub use self::spec::{Api, CronJob, Unusable};
 use self::starts::Starts;
 use crate::condition::{self, Refusal, whole_seconds};
 

@@ -6,11 +6,12 @@ use carillon_fuzz::check;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::broadcast_job::{Job, JobMeta};
+use crate::broadcast_job::{BroadcastJob, Requests};
 use crate::cron_job::action::Run;
 use crate::cron_job::{ChildKind, CronJob};
 use crate::job::indexes::Indexes;
 use crate::max_failed::MaxFailed;
+use crate::meta::Meta;
 use crate::object_key::{self, ApiKind, ObjectKey};
 use crate::parallelism::Parallelism;
 use crate::record::Record;
@@ -154,15 +155,8 @@ fn broadcast_job() {
     check("broadcast_job", &[BROADCAST_JOB], |bytes| {
         let Some(object) = value(bytes) else { return };
         read::job(&object);
-        let meta = JobMeta {
-            owner: owner(object_key::BROADCAST_JOB),
-            generation: 1,
-            rv: 1,
-            deleting: false,
-            resume: None,
-            retry: None,
-        };
-        Job::read(meta, &object, &object["status"]);
+        let meta = Meta::new(owner(object_key::BROADCAST_JOB), Timestamp::UNIX_EPOCH);
+        BroadcastJob::read(meta, Requests::default(), &object, &object["status"]);
     });
 }
 
@@ -181,7 +175,7 @@ fn cron_job() {
             request: None,
         };
         serde_json::to_vec(&stored.cron.child_body(template, &run)).unwrap();
-        CronJob::read(stored.cron.meta, &object, &object["status"]);
+        CronJob::read(stored.cron.meta, None, &object, &object["status"]);
     });
 }
 
@@ -189,13 +183,7 @@ fn cron_job() {
 fn native_job() {
     check("native_job", &[JOB], |bytes| {
         let Some(object) = value(bytes) else { return };
-        let meta = job::JobMeta {
-            owner: owner(object_key::JOB),
-            generation: 1,
-            rv: 1,
-            deleting: false,
-            created: Timestamp::UNIX_EPOCH,
-        };
+        let meta = Meta::new(owner(object_key::JOB), Timestamp::UNIX_EPOCH);
         let job = job::Job::read(meta, &object["spec"], &object["status"]);
         if let Some(of_job) = &job.spec.selector {
             selector::selects(of_job, &crate::node::Labels::default());

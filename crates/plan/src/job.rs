@@ -36,7 +36,7 @@ pub use self::pod::{FINALIZER_JOB_TRACKING, JobPod, JobPods, Named, Restarts};
 use self::pod_counts::{PodCounts, Uncounted};
 pub use self::pod_failure_policy::FailureAction;
 pub use self::snapshot::{Limits, Snapshot, is_strict};
-pub use self::spec::{CompletionMode, Job, JobMeta, MANAGED_BY, Spec, is_ours};
+pub use self::spec::{CompletionMode, Job, MANAGED_BY, Spec, is_ours};
 use self::track::{Tracked, release, track};
 use self::unanswered::{Open, absent};
 use crate::condition::whole_seconds;

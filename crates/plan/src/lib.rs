@@ -20,6 +20,7 @@ pub mod interlock;
 pub mod job;
 pub mod left_behind;
 pub mod max_failed;
+pub mod meta;
 pub mod name;
 pub mod node;
 pub mod object;

@@ -62,6 +62,15 @@ pub enum Controller {
     Job,
 }
 
+impl Controller {
+    /// All of them, with their words in `--controllers`.
+    pub(super) const ALL: [(&str, Self); 3] = [
+        ("broadcastjob", Self::BroadcastJob),
+        ("cronjob", Self::CronJob),
+        ("job", Self::Job),
+    ];
+}
+
 /// A native kind that can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NativeKind {
@@ -69,6 +78,11 @@ pub enum NativeKind {
     Jobs,
     /// CronJobs of batch/v1.
     CronJobs,
+}
+
+impl NativeKind {
+    /// All of them, with their words in `--serve-native`.
+    pub(super) const ALL: [(&str, Self); 2] = [("jobs", Self::Jobs), ("cronjobs", Self::CronJobs)];
 }
 
 /// Leader election; `duration > renew_deadline > retry_period`.

@@ -5,18 +5,7 @@ use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 use super::config::{Config, Controller, Lease, LogFormat, NativeKind};
 use super::flags::Args;
 
-/// The controllers of this version, and those that later versions bring.
-const CONTROLLERS: [(&str, Controller); 3] = [
-    ("broadcastjob", Controller::BroadcastJob),
-    ("cronjob", Controller::CronJob),
-    ("job", Controller::Job),
-];
 const FUTURE_CONTROLLERS: [&str; 1] = ["daemonset"];
-/// The native kinds that this version serves, and those that later versions will.
-const NATIVE: [(&str, NativeKind); 2] = [
-    ("jobs", NativeKind::Jobs),
-    ("cronjobs", NativeKind::CronJobs),
-];
 const FUTURE_NATIVE: [&str; 1] = ["daemonsets"];
 
 /// The configuration that `args` ask for.
@@ -83,16 +72,16 @@ fn values(list: &[String]) -> impl Iterator<Item = &str> {
 }
 
 fn controllers(list: &[String]) -> Result<Vec<Controller>, String> {
-    let chosen = choose("--controllers", list, &CONTROLLERS, &FUTURE_CONTROLLERS)?;
+    let chosen = choose("--controllers", list, &Controller::ALL, &FUTURE_CONTROLLERS)?;
     Ok(if chosen.is_empty() {
-        CONTROLLERS.map(|(_, controller)| controller).to_vec()
+        Controller::ALL.map(|(_, controller)| controller).to_vec()
     } else {
         chosen
     })
 }
 
 fn serve_native(list: &[String]) -> Result<Vec<NativeKind>, String> {
-    choose("--serve-native", list, &NATIVE, &FUTURE_NATIVE)
+    choose("--serve-native", list, &NativeKind::ALL, &FUTURE_NATIVE)
 }
 
 /// The words of a list flag, each once.

@@ -27,7 +27,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use carillon_plan::broadcast_job::action::{Action, Note, Plan};
-use carillon_plan::broadcast_job::{Job, Snapshot};
+use carillon_plan::broadcast_job::{BroadcastJob, Snapshot};
 use carillon_plan::interlock::{self, Trip};
 use carillon_plan::left_behind::Held;
 use carillon_plan::object_key::POD;
@@ -106,7 +106,7 @@ impl ServedKind for BroadcastJobs {
         &self,
         memory: &Memory,
         tables: &Tables,
-        job: &Job,
+        job: &BroadcastJob,
         look: impl FnOnce(&Snapshot<'_>) -> T,
     ) -> T {
         snapshot(tables, job, memory, self.max_pod_changes, look)
@@ -136,7 +136,7 @@ impl ServedKind for BroadcastJobs {
         Ok((kind, memory))
     }
 
-    fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
+    fn refuse(job: &BroadcastJob, trip: &Trip, now: Timestamp) -> Plan {
         interlock::broadcast_job::refuse(job, trip, now)
     }
 
@@ -151,7 +151,7 @@ impl ServedKind for BroadcastJobs {
     fn performer<'a>(
         &'a self,
         memory: &mut Memory,
-        job: &'a Job,
+        job: &'a BroadcastJob,
         plan: &Plan,
         core: &'a Core,
         now: Timestamp,
@@ -173,7 +173,7 @@ impl ServedKind for BroadcastJobs {
     fn learn(
         &self,
         memory: &mut Memory,
-        _: &Job,
+        _: &BroadcastJob,
         applied: &mut Applied,
         core: &Core,
         now: Timestamp,
@@ -232,11 +232,11 @@ impl ServedKind for BroadcastJobs {
         })
     }
 
-    fn reporter(_: &Job) -> &'static str {
+    fn reporter(_: &BroadcastJob) -> &'static str {
         "carillon.dev/broadcastjob-controller"
     }
 
-    fn notes(&self, _: &Job, planned: Vec<Note>, applied: &mut Applied) -> Vec<Note> {
+    fn notes(&self, _: &BroadcastJob, planned: Vec<Note>, applied: &mut Applied) -> Vec<Note> {
         told(planned, applied)
     }
 
@@ -298,7 +298,12 @@ fn held(memory: &Memory, tables: &Tables, job: &ObjectKey) -> Vec<Held> {
 }
 
 /// The pods that a plan asks for and that no record of the job names: those of others of its family.
-fn of_relatives(tables: &Tables, job: &Job, plan: &Plan, created: Vec<Uid>) -> BTreeSet<Uid> {
+fn of_relatives(
+    tables: &Tables,
+    job: &BroadcastJob,
+    plan: &Plan,
+    created: Vec<Uid>,
+) -> BTreeSet<Uid> {
     let asked = |action: &Action| match action {
         Action::ConfirmGone { uid, .. } => Some(*uid),
         _ => None,
@@ -308,7 +313,7 @@ fn of_relatives(tables: &Tables, job: &Job, plan: &Plan, created: Vec<Uid>) -> B
     if !pods.is_empty() {
         let slices = tables
             .broadcast_jobs
-            .ledger(&job.owner)
+            .ledger(&job.meta.owner)
             .map_or(&[][..], |l| &l.slices);
         let records = slices.iter().flat_map(|slice| &slice.records);
         for own in records.filter_map(|record| record.pod_uid).chain(created) {

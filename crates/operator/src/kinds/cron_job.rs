@@ -150,7 +150,7 @@ impl ServedKind for CronJobs {
 
     /// Of native ones kube-controller-manager's word.
     fn reporter(cron: &CronJob) -> &'static str {
-        match cron.meta.api {
+        match cron.api {
             Api::Carillon => "carillon.dev/cronjob-controller",
             Api::Native => "cronjob-controller",
         }

@@ -7,6 +7,7 @@ use carillon_api::names::{
     FINALIZER_RUN_TRACKING, LABEL_BROADCAST_JOB_NAME, LABEL_BROADCAST_JOB_UID,
 };
 use carillon_plan::job::FINALIZER_JOB_TRACKING;
+use carillon_plan::meta::Meta;
 use carillon_plan::object_key::{ApiKind, BROADCAST_JOB, CRON_JOB, NATIVE_CRON_JOB};
 use carillon_plan::pod::printable;
 use carillon_plan::{ObjectKey, Uid};
@@ -183,6 +184,17 @@ impl<L> SlimMeta<L> {
     /// resourceVersion as a number; they are comparable within one kind (KEP-5504).
     pub fn rv(&self) -> u64 {
         self.resource_version.parse().unwrap_or(0)
+    }
+
+    /// What a planner knows of it, if it is of this kind. `None` without a usable uid.
+    pub fn meta(&self, kind: ApiKind) -> Option<Meta> {
+        Some(Meta {
+            owner: self.key(kind)?,
+            generation: self.generation,
+            rv: self.rv(),
+            deleting: self.deletion_timestamp.is_some(),
+            created: self.creation_timestamp.unwrap_or_default(),
+        })
     }
 
     /// Who the object is, if it has a usable uid.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{
-    Changes, Index, Job, JobMeta, Snapshot, Taken, TakenPod, TakenPods, Template, settle,
+    BroadcastJob, Changes, Index, Requests, Snapshot, Taken, TakenPod, TakenPods, Template, settle,
 };
 use carillon_plan::condition;
+use carillon_plan::meta::Meta;
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
 use carillon_plan::object_key::{BROADCAST_JOB, ObjectKey};
 use carillon_plan::pod::{End, PodPhase, PodRow, Pods};
@@ -24,7 +25,7 @@ const MAX_POD_CHANGES: usize = 500;
 pub(crate) struct Cluster {
     /// What time it is.
     pub(crate) now: Timestamp,
-    job: Job,
+    job: BroadcastJob,
     /// Type of its completionPolicy.
     completion: &'static str,
     /// A node that is not there yet, and how they look.
@@ -297,15 +298,11 @@ impl Cluster {
 }
 
 /// A job as many are: an agent's upgrade on every Linux node.
-fn job(completion: &str, status: &Value) -> Job {
-    let meta = JobMeta {
-        owner: ObjectKey::of(BROADCAST_JOB, "ops", "upgrade-agent", Uid::MAX),
-        generation: 1,
-        rv: 1,
-        deleting: false,
-        resume: None,
-        retry: None,
-    };
+fn job(completion: &str, status: &Value) -> BroadcastJob {
+    let meta = Meta::new(
+        ObjectKey::of(BROADCAST_JOB, "ops", "upgrade-agent", Uid::MAX),
+        Timestamp::UNIX_EPOCH,
+    );
     let spec = json!({
         "completionPolicy": {"type": completion},
         "template": {"spec": {
@@ -321,5 +318,5 @@ fn job(completion: &str, status: &Value) -> Job {
             }],
         }},
     });
-    Job::read(meta, &spec, status)
+    BroadcastJob::read(meta, Requests::default(), &spec, status)
 }

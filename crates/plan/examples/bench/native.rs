@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use carillon_plan::cron_job::{self, Child, ChildKind, Children, CronJob, CronJobMeta};
+use carillon_plan::cron_job::{self, Child, ChildKind, Children, CronJob};
 use carillon_plan::job::action::Action;
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::unanswered::Unanswered;
-use carillon_plan::job::{self, Job, JobMeta, JobPod, JobPods, Limits};
+use carillon_plan::job::{self, Job, JobPod, JobPods, Limits};
+use carillon_plan::meta::Meta;
 use carillon_plan::object_key::{CRON_JOB, JOB, ObjectKey};
 use carillon_plan::pod::PodPhase;
 use carillon_plan::{Uid, interlock};
@@ -25,13 +26,10 @@ fn uid(n: usize) -> Uid {
 }
 
 fn job(spec: &Value, status: &Value) -> Job {
-    let meta = JobMeta {
-        owner: ObjectKey::of(JOB, "ops", "render", Uid::MAX),
-        generation: 1,
-        rv: 1,
-        deleting: false,
-        created: now() - SignedDuration::from_mins(1),
-    };
+    let meta = Meta::new(
+        ObjectKey::of(JOB, "ops", "render", Uid::MAX),
+        now() - SignedDuration::from_mins(1),
+    );
     Job::read(meta, spec, status)
 }
 
@@ -128,15 +126,7 @@ pub(crate) fn runs(active: usize, repeats: usize) -> Cost {
     });
     let references: Vec<Value> = references.collect();
     let owner = ObjectKey::of(CRON_JOB, "ops", "sync", Uid::MAX);
-    let meta = CronJobMeta {
-        owner,
-        api: cron_job::Api::Carillon,
-        generation: 1,
-        rv: 1,
-        deleting: false,
-        created: now() - SignedDuration::from_hours(1),
-        run_now: None,
-    };
+    let meta = Meta::new(owner, now() - SignedDuration::from_hours(1));
     let spec = json!({
         "schedule": "* * * * *", "concurrencyPolicy": "Allow",
         "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never"}}}},
@@ -146,7 +136,7 @@ pub(crate) fn runs(active: usize, repeats: usize) -> Cost {
         "active": references, "running": active, "observedGeneration": 1,
         "lastScheduleTime": last.to_string(),
     });
-    let cron = CronJob::read(meta, &spec, &status);
+    let cron = CronJob::read(meta, None, &spec, &status);
     let child = |n: usize| {
         let child = Child {
             uid: uid(n),

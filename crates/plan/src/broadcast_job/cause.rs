@@ -2,7 +2,7 @@
 
 use carillon_api::condition::{reasons, results, types};
 
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use crate::condition;
 
 /// Why a job is going to fail.
@@ -13,7 +13,7 @@ pub(super) struct Cause {
 }
 
 /// The stored decision to fail, which is made once and for all.
-pub(super) fn stored_cause(job: &Job) -> Option<Cause> {
+pub(super) fn stored_cause(job: &BroadcastJob) -> Option<Cause> {
     condition::find(&job.status.conditions, types::FAILURE_TARGET)
         .filter(|condition| condition.status == "True")
         .map(|c| Cause {
@@ -33,6 +33,6 @@ pub(super) fn stop_reason(cause: &Cause) -> &'static str {
 
 /// Failed nodes that neither fail nor pause the job: those allowed, and those a resume accepted. A percentage is
 /// of the nodes of now, `present`.
-pub(super) fn tolerated(job: &Job, accepted: usize, present: usize) -> usize {
+pub(super) fn tolerated(job: &BroadcastJob, accepted: usize, present: usize) -> usize {
     accepted.max(job.policies.max_failed.of(present))
 }

@@ -9,7 +9,7 @@ use super::family::{Kin, Turn};
 use super::pause::Pause;
 use super::progress::Progress;
 use super::snapshot::{Snapshot, TEMPLATE_RECHECK, Template};
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use super::standing::Attempts;
 use super::survey::{Failure, Survey};
 use crate::condition::{self, Refusal};
@@ -79,7 +79,7 @@ pub(super) fn deadline(
 }
 
 /// Whether there is nothing to do and there never was.
-pub(super) fn nobody_to_serve(job: &Job, survey: &Survey<'_>, kin: &Kin<'_>) -> bool {
+pub(super) fn nobody_to_serve(job: &BroadcastJob, survey: &Survey<'_>, kin: &Kin<'_>) -> bool {
     let nobody = survey.desired == 0 && !survey.is_settled && survey.untouched;
     nobody && kin.may_begin() && !job.never_ends && job.problems.is_empty()
 }

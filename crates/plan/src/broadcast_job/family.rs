@@ -24,7 +24,7 @@ pub use super::member::{Family, Member};
 use super::progress::NodeId;
 pub use super::retry_of::First;
 use super::snapshot::{Snapshot, WITHDRAWN_AFTER};
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use super::standing::may_have_run;
 use crate::condition;
 use crate::record::{Record, Slice};
@@ -115,7 +115,7 @@ impl<'a> Kin<'a> {
         }
         let own = Own::of(snapshot);
         let others = family.first.iter().chain(&family.retries);
-        for member in others.filter(|member| member.uid != job.owner.uid) {
+        for member in others.filter(|member| member.uid != job.meta.owner.uid) {
             kin.add(snapshot, member, &own, now);
         }
         let place = place(job, family).unwrap_or(family.retries.len());
@@ -227,7 +227,7 @@ impl<'a> Kin<'a> {
 
     /// When it looks again for what others have still to do. A log that cannot be closed waits for somebody: the
     /// longer it does, the more seldom it is looked at.
-    pub(super) fn looks_again_at(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn looks_again_at(&self, job: &BroadcastJob, now: Timestamp) -> Option<Timestamp> {
         let conditions = &job.status.conditions;
         let since =
             condition::find(conditions, types::RECONCILING).map(|c| c.last_transition_time.0);
@@ -269,7 +269,7 @@ impl<'a> Own<'a> {
 pub(super) fn join(snapshot: &Snapshot<'_>) -> Option<Action> {
     let first = snapshot.family?.first.as_ref()?;
     let mut retries = first.job?.status.retries.clone();
-    let owner = &snapshot.job.owner;
+    let owner = &snapshot.job.meta.owner;
     retries.push(Retry {
         name: owner.name.clone(),
         uid: owner.uid.to_string(),
@@ -277,7 +277,7 @@ pub(super) fn join(snapshot: &Snapshot<'_>) -> Option<Action> {
     Some(Action::JoinFamily {
         first: first.name.into(),
         uid: first.uid,
-        rv: first.job?.rv,
+        rv: first.job?.meta.rv,
         retries,
     })
 }
@@ -300,16 +300,16 @@ pub(super) fn needed_by(snapshot: &Snapshot<'_>) -> Option<(&'static str, String
 }
 
 /// The place of a job in the list of its family.
-fn place(job: &Job, family: &Family<'_>) -> Option<usize> {
+fn place(job: &BroadcastJob, family: &Family<'_>) -> Option<usize> {
     let mut retries = family.retries.iter();
-    retries.position(|member| member.uid == job.owner.uid)
+    retries.position(|member| member.uid == job.meta.owner.uid)
 }
 
 /// Why a job cannot retry the one of this name and uid: reason and message. `first` is that one, if it is
 /// there, and `other` the uid of one that has its name; `listed`: the retry has had its turn.
 pub fn no_first(
     retry_of: &First,
-    first: Option<&Job>,
+    first: Option<&BroadcastJob>,
     other: Option<Uid>,
     listed: bool,
 ) -> Option<(&'static str, String)> {
@@ -336,14 +336,18 @@ pub fn no_first(
         let what = format!("BroadcastJob {name}: {problem}");
         return Some((reasons::INVALID_SPEC, what));
     }
-    (stored.deleting && !listed).then(|| {
+    (stored.meta.deleting && !listed).then(|| {
         let what = format!("BroadcastJob {name} is being deleted; delete this job, too");
         (reasons::RETRIED_JOB_GONE, what)
     })
 }
 
 /// Whether the job may start pods. The error is a retry that is gone and has left its log open.
-fn turn<'a>(job: &Job, retry_of: &First, family: &'a Family<'a>) -> Result<Turn, &'a Member<'a>> {
+fn turn<'a>(
+    job: &BroadcastJob,
+    retry_of: &First,
+    family: &'a Family<'a>,
+) -> Result<Turn, &'a Member<'a>> {
     let name = &retry_of.name;
     let place = place(job, family);
     let stored = family.first.as_ref().and_then(|first| first.job);
@@ -418,7 +422,7 @@ enum NotOver {
 
 /// Whether a job has ended and all that it did is known.
 fn is_over(member: &Member<'_>) -> Result<(), NotOver> {
-    let has_ended = |job: &Job| {
+    let has_ended = |job: &BroadcastJob| {
         let ended = |type_| condition::is_true(&job.status.conditions, type_);
         ended(types::COMPLETE) || ended(types::FAILED)
     };
@@ -464,7 +468,7 @@ fn is_full(slice: &Slice) -> bool {
 
 /// Whether a pod that was given up before it was seen may still be created, by a request that is under way.
 /// Where nothing may run twice, that is waited for.
-fn may_still_come(job: &Job, record: &Record, now: Timestamp) -> bool {
+fn may_still_come(job: &BroadcastJob, record: &Record, now: Timestamp) -> bool {
     let over = record
         .finished
         .and_then(|at| at.checked_add(WITHDRAWN_AFTER).ok());

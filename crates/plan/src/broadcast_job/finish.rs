@@ -10,7 +10,7 @@ use super::family;
 use super::index::Index;
 use super::progress::Progress;
 use super::snapshot::Snapshot;
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use crate::broadcast_job::action::{Action, Plan, Step, release, stop, write_status};
 use crate::record::Record;
 use crate::uid::Uid;
@@ -114,7 +114,7 @@ pub(super) fn after_the_end<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: 
 }
 
 /// When the time to live of an ended job is over.
-fn due(job: &Job) -> Option<Timestamp> {
+fn due(job: &BroadcastJob) -> Option<Timestamp> {
     let (ttl, ended) = (job.ttl_seconds?, job.status.completion_time.as_ref()?);
     // A time to live beyond the end of time is no time limit.
     ended.0.checked_add(SignedDuration::from_secs(ttl)).ok()
@@ -122,14 +122,22 @@ fn due(job: &Job) -> Option<Timestamp> {
 
 /// The status of an ended job. `needed`: who needs its results though its time to live is over.
 fn status(
-    job: &Job,
+    job: &BroadcastJob,
     needed: Option<&(&'static str, String)>,
     now: Timestamp,
 ) -> BroadcastJobStatus {
     let mut status = job.status.clone();
     let conditions = &mut status.conditions;
     let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
-        condition::set(conditions, type_, on, reason, message, job.generation, now);
+        condition::set(
+            conditions,
+            type_,
+            on,
+            reason,
+            message,
+            job.meta.generation,
+            now,
+        );
     };
     let was = |type_| condition::is_true(&job.status.conditions, type_);
     // A job ends unstalled: only the interlock can have said otherwise since, of another plan.
@@ -148,10 +156,10 @@ fn status(
         }
         None => {}
     }
-    if status.observed_generation != Some(job.generation) {
-        status.observed_generation = Some(job.generation);
+    if status.observed_generation != Some(job.meta.generation) {
+        status.observed_generation = Some(job.meta.generation);
         for condition in &mut status.conditions {
-            condition.observed_generation = Some(job.generation);
+            condition.observed_generation = Some(job.meta.generation);
         }
     }
     status
@@ -182,6 +190,6 @@ fn stray_and_taken<'a>(snapshot: &Snapshot<'a>) -> Vec<(&'a str, Uid)> {
 
 /// Whether a pod has the name of another BroadcastJob's: it was given to this one, and that one may still wait
 /// for its end.
-fn was_given(job: &Job, pod: &str) -> bool {
-    name::is_pod(pod) && !name::is_pod_of(&job.owner.name, pod)
+fn was_given(job: &BroadcastJob, pod: &str) -> bool {
+    name::is_pod(pod) && !name::is_pod_of(&job.meta.owner.name, pod)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::counts::Counts;
 use super::policies::Policies;
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use super::standing::{Attempts, Standing};
 use crate::eligibility::{self, Refusal};
 use crate::node::{NodeRow, Nodes};
@@ -73,7 +73,7 @@ struct Rules {
 }
 
 impl Rules {
-    fn of(job: &Job) -> Self {
+    fn of(job: &BroadcastJob) -> Self {
         Self {
             placement: job.placement.clone(),
             policies: job.policies.clone(),
@@ -81,7 +81,7 @@ impl Rules {
         }
     }
 
-    fn are_of(&self, job: &Job) -> bool {
+    fn are_of(&self, job: &BroadcastJob) -> bool {
         let same = self.placement == job.placement && self.policies == job.policies;
         same && self.restart_limit == job.restart_limit
     }
@@ -129,7 +129,7 @@ enum Untried {
 
 impl Index {
     /// Of a job as it is now.
-    pub fn of(job: &Job, nodes: &Nodes, pods: &Pods, slices: &[Slice]) -> Self {
+    pub fn of(job: &BroadcastJob, nodes: &Nodes, pods: &Pods, slices: &[Slice]) -> Self {
         let mut index = Self::default();
         index.follow(job, nodes, pods, slices, None);
         index
@@ -138,7 +138,7 @@ impl Index {
     /// Catches up. `changes`: what may be other than it was when it last did; `None`: anything.
     pub fn follow(
         &mut self,
-        job: &Job,
+        job: &BroadcastJob,
         nodes: &Nodes,
         pods: &Pods,
         slices: &[Slice],

@@ -1,6 +1,6 @@
 //! The jobs of a family, as they are stored.
 
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use super::taken::TakenPods;
 use crate::pod::{PodRow, Pods};
 use crate::record::{Record, Slice};
@@ -27,7 +27,7 @@ pub struct Member<'a> {
     /// Its uid.
     pub uid: Uid,
     /// It, if it is there.
-    pub job: Option<&'a Job>,
+    pub job: Option<&'a BroadcastJob>,
     /// Its result slices, by index.
     pub slices: &'a [Slice],
     /// The pods it controls.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::cause::tolerated;
 use super::progress::Progress;
 use super::snapshot::Snapshot;
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use super::survey::Survey;
 use crate::condition;
 use crate::record_index::Place;
@@ -74,7 +74,7 @@ impl Pause {
     }
 
     /// Of a job that has begun to end: nobody pauses that.
-    pub(super) fn none(job: &Job, survey: &Survey<'_>, now: Timestamp) -> Self {
+    pub(super) fn none(job: &BroadcastJob, survey: &Survey<'_>, now: Timestamp) -> Self {
         let none = Self {
             accepted: survey.accepted(),
             resumed_by: job.status.resumed_by.clone(),
@@ -84,7 +84,7 @@ impl Pause {
     }
 
     /// Adds how long the job was paused.
-    fn lasting(self, job: &Job, now: Timestamp) -> Self {
+    fn lasting(self, job: &BroadcastJob, now: Timestamp) -> Self {
         let stored = condition::find(&job.status.conditions, types::PAUSED);
         let ended = stored.filter(|stored| stored.status == "True" && self.reason.is_none());
         let just_paused = ended.map_or(0, |condition| {

@@ -8,7 +8,7 @@ use carillon_api::node_result_slice::MAX_MESSAGE_BYTES;
 use jiff::Timestamp;
 
 use super::snapshot::Snapshot;
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use crate::eligibility;
 use crate::node::NodeRow;
 use crate::pod::{self, PodPhase, PodRow, printable};
@@ -96,7 +96,7 @@ fn wrong_node(record: &Record, pod: &PodRow) -> Option<String> {
 }
 
 /// When a pod that has not started is given up.
-pub(super) fn start_due(job: &Job, pod: &PodRow) -> Option<Timestamp> {
+pub(super) fn start_due(job: &BroadcastJob, pod: &PodRow) -> Option<Timestamp> {
     let wait = job.policies.start_deadline?;
     if pod.deletion.is_some() || pod.has_started() {
         return None;

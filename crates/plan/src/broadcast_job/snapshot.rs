@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::index::Index;
 use super::member::Family;
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use super::taken::{Taken, TakenPod};
 use crate::condition::Refusal;
 use crate::node::Nodes;
@@ -30,7 +30,7 @@ pub(super) const WITHDRAWN_AFTER: SignedDuration = REQUEST_LIFE;
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     /// The job.
-    pub job: &'a Job,
+    pub job: &'a BroadcastJob,
     /// All nodes of the cluster.
     pub nodes: &'a Nodes,
     /// The pods the job controls.

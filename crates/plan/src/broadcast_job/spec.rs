@@ -1,7 +1,5 @@
 //! A stored BroadcastJob as the planner reads it: total, whatever was stored.
 
-use std::sync::Arc;
-
 use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, FailurePolicyType};
 use serde::de::DeserializeOwned;
@@ -11,22 +9,16 @@ use super::policies::Policies;
 use super::reader::Reader;
 use super::retry_of::First;
 use crate::condition;
-use crate::object_key::ObjectKey;
+use crate::meta::Meta;
 use crate::parallelism::Parallelism;
 use crate::placement::Placement;
 use crate::written::Written;
 
 /// A BroadcastJob.
 #[derive(Clone, Debug)]
-pub struct Job {
-    /// Namespace, name, uid.
-    pub owner: Arc<ObjectKey>,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// resourceVersion it was read at.
-    pub rv: u64,
-    /// Somebody has deleted it.
-    pub deleting: bool,
+pub struct BroadcastJob {
+    /// Its metadata.
+    pub meta: Meta,
     /// Value of the annotation `carillon.dev/resume`.
     pub resume: Option<String>,
     /// The pod template as written.
@@ -57,32 +49,24 @@ pub struct Job {
     pub status: BroadcastJobStatus,
 }
 
-/// The parts of the metadata a job is read from.
-#[derive(Clone, Debug)]
-pub struct JobMeta {
-    /// Namespace, name, uid.
-    pub owner: Arc<ObjectKey>,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// resourceVersion.
-    pub rv: u64,
-    /// Has a deletionTimestamp.
-    pub deleting: bool,
+/// What its annotations ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
     /// Value of the annotation `carillon.dev/resume`.
     pub resume: Option<String>,
     /// Value of the annotation `carillon.dev/retry`.
     pub retry: Option<String>,
 }
 
-impl Job {
+impl BroadcastJob {
     /// Whether nodes still matter to it.
     pub fn is_unfinished(&self) -> bool {
         let ended = |type_| condition::is_true(&self.status.conditions, type_);
-        !(self.deleting || ended(types::COMPLETE) || ended(types::FAILED))
+        !(self.meta.deleting || ended(types::COMPLETE) || ended(types::FAILED))
     }
 
     /// Reads a stored object. What cannot be used becomes a problem, with field, value and remedy.
-    pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
+    pub fn read(meta: Meta, requests: Requests, spec: &Value, status: &Value) -> Self {
         let mut read = Reader::of(spec);
         read.check_name(&meta.owner.name);
         read.check_template();
@@ -95,17 +79,18 @@ impl Job {
         let deadline_seconds = read.count("completionPolicy.activeDeadlineSeconds");
         let ttl_seconds = read.count("completionPolicy.ttlSecondsAfterFinished");
         let restart_limit = read.restart_limit();
-        let policies = Policies::read(&mut read, meta.retry.as_deref(), restart_limit.is_some());
+        let policies = Policies::read(
+            &mut read,
+            requests.retry.as_deref(),
+            restart_limit.is_some(),
+        );
         let mut placement = Placement::read(read.field("template.spec").unwrap_or(&Value::Null));
         placement.only = read.node_names();
         let retry_of = First::read(spec, &mut read.problems);
         let status = read_status(status, &mut read.problems);
         Self {
-            owner: meta.owner,
-            generation: meta.generation,
-            rv: meta.rv,
-            deleting: meta.deleting,
-            resume: meta.resume,
+            meta,
+            resume: requests.resume,
             placement,
             template: read.field("template").unwrap_or(&Value::Null).into(),
             parallelism: parallelism.unwrap_or(Parallelism::Count(i32::MAX as u32)),

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::counts::Counts;
 use super::policies::Policies;
-use super::spec::Job;
+use super::spec::BroadcastJob;
 use crate::record::Record;
 
 /// Wait before the first retry of a failed node, or the second of an interrupted one; doubled for
@@ -157,7 +157,7 @@ impl<R: Copy> Attempts<R> {
 }
 
 /// Where a node stands after these attempts on it, for those who only look. `None`: there was none.
-pub fn standing_after(job: &Job, attempts: &[&Record], there: bool) -> Option<Standing> {
+pub fn standing_after(job: &BroadcastJob, attempts: &[&Record], there: bool) -> Option<Standing> {
     let standing = fold(attempts)?.standing(&job.policies, |at| attempts[at], there);
     Some(standing)
 }

@@ -127,7 +127,8 @@ impl Start {
     ) {
         let job = snapshot.job;
         let attempt = progress.next_attempt(snapshot, node);
-        let pod: Box<str> = name::pod(&job.owner.name, job.owner.uid, node, attempt).into();
+        let pod: Box<str> =
+            name::pod(&job.meta.owner.name, job.meta.owner.uid, node, attempt).into();
         self.creations.push(Action::CreatePod {
             pod: pod.clone(),
             node: node.clone(),
@@ -262,7 +263,7 @@ fn check(snapshot: &Snapshot<'_>, nodes: &[&Arc<str>], now: Timestamp) -> Option
     if recheck(snapshot, now).is_some() {
         return None;
     }
-    let owner = &snapshot.job.owner;
+    let owner = &snapshot.job.meta.owner;
     let mut places = vec![0, nodes.len() / 2, nodes.len() - 1];
     places.dedup();
     let pods = places.into_iter().map(|at| {

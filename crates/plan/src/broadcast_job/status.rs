@@ -40,7 +40,7 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     let lost = facts.progress.lost().count();
     let (done, desired) = (succeeded + failed, facts.survey.desired);
     let mut status = BroadcastJobStatus {
-        observed_generation: Some(facts.job.generation),
+        observed_generation: Some(facts.job.meta.generation),
         conditions: old.conditions.clone(),
         phase: Some(phase(facts)),
         start_time: old.start_time.clone().or_else(|| started(facts)),

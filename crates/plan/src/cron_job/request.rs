@@ -26,7 +26,7 @@ impl CronJob {
     /// What the annotation `carillon.dev/run-now` asks for. It names this very object: one that was copied,
     /// made anew or restored from a backup has another uid.
     pub fn asked(&self) -> Asked<'_> {
-        let value = self.meta.run_now.as_deref().unwrap_or_default();
+        let value = self.run_now.as_deref().unwrap_or_default();
         if value.is_empty() {
             return Asked::Nothing;
         }

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::child::ChildKind;
 use crate::condition::whole_seconds;
+use crate::meta::Meta;
 use crate::name;
 use crate::object_key::{ApiKind, CRON_JOB, NATIVE_CRON_JOB, ObjectKey};
 use crate::schedule::{Schedule, zone};
@@ -27,6 +28,12 @@ pub enum Api {
 }
 
 impl Api {
+    /// That of an object.
+    pub fn of(key: &ObjectKey) -> Self {
+        let native = (key.api_version, key.kind) == NATIVE_CRON_JOB;
+        if native { Self::Native } else { Self::Carillon }
+    }
+
     /// `apiVersion` and `kind` of its CronJobs.
     pub fn kind(self) -> ApiKind {
         match self {
@@ -36,30 +43,15 @@ impl Api {
     }
 }
 
-/// The parts of the metadata a CronJob is read from.
-#[derive(Clone, Debug)]
-pub struct CronJobMeta {
-    /// Namespace, name, uid.
-    pub owner: Arc<ObjectKey>,
-    /// Whose it is.
-    pub api: Api,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// resourceVersion.
-    pub rv: u64,
-    /// Has a deletionTimestamp.
-    pub deleting: bool,
-    /// `metadata.creationTimestamp`.
-    pub created: Timestamp,
-    /// Value of the annotation `carillon.dev/run-now`.
-    pub run_now: Option<String>,
-}
-
 /// A CronJob.
 #[derive(Clone, Debug)]
 pub struct CronJob {
-    /// Namespace, name, uid and so on.
-    pub meta: CronJobMeta,
+    /// Its metadata.
+    pub meta: Meta,
+    /// Whose it is.
+    pub api: Api,
+    /// Value of the annotation `carillon.dev/run-now`.
+    pub run_now: Option<String>,
     /// When it runs, or why that cannot be told.
     pub timetable: Result<Arc<Schedule>, Unusable>,
     /// `spec.schedule`, as written.
@@ -103,7 +95,7 @@ pub enum Unusable {
 impl CronJob {
     /// Reads a stored object. What is missing has its default; what cannot be used makes the
     /// timetable unusable, with field, value and remedy.
-    pub fn read(meta: CronJobMeta, spec: &Value, status: &Value) -> Self {
+    pub fn read(meta: Meta, run_now: Option<String>, spec: &Value, status: &Value) -> Self {
         let text = |field: &str| spec.get(field).and_then(Value::as_str);
         let number = |field: &str| spec.get(field).and_then(Value::as_i64);
         let written = text("schedule").unwrap_or_default();
@@ -144,16 +136,19 @@ impl CronJob {
             keep_complete: keep("successfulJobsHistoryLimit"),
             keep_failed: keep("failedJobsHistoryLimit"),
             status: stored(status),
+            api: Api::of(&meta.owner),
+            run_now,
             meta,
         }
     }
 
     /// The same with another status, and metadata of the same object.
     #[must_use]
-    pub fn later(&self, meta: CronJobMeta, status: &Value) -> Self {
+    pub fn later(&self, meta: Meta, run_now: Option<String>, status: &Value) -> Self {
         Self {
             status: stored(status),
             meta,
+            run_now,
             ..self.clone()
         }
     }
@@ -186,7 +181,7 @@ impl CronJob {
 
     /// Whether it is served as kube-controller-manager would.
     pub fn is_native(&self) -> bool {
-        self.meta.api == Api::Native
+        self.api == Api::Native
     }
 }
 
@@ -224,7 +219,7 @@ pub(super) fn timetable(
 }
 
 /// The same for one object for ever, and spread evenly over many.
-fn share(meta: &CronJobMeta, jitter: i64) -> SignedDuration {
+fn share(meta: &Meta, jitter: i64) -> SignedDuration {
     let Ok(jitter) = u64::try_from(jitter) else {
         return SignedDuration::ZERO;
     };

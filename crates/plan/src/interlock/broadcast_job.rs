@@ -15,7 +15,7 @@ use self::stored::{is, stops};
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
 use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step, write_status};
-use crate::broadcast_job::{Index, Job, Snapshot};
+use crate::broadcast_job::{BroadcastJob, Index, Snapshot};
 use crate::condition;
 use crate::pod::printable;
 
@@ -49,7 +49,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
 }
 
 /// What is done instead of a plan that was refused: the stored status says so, nothing else.
-pub fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
+pub fn refuse(job: &BroadcastJob, trip: &Trip, now: Timestamp) -> Plan {
     let (reason, message) = (reasons::INTERLOCK_TRIPPED, printable(&trip.to_string()));
     let mut plan = Plan {
         wake: now.checked_add(TRIPPED_RECHECK).ok(),
@@ -63,7 +63,7 @@ pub fn refuse(job: &Job, trip: &Trip, now: Timestamp) -> Plan {
         true,
         reason,
         &message,
-        job.generation,
+        job.meta.generation,
         now,
     );
     if let Some(write) = write_status(status, &job.status) {

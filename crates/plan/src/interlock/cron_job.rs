@@ -366,7 +366,7 @@ impl<'a> Check<'a> {
             return refuse("nothing may");
         }
         if let Some(word) = &run.request {
-            let asked = Some(format!("{}/{word}", cron.meta.owner.uid)) == cron.meta.run_now;
+            let asked = Some(format!("{}/{word}", cron.meta.owner.uid)) == cron.run_now;
             return if asked {
                 Ok(())
             } else {

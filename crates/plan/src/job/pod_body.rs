@@ -93,20 +93,17 @@ fn tell_index(spec: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::JobMeta;
     use crate::job::action::Why;
+    use crate::meta::Meta;
     use crate::object_key::{JOB, ObjectKey};
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 
     fn job(template: &Value) -> Job {
-        let meta = JobMeta {
-            owner: ObjectKey::of(JOB, "ops", "sum", UID.parse().unwrap()),
-            generation: 1,
-            rv: 1,
-            deleting: false,
-            created: jiff::Timestamp::UNIX_EPOCH,
-        };
+        let meta = Meta::new(
+            ObjectKey::of(JOB, "ops", "sum", UID.parse().unwrap()),
+            jiff::Timestamp::UNIX_EPOCH,
+        );
         Job::read(meta, &json!({"template": template}), &json!({}))
     }
 

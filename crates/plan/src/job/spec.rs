@@ -1,8 +1,5 @@
 //! A stored Job as the planner reads it: total, whatever was stored.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{
     JobCondition, JobStatus, PodFailurePolicyRule, SuccessPolicyRule,
 };
@@ -11,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::conditions;
-use crate::object_key::ObjectKey;
+use crate::meta::Meta;
 use crate::written::Written;
 
 /// `spec.managedBy` of Jobs that are ours.
@@ -26,21 +23,6 @@ pub fn is_ours(managed_by: Option<&str>, native: bool) -> bool {
         None | Some(MANAGED_BY_KUBERNETES) => native,
         Some(_) => false,
     }
-}
-
-/// The parts of the metadata a Job is read from.
-#[derive(Clone, Debug)]
-pub struct JobMeta {
-    /// Namespace, name, uid.
-    pub owner: Arc<ObjectKey>,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// resourceVersion.
-    pub rv: u64,
-    /// Has a deletionTimestamp.
-    pub deleting: bool,
-    /// `metadata.creationTimestamp`.
-    pub created: Timestamp,
 }
 
 /// How completions are told apart.
@@ -59,7 +41,7 @@ pub enum CompletionMode {
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Namespace, name, uid and so on.
-    pub meta: JobMeta,
+    pub meta: Meta,
     /// What is wanted.
     pub spec: Spec,
     /// `spec.template`, as written.
@@ -192,12 +174,12 @@ impl Spec {
 
 impl Job {
     /// Reads a stored object; what cannot be read is as if it were not there.
-    pub fn read(meta: JobMeta, spec: &Value, status: &Value) -> Self {
+    pub fn read(meta: Meta, spec: &Value, status: &Value) -> Self {
         Self::read_written(meta, &spec.into(), &status.into())
     }
 
     /// The same, without making values of a template that may be large.
-    pub fn read_written(meta: JobMeta, spec: &Written, status: &Written) -> Self {
+    pub fn read_written(meta: Meta, spec: &Written, status: &Written) -> Self {
         let Template { template } = spec.read();
         Self {
             meta,

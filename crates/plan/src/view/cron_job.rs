@@ -120,7 +120,7 @@ impl Heading {
     fn of(stored: &StoredCron, schedule: &Schedule) -> Self {
         let owner = &stored.cron.meta.owner;
         Self {
-            api: stored.cron.meta.api,
+            api: stored.cron.api,
             namespace: owner.namespace.clone(),
             name: owner.name.clone(),
             schedule: stored.cron.written.clone(),

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::broadcast_job::{Job, JobMeta};
+use crate::broadcast_job::{BroadcastJob, Requests};
+use crate::meta::Meta;
 use crate::node::{Effect, NodeRow, Taint};
 use crate::object_key::{ApiKind, BROADCAST_JOB, ObjectKey};
 use crate::quantity;
@@ -18,7 +19,7 @@ use crate::record::{Record, Records, Slice};
 #[derive(Clone, Debug)]
 pub struct StoredJob {
     /// As the planner reads it. A manifest that was not applied has uid 0.
-    pub job: Job,
+    pub job: BroadcastJob,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
 }
@@ -27,17 +28,25 @@ pub struct StoredJob {
 pub fn job(object: &Value) -> StoredJob {
     let meta = &object["metadata"];
     let annotation = |key| meta["annotations"][key].as_str().map(str::to_owned);
-    let read = JobMeta {
-        owner: owner(BROADCAST_JOB, meta),
-        generation: meta["generation"].as_i64().unwrap_or(0),
-        rv: version(meta),
-        deleting: meta["deletionTimestamp"].is_string(),
+    let requests = Requests {
         resume: annotation(ANNOTATION_RESUME),
         retry: annotation(ANNOTATION_RETRY),
     };
+    let read = metadata(BROADCAST_JOB, meta);
     StoredJob {
-        job: Job::read(read, &object["spec"], &object["status"]),
+        job: BroadcastJob::read(read, requests, &object["spec"], &object["status"]),
         created: text(&meta["creationTimestamp"]).parse().ok(),
+    }
+}
+
+/// What a planner knows of the metadata of an object. A manifest that was not applied has uid 0.
+pub(super) fn metadata(kind: ApiKind, meta: &Value) -> Meta {
+    Meta {
+        owner: owner(kind, meta),
+        generation: meta["generation"].as_i64().unwrap_or(0),
+        rv: version(meta),
+        deleting: meta["deletionTimestamp"].is_string(),
+        created: text(&meta["creationTimestamp"]).parse().unwrap_or_default(),
     }
 }
 

@@ -54,7 +54,7 @@ impl World {
             self.break_rule(NOT_PURE, format!("{plan:?} and {again:?}"));
         }
         if let Err(trip) = verdict {
-            let what = format!("L{leader} for {}: {trip}", job.owner.name);
+            let what = format!("L{leader} for {}: {trip}", job.meta.owner.name);
             if self.leaders.len() == 1 && seen == self.newest() {
                 self.break_rule(REFUSED, what);
             } else {
@@ -75,7 +75,7 @@ impl World {
         };
         self.say(format!(
             "L{leader} plans for {}{old}: {}",
-            job.owner.name,
+            job.meta.owner.name,
             actions.join("; ")
         ));
         let steps = plan.steps.into_iter();

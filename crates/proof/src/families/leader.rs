@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::{Action, OnError};
-use carillon_plan::broadcast_job::{DISPUTED, Job, TakenPod};
+use carillon_plan::broadcast_job::{BroadcastJob, DISPUTED, TakenPod};
 use jiff::{SignedDuration, Timestamp};
 
 /// What a leader was told about a job.
@@ -35,7 +35,7 @@ impl Memory {
 /// A plan that is being carried out.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) job: Job,
+    pub(super) job: BroadcastJob,
     pub(super) made_at: Timestamp,
     /// Pods that its own records name.
     pub(super) own: BTreeSet<Uid>,

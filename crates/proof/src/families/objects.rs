@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::broadcast_job::{BroadcastJob, Requests};
+use carillon_plan::meta::Meta;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::Slice;
 use carillon_plan::{ObjectKey, Uid};
@@ -23,16 +24,23 @@ pub(super) struct JobObject {
 
 impl JobObject {
     /// As the operator reads it.
-    pub(super) fn read(&self) -> Job {
-        let meta = JobMeta {
+    pub(super) fn read(&self) -> BroadcastJob {
+        let meta = Meta {
             owner: self.owner.clone(),
             generation: self.generation,
             rv: self.rv,
             deleting: self.deleting,
-            resume: self.resume.clone(),
-            retry: None,
+            created: jiff::Timestamp::UNIX_EPOCH,
         };
-        Job::read(meta, &self.spec, &self.status)
+        BroadcastJob::read(
+            meta,
+            Requests {
+                resume: self.resume.clone(),
+                retry: None,
+            },
+            &self.spec,
+            &self.status,
+        )
     }
 }
 

@@ -23,7 +23,7 @@ const CONFIRMED_FOR: SignedDuration = SignedDuration::from_secs(1);
 impl World {
     /// Carries an action out. Whether it went through.
     pub(super) fn perform(&mut self, leader: usize, plan: &mut Running, action: Action) -> bool {
-        let me = plan.job.owner.uid;
+        let me = plan.job.meta.owner.uid;
         match action {
             Action::CheckTemplate { .. } => true,
             Action::ConfirmGone { pod, uid } => {
@@ -82,8 +82,8 @@ impl World {
     }
 
     fn is_as_read(&self, plan: &Running) -> bool {
-        let found = self.jobs.now().get(&plan.job.owner.uid);
-        found.is_some_and(|job| job.rv == plan.job.rv)
+        let found = self.jobs.now().get(&plan.job.meta.owner.uid);
+        found.is_some_and(|job| job.rv == plan.job.meta.rv)
     }
 
     fn slice_is(&self, job: Uid, index: u32, version: u64) -> bool {
@@ -92,7 +92,7 @@ impl World {
     }
 
     fn ask_for(&mut self, leader: usize, plan: &Running, name: &str, uid: Uid) {
-        let me = plan.job.owner.uid;
+        let me = plan.job.meta.owner.uid;
         let found = self.pod(name).filter(|pod| pod.row.uid == uid).cloned();
         let Some(found) = found else {
             let memory = self.memory(leader, me);
@@ -152,7 +152,7 @@ impl World {
             return false;
         };
         let version = self.version();
-        if let Some(job) = self.jobs.change().get_mut(&plan.job.owner.uid)
+        if let Some(job) = self.jobs.change().get_mut(&plan.job.meta.owner.uid)
             && job.status != status
         {
             job.status = status;
@@ -198,7 +198,7 @@ impl World {
             );
             return None;
         }
-        let me = plan.job.owner.uid;
+        let me = plan.job.meta.owner.uid;
         for (at, record) in records.iter().enumerate() {
             self.judge_record((of, write.index, at), record, of != me);
         }
@@ -234,7 +234,7 @@ impl World {
             None => true,
         };
         let version = plan.relies_on.get(&slice);
-        let same = |version: &u64| self.slice_is(plan.job.owner.uid, slice, *version);
+        let same = |version: &u64| self.slice_is(plan.job.meta.owner.uid, slice, *version);
         job && version.is_none_or(same)
     }
 
@@ -246,7 +246,7 @@ impl World {
         node: Arc<str>,
         slice: u32,
     ) -> bool {
-        let me = plan.job.owner.uid;
+        let me = plan.job.meta.owner.uid;
         if !self.may_create(plan, slice) {
             return false;
         }

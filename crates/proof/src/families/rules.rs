@@ -111,7 +111,7 @@ impl World {
 
     /// A pod is about to be created.
     pub(super) fn judge_creation(&mut self, plan: &Running, record: &Record) {
-        let me = plan.job.owner.uid;
+        let me = plan.job.meta.owner.uid;
         let (pod, node) = (&record.pod, &record.node);
         let starts = format!("{} starts {pod} on {node}", self.name(me));
         let counts = |other: &&Pod| !other.late && !self.past.stripped.contains(&other.row.uid);

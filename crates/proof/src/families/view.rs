@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_plan::broadcast_job::family::{count, lacks_results};
 use carillon_plan::broadcast_job::{
-    Family, Job, Member, Snapshot, Taken, TakenPod, TakenPods, Template,
+    BroadcastJob, Family, Member, Snapshot, Taken, TakenPod, TakenPods, Template,
 };
 use carillon_plan::pod::Pods;
 use carillon_plan::record::Slice;
@@ -118,13 +118,14 @@ impl World {
         let pods = self.pods.at(seen.pods);
         let nodes = self.nodes.at(seen.nodes);
         let job = jobs.get(&job)?.read();
-        let uid = job.owner.uid;
+        let uid = job.meta.owner.uid;
         let own = slices_of(&slices, uid);
-        if !job.deleting && lacks_results(&job.status, |state| count(&own, state)) {
+        if !job.meta.deleting && lacks_results(&job.status, |state| count(&own, state)) {
             return None;
         }
         memory.follow(uid, &own, &pods);
-        let jobs: BTreeMap<Uid, Job> = jobs.iter().map(|(uid, job)| (*uid, job.read())).collect();
+        let jobs: BTreeMap<Uid, BroadcastJob> =
+            jobs.iter().map(|(uid, job)| (*uid, job.read())).collect();
         let relatives: Vec<Relative> = relatives(&job, &jobs)
             .into_iter()
             .map(|(name, uid)| Relative {
@@ -161,32 +162,33 @@ impl World {
 }
 
 /// Name and uid of the first job and of all that it lists, for a retry.
-fn relatives(job: &Job, jobs: &BTreeMap<Uid, Job>) -> Vec<(String, Uid)> {
+fn relatives(job: &BroadcastJob, jobs: &BTreeMap<Uid, BroadcastJob>) -> Vec<(String, Uid)> {
     let first = job.retry_of.as_ref().and_then(|first| jobs.get(&first.uid));
     let Some(first) = first else {
         return Vec::new();
     };
     let listed = first.status.retries.iter();
     let listed = listed.map(|retry| (retry.name.clone(), retry.uid.parse().unwrap_or_default()));
-    let first = (first.owner.name.clone(), first.owner.uid);
+    let first = (first.meta.owner.name.clone(), first.meta.owner.uid);
     std::iter::once(first).chain(listed).collect()
 }
 
 fn family<'a>(
-    job: &Job,
-    jobs: &'a BTreeMap<Uid, Job>,
+    job: &BroadcastJob,
+    jobs: &'a BTreeMap<Uid, BroadcastJob>,
     relatives: &'a [Relative],
 ) -> Option<Family<'a>> {
     if job.retry_of.is_none() {
-        let of_this = |retry: &&Job| {
+        let of_this = |retry: &&BroadcastJob| {
             let first = retry.retry_of.as_ref();
-            first.is_some_and(|first| first.uid == job.owner.uid)
+            first.is_some_and(|first| first.uid == job.meta.owner.uid)
         };
-        let ended = |retry: &Job, type_| condition::is_true(&retry.status.conditions, type_);
-        let open = |retry: &&Job| !ended(retry, "Complete") && !ended(retry, "Failed");
+        let ended =
+            |retry: &BroadcastJob, type_| condition::is_true(&retry.status.conditions, type_);
+        let open = |retry: &&BroadcastJob| !ended(retry, "Complete") && !ended(retry, "Failed");
         let open = jobs.values().filter(of_this).find(open)?;
         return Some(Family {
-            open: Some(&open.owner.name),
+            open: Some(&open.meta.owner.name),
             ..Family::default()
         });
     }

@@ -8,7 +8,7 @@ use carillon_api::NodeState;
 use carillon_api::condition::{reasons, results, types};
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::Plan;
-use carillon_plan::broadcast_job::{Job, Snapshot, Taken, TakenPods, Template};
+use carillon_plan::broadcast_job::{BroadcastJob, Snapshot, Taken, TakenPods, Template};
 use carillon_plan::condition::{self, whole_seconds};
 use carillon_plan::node::{self, NodeRow};
 use carillon_plan::pod::{self, Deletion, PodRow, Pods};
@@ -95,14 +95,13 @@ impl Model {
         (self.world.planner)(question.leader, &snapshot, names::time(question.hours))
     }
 
-    fn job(&mut self, status: u8) -> Rc<Job> {
+    fn job(&mut self, status: u8) -> Rc<BroadcastJob> {
         let blank = &self.blank;
         let job = self.jobs.entry(status).or_insert_with(|| {
-            Rc::new(Job {
-                rv: u64::from(status) + 1,
-                status: stored_status(Verdict::read(status)),
-                ..blank.clone()
-            })
+            let mut job = blank.clone();
+            job.meta.rv = u64::from(status) + 1;
+            job.status = stored_status(Verdict::read(status));
+            Rc::new(job)
         });
         Rc::clone(job)
     }

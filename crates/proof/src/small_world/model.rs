@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::broadcast_job::{BroadcastJob, Requests};
+use carillon_plan::meta::Meta;
 use carillon_plan::node;
 use carillon_plan::record::Slice;
 use serde_json::{Value, json};
@@ -38,8 +39,8 @@ pub(super) struct Model {
     pub(super) pods: Interner<Vec<Pod>>,
     pub(super) plans: Interner<Rest>,
     pub(super) planned: FastMap<Question, u32>,
-    pub(super) blank: Job,
-    pub(super) jobs: FastMap<u8, Rc<Job>>,
+    pub(super) blank: BroadcastJob,
+    pub(super) jobs: FastMap<u8, Rc<BroadcastJob>>,
     pub(super) node_rows: FastMap<Nodes, Rc<node::Nodes>>,
     pub(super) slice_rows: FastMap<u32, Rc<Vec<Slice>>>,
     /// Earlier contents of a kind.
@@ -201,7 +202,7 @@ impl Model {
     }
 }
 
-fn blank_job(world: &World) -> Job {
+fn blank_job(world: &World) -> BroadcastJob {
     let policy = if world.fail_fast {
         "FailFast"
     } else {
@@ -221,13 +222,6 @@ fn blank_job(world: &World) -> Job {
     if world.at_most_once {
         spec["execution"] = json!("AtMostOnce");
     }
-    let meta = JobMeta {
-        owner: names::owner(),
-        generation: 1,
-        rv: 1,
-        deleting: false,
-        resume: None,
-        retry: None,
-    };
-    Job::read(meta, &spec, &Value::Null)
+    let meta = Meta::new(names::owner(), jiff::Timestamp::UNIX_EPOCH);
+    BroadcastJob::read(meta, Requests::default(), &spec, &Value::Null)
 }

@@ -205,7 +205,7 @@ fn orders_by_leader(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> P
 
 fn first_attempts_only(leader: usize, snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let mut plan = product(leader, snapshot, now);
-    let owner = &snapshot.job.owner;
+    let owner = &snapshot.job.meta.owner;
     let first = |node: &str| name::pod(&owner.name, owner.uid, node, 1);
     for action in plan.steps.iter_mut().flat_map(|step| &mut step.actions) {
         match action {

@@ -288,7 +288,15 @@ fn ends_paused(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         if fails && status.failed > 0 && job.failure == FailurePolicyType::Pause {
             let (type_, reason) = (types::PAUSED, reasons::PAUSED_BY_FAILURE);
             let conditions = &mut status.conditions;
-            condition::set(conditions, type_, true, reason, "", job.generation, now);
+            condition::set(
+                conditions,
+                type_,
+                true,
+                reason,
+                "",
+                job.meta.generation,
+                now,
+            );
         }
     }
     plan

@@ -71,8 +71,8 @@ fn takes_the_turn(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         return plan(snapshot, now);
     };
     let own = Member {
-        name: &job.owner.name,
-        uid: job.owner.uid,
+        name: &job.meta.owner.name,
+        uid: job.meta.owner.uid,
         job: Some(job),
         slices: snapshot.slices,
         pods: snapshot.pods,

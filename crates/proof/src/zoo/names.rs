@@ -71,7 +71,7 @@ fn random_names(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 
 fn first_attempts_only(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let mut plan = plan(snapshot, now);
-    let owner = &snapshot.job.owner;
+    let owner = &snapshot.job.meta.owner;
     let first = |node: &str| name::pod(&owner.name, owner.uid, node, 1);
     for action in actions(&mut plan) {
         match action {

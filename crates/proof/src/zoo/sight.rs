@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::broadcast_job::action::{Action, Plan};
-use carillon_plan::broadcast_job::{Job, Snapshot, plan};
+use carillon_plan::broadcast_job::{BroadcastJob, Snapshot, plan};
 use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::Record;
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 pub(super) fn of_job(
     snapshot: &Snapshot<'_>,
     now: Timestamp,
-    change: impl FnOnce(&mut Job),
+    change: impl FnOnce(&mut BroadcastJob),
 ) -> Plan {
     let mut job = snapshot.job.clone();
     change(&mut job);

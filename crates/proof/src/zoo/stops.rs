@@ -76,7 +76,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S6", "S11", "L3", "L1"],
             vec![calm("the job is deleted in the foreground while it runs")],
         )
-        .plans(|snapshot, now| of_job(snapshot, now, |job| job.deleting = false)),
+        .plans(|snapshot, now| of_job(snapshot, now, |job| job.meta.deleting = false)),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::{Record, Slice};
@@ -34,7 +34,7 @@ impl CachedKind for BroadcastJobs {
         Read::of::<SlimPod>(),
     ];
     const PODS: Option<&'static dyn PodTable> = Some(&BroadcastJobPods);
-    type Object = Job;
+    type Object = BroadcastJob;
 
     fn plans_from(config: &Config) -> Vec<Kind> {
         let kinds = [Kind::BroadcastJob, Kind::Node, Kind::Slice, Kind::Pod];
@@ -42,12 +42,12 @@ impl CachedKind for BroadcastJobs {
         kinds.into_iter().filter(|_| runs).collect()
     }
 
-    fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Job>> {
+    fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<BroadcastJob>> {
         tables.broadcast_jobs.get(key)
     }
 
-    fn version(job: &Job) -> (i64, u64) {
-        (job.generation, job.rv)
+    fn version(job: &BroadcastJob) -> (i64, u64) {
+        (job.meta.generation, job.meta.rv)
     }
 
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
@@ -73,7 +73,7 @@ impl CachedKind for BroadcastJobs {
         sizes.add(Kind::Pod, taken);
         let slices = tables.slices.values().flat_map(|ledger| &ledger.slices);
         sizes.add(Kind::Slice, slices.map(bytes_of_slice));
-        let job = |job: &Arc<Job>| size_of_val(&**job) + job.template.bytes_held();
+        let job = |job: &Arc<BroadcastJob>| size_of_val(&**job) + job.template.bytes_held();
         sizes.add(Kind::BroadcastJob, tables.iter().map(job));
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::name;
 
 use crate::apply::precondition::{changed, unchanged};
@@ -21,7 +21,7 @@ use crate::writes::{SendError, Turn, Writes};
 /// What a plan has written or asked about, and when.
 #[derive(Debug)]
 pub struct Confirmed<'a> {
-    job: &'a Job,
+    job: &'a BroadcastJob,
     writes: &'a Writes,
     /// When the job was as it was read, which may go while its slices stay.
     job_at: Mutex<Option<BootTime>>,
@@ -43,7 +43,7 @@ struct Version {
 
 impl<'a> Confirmed<'a> {
     /// Nothing is known yet.
-    pub fn nothing(job: &'a Job, writes: &'a Writes) -> Self {
+    pub fn nothing(job: &'a BroadcastJob, writes: &'a Writes) -> Self {
         Self {
             job,
             writes,
@@ -135,19 +135,19 @@ impl<'a> Confirmed<'a> {
     }
 
     fn get_job(&self) -> Call {
-        let owner = &self.job.owner;
+        let owner = &self.job.meta.owner;
         request::get(Kind::BroadcastJob, &owner.namespace, &owner.name)
     }
 
     fn get_slice(&self, index: u32) -> Call {
-        let owner = &self.job.owner;
+        let owner = &self.job.meta.owner;
         let slice = name::slice(&owner.name, owner.uid, index);
         request::get(Kind::Slice, &owner.namespace, &slice)
     }
 
     fn is_as_read(&self, found: Option<SlimMeta>) -> Result<(), SendError> {
-        let found = found.filter(|job| job.uid() == Some(self.job.owner.uid));
-        unchanged(found, self.job.rv)
+        let found = found.filter(|job| job.uid() == Some(self.job.meta.owner.uid));
+        unchanged(found, self.job.meta.rv)
     }
 
     fn job_is_there(&self, at: BootTime) {

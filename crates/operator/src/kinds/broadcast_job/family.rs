@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
-use carillon_plan::broadcast_job::{Family, Job, Member};
+use carillon_plan::broadcast_job::{BroadcastJob, Family, Member};
 use carillon_plan::cron_job::ChildKind;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::Pods;
@@ -14,23 +14,27 @@ use crate::kinds::cron_job::tables::CONTROLLER as CRON_JOB_CONTROLLER;
 use crate::store::{Tables, Wake};
 
 /// The key of the job that this one retries.
-fn first_of(job: &Job) -> Option<Arc<ObjectKey>> {
+fn first_of(job: &BroadcastJob) -> Option<Arc<ObjectKey>> {
     let first = job.retry_of.as_ref()?;
-    let (namespace, name) = (&*job.owner.namespace, &*first.name);
+    let (namespace, name) = (&*job.meta.owner.namespace, &*first.name);
     Some(ObjectKey::of(BROADCAST_JOB, namespace, name, first.uid))
 }
 
 /// What of a job the others of its family go by.
-fn seen_by_others(job: &Job) -> (bool, bool, usize) {
-    (job.is_unfinished(), job.deleting, job.status.retries.len())
+fn seen_by_others(job: &BroadcastJob) -> (bool, bool, usize) {
+    (
+        job.is_unfinished(),
+        job.meta.deleting,
+        job.status.retries.len(),
+    )
 }
 
 impl Tables {
     /// A job was entered in the place of `old`, or has gone: its place in its family, and whom that wakes.
     pub(super) fn family_changed(
         &mut self,
-        old: Option<&Job>,
-        new: Option<&Job>,
+        old: Option<&BroadcastJob>,
+        new: Option<&BroadcastJob>,
         wakes: &mut Vec<Wake>,
     ) {
         let Some(job) = new.or(old) else { return };
@@ -38,14 +42,14 @@ impl Tables {
         // What a retry is one of never changes; a job made anew has another uid.
         let retries = &mut self.broadcast_jobs.retries;
         match (&first, new) {
-            (Some(first), Some(new)) => retries.enter(first.clone(), &new.owner),
-            (Some(first), None) => retries.leave(first, &job.owner),
+            (Some(first), Some(new)) => retries.enter(first.clone(), &new.meta.owner),
+            (Some(first), None) => retries.leave(first, &job.meta.owner),
             (None, _) => {}
         }
         if old.map(seen_by_others) == new.map(seen_by_others) {
             return;
         }
-        let first = first.as_ref().unwrap_or(&job.owner);
+        let first = first.as_ref().unwrap_or(&job.meta.owner);
         self.tell_cron_job(first, wakes);
         let retries = self
             .broadcast_jobs
@@ -53,11 +57,11 @@ impl Tables {
             .of(first)
             .filter_map(|key| self.broadcast_jobs.by_key.get(key));
         // Those that have ended wait with their time to live until the first job is gone.
-        let first_is_gone = new.is_none() && *first == job.owner;
+        let first_is_gone = new.is_none() && *first == job.meta.owner;
         let retries = retries.filter(|retry| first_is_gone || retry.is_unfinished());
         let concerned = retries.chain(self.broadcast_jobs.by_key.get(first));
-        for other in concerned.filter(|other| other.owner != job.owner) {
-            wakes.push(Wake::soon(CONTROLLER, other.owner.clone()));
+        for other in concerned.filter(|other| other.meta.owner != job.meta.owner) {
+            wakes.push(Wake::soon(CONTROLLER, other.meta.owner.clone()));
         }
     }
 
@@ -104,7 +108,7 @@ impl Tables {
         let last = first.and_then(|first| {
             let last = first.status.retries.last()?;
             let uid = last.uid.parse().ok()?;
-            let namespace = &*first.owner.namespace;
+            let namespace = &*first.meta.owner.namespace;
             Some(ObjectKey::of(BROADCAST_JOB, namespace, &*last.name, uid))
         });
         if let Some(last) = last
@@ -120,16 +124,16 @@ impl Tables {
     }
 
     /// The others of the family of a job, if it has one. `none`: what a job controls that has no pods.
-    pub fn retry_family<'a>(&'a self, job: &Job, none: &'a Pods) -> Option<Family<'a>> {
+    pub fn retry_family<'a>(&'a self, job: &BroadcastJob, none: &'a Pods) -> Option<Family<'a>> {
         if job.retry_of.is_none() {
             let mut retries = self
                 .broadcast_jobs
                 .retries
-                .of(&job.owner)
+                .of(&job.meta.owner)
                 .filter_map(|key| self.broadcast_jobs.by_key.get(key));
             let open = retries.find(|retry| retry.is_unfinished());
             return open.map(|open| Family {
-                open: Some(&open.owner.name),
+                open: Some(&open.meta.owner.name),
                 ..Family::default()
             });
         }
@@ -262,7 +266,7 @@ mod tests {
         }
         let other = |tables: &Tables| {
             let mut jobs = tables.broadcast_jobs.by_key.values();
-            let retry = jobs.find(|job| job.owner.name == "retry").unwrap();
+            let retry = jobs.find(|job| job.meta.owner.name == "retry").unwrap();
             let none = Pods::default();
             let family = tables.retry_family(retry, &none).unwrap();
             (family.first.is_some(), family.other)

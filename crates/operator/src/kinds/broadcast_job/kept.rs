@@ -1,7 +1,7 @@
 //! What is kept of a job from plan to plan, so that a plan costs what has changed.
 
 use carillon_plan::broadcast_job::family::lacks_results;
-use carillon_plan::broadcast_job::{Changes, Index, Job};
+use carillon_plan::broadcast_job::{BroadcastJob, Changes, Index};
 use carillon_plan::node::Nodes;
 use carillon_plan::pod::Pods;
 
@@ -18,7 +18,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Catches up with the cache. True when results are missing that the status has counted.
-    pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job) -> bool {
+    pub(super) fn catch_up(&mut self, tables: &Tables, job: &BroadcastJob) -> bool {
         let (no_pods, no_nodes) = (Pods::default(), Nodes::default());
         let open = job.is_unfinished();
         if open != self.was_open {
@@ -28,7 +28,7 @@ impl Kept {
             };
         }
         let nodes_that_matter = if open { tables.nodes() } else { &no_nodes };
-        let rows = tables.broadcast_jobs.pods(&job.owner);
+        let rows = tables.broadcast_jobs.pods(&job.meta.owner);
         let pods = match rows {
             Some(rows) => rows.take_changed(),
             None => (!self.had_pods).then(Default::default),
@@ -41,13 +41,13 @@ impl Kept {
         let changes = changes.map(|(nodes, pods)| Changes { nodes, pods });
         let slices = tables
             .broadcast_jobs
-            .ledger(&job.owner)
+            .ledger(&job.meta.owner)
             .map_or(&[][..], |l| &l.slices);
         let pods = rows.map_or(&no_pods, |rows| rows);
         self.index
             .follow(job, nodes_that_matter, pods, slices, changes);
         let records = self.index.records();
         // Those of a job that is being deleted may be collected before its pods, which wait for us.
-        !job.deleting && lacks_results(&job.status, |state| records.count(state))
+        !job.meta.deleting && lacks_results(&job.status, |state| records.count(state))
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::{
-    Index, Job, Refused, Snapshot, Taken, TakenPod, TakenPods, Template,
+    BroadcastJob, Index, Refused, Snapshot, Taken, TakenPod, TakenPods, Template,
 };
 use carillon_plan::pod::{PodPhase, PodRow, Pods, is_kill};
 use carillon_plan::{ObjectKey, Uid, broadcast_job, condition};
@@ -57,14 +57,14 @@ pub struct Memory {
 /// The snapshot of a job, from the caches and what is remembered.
 pub(super) fn snapshot<T>(
     tables: &Tables,
-    job: &Job,
+    job: &BroadcastJob,
     memory: &Memory,
     max_pod_changes: usize,
     look: impl FnOnce(&Snapshot<'_>) -> T,
 ) -> T {
     let none = Pods::default();
     let no_taken = TakenPods::default();
-    let ledger = tables.broadcast_jobs.ledger(&job.owner);
+    let ledger = tables.broadcast_jobs.ledger(&job.meta.owner);
     let damaged;
     let mut job = job;
     let lost = || memory.results_lost.then(|| RESULTS_LOST.to_owned());
@@ -80,12 +80,12 @@ pub(super) fn snapshot<T>(
         nodes: tables.nodes(),
         pods: tables
             .broadcast_jobs
-            .pods(&job.owner)
+            .pods(&job.meta.owner)
             .map_or(&none, |pods| pods),
         taken: Taken {
             watched: tables
                 .broadcast_jobs
-                .taken_pods(&job.owner)
+                .taken_pods(&job.meta.owner)
                 .unwrap_or(&no_taken),
             asked: &memory.taken,
         },
@@ -162,10 +162,10 @@ impl Memory {
     }
 
     /// Brings what is kept, and so what is remembered, up to date.
-    pub(super) fn catch_up(&mut self, tables: &Tables, job: &Job, now: Timestamp) {
+    pub(super) fn catch_up(&mut self, tables: &Tables, job: &BroadcastJob, now: Timestamp) {
         let mut kept = self.kept.take().unwrap_or_default();
         self.results_lost = kept.catch_up(tables, job);
-        self.follow(tables, &job.owner, &kept.index, now);
+        self.follow(tables, &job.meta.owner, &kept.index, now);
         self.kept = Some(kept);
     }
 

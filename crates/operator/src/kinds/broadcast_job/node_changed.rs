@@ -1,6 +1,6 @@
 //! For which BroadcastJobs the change of a node makes a difference.
 
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::eligibility;
 use carillon_plan::node::NodeRow;
 
@@ -27,14 +27,14 @@ pub(super) fn node_changed(
             node.map(|node| eligibility::refusal(&job.placement, name, node).map(|r| r.reason()))
         };
         if replaced || reason(old) != reason(new) || readiness && runs_on(tables, job, name) {
-            wakes.push(Wake::soon(CONTROLLER, job.owner.clone()));
+            wakes.push(Wake::soon(CONTROLLER, job.meta.owner.clone()));
         }
     }
 }
 
 /// Whether a pod of the job has been bound to the node and has not ended.
-fn runs_on(tables: &Tables, job: &Job, node: &str) -> bool {
-    let pods = tables.broadcast_jobs.pods(&job.owner);
+fn runs_on(tables: &Tables, job: &BroadcastJob, node: &str) -> bool {
+    let pods = tables.broadcast_jobs.pods(&job.meta.owner);
     let mut pods = pods.into_iter().flat_map(|pods| pods.values());
     pods.any(|pod| pod.node.as_deref() == Some(node) && !pod.phase.has_ended())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::Written;
-use carillon_plan::broadcast_job::{Job, JobMeta};
+use carillon_plan::broadcast_job::{BroadcastJob, Requests};
 use carillon_plan::cron_job::Child;
 use carillon_plan::object_key::BROADCAST_JOB;
 use serde::Deserialize;
@@ -27,20 +27,16 @@ watched!(SlimBroadcastJob);
 
 impl SlimBroadcastJob {
     /// The job as the planner reads it.
-    pub fn job(&self) -> Option<Job> {
-        let meta = &self.metadata;
-        let annotations = meta.annotations.as_ref();
-        let meta = JobMeta {
-            owner: meta.key(BROADCAST_JOB)?,
-            generation: meta.generation,
-            rv: meta.rv(),
-            deleting: meta.deletion_timestamp.is_some(),
+    pub fn job(&self) -> Option<BroadcastJob> {
+        let meta = self.metadata.meta(BROADCAST_JOB)?;
+        let annotations = self.metadata.annotations.as_ref();
+        let requests = Requests {
             resume: annotations.and_then(|annotations| annotations.resume.clone()),
             retry: annotations.and_then(|annotations| annotations.retry.clone()),
         };
-        let job = Job::read(meta, &self.spec.value(), &self.status.value());
+        let job = BroadcastJob::read(meta, requests, &self.spec.value(), &self.status.value());
         let template = job.template.at_most(KEPT_BYTES);
-        Some(Job { template, ..job })
+        Some(BroadcastJob { template, ..job })
     }
 
     /// Whom it concerns as a run, see [`SlimMeta::family`], and what has to be known of it.

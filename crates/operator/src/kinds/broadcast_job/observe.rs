@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use carillon_plan::broadcast_job::{Job, state};
+use carillon_plan::broadcast_job::{BroadcastJob, state};
 
 use super::metrics::{BroadcastJobMetrics, JOB_PHASES, NODE_STATES};
 use crate::store::{Store, Tables};
@@ -59,8 +59,8 @@ pub(super) fn debug(store: &Store) -> serde_json::Value {
     serde_json::json!(jobs.collect::<Vec<_>>())
 }
 
-fn show(tables: &Tables, job: &Job) -> serde_json::Value {
-    let key = &job.owner;
+fn show(tables: &Tables, job: &BroadcastJob) -> serde_json::Value {
+    let key = &job.meta.owner;
     let slices = tables
         .broadcast_jobs
         .ledger(key)
@@ -69,8 +69,8 @@ fn show(tables: &Tables, job: &Job) -> serde_json::Value {
         "namespace": key.namespace,
         "name": key.name,
         "uid": key.uid.to_string(),
-        "generation": job.generation,
-        "resourceVersion": job.rv.to_string(),
+        "generation": job.meta.generation,
+        "resourceVersion": job.meta.rv.to_string(),
         "phase": state(&job.status),
         "pods": tables.broadcast_jobs.pods(key).map_or(0, |pods| pods.len()),
         "slices": slices.iter().map(|slice| serde_json::json!({

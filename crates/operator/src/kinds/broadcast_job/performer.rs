@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carillon_api::condition::reasons;
 use carillon_plan::broadcast_job::action::{Action, SliceWrite};
-use carillon_plan::broadcast_job::{Job, Refused, TakenPod, Template, settle};
+use carillon_plan::broadcast_job::{BroadcastJob, Refused, TakenPod, Template, settle};
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
@@ -67,7 +67,7 @@ type Done = crate::apply::Done<Answer>;
 #[derive(Debug)]
 pub struct Performer<'a> {
     /// The job.
-    pub job: &'a Job,
+    pub job: &'a BroadcastJob,
     /// Its template.
     pub template: template::Template<'a>,
     /// The way of every write.
@@ -91,7 +91,7 @@ impl Perform for Performer<'_> {
     type Answer = Answer;
 
     async fn perform(&self, action: &Action, earlier: Earlier) -> Result<Done, SendError> {
-        let namespace = &*self.job.owner.namespace;
+        let namespace = &*self.job.meta.owner.namespace;
         match action {
             Action::CheckTemplate { pods } => self.check_template(pods).await,
             Action::ConfirmGone { pod, uid } => self.confirm_gone(pod, *uid).await,
@@ -108,12 +108,12 @@ impl Perform for Performer<'_> {
                 let pod = found(self.writes, pod).await?;
                 match seen {
                     Some((uid, rv)) => unchanged(pod.filter(|p| p.uid() == Some(*uid)), *rv)?,
-                    None => absent(pod, &self.job.owner)?,
+                    None => absent(pod, &self.job.meta.owner)?,
                 }
                 Ok(Effect::Nothing.done())
             }
             Action::WriteSlice(slice) => {
-                let rv = self.write_slice(&self.job.owner, slice).await?;
+                let rv = self.write_slice(&self.job.meta.owner, slice).await?;
                 self.relies_on.slice_is(slice.index, rv).await;
                 Ok(Effect::Wrote(Kind::Slice, rv).done())
             }
@@ -134,7 +134,7 @@ impl Perform for Performer<'_> {
                 Ok(reply.effect(effect).and(Answer::Written(*uid)))
             }
             Action::LabelPod { pod, uid } => {
-                let request = requests::label_pod(&self.job.owner, pod, *uid);
+                let request = requests::label_pod(&self.job.meta.owner, pod, *uid);
                 let reply = settled(write(self.writes, request, None).await)?;
                 let effect = |pod: Written| Effect::Wrote(Kind::Pod, pod.rv());
                 Ok(reply.effect(effect).and(Answer::Written(*uid)))
@@ -149,8 +149,8 @@ impl Perform for Performer<'_> {
                 }
                 let request = request::write_status(
                     Kind::BroadcastJob,
-                    &self.job.owner,
-                    self.job.rv,
+                    &self.job.meta.owner,
+                    self.job.meta.rv,
                     &old,
                     new,
                 );
@@ -171,13 +171,13 @@ impl Perform for Performer<'_> {
                 rv,
                 retries,
             } => {
-                let namespace = &self.job.owner.namespace;
+                let namespace = &self.job.meta.owner.namespace;
                 let request = requests::write_retries(namespace, first, *uid, *rv, retries);
                 let version = write(self.writes, request, None).await?.rv();
                 Ok(Effect::Wrote(Kind::BroadcastJob, version).done())
             }
             Action::DeleteJob => {
-                let request = requests::delete_job(&self.job.owner, self.job.rv);
+                let request = requests::delete_job(&self.job.meta.owner, self.job.meta.rv);
                 let reply = settled(self.writes.send(request, None).await)?;
                 Ok(reply.effect(|_| Effect::Nothing).done())
             }
@@ -202,7 +202,7 @@ impl Perform for Performer<'_> {
             return None;
         }
         let mut problem = refusal(error)?;
-        problem.message = unnamed(&self.job.owner.name, pod, &problem.message);
+        problem.message = unnamed(&self.job.meta.owner.name, pod, &problem.message);
         Some(Answer::CreationRefused(RefusedPod {
             pod: pod.clone(),
             problem,
@@ -226,11 +226,11 @@ impl Perform for Performer<'_> {
 }
 
 /// Where the template of a BroadcastJob is stored.
-pub(super) fn place(job: &Job) -> template::Place<'_> {
+pub(super) fn place(job: &BroadcastJob) -> template::Place<'_> {
     template::Place {
         kind: Kind::BroadcastJob,
-        owner: &job.owner,
-        generation: job.generation,
+        owner: &job.meta.owner,
+        generation: job.meta.generation,
         field: "template",
     }
 }
@@ -254,7 +254,7 @@ impl Performer<'_> {
     /// A pod that is there and the job's has its event on its way. If somebody has taken it from the job, it
     /// may be that none ever comes, and what it is like is the answer.
     async fn confirm_gone(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
-        let request = request::get_whole(Kind::Pod, &self.job.owner.namespace, name);
+        let request = request::get_whole(Kind::Pod, &self.job.meta.owner.namespace, name);
         let pod = is_found_whole::<SlimPod>(self.writes.read(request).await)?;
         let Some(pod) = pod.filter(|pod| pod.metadata.uid() == Some(uid)) else {
             return Ok(Effect::Nothing.and(Answer::Gone(uid)));
@@ -263,12 +263,13 @@ impl Performer<'_> {
         // our own that was given to another BroadcastJob is still ours.
         let labelled = pod.metadata.labelled_job();
         let labelled = labelled.filter(|_| self.of_relatives.contains(&uid));
-        let of_family =
-            |job: &ObjectKey| job.uid != self.job.owner.uid && pod.metadata.is_controlled_by(job);
+        let of_family = |job: &ObjectKey| {
+            job.uid != self.job.meta.owner.uid && pod.metadata.is_controlled_by(job)
+        };
         if labelled.as_deref().is_some_and(of_family) {
             return Ok(Effect::Still.done());
         }
-        let why = pod.metadata.taken_from(&self.job.owner);
+        let why = pod.metadata.taken_from(&self.job.meta.owner);
         let row = pod.row(&mut Interner::default());
         Ok(match why.zip(row) {
             Some((why, (_, pod))) => Effect::Nothing.and(Answer::Taken(Box::new(TakenPod {
@@ -281,7 +282,7 @@ impl Performer<'_> {
     }
 
     async fn create_pod(&self, pod: &str, node: &str, slice: u32) -> Result<Done, SendError> {
-        let owner = &self.job.owner;
+        let owner = &self.job.meta.owner;
         let creation = async |turn: &Turn<'_>| {
             let creation = self.creation(turn, pod, node, false).await?;
             let until = self.relies_on.until(turn, slice, self.not_after).await?;
@@ -312,7 +313,7 @@ impl Performer<'_> {
         dry_run: bool,
     ) -> Result<Creation, SendError> {
         let write = |template: &Value| {
-            let owner = &self.job.owner;
+            let owner = &self.job.meta.owner;
             let body = pod_body(template, owner, pod, node, self.placement);
             request::create(Kind::Pod, &owner.namespace, &body, dry_run)
         };
@@ -322,7 +323,7 @@ impl Performer<'_> {
     /// Asks the API server about the template, without creating anything. What it says of a single pod, it may not
     /// say of another one: only if none would be created, the template is refused.
     async fn check_template(&self, pods: &[(Arc<str>, Box<str>)]) -> Result<Done, SendError> {
-        let turn = self.writes.turn(&self.job.owner.namespace).await?;
+        let turn = self.writes.turn(&self.job.meta.owner.namespace).await?;
         let mut refused = None;
         for (node, pod) in pods {
             let creation = self.creation(&turn, pod, node, true).await;
@@ -347,7 +348,7 @@ impl Performer<'_> {
                 _ if refused.is_some() => break,
                 _ => return Err(SendError::Refused(status)),
             };
-            let message = unnamed(&self.job.owner.name, pod, &status.message);
+            let message = unnamed(&self.job.meta.owner.name, pod, &status.message);
             refused.get_or_insert_with(|| Refused {
                 reason,
                 message: printable(&message),

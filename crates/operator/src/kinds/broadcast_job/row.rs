@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use carillon_plan::broadcast_job::Job;
+use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::cron_job::{Child, ChildKind};
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::{ObjectKey, Uid};
@@ -31,7 +31,7 @@ impl Row for SlimBroadcastJob {
         let Some(new) = self.job().map(Arc::new) else {
             return;
         };
-        let key = new.owner.clone();
+        let key = new.meta.owner.clone();
         let old = tables
             .broadcast_jobs
             .by_key
@@ -39,8 +39,8 @@ impl Row for SlimBroadcastJob {
         tables.family_changed(old.as_deref(), Some(&new), wakes);
         // A change of status is our own write coming back, unless somebody else wrote it.
         let only_status = old.as_ref().is_some_and(|old| {
-            old.generation == new.generation
-                && old.deleting == new.deleting
+            old.meta.generation == new.meta.generation
+                && old.meta.deleting == new.meta.deleting
                 && old.resume == new.resume
                 && old.policies.retry == new.policies.retry
         });
@@ -68,7 +68,7 @@ impl Row for SlimBroadcastJob {
         wakes: &mut Vec<Wake>,
     ) {
         children::sweep(tables, ChildKind::BroadcastJob, namespace, listed, wakes);
-        let is_gone = |key: &Arc<ObjectKey>, _: &mut Arc<Job>| {
+        let is_gone = |key: &Arc<ObjectKey>, _: &mut Arc<BroadcastJob>| {
             !listed.contains(&key.uid) && in_scope(&key.namespace, namespace)
         };
         let gone: Vec<_> = tables.broadcast_jobs.by_key.extract_if(is_gone).collect();
@@ -81,13 +81,13 @@ impl Row for SlimBroadcastJob {
     fn held(tables: &Tables, object: &Listed) -> Held {
         let key = object.key(BROADCAST_JOB);
         let job = key.and_then(|key| tables.broadcast_jobs.get(&key));
-        held_at(job.map(|job| job.rv))
+        held_at(job.map(|job| job.meta.rv))
     }
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
         for (key, job) in &tables.broadcast_jobs.by_key {
             if in_scope(&key.namespace, namespace) {
-                each(&key.name, key.uid, job.rv);
+                each(&key.name, key.uid, job.meta.rv);
             }
         }
     }

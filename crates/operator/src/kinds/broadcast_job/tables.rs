@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carillon_plan::broadcast_job::{Job, TakenPods};
+use carillon_plan::broadcast_job::{BroadcastJob, TakenPods};
 use carillon_plan::pod::PodRow;
 use carillon_plan::{ObjectKey, Uid};
 
@@ -18,7 +18,7 @@ pub const CONTROLLER: &str = "broadcastjob";
 /// See the module.
 #[derive(Debug, Default)]
 pub struct BroadcastJobTables {
-    pub(super) by_key: HashMap<Arc<ObjectKey>, Arc<Job>>,
+    pub(super) by_key: HashMap<Arc<ObjectKey>, Arc<BroadcastJob>>,
     pub(super) retries: Retries,
     pub(super) pods: Owned<PodRows>,
     pub(super) taken_pods: Owned<TakenPods>,
@@ -27,12 +27,12 @@ pub struct BroadcastJobTables {
 
 impl BroadcastJobTables {
     /// A BroadcastJob.
-    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<Job>> {
+    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<BroadcastJob>> {
         self.by_key.get(key)
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Job>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<BroadcastJob>> {
         self.by_key.values()
     }
 

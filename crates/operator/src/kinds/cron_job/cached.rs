@@ -62,7 +62,7 @@ impl CachedKind for CronJobs {
             (Api::Native, Kind::NativeCronJob),
         ] {
             let rows = cron_jobs.by_key.values();
-            let rows = rows.filter(|row| row.cron.meta.api == api);
+            let rows = rows.filter(|row| row.cron.api == api);
             sizes.add(kind, rows.map(bytes_of_row));
         }
         // BroadcastJobs are counted as such. Where Jobs are served all of them are held, and these are among them.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use carillon_plan::Written;
-use carillon_plan::cron_job::{Api, CronJob, CronJobMeta};
+use carillon_plan::cron_job::{Api, CronJob};
 use serde::Deserialize;
 
 use super::tables::CronJobRow;
@@ -59,25 +59,17 @@ impl<S: Side> SlimCronJob<S> {
     /// The CronJob as the planner reads it. Most changes are our own writes of the status: what is
     /// `known` of the object is not read again from a spec that is the same.
     pub fn cron_job(&self, known: Option<&CronJobRow>) -> Option<CronJobRow> {
-        let meta = &self.metadata;
-        let annotations = meta.annotations.as_ref();
-        let meta = CronJobMeta {
-            owner: meta.key(S::API.kind())?,
-            api: S::API,
-            generation: meta.generation,
-            rv: meta.rv(),
-            deleting: meta.deletion_timestamp.is_some(),
-            created: meta.creation_timestamp.unwrap_or_default(),
-            run_now: annotations.and_then(|annotations| annotations.run_now.clone()),
-        };
+        let meta = self.metadata.meta(S::API.kind())?;
+        let annotations = self.metadata.annotations.as_ref();
+        let run_now = annotations.and_then(|annotations| annotations.run_now.clone());
         let status = self.status.value();
         // A zone that was not there may be there now.
         let same =
             |known: &&CronJobRow| known.spec.is_same(&self.spec) && known.cron.timetable.is_ok();
         let cron = if let Some(known) = known.filter(same) {
-            known.cron.later(meta, &status)
+            known.cron.later(meta, run_now, &status)
         } else {
-            let cron = CronJob::read(meta, &self.spec.value(), &status);
+            let cron = CronJob::read(meta, run_now, &self.spec.value(), &status);
             let template = cron.template.at_most(KEPT_BYTES);
             CronJob { template, ..cron }
         };

@@ -117,7 +117,7 @@ impl Perform for Performer<'_> {
                 Ok(Effect::Nothing.done())
             }
             Action::WriteStatus(status) => {
-                let kind = kind_of(meta.api);
+                let kind = kind_of(self.cron.api);
                 let old = self.shown(&self.cron.status);
                 let new = self.shown(status);
                 if old == new {
@@ -216,7 +216,7 @@ impl Perform for Performer<'_> {
 /// Where the template of a CronJob is stored.
 pub(super) fn place(cron: &CronJob) -> template::Place<'_> {
     template::Place {
-        kind: kind_of(cron.meta.api),
+        kind: kind_of(cron.api),
         owner: &cron.meta.owner,
         generation: cron.meta.generation,
         field: match cron.child {
@@ -230,7 +230,7 @@ impl Performer<'_> {
     /// The status as it is written: of a native CronJob only what kube-controller-manager writes.
     fn shown(&self, status: &carillon_api::CronJobStatus) -> Value {
         let shown = serde_json::to_value(status).unwrap_or_default();
-        match (self.cron.meta.api, shown) {
+        match (self.cron.api, shown) {
             (Api::Native, Value::Object(fields)) => {
                 let native = |(field, _): &(String, Value)| NATIVE_STATUS.contains(&&**field);
                 Value::Object(fields.into_iter().filter(native).collect::<Map<_, _>>())
@@ -283,8 +283,8 @@ impl Performer<'_> {
     }
 
     fn get_cron(&self) -> Call {
-        let meta = &self.cron.meta;
-        request::get(kind_of(meta.api), &meta.owner.namespace, &meta.owner.name)
+        let owner = &self.cron.meta.owner;
+        request::get(kind_of(self.cron.api), &owner.namespace, &owner.name)
     }
 
     /// It is as it was written or read last: creations may rely on that for a while.

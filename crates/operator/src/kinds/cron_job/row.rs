@@ -29,7 +29,7 @@ impl<S: Side> Row for SlimCronJob<S> {
         let only_status = old.as_ref().is_some_and(|old| {
             old.meta.generation == cron.meta.generation
                 && old.meta.deleting == cron.meta.deleting
-                && old.meta.run_now == cron.meta.run_now
+                && old.run_now == cron.run_now
         });
         wakes.push(if only_status {
             Wake::soon(CONTROLLER, key)
@@ -57,7 +57,7 @@ impl<S: Side> Row for SlimCronJob<S> {
             .by_key
             .retain(|key, CronJobRow { cron, .. }| {
                 let keep = listed.contains(&key.uid)
-                    || cron.meta.api != S::API
+                    || cron.api != S::API
                     || !in_scope(&key.namespace, namespace);
                 if !keep {
                     wakes.push(Wake::now(CONTROLLER, key.clone()));
@@ -74,7 +74,7 @@ impl<S: Side> Row for SlimCronJob<S> {
 
     fn each_held(tables: &Tables, namespace: Option<&str>, each: &mut dyn FnMut(&str, Uid, u64)) {
         for (key, CronJobRow { cron, .. }) in &tables.cron_jobs.by_key {
-            if cron.meta.api == S::API && in_scope(&key.namespace, namespace) {
+            if cron.api == S::API && in_scope(&key.namespace, namespace) {
                 each(&key.name, key.uid, cron.meta.rv);
             }
         }

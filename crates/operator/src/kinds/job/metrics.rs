@@ -240,19 +240,16 @@ fn mode(job: &Job) -> &'static str {
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
-    use carillon_plan::job::JobMeta;
+    use carillon_plan::meta::Meta;
     use carillon_plan::object_key::JOB;
     use carillon_plan::{ObjectKey, Uid};
     use serde_json::{Value, json};
 
     fn job(spec: &Value, status: &Value) -> Job {
-        let meta = JobMeta {
-            owner: ObjectKey::of(JOB, "ops", "sum", Uid::MAX),
-            generation: 1,
-            rv: 1,
-            deleting: false,
-            created: Timestamp::UNIX_EPOCH,
-        };
+        let meta = Meta::new(
+            ObjectKey::of(JOB, "ops", "sum", Uid::MAX),
+            Timestamp::UNIX_EPOCH,
+        );
         Job::read(meta, spec, status)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use carillon_plan::ObjectKey;
 use carillon_plan::Written;
 use carillon_plan::cron_job::Child;
-use carillon_plan::job::{Job, JobMeta, Spec, is_ours};
+use carillon_plan::job::{Job, Spec, is_ours};
 use carillon_plan::object_key::JOB;
 use k8s_openapi::api::batch::v1::JobStatus;
 use serde::Deserialize;
@@ -44,14 +44,7 @@ impl SlimJob {
     /// The Job as the planner reads it; of one that is not ours (`native`: see [`is_ours`]) only that
     /// it is there, and whose it is.
     pub fn job(&self, native: bool) -> Option<Job> {
-        let meta = &self.metadata;
-        let meta = JobMeta {
-            owner: meta.key(JOB)?,
-            generation: meta.generation,
-            rv: meta.rv(),
-            deleting: meta.deletion_timestamp.is_some(),
-            created: meta.creation_timestamp.unwrap_or_default(),
-        };
+        let meta = self.metadata.meta(JOB)?;
         let Managed { managed_by } = self.spec.read();
         if is_ours(managed_by.as_deref(), native) {
             let job = Job::read_written(meta, &self.spec, &self.status);

@@ -14,7 +14,7 @@ use crate::condition;
 pub(super) fn set(facts: &Facts<'_>, status: &mut BroadcastJobStatus, counts: &str) {
     let failed = usize::try_from(status.failed).unwrap_or(0);
     let mut set = |type_: &str, on: bool, reason: &str, message: &str| {
-        let generation = facts.job.generation;
+        let generation = facts.job.meta.generation;
         condition::set(
             &mut status.conditions,
             type_,
@@ -103,7 +103,7 @@ fn tell_of_request(facts: &Facts<'_>, status: &mut BroadcastJobStatus) {
         unreadable.is_some(),
         reason,
         unreadable.unwrap_or_default(),
-        facts.job.generation,
+        facts.job.meta.generation,
         facts.now,
     );
 }

@@ -7,12 +7,12 @@ use crate::broadcast_job::family::Kin;
 use crate::broadcast_job::pause::Pause;
 use crate::broadcast_job::progress::Progress;
 use crate::broadcast_job::snapshot::Refused;
-use crate::broadcast_job::spec::Job;
+use crate::broadcast_job::spec::BroadcastJob;
 use crate::broadcast_job::survey::Survey;
 
 /// What a status is computed from.
 pub(in crate::broadcast_job) struct Facts<'a> {
-    pub(in crate::broadcast_job) job: &'a Job,
+    pub(in crate::broadcast_job) job: &'a BroadcastJob,
     pub(in crate::broadcast_job) progress: &'a Progress<'a>,
     pub(in crate::broadcast_job) survey: &'a Survey<'a>,
     pub(in crate::broadcast_job) kin: &'a Kin<'a>,

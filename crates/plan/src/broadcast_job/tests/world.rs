@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use crate::broadcast_job::action::{Act, Action, OnError, Plan, SliceWrite};
 use crate::broadcast_job::{
-    Changes, Family, Index, Job, JobMeta, Member, Refused, Snapshot, Taken, TakenPod, TakenPods,
-    Template, plan, settle,
+    BroadcastJob, Changes, Family, Index, Member, Refused, Requests, Snapshot, Taken, TakenPod,
+    TakenPods, Template, plan, settle,
 };
 use crate::condition::Refusal;
 use crate::interlock::{self, Trip};
+use crate::meta::Meta;
 use crate::node::{NodeRow, Nodes};
 use crate::object_key::{BROADCAST_JOB, ObjectKey};
 use crate::pod::{Deletion, End, Failure, PodPhase, PodRow, Pods, Waiting};
@@ -27,7 +28,7 @@ use crate::uid::Uid;
 pub(super) struct Other {
     pub(super) name: String,
     pub(super) uid: Uid,
-    pub(super) job: Option<Job>,
+    pub(super) job: Option<BroadcastJob>,
     pub(super) slices: Vec<Slice>,
     pub(super) pods: Pods,
     pub(super) taken: TakenPods,
@@ -225,16 +226,23 @@ impl World {
         self.nodes.get_mut(name).unwrap()
     }
 
-    pub(super) fn job(&self) -> Job {
-        let meta = JobMeta {
+    pub(super) fn job(&self) -> BroadcastJob {
+        let meta = Meta {
             owner: self.owner.clone(),
             generation: self.generation,
             rv: self.rv,
             deleting: self.deleting,
-            resume: self.resume.clone(),
-            retry: self.retry.clone(),
+            created: Timestamp::UNIX_EPOCH,
         };
-        Job::read(meta, &self.spec, &self.status)
+        BroadcastJob::read(
+            meta,
+            Requests {
+                resume: self.resume.clone(),
+                retry: self.retry.clone(),
+            },
+            &self.spec,
+            &self.status,
+        )
     }
 
     /// The plan, which the interlock must let pass.
@@ -678,7 +686,7 @@ impl World {
 
     /// Name of the pod of an attempt.
     pub(super) fn pod_of(&self, node: &str, attempt: u32) -> String {
-        let owner = self.job().owner;
+        let owner = self.job().meta.owner;
         crate::name::pod(&owner.name, owner.uid, node, attempt)
     }
 

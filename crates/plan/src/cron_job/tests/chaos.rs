@@ -353,7 +353,7 @@ fn ticks(world: &World) -> i64 {
             "schedule": schedule.schedule, "timeZone": schedule.time_zone,
             "dstPolicy": schedule.dst_policy, "jobTemplate": {},
         });
-        let read = CronJob::read(world.cron().meta.clone(), &spec, &json!({}));
+        let read = CronJob::read(world.cron().meta.clone(), None, &spec, &json!({}));
         let Ok(timetable) = read.timetable else {
             continue;
         };

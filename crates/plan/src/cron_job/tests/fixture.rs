@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use crate::condition::Refusal;
 use crate::cron_job::action::{Act, Action, Plan, Run};
-use crate::cron_job::{
-    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Snapshot, Template, plan,
-};
+use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended, Snapshot, Template, plan};
 use crate::interlock::{self, Trip};
-use crate::object_key::{CRON_JOB, ObjectKey};
+use crate::meta::Meta;
+use crate::object_key::ObjectKey;
 use crate::uid::Uid;
 
 /// Creation of every CronJob here.
@@ -97,16 +96,19 @@ impl Fixture {
     }
 
     pub(super) fn cron(&self) -> CronJob {
-        let meta = CronJobMeta {
-            owner: ObjectKey::of(CRON_JOB, "ops", "report", uid(1)),
-            api: self.api,
+        let meta = Meta {
+            owner: ObjectKey::of(self.api.kind(), "ops", "report", uid(1)),
             generation: self.generation,
             rv: 7,
             deleting: self.deleting,
             created: self.created,
-            run_now: self.run_now.as_deref().map(asked_of_report),
         };
-        CronJob::read(meta, &self.spec, &self.status)
+        CronJob::read(
+            meta,
+            self.run_now.as_deref().map(asked_of_report),
+            &self.spec,
+            &self.status,
+        )
     }
 
     /// The plan; the interlock has nothing against it.

@@ -106,5 +106,5 @@ fn a_native_cron_job_has_an_event_in_place_of_a_condition() {
 fn what_is_asked_with_is_what_is_asked_for() {
     let cron = with("a").cron();
     assert_eq!(cron.asked(), Asked::Run("a"));
-    assert_eq!(Some(cron.asks_with("a")), cron.meta.run_now);
+    assert_eq!(Some(cron.asks_with("a")), cron.run_now);
 }

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::cron_job::action::{Action, OnError, Plan, Run, Why};
 use crate::cron_job::{
-    Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended, Refused, Snapshot, Template, plan,
+    Api, Child, ChildKind, Children, CronJob, Ended, Refused, Snapshot, Template, plan,
 };
 use crate::interlock;
-use crate::object_key::{CRON_JOB, ObjectKey};
+use crate::meta::Meta;
+use crate::object_key::ObjectKey;
 use crate::uid::Uid;
 
 /// A child as the API server holds it.
@@ -122,16 +123,19 @@ impl World {
     /// The CronJob has changed.
     pub(super) fn changed(&mut self) {
         self.rv += 1;
-        let meta = CronJobMeta {
-            owner: ObjectKey::of(CRON_JOB, "ops", "report", super::fixture::uid(1)),
-            api: self.api,
+        let meta = Meta {
+            owner: ObjectKey::of(self.api.kind(), "ops", "report", super::fixture::uid(1)),
             generation: self.generation,
             rv: self.rv,
             deleting: self.deleting,
             created: self.created,
-            run_now: self.run_now.as_deref().map(super::fixture::asked_of_report),
         };
-        let cron = CronJob::read(meta, &self.spec, &self.status);
+        let cron = CronJob::read(
+            meta,
+            self.run_now.as_deref().map(super::fixture::asked_of_report),
+            &self.spec,
+            &self.status,
+        );
         if let Some(last) = &cron.status.last_schedule_time {
             self.recorded.insert(last.0);
         }

@@ -10,7 +10,7 @@ use super::log::starts_nothing;
 use super::stored::is;
 use super::{Check, rules};
 use crate::broadcast_job::action::{OnError, SliceWrite, Step};
-use crate::broadcast_job::{Job, Member, Snapshot};
+use crate::broadcast_job::{BroadcastJob, Member, Snapshot};
 use crate::interlock::trip::{Trip, trip};
 use crate::pod::{Deletion, PodPhase, PodRow};
 use crate::record::{Record, Slice};
@@ -74,7 +74,7 @@ struct Others<'a> {
 impl<'a> Others<'a> {
     fn of(snapshot: &Snapshot<'a>) -> Self {
         let mut others = Self::default();
-        let own = snapshot.job.owner.uid;
+        let own = snapshot.job.meta.owner.uid;
         let Some(family) = snapshot.family else {
             return others;
         };
@@ -251,7 +251,7 @@ impl Check<'_> {
     fn listed(&self) -> (&[Member<'_>], Option<usize>) {
         let family = self.snapshot.family;
         let listed = family.map_or(&[][..], |family| &family.retries);
-        let own = self.snapshot.job.owner.uid;
+        let own = self.snapshot.job.meta.owner.uid;
         (listed, listed.iter().position(|member| member.uid == own))
     }
 
@@ -301,7 +301,7 @@ impl Check<'_> {
         retries: &[Retry],
     ) -> Result<(), Trip> {
         if let Some(why) = starts_nothing(self.snapshot) {
-            let own = &self.snapshot.job.owner.name;
+            let own = &self.snapshot.job.meta.owner.name;
             return trip(
                 rules::STARTS,
                 format!("job {own}: takes its turn; expected nothing, {why}"),
@@ -317,7 +317,7 @@ impl Check<'_> {
         let named = job.retry_of.as_ref();
         let is_named = named.is_some_and(|named| (&*named.name, named.uid) == to);
         let is_first = |first: &&Member<'_>| (first.name, first.uid) == to;
-        let is_read = |stored: &&Job| stored.rv == rv && stored.retry_of.is_none();
+        let is_read = |stored: &&BroadcastJob| stored.meta.rv == rv && stored.retry_of.is_none();
         let family = snapshot.family.filter(|_| is_named);
         let first = family.and_then(|family| family.first.as_ref());
         let stored = first.filter(is_first).and_then(|first| first.job);
@@ -328,8 +328,8 @@ impl Check<'_> {
         };
         let before = &stored.status.retries;
         let own = Retry {
-            name: job.owner.name.clone(),
-            uid: job.owner.uid.to_string(),
+            name: job.meta.owner.name.clone(),
+            uid: job.meta.owner.uid.to_string(),
         };
         let grows = retries.split_last() == Some((&own, before));
         if !grows || before.iter().any(|retry| retry.uid == own.uid) {

@@ -546,7 +546,7 @@ impl<'a> Log<'a> {
                 ),
             );
         }
-        let owner = &snapshot.job.owner;
+        let owner = &snapshot.job.meta.owner;
         let expected = name::pod(&owner.name, owner.uid, node, attempt);
         if entry.pod != expected {
             return trip(
@@ -590,7 +590,7 @@ impl<'a> Log<'a> {
             .filter(|other| other.requested)
             .map(|other| other.attempt)
             .max();
-        let (owner, policies) = (&snapshot.job.owner, &snapshot.job.policies);
+        let (owner, policies) = (&snapshot.job.meta.owner, &snapshot.job.policies);
         let asked = |ran: u32| {
             let pod = name::pod(&owner.name, owner.uid, node, ran);
             begun.is_some_and(|begun| begun > ran) || policies.retry.contains(&*pod)
@@ -629,7 +629,7 @@ fn taken<T>(entry: &Entry<'_>) -> Result<T, Trip> {
 pub(super) fn starts_nothing(snapshot: &Snapshot<'_>) -> Option<&'static str> {
     let job = snapshot.job;
     let ends = [types::COMPLETE, types::FAILED, types::FAILURE_TARGET];
-    if job.deleting {
+    if job.meta.deleting {
         Some("the job is being deleted")
     } else if ends.into_iter().any(|type_| is(job, type_)) {
         Some("the job has ended or is failing")

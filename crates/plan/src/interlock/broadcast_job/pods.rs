@@ -159,7 +159,7 @@ impl<'a> Check<'a> {
         let row = self
             .pod(pod, uid)
             .or_else(|what| trip(rules::RELEASE, what))?;
-        let is_ours = self.snapshot.pods.contains_key(pod) && !self.snapshot.job.deleting;
+        let is_ours = self.snapshot.pods.contains_key(pod) && !self.snapshot.job.meta.deleting;
         if is_ours && !row.phase.has_ended() && row.deletion.is_none() {
             return trip(
                 rules::RELEASE,
@@ -168,7 +168,7 @@ impl<'a> Check<'a> {
                 ),
             );
         }
-        if self.snapshot.job.deleting || self.is_over(pod) {
+        if self.snapshot.job.meta.deleting || self.is_over(pod) {
             return Ok(());
         }
         let found = self.log.attempt(pod);
@@ -216,7 +216,7 @@ impl<'a> Check<'a> {
                 rules::TIME_TO_LIVE,
                 format!(
                     "job {}: deleted; expected that it stays while {whose} is there",
-                    job.owner.name
+                    job.meta.owner.name
                 ),
             );
         }
@@ -228,7 +228,7 @@ impl<'a> Check<'a> {
             rules::TIME_TO_LIVE,
             format!(
                 "job {}: deleted; expected an ended job (found {ended}), its end (found {age:?} s ago) longer ago than its time to live (found {ttl:?} s)",
-                job.owner.name
+                job.meta.owner.name
             ),
         )
     }
@@ -258,7 +258,7 @@ impl<'a> Check<'a> {
                 rules::PARALLELISM,
                 format!(
                     "job {}: {pods} pods exist or are created, {taken} exist or are promised; expected at most {allowed}",
-                    self.snapshot.job.owner.name,
+                    self.snapshot.job.meta.owner.name,
                 ),
             );
         }

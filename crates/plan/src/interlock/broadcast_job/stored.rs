@@ -3,7 +3,7 @@
 use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::types;
 
-use crate::broadcast_job::Job;
+use crate::broadcast_job::BroadcastJob;
 
 /// Whether a condition is True.
 pub(super) fn holds(status: &BroadcastJobStatus, type_: &str) -> bool {
@@ -12,7 +12,7 @@ pub(super) fn holds(status: &BroadcastJobStatus, type_: &str) -> bool {
 }
 
 /// Whether a condition of the stored status is True.
-pub(super) fn is(job: &Job, type_: &str) -> bool {
+pub(super) fn is(job: &BroadcastJob, type_: &str) -> bool {
     holds(&job.status, type_)
 }
 

@@ -10,7 +10,8 @@ use super::{rules, verify};
 use crate::job::action::{Action, NewPod, Plan, StatusWrite, Step};
 use crate::job::backoff::BackoffRecord;
 use crate::job::unanswered::Unanswered;
-use crate::job::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
+use crate::job::{Job, JobPod, JobPods, Limits, Snapshot, plan};
+use crate::meta::Meta;
 use crate::object_key::{JOB, ObjectKey};
 use crate::pod::PodPhase;
 use crate::uid::Uid;
@@ -26,13 +27,7 @@ fn now() -> Timestamp {
 fn job(spec: &Value, status: &Value) -> Job {
     let mut spec = spec.clone();
     spec["template"] = json!({"spec": {"restartPolicy": "Never"}});
-    let meta = JobMeta {
-        owner: ObjectKey::of(JOB, "ops", "sum", uid(0)),
-        generation: 1,
-        rv: 1,
-        deleting: false,
-        created: now(),
-    };
+    let meta = Meta::new(ObjectKey::of(JOB, "ops", "sum", uid(0)), now());
     Job::read(meta, &spec, status)
 }
 

@@ -10,8 +10,9 @@ use super::super::action::{Action, Plan, StatusWrite};
 use super::super::backoff::BackoffRecord;
 use super::super::indexes::Indexes;
 use super::super::unanswered::Unanswered;
-use super::super::{Job, JobMeta, JobPod, JobPods, Limits, Snapshot, plan};
+use super::super::{Job, JobPod, JobPods, Limits, Snapshot, plan};
 use crate::interlock;
+use crate::meta::Meta;
 use crate::object_key::{JOB, ObjectKey};
 use crate::pod::{Failure, PodPhase};
 use crate::uid::Uid;
@@ -47,13 +48,10 @@ impl World {
             spec["template"] = json!({"spec": {"restartPolicy": "Never"}});
         }
         let now = Timestamp::from_second(1_700_000_000).unwrap();
-        let meta = JobMeta {
-            owner: ObjectKey::of(JOB, "ops", "sum", uid(0)),
-            generation: 1,
-            rv: 1,
-            deleting: false,
-            created: now - SignedDuration::from_secs(1),
-        };
+        let meta = Meta::new(
+            ObjectKey::of(JOB, "ops", "sum", uid(0)),
+            now - SignedDuration::from_secs(1),
+        );
         Self {
             job: Job::read(meta, &spec, &json!({})),
             pods: JobPods::new(),

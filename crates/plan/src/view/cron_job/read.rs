@@ -8,9 +8,9 @@ use carillon_api::names::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, CronJobMeta, Ended};
+use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended};
 use crate::uid::Uid;
-use crate::view::read::{list, owner, text, version};
+use crate::view::read::{list, metadata, text, version};
 
 /// Written by `kubectl create job --from`.
 const ANNOTATION_INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
@@ -32,19 +32,10 @@ pub fn cron(object: &Value) -> StoredCron {
     } else {
         Api::Carillon
     };
-    let read = CronJobMeta {
-        owner: owner(api.kind(), meta),
-        api,
-        generation: meta["generation"].as_i64().unwrap_or(0),
-        rv: version(meta),
-        deleting: meta["deletionTimestamp"].is_string(),
-        created: text(&meta["creationTimestamp"]).parse().unwrap_or_default(),
-        run_now: meta["annotations"][ANNOTATION_RUN_NOW]
-            .as_str()
-            .map(str::to_owned),
-    };
+    let run_now = meta["annotations"][ANNOTATION_RUN_NOW].as_str();
+    let read = metadata(api.kind(), meta);
     let spec = &object["spec"];
-    let mut cron = CronJob::read(read, spec, &object["status"]);
+    let mut cron = CronJob::read(read, run_now.map(str::to_owned), spec, &object["status"]);
     if cron.meta.owner.uid == Uid::MIN {
         // Which share of the jitter it gets follows from the uid.
         cron.offset = SignedDuration::ZERO;

@@ -42,7 +42,7 @@ pub struct Resumed {
 pub fn resumed(stored: &StoredCron, children: &Children, now: Timestamp) -> Resumed {
     let mut cron = stored.cron.clone();
     cron.suspended = false;
-    cron.meta.run_now = None;
+    cron.run_now = None;
     let Ok(schedule) = &stored.cron.timetable else {
         return Resumed::default();
     };

@@ -86,7 +86,7 @@ fn pending(stored: &StoredCron, children: &Children, now: Timestamp) -> Option<S
 fn of(stored: &StoredCron, children: &Children, word: String, now: Timestamp) -> Option<Request> {
     let mut cron = stored.cron.clone();
     let value = cron.asks_with(&word);
-    cron.meta.run_now = Some(value.clone());
+    cron.run_now = Some(value.clone());
     let run = creation_if_alone(&cron, children, now)?;
     (run.request.as_deref() == Some(&word)).then_some(Request {
         word,
@@ -139,14 +139,14 @@ pub fn standing(stored: &StoredCron, children: &Children, request: &Request) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::broadcast_job::samples::condition;
     use crate::view::cron_job::samples::{at, hourly, run};
-    use crate::view::samples::condition;
 
     const NOW: &str = "2026-01-01T10:45:00.123456789Z";
 
     fn with(spec: &Value, status: &Value, run_now: Option<&str>) -> StoredCron {
         let mut stored = hourly(spec, status);
-        stored.cron.meta.run_now = run_now.map(|word| stored.cron.asks_with(word));
+        stored.cron.run_now = run_now.map(|word| stored.cron.asks_with(word));
         stored
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let mut stored = with(&json!({}), &json!({}), None);
         stored.cron.meta.deleting = true;
         assert_eq!(request(&stored, &none(), at(NOW)), Err(Refusal::Deleting));
-        stored.cron.meta.api = crate::cron_job::Api::Native;
+        stored.cron.api = crate::cron_job::Api::Native;
         assert_eq!(request(&stored, &none(), at(NOW)), Err(Refusal::Native));
     }
 

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::family::{Members, Relative};
 use super::node_checks::{Finding, check_all};
-use super::read::StoredJob;
 use super::retry::no_retry_of;
-use crate::broadcast_job::{Job, no_first};
+use crate::broadcast_job::{BroadcastJob, no_first};
 use crate::eligibility::{Refusal, refusal};
 use crate::node::Nodes;
+use crate::view::read::StoredJob;
 
 /// Where the pods of a manifest would go.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -45,7 +45,7 @@ impl Preview {
     }
 
     /// What follows from who is served and who is not.
-    fn count(&mut self, job: &Job) {
+    fn count(&mut self, job: &BroadcastJob) {
         let (served, refused) = (self.served.len(), &mut self.refused);
         refused.sort_by_key(|entry| Reverse(entry.count));
         self.nodes = served + refused.iter().map(|entry| entry.count).sum::<usize>();
@@ -115,8 +115,8 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
         refuse(String::new(), finding, true, name);
     }
     let mut preview = Preview {
-        namespace: job.owner.namespace.clone(),
-        job: job.owner.name.clone(),
+        namespace: job.meta.owner.namespace.clone(),
+        job: job.meta.owner.name.clone(),
         nodes: 0,
         at_a_time: 0,
         rounds: 0,
@@ -132,16 +132,16 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
 /// the name that it retries.
 pub fn in_family(
     preview: &mut Preview,
-    job: &Job,
-    named: Option<&Job>,
+    job: &BroadcastJob,
+    named: Option<&BroadcastJob>,
     family: &[Relative],
     nodes: &Nodes,
 ) {
     let Some(retry_of) = &job.retry_of else {
         return;
     };
-    let other = named.map(|named| named.owner.uid);
-    let first = named.filter(|named| named.owner.uid == retry_of.uid);
+    let other = named.map(|named| named.meta.owner.uid);
+    let first = named.filter(|named| named.meta.owner.uid == retry_of.uid);
     if let Some((reason, what)) = no_first(retry_of, first, other, false) {
         preview.problems.push(format!("{reason}: {what}"));
         return;
@@ -197,7 +197,7 @@ fn cause(refusal: &Refusal<'_>) -> String {
 mod tests {
     use super::*;
     use crate::node::{Effect, NodeRow, Taint};
-    use crate::view::samples::job;
+    use crate::view::broadcast_job::samples::job;
     use serde_json::json;
 
     fn cluster() -> Nodes {

@@ -4,9 +4,10 @@ use carillon_api::NodeState;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::read::{self, StoredJob};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
+use crate::view::read;
+use crate::view::read::StoredJob;
 
 pub(crate) fn uid(n: u32) -> Uid {
     format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}").parse().unwrap()

@@ -93,7 +93,7 @@ impl<'a> Ledger<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::samples::{record, uid};
+    use crate::view::broadcast_job::samples::{record, uid};
     use carillon_api::NodeState;
 
     #[test]

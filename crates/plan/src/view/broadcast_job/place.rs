@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::progress::{Standing, standing};
-use crate::broadcast_job::{Job, NodeStanding, last_that_ran, standing_after};
-use crate::eligibility::{self, Refusal};
+use crate::broadcast_job::{BroadcastJob, NodeStanding, last_that_ran, standing_after};
+use crate::eligibility;
+use crate::eligibility::Refusal;
 use crate::node::NodeRow;
 use crate::record::Record;
 
@@ -54,7 +55,7 @@ pub(super) fn decisive<'r>(attempts: &[&'r Record]) -> Option<&'r Record> {
 /// Finds a node. `row` is `None` when its object is gone; `attempts` are those on this very node,
 /// oldest first; `settled` is why its family leaves nothing to do there.
 pub fn find(
-    job: &Job,
+    job: &BroadcastJob,
     name: &str,
     row: Option<&NodeRow>,
     attempts: &[&Record],
@@ -111,10 +112,10 @@ mod tests {
     use carillon_api::NodeState;
 
     use super::*;
-    use crate::view::samples::{at, condition, job, record};
+    use crate::view::broadcast_job::samples::{at, condition, job, record};
     use serde_json::json;
 
-    fn found(job: &Job, latest: Option<&Record>, row: Option<&NodeRow>) -> String {
+    fn found(job: &BroadcastJob, latest: Option<&Record>, row: Option<&NodeRow>) -> String {
         let attempts: Vec<&Record> = latest.into_iter().collect();
         let Found { place, reason, due } = find(job, "n1", row, &attempts, None);
         let due = due.map(|due| format!(" in {}", due.duration_since(at(10)).as_secs()));

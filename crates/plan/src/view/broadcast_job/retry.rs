@@ -12,13 +12,13 @@ use super::family::{Members, Relative, Settled, may_have_succeeded};
 use super::ledger::{Ledger, Node, is_of};
 use super::place::decisive;
 use super::progress::{Standing, standing};
-use super::read::{StoredJob, list};
-use crate::broadcast_job::{Job, NodeStanding, standing_after};
+use crate::broadcast_job::{BroadcastJob, NodeStanding, standing_after};
 use crate::eligibility::refusal;
 use crate::node::{NodeRow, Nodes};
 use crate::placement::Placement;
 use crate::record::Record;
 use crate::uid::Uid;
+use crate::view::read::{StoredJob, list};
 
 /// What a job that has not ended is asked: its annotation `carillon.dev/retry` gets this value.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -96,7 +96,7 @@ impl Again {
 }
 
 impl Obstacles {
-    fn look_at(&mut self, job: &Job, name: &str, row: Option<&NodeRow>) {
+    fn look_at(&mut self, job: &BroadcastJob, name: &str, row: Option<&NodeRow>) {
         // Which nodes are listed is what is being decided.
         let placement = Placement {
             only: None,
@@ -123,7 +123,9 @@ pub fn choose_again(
     }
     let members = Members::read(family);
     let outcomes = members.latest();
-    let model = members.all().find(|(member, _)| member.owner.name == job);
+    let model = members
+        .all()
+        .find(|(member, _)| member.meta.owner.name == job);
     let wanted: BTreeSet<&str> = match named {
         None => {
             let all = outcomes.iter().map(|(_, record)| *record);
@@ -176,7 +178,7 @@ fn is_gone(nodes: Option<&Nodes>, node: &str) -> bool {
 
 /// The nodes on which a job that has ended has left something to do: they are eligible and were not started, or
 /// were begun with and have not succeeded in its family. Of those that no retry runs again there is none.
-pub fn unfinished(family: &[Relative], job: &Job, nodes: &Nodes) -> Vec<String> {
+pub fn unfinished(family: &[Relative], job: &BroadcastJob, nodes: &Nodes) -> Vec<String> {
     let members = Members::read(family);
     let begun: BTreeMap<(&str, Uid), &Record> = (members.latest().into_iter())
         .map(|(_, record)| ((&*record.node, record.node_uid), record))
@@ -204,7 +206,7 @@ fn no_node(node: &str, known: bool) -> String {
 /// Why there can be no retry of what should be the first job of a family, if so.
 pub(super) fn no_retry_of(first: &StoredJob) -> Option<String> {
     let (job, retries) = (&first.job, first.job.status.retries.len());
-    let name = &job.owner.name;
+    let name = &job.meta.owner.name;
     if let Some(gone) = &job.retry_of {
         return Some(format!(
             "BroadcastJob {name}: spec.retryOf names {} with uid {}, which is gone, and with it what has \
@@ -226,12 +228,12 @@ pub(super) fn no_retry_of(first: &StoredJob) -> Option<String> {
 /// `nodes` are as for [`choose_again`].
 pub fn choose(
     family: &[Relative],
-    job: &Job,
+    job: &BroadcastJob,
     named: Option<&[String]>,
     nodes: Option<&Nodes>,
 ) -> Result<Request, Vec<String>> {
-    let name = &job.owner.name;
-    if job.deleting {
+    let name = &job.meta.owner.name;
+    if job.meta.deleting {
         return Err(vec![format!("{name} is being deleted")]);
     }
     if standing(job).0 == Standing::Stopping {
@@ -292,7 +294,7 @@ enum After<'a> {
 
 /// A job that has not ended.
 struct Open<'a> {
-    job: &'a Job,
+    job: &'a BroadcastJob,
     ledger: &'a Ledger<'a>,
     nodes: Option<&'a Nodes>,
     /// The nodes that have failed in its family, and that it is this one that tries.
@@ -344,7 +346,7 @@ impl<'a> Open<'a> {
 
     /// Why a node that was named and has not failed cannot be tried again.
     fn problem(&self, members: &Members<'_>, name: &str) -> String {
-        let (node, own) = (known(self.nodes, name), &self.job.owner.name);
+        let (node, own) = (known(self.nodes, name), &self.job.meta.owner.name);
         if let Some(Settled { reason, by }) = members.settled(self.job, node) {
             return match reason {
                 results::ALREADY_SUCCEEDED => has_succeeded(name, by),
@@ -391,7 +393,7 @@ fn nothing_failed(job: &str, gone: &[String]) -> Vec<String> {
 /// The number of the next retry: above that of every job of the family, also of those that are gone.
 pub fn next_number(first: &Value, family: &[Relative]) -> u32 {
     let listed = list(&first["status"]["retries"]).filter_map(|retry| retry["name"].as_str());
-    let there = family.iter().map(|one| &*one.stored.job.owner.name);
+    let there = family.iter().map(|one| &*one.stored.job.meta.owner.name);
     let numbers = listed.chain(there).filter_map(|name| {
         let (_, number) = name.rsplit_once("-retry-")?;
         number.parse::<u32>().ok()
@@ -454,8 +456,8 @@ pub fn again(object: &Value, first: &Value, name: &str, nodes: &[String]) -> Val
 mod tests {
     use super::*;
     use crate::record::Slice;
+    use crate::view::broadcast_job::samples::{condition, job, record, slice};
     use crate::view::read::StoredJob;
-    use crate::view::samples::{condition, job, record, slice};
 
     fn stored(conditions: &Value) -> StoredJob {
         job(&json!({}), &json!({"conditions": conditions}))

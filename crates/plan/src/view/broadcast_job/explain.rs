@@ -13,7 +13,7 @@ use super::outcomes::Attempt;
 use super::place::{Found, Place, find};
 use super::progress::{Standing, standing};
 use super::retry::choose_again;
-use crate::broadcast_job::Job;
+use crate::broadcast_job::BroadcastJob;
 use crate::eligibility::{Refusal, refusal};
 use crate::node::{NodeRow, Nodes};
 use crate::record::Record;
@@ -56,7 +56,7 @@ pub struct InFamily {
 /// Explains one node in a job of a family. `None`: there is no such node, and no attempt on one.
 pub fn node(
     family: &[Relative],
-    job: &Job,
+    job: &BroadcastJob,
     name: &str,
     row: Option<&NodeRow>,
     now: Timestamp,
@@ -71,9 +71,9 @@ pub fn node(
     };
     let others = members
         .all()
-        .filter(|(member, _)| member.owner != job.owner);
+        .filter(|(member, _)| member.meta.owner != job.meta.owner);
     let others = others.map(|(member, ledger)| InFamily {
-        job: member.owner.name.clone(),
+        job: member.meta.owner.name.clone(),
         attempts: of(ledger),
     });
     let others: Vec<InFamily> = others.filter(|one| !one.attempts.is_empty()).collect();
@@ -98,8 +98,8 @@ pub fn node(
         (None, None) => next(job, &found, name, row),
     };
     Some(NodeExplanation {
-        namespace: job.owner.namespace.clone(),
-        job: job.owner.name.clone(),
+        namespace: job.meta.owner.namespace.clone(),
+        job: job.meta.owner.name.clone(),
         node: name.to_owned(),
         place: found.place,
         next,
@@ -114,14 +114,14 @@ pub fn node(
 fn done_by_others(
     settled: Settled<'_>,
     family: &[Relative],
-    job: &Job,
+    job: &BroadcastJob,
     node: (&str, Option<&NodeRow>),
 ) -> String {
     let by = settled.by;
     if settled.reason == results::ALREADY_SUCCEEDED {
         return format!("nothing: it has succeeded in {by}, and is never run again");
     }
-    let name = &job.owner.name;
+    let name = &job.meta.owner.name;
     let what = format!("{by} has tried it, and whoever made {name} did not know");
     if standing(job).0.has_ended() {
         format!("{what}. {}", after_the_end(family, job, node))
@@ -131,10 +131,14 @@ fn done_by_others(
 }
 
 /// What can be done about a node in a job that has ended: what `retry` would say.
-fn after_the_end(family: &[Relative], job: &Job, (name, row): (&str, Option<&NodeRow>)) -> String {
+fn after_the_end(
+    family: &[Relative],
+    job: &BroadcastJob,
+    (name, row): (&str, Option<&NodeRow>),
+) -> String {
     let nodes = Nodes::from_iter(row.map(|row| (name.into(), row.clone())));
     let named = [name.to_owned()];
-    let again = match choose_again(family, &job.owner.name, Some(&named), Some(&nodes)) {
+    let again = match choose_again(family, &job.meta.owner.name, Some(&named), Some(&nodes)) {
         Ok(again) => again,
         Err(problems) => return format!("nothing: {}", problems.join("; ")),
     };
@@ -153,21 +157,26 @@ fn after_the_end(family: &[Relative], job: &Job, (name, row): (&str, Option<&Nod
     };
     format!(
         "nothing: the job has ended. To run it here{checks}: kubectl carillon retry {} --node {name}",
-        job.owner.name
+        job.meta.owner.name
     )
 }
 
 /// Whether the job asks for a node of this name.
-fn is_listed(job: &Job, name: &str) -> bool {
+fn is_listed(job: &BroadcastJob, name: &str) -> bool {
     let listed = job.placement.only.as_ref();
     listed.is_some_and(|listed| listed.contains(name))
 }
 
 /// What happens next in a job that has not ended.
-fn next(job: &Job, found: &Found, name: &str, row: Option<&NodeRow>) -> String {
+fn next(job: &BroadcastJob, found: &Found, name: &str, row: Option<&NodeRow>) -> String {
     let place = found.place;
     let (stands, why) = standing(job);
-    let retry = || format!("kubectl carillon retry {} --node {name}", job.owner.name);
+    let retry = || {
+        format!(
+            "kubectl carillon retry {} --node {name}",
+            job.meta.owner.name
+        )
+    };
     let eligible = row.is_some_and(|row| refusal(&job.placement, name, row).is_none());
     match place {
         Place::Succeeded => "nothing: the node is done".to_owned(),
@@ -228,7 +237,7 @@ pub struct Group {
 }
 
 /// Explains all nodes, for a job of a family.
-pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
+pub fn job(family: &[Relative], job: &BroadcastJob, nodes: &Nodes) -> JobExplanation {
     let members = Members::read(family);
     let no_records = Ledger::default();
     let ledger = members.ledger_of(job).unwrap_or(&no_records);
@@ -269,8 +278,8 @@ pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
         group.nodes.push(name.to_owned());
     }
     JobExplanation {
-        namespace: job.owner.namespace.clone(),
-        job: job.owner.name.clone(),
+        namespace: job.meta.owner.namespace.clone(),
+        job: job.meta.owner.name.clone(),
         nodes: total,
         groups: groups.into_values().collect(),
     }
@@ -279,7 +288,9 @@ pub fn job(family: &[Relative], job: &Job, nodes: &Nodes) -> JobExplanation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::samples::{at, condition, job as sample_job, record, slice, uid};
+    use crate::view::broadcast_job::samples::{
+        at, condition, job as sample_job, record, slice, uid,
+    };
     use carillon_api::NodeState;
     use serde_json::{Value, json};
     use std::sync::Arc;
@@ -550,7 +561,7 @@ mod tests {
         let mut spec = more.clone();
         spec["retryOf"] = json!({"name": "fix", "uid": uid(500).to_string()});
         let mut stored = sample_job(&spec, status);
-        let owner = Arc::make_mut(&mut stored.job.owner);
+        let owner = Arc::make_mut(&mut stored.job.meta.owner);
         owner.uid = uid(500 + n);
         owner.name = format!("fix-retry-{n}");
         Relative::new(stored, slice(records).to_vec())

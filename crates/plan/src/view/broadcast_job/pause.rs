@@ -7,19 +7,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::progress::{Standing, standing};
-use crate::broadcast_job::Job;
+use crate::broadcast_job::BroadcastJob;
 use crate::condition;
 
 /// The merge patch that pauses a job; `None` when it is paused on request already. The error says
 /// why it cannot be paused.
-pub fn pause(job: &Job) -> Result<Option<Value>, String> {
+pub fn pause(job: &BroadcastJob) -> Result<Option<Value>, String> {
     must_be_open(job, "paused")?;
     Ok((!job.paused).then(|| json!({"spec": {"paused": true}})))
 }
 
 /// The merge patch that lets a job go on, whatever has paused it; `None` when nothing has. Failures
 /// so far are accepted: only a further one pauses it again.
-pub fn resume(job: &Job, now: Timestamp) -> Result<Option<Value>, String> {
+pub fn resume(job: &BroadcastJob, now: Timestamp) -> Result<Option<Value>, String> {
     must_be_open(job, "resumed")?;
     let status = &job.status;
     let by_failure = condition::find(&status.conditions, types::PAUSED)
@@ -40,10 +40,10 @@ pub fn resume(job: &Job, now: Timestamp) -> Result<Option<Value>, String> {
     Ok(Some(patch))
 }
 
-fn must_be_open(job: &Job, what: &str) -> Result<(), String> {
+fn must_be_open(job: &BroadcastJob, what: &str) -> Result<(), String> {
     let (stands, condition) = standing(job);
-    let name = &job.owner.name;
-    if job.deleting {
+    let name = &job.meta.owner.name;
+    if job.meta.deleting {
         return Err(format!("{name} is being deleted and cannot be {what}"));
     }
     match condition {
@@ -67,7 +67,7 @@ pub enum End {
 }
 
 /// The end, once it has come. A pause on request is none: whoever paused the job resumes it.
-pub fn end(job: &Job) -> Option<End> {
+pub fn end(job: &BroadcastJob) -> Option<End> {
     match standing(job) {
         (Standing::Complete, _) => Some(End::Served),
         (Standing::Failed, _) => Some(End::Failed),
@@ -82,16 +82,17 @@ pub fn end(job: &Job) -> Option<End> {
 }
 
 /// Whether the operator has acted on the spec as it is now, and on the last resume.
-fn is_up_to_date(job: &Job) -> bool {
-    job.status.observed_generation == Some(job.generation) && job.resume == job.status.resumed_by
+fn is_up_to_date(job: &BroadcastJob) -> bool {
+    job.status.observed_generation == Some(job.meta.generation)
+        && job.resume == job.status.resumed_by
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::samples::{at, condition, job};
+    use crate::view::broadcast_job::samples::{at, condition, job};
 
-    fn with(spec: &Value, conditions: &Value, failed: i32) -> Job {
+    fn with(spec: &Value, conditions: &Value, failed: i32) -> BroadcastJob {
         job(spec, &json!({"conditions": conditions, "failed": failed})).job
     }
 
@@ -137,7 +138,7 @@ mod tests {
         assert!(resume(&ended, at(5)).is_err());
     }
 
-    fn with_condition(condition: &Value) -> Job {
+    fn with_condition(condition: &Value) -> BroadcastJob {
         let status = json!({"conditions": [condition], "observedGeneration": 0});
         job(&json!({}), &status).job
     }
@@ -167,20 +168,16 @@ mod tests {
     #[test]
     fn what_the_operator_has_not_acted_on_yet_may_still_help() {
         let paused = with_condition(&condition("Paused", "PausedByFailure", ""));
-        let resumed = Job {
+        let resumed = BroadcastJob {
             resume: Some("now".to_owned()),
             ..paused.clone()
         };
-        let changed = Job {
-            generation: 1,
-            ..paused
-        };
+        let mut changed = paused;
+        changed.meta.generation = 1;
         assert_eq!(end(&resumed), None);
         assert_eq!(end(&changed), None);
-        let ended = Job {
-            generation: 1,
-            ..with_condition(&condition("Complete", "AllNodesDone", ""))
-        };
+        let mut ended = with_condition(&condition("Complete", "AllNodesDone", ""));
+        ended.meta.generation = 1;
         assert_eq!(end(&ended), Some(End::Served));
     }
 }

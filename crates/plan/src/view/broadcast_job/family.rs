@@ -7,10 +7,10 @@ use carillon_api::condition::results;
 
 use super::ledger::{Ledger, Node, is_of};
 use super::progress::{Standing, standing};
-use super::read::StoredJob;
-use crate::broadcast_job::{Job, NodeStanding, standing_after};
+use crate::broadcast_job::{BroadcastJob, NodeStanding, standing_after};
 use crate::record::{Record, Slice};
 use crate::uid::Uid;
+use crate::view::read::StoredJob;
 
 /// A job of a family, and what it has done.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Relative {
     /// what was under way there is unknown, as the next retry will write.
     pub fn new(stored: StoredJob, mut slices: Vec<Slice>) -> Self {
         let job = &stored.job;
-        if job.deleting && job.retry_of.is_some() && !standing(job).0.has_ended() {
+        if job.meta.deleting && job.retry_of.is_some() && !standing(job).0.has_ended() {
             let records = slices.iter_mut().flat_map(|slice| &mut slice.records);
             for record in records.filter(|record| record.state == NodeState::Started) {
                 record.state = NodeState::Unknown;
@@ -36,7 +36,7 @@ impl Relative {
         Self { stored, slices }
     }
 
-    fn job(&self) -> &Job {
+    fn job(&self) -> &BroadcastJob {
         &self.stored.job
     }
 
@@ -56,17 +56,22 @@ impl Relative {
 
 /// Puts the retries of `first` among these jobs into their order: those that have had their turn, then
 /// those that wait for it, by name.
-pub fn retries(first: &Job, jobs: Vec<StoredJob>) -> Vec<StoredJob> {
+pub fn retries(first: &BroadcastJob, jobs: Vec<StoredJob>) -> Vec<StoredJob> {
     let of_first = |stored: &StoredJob| {
         let retry_of = stored.job.retry_of.as_ref();
-        retry_of.is_some_and(|named| named.uid == first.owner.uid && named.name == first.owner.name)
+        retry_of.is_some_and(|named| {
+            named.uid == first.meta.owner.uid && named.name == first.meta.owner.name
+        })
     };
     let mut retries: Vec<StoredJob> = jobs.into_iter().filter(of_first).collect();
     let place = |stored: &StoredJob| {
-        let uid = stored.job.owner.uid.to_string();
+        let uid = stored.job.meta.owner.uid.to_string();
         let mut listed = first.status.retries.iter();
         let place = listed.position(|retry| retry.uid == uid);
-        (place.unwrap_or(usize::MAX), stored.job.owner.name.clone())
+        (
+            place.unwrap_or(usize::MAX),
+            stored.job.meta.owner.name.clone(),
+        )
     };
     retries.sort_by_cached_key(place);
     retries
@@ -119,19 +124,19 @@ impl<'a> Members<'a> {
     }
 
     /// The jobs and their records.
-    pub fn all(&self) -> impl Iterator<Item = (&'a Job, &Ledger<'a>)> {
+    pub fn all(&self) -> impl Iterator<Item = (&'a BroadcastJob, &Ledger<'a>)> {
         self.all.iter().map(|(one, ledger)| (one.job(), ledger))
     }
 
     /// The records of a job, if it is one of them.
-    pub fn ledger_of(&self, job: &Job) -> Option<&Ledger<'a>> {
+    pub fn ledger_of(&self, job: &BroadcastJob) -> Option<&Ledger<'a>> {
         let mut all = self.all();
-        let (_, own) = all.find(|(member, _)| member.owner == job.owner)?;
+        let (_, own) = all.find(|(member, _)| member.meta.owner == job.meta.owner)?;
         Some(own)
     }
 
     /// The first job.
-    pub fn first(&self) -> Option<&'a Job> {
+    pub fn first(&self) -> Option<&'a BroadcastJob> {
         self.all.first().map(|(first, _)| first.job())
     }
 
@@ -148,7 +153,7 @@ impl<'a> Members<'a> {
                 let stays =
                     known == Some(NodeState::Succeeded) || known.is_some() && has_run_nothing(last);
                 if !stays {
-                    nodes.insert((name, uid), (&job.owner.name, last));
+                    nodes.insert((name, uid), (&job.meta.owner.name, last));
                 }
             }
         }
@@ -189,9 +194,9 @@ impl<'a> Members<'a> {
     }
 
     /// Uids of the retries that had their turn before a job, and that whoever made it did not know.
-    fn unknown_to(&self, job: &Job) -> BTreeSet<&'a str> {
+    fn unknown_to(&self, job: &BroadcastJob) -> BTreeSet<&'a str> {
         let known = job.retry_of.as_ref().map_or(0, |first| first.known_retries);
-        let own = job.owner.uid.to_string();
+        let own = job.meta.owner.uid.to_string();
         let listed = self
             .first()
             .into_iter()
@@ -203,7 +208,7 @@ impl<'a> Members<'a> {
     }
 
     /// Why nothing is left to do for a retry on a node that it has not begun with, as the operator judges it.
-    pub fn settled(&self, job: &Job, node: Node<'_>) -> Option<Settled<'a>> {
+    pub fn settled(&self, job: &BroadcastJob, node: Node<'_>) -> Option<Settled<'a>> {
         job.retry_of.as_ref()?;
         let here = self.all().map(|(member, ledger)| {
             let mut here = ledger.attempts(node.0);
@@ -211,26 +216,26 @@ impl<'a> Members<'a> {
             (member, here)
         });
         let here: Vec<_> = here.filter(|(_, attempts)| !attempts.is_empty()).collect();
-        let own = job.owner.uid;
-        if here.iter().any(|(member, _)| member.owner.uid == own) {
+        let own = job.meta.owner.uid;
+        if here.iter().any(|(member, _)| member.meta.owner.uid == own) {
             return None;
         }
-        let by_one = |reason: &'static str, what: &dyn Fn(&Job, &Record) -> bool| {
+        let by_one = |reason: &'static str, what: &dyn Fn(&BroadcastJob, &Record) -> bool| {
             let mut all = here.iter();
             let (member, _) = all.find(|(member, attempts)| {
                 let mut attempts = attempts.iter();
                 attempts.any(|record| what(member, record))
             })?;
-            let by = &*member.owner.name;
+            let by = &*member.meta.owner.name;
             Some(Settled { reason, by })
         };
         let unknown = self.unknown_to(job);
-        let succeeded = |_: &Job, record: &Record| record.state == NodeState::Succeeded;
-        let lost = |_: &Job, record: &Record| *record.reason == *results::JOB_DELETED;
-        let tried = |member: &Job, record: &Record| {
-            let is_over = member.deleting || standing(member).0.has_ended();
+        let succeeded = |_: &BroadcastJob, record: &Record| record.state == NodeState::Succeeded;
+        let lost = |_: &BroadcastJob, record: &Record| *record.reason == *results::JOB_DELETED;
+        let tried = |member: &BroadcastJob, record: &Record| {
+            let is_over = member.meta.deleting || standing(member).0.has_ended();
             let has_run = record.state != NodeState::Started && !has_run_nothing(record);
-            is_over && has_run && unknown.contains(&*member.owner.uid.to_string())
+            is_over && has_run && unknown.contains(&*member.meta.owner.uid.to_string())
         };
         by_one(results::ALREADY_SUCCEEDED, &succeeded)
             .or_else(|| by_one(results::ALREADY_TRIED, &lost))
@@ -238,13 +243,15 @@ impl<'a> Members<'a> {
     }
 
     /// Another job of the family with an attempt on the node that has not ended.
-    pub fn runs_in(&self, job: &Job, name: &str) -> Option<&'a str> {
-        let others = self.all().filter(|(one, _)| one.owner.uid != job.owner.uid);
+    pub fn runs_in(&self, job: &BroadcastJob, name: &str) -> Option<&'a str> {
+        let others = self
+            .all()
+            .filter(|(one, _)| one.meta.owner.uid != job.meta.owner.uid);
         let mut running = others.filter(|(_, ledger)| {
             let mut here = ledger.attempts(name).into_iter();
             here.any(|record| record.state == NodeState::Started)
         });
-        running.next().map(|(member, _)| &*member.owner.name)
+        running.next().map(|(member, _)| &*member.meta.owner.name)
     }
 
     /// Whether a job has not ended, and has something to do on this node. One that failed there may try again.
@@ -255,7 +262,7 @@ impl<'a> Members<'a> {
         let here = ledger.attempts_at((name, uid));
         let stands = standing_after(job, here, true);
         let given_up = stands == Some(NodeStanding::Failed);
-        let open = !job.deleting && !standing(job).0.has_ended();
+        let open = !job.meta.deleting && !standing(job).0.has_ended();
         open && listed && !given_up && self.settled(job, (name, uid)).is_none()
     }
 
@@ -263,14 +270,14 @@ impl<'a> Members<'a> {
     pub fn tried_by(&self, node: Node<'_>) -> Option<(&'a str, bool)> {
         let mut all = self.all.iter();
         let found = all.find(|one| self.is_for(one, node) && one.0.stalled().is_none())?;
-        Some((&found.0.job().owner.name, found.0.is_paused()))
+        Some((&found.0.job().meta.owner.name, found.0.is_paused()))
     }
 
     /// The jobs of the family that are made for this node, and that start nothing until a person acts; and why.
     pub fn stalled_for<'s>(&'s self, node: Node<'s>) -> impl Iterator<Item = String> + 's {
         let made = self.all.iter().filter(move |one| self.is_for(one, node));
         made.filter_map(|(one, _)| {
-            let name = &one.job().owner.name;
+            let name = &one.job().meta.owner.name;
             Some(format!("{name} ({})", one.stalled()?))
         })
     }
@@ -283,8 +290,8 @@ mod tests {
 
     use super::*;
     use crate::node::{NodeRow, Nodes};
-    use crate::view::retry::{Again, choose, choose_again, next_number};
-    use crate::view::samples::{condition, job, record, slice, uid};
+    use crate::view::broadcast_job::retry::{Again, choose, choose_again, next_number};
+    use crate::view::broadcast_job::samples::{condition, job, record, slice, uid};
     use serde_json::{Value, json};
 
     fn first(spec: &Value, records: Vec<Record>) -> Relative {
@@ -293,7 +300,7 @@ mod tests {
     }
 
     fn named(mut relative: Relative, name: &str) -> Relative {
-        Arc::make_mut(&mut relative.stored.job.owner).name = name.to_owned();
+        Arc::make_mut(&mut relative.stored.job.meta.owner).name = name.to_owned();
         relative
     }
 
@@ -301,7 +308,7 @@ mod tests {
         let mut spec = spec.clone();
         spec["retryOf"] = json!({"name": "fix", "uid": uid(500).to_string()});
         let mut stored = job(&spec, &json!({}));
-        stored.job.deleting = deleting;
+        stored.job.meta.deleting = deleting;
         named(
             Relative::new(stored, slice(records).to_vec()),
             "fix-retry-1",
@@ -374,7 +381,7 @@ mod tests {
     fn a_first_job_that_is_being_deleted_and_a_retry_at_work_have_attempts_under_way() {
         let started = || vec![record("n1", 1, NodeState::Started)];
         let mut deleting = job(&json!({}), &json!({}));
-        deleting.job.deleting = true;
+        deleting.job.meta.deleting = true;
         let at_work = [
             Relative::new(deleting, slice(started()).to_vec()),
             retry(&json!({}), false, started()),
@@ -451,7 +458,7 @@ mod tests {
         spec["retryOf"]["name"] = "fix".into();
         spec["retryOf"]["uid"] = uid(500).to_string().into();
         let mut relative = Relative::new(job(&spec, status), slice(records).to_vec());
-        Arc::make_mut(&mut relative.stored.job.owner).uid = uid(500 + n);
+        Arc::make_mut(&mut relative.stored.job.meta.owner).uid = uid(500 + n);
         named(relative, &format!("fix-retry-{n}"))
     }
 

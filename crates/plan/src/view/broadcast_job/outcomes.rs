@@ -141,8 +141,8 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::ledger::Ledger;
-    use crate::view::samples::{at, record, slice};
+    use crate::view::broadcast_job::ledger::Ledger;
+    use crate::view::broadcast_job::samples::{at, record, slice};
 
     #[test]
     fn identical_outcomes_are_folded_and_failures_come_first() {

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::ledger::Ledger;
 use super::outcomes::sentence;
-use super::read::StoredJob;
-use crate::broadcast_job::Job;
+use crate::broadcast_job::BroadcastJob;
 use crate::condition;
 use crate::record::Record;
+use crate::view::read::StoredJob;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -99,8 +99,8 @@ impl Progress {
         Self {
             retry_of: job.retry_of.as_ref().map(|first| first.name.clone()),
             retries: status.retries.iter().map(|r| r.name.clone()).collect(),
-            namespace: job.owner.namespace.clone(),
-            name: job.owner.name.clone(),
+            namespace: job.meta.owner.namespace.clone(),
+            name: job.meta.owner.name.clone(),
             standing,
             reason: condition.map(|c| c.reason.clone()).unwrap_or_default(),
             why: why(job, standing, condition, ledger),
@@ -128,7 +128,7 @@ impl Progress {
 }
 
 /// Where a job stands, with the condition that says so.
-pub fn standing(job: &Job) -> (Standing, Option<&Condition>) {
+pub fn standing(job: &BroadcastJob) -> (Standing, Option<&Condition>) {
     let conditions = &job.status.conditions;
     let order = [
         (types::FAILED, Standing::Failed),
@@ -151,7 +151,7 @@ pub fn standing(job: &Job) -> (Standing, Option<&Condition>) {
 }
 
 fn why(
-    job: &Job,
+    job: &BroadcastJob,
     standing: Standing,
     condition: Option<&Condition>,
     ledger: &Ledger<'_>,
@@ -190,7 +190,7 @@ fn count_failed(failed: i32) -> String {
 
 /// `node-17 failed (exit 3) and 2 more`: the failure that came last, since those before it may have
 /// been accepted by a resume.
-fn failures(job: &Job, ledger: &Ledger<'_>) -> Option<String> {
+fn failures(job: &BroadcastJob, ledger: &Ledger<'_>) -> Option<String> {
     let failed = |record: &&Record| record.state == NodeState::Failed;
     let failed: Vec<&Record> = ledger.latest().filter(failed).collect();
     let last = failed.iter().max_by_key(|record| record.finished)?;
@@ -214,7 +214,7 @@ fn failures(job: &Job, ledger: &Ledger<'_>) -> Option<String> {
 /// - `r × t / n`: what really came out lately. The `n` attempts that ended last, `2 × w` at most,
 ///   took `t` together: from the first start to the last end, but of a time in which none of them
 ///   ran at most `d`, as the job may have been paused then.
-pub fn eta(job: &Job, ledger: &Ledger<'_>) -> Option<SignedDuration> {
+pub fn eta(job: &BroadcastJob, ledger: &Ledger<'_>) -> Option<SignedDuration> {
     let remaining = (job.status.desired - job.status.succeeded - job.status.failed).max(0) as usize;
     if remaining == 0 {
         return None;
@@ -267,7 +267,7 @@ fn median(ended: &[(Timestamp, Timestamp)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::samples::{at, condition, job, record, slice};
+    use crate::view::broadcast_job::samples::{at, condition, job, record, slice};
     use serde_json::{Value, json};
 
     fn shown(conditions: &[Value], records: Vec<Record>) -> String {
