@@ -21,6 +21,7 @@ mod machine;
 mod neighbour;
 mod plan;
 mod quantile;
+mod reads;
 mod report;
 mod server;
 mod webhook;
@@ -43,6 +44,8 @@ enum Command {
     Job(job::Args),
     /// A small job in one namespace, alone and beside another namespace full of trouble
     Neighbour(neighbour::Args),
+    /// What the operator reads for a BroadcastJob, where it serves Jobs, too, and where not
+    Reads(reads::Args),
     /// A BroadcastJob whose pods a webhook admits after 0, 2 and 5 seconds each
     Webhook(webhook::Args),
     /// A sync without its requests: the plan, the interlock, the digest, on up to 100,000 nodes
@@ -69,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Failover(args) => failover::run(args),
         Command::Job(args) => job::run(args),
         Command::Neighbour(args) => neighbour::run(args),
+        Command::Reads(args) => reads::run(args),
         Command::Webhook(args) => webhook::run(args),
         Command::Plan => plan::run(),
     }

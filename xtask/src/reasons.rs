@@ -21,18 +21,15 @@ const PAGES: [&str; 3] = [
 const SOURCES: [&str; 2] = ["crates/plan/src", "crates/operator/src"];
 
 /// Words of several words that these sources have and that are no reasons of ours.
-const OTHER_WORDS: [&str; 21] = [
+const OTHER_WORDS: [&str; 18] = [
     "AlreadyExists",
     "BadRequest",
-    "BroadcastJob",
     "ContainerCreating",
-    "CronJob",
     "DisruptionTarget",
     "DoesNotExist",
     "FailIndex",
     "NameTaken",
     "NamespaceTerminating",
-    "NodeResultSlice",
     "NodeShutdown",
     "NonIndexed",
     "NotFound",
@@ -117,10 +114,16 @@ fn reasons() -> BTreeSet<String> {
             words
                 .several
                 .into_iter()
-                .filter(|word| !OTHER_WORDS.contains(&&**word)),
+                .filter(|word| !OTHER_WORDS.contains(&&**word) && !kinds().contains(word)),
         );
     }
     reasons
+}
+
+/// The kinds of carillon.dev.
+fn kinds() -> BTreeSet<String> {
+    let crds = carillon_api::crds().into_iter();
+    crds.map(|crd| crd.spec.names.kind).collect()
 }
 
 /// The constants in these modules of `carillon_api::condition`.
