@@ -48,4 +48,24 @@ mod tests {
         let rules = |served: &Served| served.rules.iter().map(|rule| (*rule).to_owned()).collect();
         assert_eq!(tables, SERVED.each_ref().map(rules));
     }
+
+    #[test]
+    fn pods_and_slices_alone_are_selected_by_a_label_and_whatever_reads_them_by_the_same() {
+        let labels = SERVED.iter().flat_map(|served| served.reads);
+        let labels: BTreeSet<_> = labels.map(|read| (read.kind.word(), read.label)).collect();
+        let of = |label: &str| {
+            let those = labels.iter().filter(|(_, found)| *found == label);
+            those.map(|(kind, _)| *kind).collect::<Vec<_>>()
+        };
+        let selected = of("carillon.dev/broadcastjob-uid");
+        assert_eq!(selected, ["noderesultslices", "pods"]);
+        let whole = [
+            "broadcastjobs",
+            "cronjobs",
+            "cronjobs.batch",
+            "jobs",
+            "nodes",
+        ];
+        assert_eq!(of(""), whole);
+    }
 }

@@ -210,7 +210,11 @@ fn undisturbed(scan: &Scan) -> (Value, usize) {
     for run in &runs {
         assert_eq!(run.end, end);
     }
-    (end, runs.iter().map(|run| run.writes).min().unwrap())
+    let mut writes: Vec<usize> = runs.iter().map(|run| run.writes).collect();
+    writes.sort_unstable();
+    println!("writes of undisturbed runs: {writes:?}");
+    assert!(writes[AT_A_TIME - 1] < 2 * writes[0], "{writes:?}");
+    (end, writes[0])
 }
 
 /// Explores the crashes that `wanted` picks: every write, every point in its life, up to the first

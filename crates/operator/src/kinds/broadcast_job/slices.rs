@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use carillon_api::names::LABEL_BROADCAST_JOB_UID;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::{ObjectKey, Uid};
 
@@ -24,6 +25,7 @@ fn left_by(meta: &SlimMeta) -> Option<Arc<ObjectKey>> {
 
 impl Row for SlimSlice {
     const KIND: Kind = Kind::Slice;
+    const LABEL: &'static str = LABEL_BROADCAST_JOB_UID;
 
     fn enter(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
         let Some(uid) = self.metadata.uid() else {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::slim::SlimMeta;
 use crate::store::watched;
 
-/// A Job of batch/v1 where only runs of CronJobs matter. See [`super::SlimJob`].
+/// A Job of batch/v1 where only runs of CronJobs matter. See [`SlimJob`](crate::kinds::job::SlimJob).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNativeJob {

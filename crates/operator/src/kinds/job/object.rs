@@ -14,7 +14,7 @@ use crate::kinds::cron_job::child::{RunStatus, child};
 use crate::slim::{KEPT_BYTES, SlimMeta};
 use crate::store::watched;
 
-/// A Job, read whole. Where Jobs are not served a [`super::SlimNativeJob`] is read instead.
+/// A Job, read whole. Where Jobs are not served a [`SlimNativeJob`](crate::kinds::cron_job::SlimNativeJob) is read instead.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimJob {
@@ -34,7 +34,7 @@ struct Managed {
 }
 
 impl SlimJob {
-    /// As [`super::SlimNativeJob::child`].
+    /// As [`SlimNativeJob::child`](crate::kinds::cron_job::SlimNativeJob::child).
     pub fn child(&self) -> Option<(Arc<ObjectKey>, Child)> {
         let family = self.metadata.family(JOB)?;
         let status: RunStatus = self.status.read();

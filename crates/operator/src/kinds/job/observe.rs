@@ -33,13 +33,13 @@ fn ends(job: &Job) -> bool {
 /// Counts what only the watches tell, just before it is read.
 pub(super) fn measure(store: &Store, metrics: &JobMetrics) {
     let tables = store.read();
-    let tallied = tables.jobs.counts();
-    let events = [("add", tallied.ever_kept), ("delete", tallied.let_go())];
+    let counts = tables.jobs.counts();
+    let events = [("add", counts.ever_kept), ("delete", counts.let_go())];
     for (event, so_far) in events {
         let counter = metrics.tracking_finalizer.with_label_values(&[event]);
         counter.inc_by(so_far.saturating_sub(counter.get()));
     }
-    for (name, so_far) in &tallied.managed_by {
+    for (name, so_far) in &counts.managed_by {
         let counter = metrics.by_external_controller.with_label_values(&[name]);
         counter.inc_by(so_far.saturating_sub(counter.get()));
     }

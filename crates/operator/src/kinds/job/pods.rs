@@ -27,11 +27,11 @@ impl PodTable for PodsOfJobs {
         let Some(uid) = pod.metadata.uid() else {
             return;
         };
-        let tallied = &mut tables.jobs.counts;
+        let counts = &mut tables.jobs.counts;
         if !pod.has_ended_tracked() {
-            tallied.kept.remove(&uid);
-        } else if tallied.kept.insert(uid) {
-            tallied.ever_kept += 1;
+            counts.kept.remove(&uid);
+        } else if counts.kept.insert(uid) {
+            counts.ever_kept += 1;
         }
         let owner = tables.jobs.pods.owner(&pod.metadata, JOB);
         let before = tables.jobs.pods.owner_of(uid);
