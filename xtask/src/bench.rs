@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use carillon_testbed::Fate;
 use carillon_testbed::carillon::{self, Profile, Program};
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::interrupt::{self, Interrupt};
 
@@ -109,6 +111,17 @@ fn measured<R: Serialize>(
     Ok(match reported(measure, print, json)? {
         Some(_) => ExitCode::SUCCESS,
         None => ExitCode::from(interrupt::EXIT_CODE),
+    })
+}
+
+/// A pod that runs for a second.
+fn template() -> Value {
+    json!({
+        "metadata": {"annotations": Fate::default().with("run-time", "1s").annotations()},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "busybox:1.37", "command": ["true"]}],
+        },
     })
 }
 

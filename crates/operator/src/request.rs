@@ -194,24 +194,34 @@ fn over(old: &Value, mut new: Value) -> Value {
     new
 }
 
+/// What tests look at.
+#[cfg(test)]
+pub(crate) mod shown {
+    use http::Request;
+    use serde_json::Value;
+
+    use super::Call;
+
+    pub(crate) fn request(call: Call) -> Request<Vec<u8>> {
+        call.into_request().unwrap()
+    }
+
+    pub(crate) fn body(call: Call) -> Value {
+        serde_json::from_slice(request(call).body()).unwrap()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use super::shown::{body, request};
     use super::*;
     use carillon_plan::object_key::BROADCAST_JOB;
 
     fn owner() -> Arc<ObjectKey> {
         let uid = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap();
         ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid)
-    }
-
-    fn request(call: &Call) -> &Request<Vec<u8>> {
-        call.0.as_ref().unwrap()
-    }
-
-    fn body(call: &Call) -> Value {
-        serde_json::from_slice(request(call).body()).unwrap()
     }
 
     #[test]
@@ -224,8 +234,8 @@ mod tests {
             assert!(call.into_request().is_err());
         }
         let [asked, _] = of("?watch=true");
-        let uri = request(&asked).uri();
-        assert_eq!(uri, "/api/v1/namespaces/ops/pods/%3Fwatch%3Dtrue");
+        let asked = request(asked);
+        assert_eq!(asked.uri(), "/api/v1/namespaces/ops/pods/%3Fwatch%3Dtrue");
     }
 
     #[test]
@@ -239,7 +249,7 @@ mod tests {
             json!({"done": "2/2"}),
         );
         assert_eq!(
-            body(&call),
+            body(call),
             json!({
                 "metadata": {"uid": owner().uid.to_string(), "resourceVersion": "7"},
                 "status": {"done": "2/2", "refused": null},
@@ -253,6 +263,6 @@ mod tests {
         let new = json!({"uncountedTerminatedPods": {"failed": ["w"]}});
         let call = write_status(Kind::NativeJob, &owner(), 7, &old, new);
         let status = json!({"uncountedTerminatedPods": {"succeeded": null, "failed": ["w"]}});
-        assert_eq!(body(&call)["status"], status);
+        assert_eq!(body(call)["status"], status);
     }
 }

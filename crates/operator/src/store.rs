@@ -22,7 +22,7 @@ pub use self::pod_table::PodTable;
 pub use self::queues::{EachKey, Queue, Queues};
 pub use self::row::Row;
 pub(crate) use self::row::watched;
-pub(crate) use self::scope::{held_at, in_scope};
+pub(crate) use self::scope::{held_at, in_scope, is_gone};
 pub use self::shared::Store;
 pub use self::sink::StoreSink;
 pub use self::size::{Sizes, entry, text};

@@ -32,4 +32,9 @@ impl Meta {
             created,
         }
     }
+
+    /// Whether the spec, and whether it is to go, are as they were.
+    pub fn asks_the_same(&self, earlier: &Self) -> bool {
+        self.generation == earlier.generation && self.deleting == earlier.deleting
+    }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::Result;
 use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::process::Usage;
-use carillon_testbed::{Cluster, Component, Config, Fate, Operator, Options};
+use carillon_testbed::{Cluster, Component, Config, Operator, Options};
 use serde_json::{Value, json};
 
 use super::report::{OURS, Report, Sample, THEIRS};
 use super::reported;
-use super::{api_writes, build_operator, machine};
+use super::{api_writes, build_operator, machine, template};
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
@@ -189,13 +189,7 @@ fn is_server(user: &str, ours: bool) -> bool {
 
 /// The same pods for both, each running for a second.
 fn manifest(kind: &str, nodes: usize) -> Value {
-    let template = json!({
-        "metadata": {"annotations": Fate::default().with("run-time", "1s").annotations()},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "busybox:1.37", "command": ["true"]}],
-        },
-    });
+    let template = template();
     let metadata = json!({"name": NAME, "namespace": NAMESPACE});
     if kind == OURS {
         json!({"apiVersion": "carillon.dev/v1alpha1", "kind": kind, "metadata": metadata,

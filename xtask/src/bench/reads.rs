@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use carillon_testbed::carillon::{self, Profile};
-use carillon_testbed::{Cluster, Config, Fate, Operator, Options};
+use carillon_testbed::{Cluster, Config, Operator, Options};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{build_operator, machine, measured};
+use super::{build_operator, machine, measured, template};
 use crate::chart;
 use crate::interrupt::Interrupt;
 
@@ -152,16 +152,6 @@ fn measure(
     };
     cluster.kubectl_ok([&["delete", "--cascade=foreground"][..], &object].concat())?;
     Ok(sample)
-}
-
-fn template() -> Value {
-    json!({
-        "metadata": {"annotations": Fate::default().with("run-time", "1s").annotations()},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "busybox:1.37", "command": ["true"]}],
-        },
-    })
 }
 
 fn broadcast_job() -> Value {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use carillon_testbed::carillon::{self, Profile};
-use carillon_testbed::{Cluster, Config, Fate, Operator, Options, SlowWebhook, wait};
+use carillon_testbed::{Cluster, Config, Operator, Options, SlowWebhook, wait};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{build_operator, machine, measured};
+use super::{build_operator, machine, measured, template};
 use crate::chart;
 use crate::interrupt::Interrupt;
 
@@ -114,13 +114,7 @@ fn measure(cluster: &Cluster, delay: u64, nodes: usize) -> Result<Sample> {
         "apiVersion": "carillon.dev/v1alpha1",
         "kind": "BroadcastJob",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"template": {
-            "metadata": {"annotations": Fate::default().with("run-time", "1s").annotations()},
-            "spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "main", "image": "busybox:1.37", "command": ["true"]}],
-            },
-        }},
+        "spec": {"template": template()},
     });
     let begin = Instant::now();
     cluster.kubectl_stdin(["create", "-f", "-"], &job.to_string())?;

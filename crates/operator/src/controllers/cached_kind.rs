@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
+use carillon_plan::meta::Meta;
 use carillon_plan::node::NodeRow;
 use serde_json::Value;
 
@@ -40,8 +41,8 @@ pub trait CachedKind: Debug + Send + Sync + Sized + 'static {
     /// An object, as it is cached.
     fn object<'t>(tables: &'t Tables, key: &ObjectKey) -> Option<&'t Arc<Self::Object>>;
 
-    /// Generation and resourceVersion of an object.
-    fn version(object: &Self::Object) -> (i64, u64);
+    /// The metadata of an object.
+    fn meta(object: &Self::Object) -> &Meta;
 
     /// Names all that its controller may have to look after.
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>));

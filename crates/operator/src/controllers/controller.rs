@@ -126,10 +126,10 @@ impl<K: ServedKind> Controller<K> {
                 let plan = (self.rules.plan)(snapshot, now);
                 let verdict = (self.rules.verify)(snapshot, &plan, now);
                 let inputs = self.kind.inputs(known, snapshot);
-                let (generation, rv) = K::version(object);
+                let meta = K::meta(object);
                 Considered {
-                    generation,
-                    rv,
+                    generation: meta.generation,
+                    rv: meta.rv,
                     plan,
                     verdict,
                     seen: tables.seen(&key.namespace),

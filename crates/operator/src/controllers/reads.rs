@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Debug};
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -75,9 +74,9 @@ pub enum Selects {
 pub struct Watching<'a> {
     /// To the API server.
     pub transports: Watches,
-    /// What is read goes there,
+    /// Where rows are entered.
     pub store: Store,
-    /// and wakes these.
+    /// Which controllers are woken.
     pub queues: Queues,
     /// The flags.
     pub config: &'a Config,
@@ -122,7 +121,7 @@ impl Watching<'_> {
     }
 }
 
-fn enter<R: Row + DeserializeOwned>(
+fn enter<R: Row>(
     tables: &mut Tables,
     object: Value,
     decision: &Decision,

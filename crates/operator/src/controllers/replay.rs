@@ -61,7 +61,7 @@ fn judged<'t, K: ServedKind>(
     decision: &Decision,
 ) -> Result<&'t K::Object, Irreproducible> {
     let found = K::object(tables, key);
-    let version = found.map(|object| K::version(object).1);
+    let version = found.map(|object| K::meta(object).rv);
     let recorded = decision.resource_version;
     let judged = found.filter(|_| version == Some(recorded));
     judged.map(|object| &**object).ok_or(Irreproducible::Other {

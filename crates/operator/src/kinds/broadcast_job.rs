@@ -41,7 +41,7 @@ use self::memory::snapshot;
 use self::performer::{Answer, Performer, place};
 use crate::apply::Effect;
 use crate::apply::template::Template;
-use crate::args::Config;
+use crate::args::{self, Config};
 use crate::controllers::core::Core;
 use crate::controllers::irreproducible::Irreproducible;
 use crate::controllers::kind::{Follow, Learnt, RulesOf, ServedKind};
@@ -89,8 +89,8 @@ impl ServedKind for BroadcastJobs {
     fn configured(config: &Config, _: &[watch::Handle]) -> Option<Self> {
         Some(Self {
             placement: match config.pod_placement {
-                crate::args::PodPlacement::Scheduler => PodPlacement::Scheduler,
-                crate::args::PodPlacement::NodeName => PodPlacement::NodeName,
+                args::PodPlacement::Scheduler => PodPlacement::Scheduler,
+                args::PodPlacement::NodeName => PodPlacement::NodeName,
             },
             max_pod_changes: config.max_pod_changes_per_sync,
         })

@@ -43,6 +43,15 @@ impl Wake {
         Self::Now(Key::of(controller, object))
     }
 
+    /// A change of status is our own write coming back, unless somebody else wrote it: it waits for others.
+    pub fn changed(controller: &'static str, object: Arc<ObjectKey>, only_status: bool) -> Self {
+        if only_status {
+            Self::soon(controller, object)
+        } else {
+            Self::now(controller, object)
+        }
+    }
+
     /// Together with others, by the controller of this name.
     pub fn soon(controller: &'static str, object: Arc<ObjectKey>) -> Self {
         Self::Soon(Key::of(controller, object))

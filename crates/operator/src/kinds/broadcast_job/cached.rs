@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::broadcast_job::BroadcastJob;
+use carillon_plan::meta::Meta;
 use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::{Record, Slice};
@@ -46,8 +47,8 @@ impl CachedKind for BroadcastJobs {
         tables.broadcast_jobs.get(key)
     }
 
-    fn version(job: &BroadcastJob) -> (i64, u64) {
-        (job.meta.generation, job.meta.rv)
+    fn meta(job: &BroadcastJob) -> &Meta {
+        &job.meta
     }
 
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {

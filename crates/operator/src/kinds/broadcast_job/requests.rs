@@ -101,22 +101,14 @@ mod tests {
     use std::sync::Arc;
 
     use carillon_plan::object_key::BROADCAST_JOB;
-    use http::Request;
     use serde_json::Value;
 
     use super::*;
+    use crate::request::shown::{body, request};
 
     fn owner() -> Arc<ObjectKey> {
         let uid = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00".parse().unwrap();
         ObjectKey::of(BROADCAST_JOB, "ops", "fix", uid)
-    }
-
-    fn request(call: Call) -> Request<Vec<u8>> {
-        call.into_request().unwrap()
-    }
-
-    fn body(call: Call) -> Value {
-        serde_json::from_slice(request(call).body()).unwrap()
     }
 
     #[test]

@@ -3,16 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use carillon_plan::broadcast_job::BroadcastJob;
+use carillon_plan::Uid;
 use carillon_plan::cron_job::{Child, ChildKind};
 use carillon_plan::object_key::BROADCAST_JOB;
-use carillon_plan::{ObjectKey, Uid};
 
 use super::object::SlimBroadcastJob;
 use super::tables::CONTROLLER;
 use crate::gate::Kind;
 use crate::kinds::cron_job::children;
-use crate::store::{Row, Tables, Wake, held_at, in_scope};
+use crate::store::{Row, Tables, Wake, held_at, in_scope, is_gone};
 use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
@@ -37,18 +36,12 @@ impl Row for SlimBroadcastJob {
             .by_key
             .insert(key.clone(), new.clone());
         tables.family_changed(old.as_deref(), Some(&new), wakes);
-        // A change of status is our own write coming back, unless somebody else wrote it.
         let only_status = old.as_ref().is_some_and(|old| {
-            old.meta.generation == new.meta.generation
-                && old.meta.deleting == new.meta.deleting
+            new.meta.asks_the_same(&old.meta)
                 && old.resume == new.resume
                 && old.policies.retry == new.policies.retry
         });
-        wakes.push(if only_status {
-            Wake::soon(CONTROLLER, key)
-        } else {
-            Wake::now(CONTROLLER, key)
-        });
+        wakes.push(Wake::changed(CONTROLLER, key, only_status));
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -68,10 +61,9 @@ impl Row for SlimBroadcastJob {
         wakes: &mut Vec<Wake>,
     ) {
         children::sweep(tables, ChildKind::BroadcastJob, namespace, listed, wakes);
-        let is_gone = |key: &Arc<ObjectKey>, _: &mut Arc<BroadcastJob>| {
-            !listed.contains(&key.uid) && in_scope(&key.namespace, namespace)
-        };
-        let gone: Vec<_> = tables.broadcast_jobs.by_key.extract_if(is_gone).collect();
+        let jobs = &mut tables.broadcast_jobs.by_key;
+        let gone = jobs.extract_if(|key, _| is_gone(key, namespace, listed));
+        let gone: Vec<_> = gone.collect();
         for (key, job) in gone {
             tables.family_changed(Some(&job), None, wakes);
             wakes.push(Wake::now(CONTROLLER, key));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::cron_job::{Api, Child, ChildKind, CronJob};
+use carillon_plan::meta::Meta;
 use carillon_plan::{ObjectKey, Uid};
 use serde_json::Value;
 
@@ -47,8 +48,8 @@ impl CachedKind for CronJobs {
         tables.cron_jobs.get(key)
     }
 
-    fn version(cron: &CronJob) -> (i64, u64) {
-        (cron.meta.generation, cron.meta.rv)
+    fn meta(cron: &CronJob) -> &Meta {
+        &cron.meta
     }
 
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {

@@ -7,7 +7,7 @@ use carillon_plan::Uid;
 use super::object::{Side, SlimCronJob};
 use super::tables::{CONTROLLER, CronJobRow};
 use crate::gate::Kind;
-use crate::store::{Row, Tables, Wake, held_at, in_scope};
+use crate::store::{Row, Tables, Wake, held_at, in_scope, is_gone};
 use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
@@ -25,17 +25,10 @@ impl<S: Side> Row for SlimCronJob<S> {
         let key = cron.meta.owner.clone();
         let old = tables.cron_jobs.by_key.insert(key.clone(), row);
         let old = old.map(|old| old.cron);
-        // A change of status is our own write coming back, unless somebody else wrote it.
-        let only_status = old.as_ref().is_some_and(|old| {
-            old.meta.generation == cron.meta.generation
-                && old.meta.deleting == cron.meta.deleting
-                && old.run_now == cron.run_now
-        });
-        wakes.push(if only_status {
-            Wake::soon(CONTROLLER, key)
-        } else {
-            Wake::now(CONTROLLER, key)
-        });
+        let only_status = old
+            .as_ref()
+            .is_some_and(|old| cron.meta.asks_the_same(&old.meta) && old.run_now == cron.run_now);
+        wakes.push(Wake::changed(CONTROLLER, key, only_status));
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {
@@ -52,18 +45,10 @@ impl<S: Side> Row for SlimCronJob<S> {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        tables
-            .cron_jobs
-            .by_key
-            .retain(|key, CronJobRow { cron, .. }| {
-                let keep = listed.contains(&key.uid)
-                    || cron.api != S::API
-                    || !in_scope(&key.namespace, namespace);
-                if !keep {
-                    wakes.push(Wake::now(CONTROLLER, key.clone()));
-                }
-                keep
-            });
+        let cron_jobs = &mut tables.cron_jobs.by_key;
+        let gone = cron_jobs
+            .extract_if(|key, row| row.cron.api == S::API && is_gone(key, namespace, listed));
+        wakes.extend(gone.map(|(key, _)| Wake::now(CONTROLLER, key)));
     }
 
     fn held(tables: &Tables, object: &Listed) -> Held {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::job::{Job, JobPod};
+use carillon_plan::meta::Meta;
 use carillon_plan::{ObjectKey, Uid};
 use serde_json::Value;
 
@@ -55,8 +56,8 @@ impl CachedKind for Jobs {
         tables.jobs.get(key)
     }
 
-    fn version(job: &Job) -> (i64, u64) {
-        (job.meta.generation, job.meta.rv)
+    fn meta(job: &Job) -> &Meta {
+        &job.meta
     }
 
     fn each_key(tables: &Tables, each: &mut dyn FnMut(&Arc<ObjectKey>)) {

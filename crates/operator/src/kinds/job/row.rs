@@ -13,7 +13,7 @@ use super::object::SlimJob;
 use super::tables::CONTROLLER;
 use crate::gate::Kind;
 use crate::kinds::cron_job::children;
-use crate::store::{Key, Row, Tables, Wake, held_at, in_scope};
+use crate::store::{Key, Row, Tables, Wake, held_at, in_scope, is_gone};
 use crate::transport::Pace;
 use crate::watch::{Held, Listed};
 
@@ -60,8 +60,7 @@ impl Row for SlimJob {
     ) {
         children::sweep(tables, ChildKind::Job, namespace, listed, wakes);
         let keys = tables.jobs.by_key.rows.keys();
-        let gone =
-            keys.filter(|key| !listed.contains(&key.uid) && in_scope(&key.namespace, namespace));
+        let gone = keys.filter(|key| is_gone(key, namespace, listed));
         for key in gone.cloned().collect::<Vec<_>>() {
             tables.jobs.by_key.remove(&key);
             wakes.push(Wake::now(CONTROLLER, key));
@@ -88,9 +87,7 @@ impl Row for SlimJob {
 /// somebody or by its time to live.
 fn wake(old: Option<&Job>, new: &Job) -> Option<Wake> {
     let key = Key::of(CONTROLLER, new.meta.owner.clone());
-    let old = old.filter(|old| {
-        old.meta.generation == new.meta.generation && old.meta.deleting == new.meta.deleting
-    });
+    let old = old.filter(|old| new.meta.asks_the_same(&old.meta));
     let ended = new.has_finished();
     if let Some(old) = old {
         // A change of status is our own write coming back, unless somebody else wrote it.
