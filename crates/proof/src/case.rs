@@ -16,7 +16,7 @@ use crate::connection::{Late, PROVOKED};
 use crate::disturbance::Disturbance;
 use crate::late;
 use crate::monkey::MOST_SKEW;
-use crate::scenario::{Same, Scenario, Subject};
+use crate::scenario::{Same, Scenario};
 use crate::tenant::Tenant;
 use crate::wire::Wire;
 use crate::world::{self, End, HORIZON, Outcome, Run};
@@ -147,7 +147,7 @@ impl Case {
             ours: Arc::new(world::ours),
             lag: SignedDuration::from_secs(5),
             over: outcome.ended,
-            serves_native_jobs: scenario.subject == Subject::NativeJob,
+            serves_native_jobs: scenario.subject.serves_native_jobs(),
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };
@@ -212,7 +212,7 @@ impl Case {
         // Whoever sees nothing for a while runs ticks late, or not at all.
         let blind = !self.disturbance.silent.is_empty();
         let same = match scenario.subject {
-            subject if blind && subject.is_cron_job() => Same::Condition,
+            subject if blind && subject.depends_on_time => Same::Condition,
             _ => scenario.same,
         };
         let tenant = self.disturbance.tenant.is_some();

@@ -10,12 +10,13 @@ use carillon_plan::broadcast_job;
 use carillon_proof::campaign::{self, Found, Job};
 use carillon_proof::case::{Case, Counts};
 use carillon_proof::families::Mode;
+use carillon_proof::kinds::KINDS;
 use carillon_proof::scenario::Scenario;
 use carillon_proof::small_world::Limits;
-use carillon_proof::swarm::Swarm;
+use carillon_proof::swarm;
 use carillon_proof::tenant::Tenant;
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, families, regressions, scenarios, small_world};
+use carillon_proof::{crash_anywhere, families, kinds, regressions, small_world};
 use clap::Parser;
 
 /// The scenarios in which a process that is started again sees every earlier revision first.
@@ -52,12 +53,9 @@ struct Args {
     /// Random schedules to try of each kind.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     seeds: u64,
-    /// Random schedules of CronJobs, if not as many as of the others.
-    #[arg(long, value_name = "N")]
-    cron_seeds: Option<u64>,
-    /// Random schedules of Jobs of batch/v1, if not as many as of the others.
-    #[arg(long, value_name = "N")]
-    job_seeds: Option<u64>,
+    /// Random schedules of one kind, if not as many as of the others: `--seeds-of CronJob=150`.
+    #[arg(long, value_name = "KIND=N", value_parser = seeds_of)]
+    seeds_of: Vec<(&'static str, u64)>,
     /// The first seed; without it, one that nobody has chosen.
     #[arg(long, value_name = "SEED")]
     first_seed: Option<u64>,
@@ -79,6 +77,17 @@ struct Args {
     /// Leaves the exhaustive exploration of small worlds out.
     #[arg(long)]
     no_small_worlds: bool,
+}
+
+/// A kind, and how many seeds of it.
+fn seeds_of(text: &str) -> anyhow::Result<(&'static str, u64)> {
+    let (kind, seeds) = text.split_once('=').context("KIND=N is expected")?;
+    let known = KINDS.iter().find(|proved| proved.kind == kind);
+    let known = known.with_context(|| {
+        let kinds: Vec<&str> = KINDS.iter().map(|proved| proved.kind).collect();
+        format!("there is no kind {kind:?}; there are {}", kinds.join(", "))
+    })?;
+    Ok((known.kind, seeds.parse()?))
 }
 
 fn main() -> ExitCode {
@@ -126,10 +135,10 @@ fn replay(file: &PathBuf, show: Option<&str>) -> anyhow::Result<bool> {
 }
 
 fn find(case: &Case) -> anyhow::Result<Scenario> {
-    if let Some(swarm) = Swarm::of(case) {
-        return Ok(swarm.scenario(case.seed));
+    if let Some(kind) = swarm::of(case) {
+        return Ok(kind.scenario_of(case.seed));
     }
-    let mut all = scenarios::all().into_iter();
+    let mut all = kinds::scenarios().into_iter();
     all.find(|scenario| scenario.name == case.scenario)
         .with_context(|| format!("there is no scenario {:?}", case.scenario))
 }
@@ -165,10 +174,10 @@ fn prove(args: &Args) -> anyhow::Result<bool> {
     let first_seed = args.first_seed.unwrap_or_else(|| fastrand::u64(1..FRESH));
     println!("first seed {first_seed}; the same again: --first-seed {first_seed}");
     known(&mut tally)?;
-    let scenarios: Vec<Scenario> = scenarios::all()
+    let scenarios: Vec<Scenario> = kinds::scenarios()
         .into_iter()
         .filter(|scenario| {
-            let words = [scenario.name, scenario.subject.resource()];
+            let words = [scenario.name, scenario.subject.resource];
             !args.random_only && words.iter().any(|words| words.contains(&args.only))
         })
         .collect();
@@ -288,9 +297,9 @@ fn pressure(
 fn known(tally: &mut Tally) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut found = Found::default();
-    for swarm in Swarm::ALL {
-        let cases = regressions::of(swarm);
-        found.add(swarm.run(cases, MOST_FAILURES)?);
+    for kind in KINDS {
+        let cases = regressions::of(kind);
+        found.add(kind.run(cases, MOST_FAILURES)?);
     }
     tally.add("seeds that have once found something", &found, begin);
     Ok(())
@@ -322,34 +331,29 @@ fn beside_tenants(
 }
 
 fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> {
-    for (swarm, kind, seeds) in [
-        (Swarm::BroadcastJobs, "BroadcastJobs", args.seeds),
-        (
-            Swarm::CronJobs,
-            "CronJobs",
-            args.cron_seeds.unwrap_or(args.seeds),
-        ),
-        (Swarm::Jobs, "Jobs", args.job_seeds.unwrap_or(args.seeds)),
-    ] {
+    for proved in KINDS {
+        let kind = proved.kind;
+        let own = args.seeds_of.iter().find(|(of, _)| *of == kind);
+        let seeds = own.map_or(args.seeds, |(_, seeds)| *seeds);
         let begin = Instant::now();
         let end = first_seed + seeds;
         let mut found = Found::default();
         for first in (first_seed..end).step_by(AT_A_TIME) {
             let cases = (first..end).take(AT_A_TIME).map(|seed| {
-                let mut case = swarm.case_with_tenant(seed);
+                let mut case = proved.case_with_tenant(seed);
                 if args.tenants {
                     case.disturbance.tenant.get_or_insert(Tenant::Elsewhere);
                 }
                 case
             });
-            let chunk = swarm.run(cases, MOST_FAILURES)?;
+            let chunk = proved.run(cases, MOST_FAILURES)?;
             // Known at once: the rest may take hours.
             for failure in &chunk.failures {
                 eprintln!("{failure}");
             }
             found.add(chunk);
             eprintln!(
-                "  {kind}: {} runs, {} failures",
+                "  {kind}s: {} runs, {} failures",
                 found.counts.runs,
                 found.failures.len()
             );
@@ -357,7 +361,7 @@ fn seeds(args: &Args, first_seed: u64, tally: &mut Tally) -> anyhow::Result<()> 
                 break;
             }
         }
-        let what = format!("random schedules of {kind}, {seeds} seeds from {first_seed} on");
+        let what = format!("random schedules of {kind}s, {seeds} seeds from {first_seed} on");
         tally.add(&what, &found, begin);
     }
     Ok(())

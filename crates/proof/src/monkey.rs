@@ -1,8 +1,5 @@
 //! Users, nodes and machines that do anything at any time, from a seed; then everything is mended.
 
-mod cron_jobs;
-mod jobs;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -13,7 +10,6 @@ use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-pub(crate) use self::jobs::mend as mend_job;
 use crate::process::Process;
 use crate::scenario::{JOB, NAMESPACE, Subject, View};
 
@@ -50,7 +46,7 @@ pub struct Monkey {
     actor: Actor,
     machines: Rc<Machines>,
     rng: Rng,
-    subject: Subject,
+    subject: &'static Subject,
     nodes: usize,
     next: Timestamp,
     until: Timestamp,
@@ -62,7 +58,7 @@ impl Monkey {
     pub fn new(
         actor: Actor,
         machines: Rc<Machines>,
-        (subject, nodes): (Subject, usize),
+        (subject, nodes): (&'static Subject, usize),
         seed: u64,
         until: Timestamp,
     ) -> Self {
@@ -84,11 +80,8 @@ impl Monkey {
     }
 
     fn mischief(&mut self) {
-        if self.subject.is_cron_job() && self.rng.u32(0..3) > 0 {
-            return cron_jobs::mischief(&self.actor, &mut self.rng);
-        }
-        if self.subject.is_job() && self.rng.u32(0..3) == 0 {
-            return jobs::mischief(&self.actor, &mut self.rng);
+        if (self.subject.mischief)(&self.actor, &mut self.rng) {
+            return;
         }
         let node = self.node();
         let actor = self.actor.clone();
@@ -115,8 +108,7 @@ impl Monkey {
                 let parallelism = self.rng.u32(1..=4);
                 view.patch_job(&json!({"spec": {"parallelism": parallelism}}));
             }
-            // Jobs of batch have no such things.
-            68..76 if self.subject.is_job() => {}
+            68..76 if !self.subject.can_pause => {}
             68..72 => view.patch_job(&json!({"spec": {"paused": self.rng.bool()}})),
             72..76 => self.resume(&view),
             76..82 => full_quota(&actor, self.rng.bool()),
@@ -150,12 +142,7 @@ impl Monkey {
         let actor = self.actor.clone();
         let view = View::new(&actor);
         full_quota(&actor, false);
-        if self.subject.is_cron_job() {
-            cron_jobs::mend(&actor);
-        }
-        if self.subject.is_job() {
-            mend_job(&actor);
-        }
+        (self.subject.mend)(&actor);
         for n in 0..self.nodes {
             let node = format!("node-{n}");
             // One that is there is left as it is.

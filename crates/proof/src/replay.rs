@@ -11,6 +11,8 @@ use carillon_oracle::determinism::Decision as Replayed;
 use carillon_oracle::{History, Key};
 use serde_json::Value;
 
+use crate::kinds::KINDS;
+
 /// The label by which pods and slices are watched.
 const LABEL: &str = "carillon.dev/broadcastjob-uid";
 /// Longer histories are left alone: each decision looks at every object of one.
@@ -81,10 +83,14 @@ fn again(
         name: decision.name.as_str().into(),
     };
     let seen = |kind: Kind| decision.seen.get(kind.word()).copied().unwrap_or(0);
-    let family = match about {
-        Kind::BroadcastJob => family(versions, seen(about), &decision.uid),
-        _ => vec![decision.uid.clone()],
-    };
+    let of_kind: Vec<&Value> = at_revision(versions, about, seen(about)).collect();
+    let mut proved = KINDS
+        .iter()
+        .filter(|proved| proved.kind == about.api_kind().1);
+    let family = proved
+        .next()
+        .map(|proved| (proved.together)(&of_kind, &decision.uid));
+    let family = family.unwrap_or_default();
     let mut objects = Kind::ALL.into_iter().flat_map(|kind| {
         let ours = objects(versions, kind, seen(kind), &family);
         ours.into_iter().map(move |object| (kind, object))
@@ -113,32 +119,6 @@ fn at_revision<'h>(
         let later = versions.partition_point(|(rev, _)| *rev <= revision);
         versions[..later].last()?.1
     })
-}
-
-/// Uids of a BroadcastJob and of all that are of its family, and of who has the name of the first.
-fn family(versions: &Versions<'_>, revision: u64, uid: &str) -> Vec<String> {
-    let jobs: Vec<&Value> = at_revision(versions, Kind::BroadcastJob, revision).collect();
-    let jobs = || jobs.iter();
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let own = jobs().find(|job| job["metadata"]["uid"] == uid);
-    let first = own.and_then(|job| text(&job["spec"]["retryOf"]["uid"]));
-    let first = first.unwrap_or_else(|| uid.to_owned());
-    let retries = jobs().filter(|job| job["spec"]["retryOf"]["uid"] == *first);
-    let retries = retries.filter_map(|job| text(&job["metadata"]["uid"]));
-    let listed = jobs().filter(|job| job["metadata"]["uid"] == *first);
-    let listed = listed.filter_map(|job| job["status"]["retries"].as_array());
-    let listed = listed.flatten().filter_map(|retry| text(&retry["uid"]));
-    let named = own.map(|job| &job["spec"]["retryOf"]["name"]);
-    let of_name = |job: &&&Value| {
-        let namespace = own.map(|job| &job["metadata"]["namespace"]);
-        let meta = &job["metadata"];
-        named == Some(&meta["name"]) && namespace == Some(&meta["namespace"])
-    };
-    let other = jobs().filter(of_name);
-    let other = other.filter_map(|job| text(&job["metadata"]["uid"]));
-    let mut family: Vec<String> = retries.chain(listed).chain(other).collect();
-    family.extend([first, uid.to_owned()]);
-    family
 }
 
 /// The objects of a kind that concern those with these uids, as they were at a revision.

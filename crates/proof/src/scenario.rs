@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 pub use self::names::{CRON, JOB, NAMESPACE};
-pub use self::objects::{batch_job, cron_job, job, ready_node};
+pub use self::objects::{ready_node, with_pods};
 pub use self::step::Step;
 pub(crate) use self::step::{SECOND, step};
 pub use self::subject::Subject;
@@ -32,7 +32,7 @@ pub struct Scenario {
     /// Says what is going on; also its name in files.
     pub name: &'static str,
     /// What is served.
-    pub subject: Subject,
+    pub subject: &'static Subject,
     /// When the run begins.
     pub begin: &'static str,
     /// How many nodes there are at first: `node-0`, `node-1`, ….
@@ -88,14 +88,14 @@ pub enum Ends {
 }
 
 impl Scenario {
-    /// A BroadcastJob on six nodes, each of which succeeds after two seconds.
-    pub fn of_broadcast_job(name: &'static str) -> Self {
+    /// Something on two nodes, each pod of which succeeds after two seconds, until it has finished.
+    pub fn new(name: &'static str, subject: &'static Subject) -> Self {
         Self {
             name,
-            subject: Subject::BroadcastJob,
+            subject,
             begin: BEGIN,
-            nodes: 6,
-            spec: json!({"parallelism": 2}),
+            nodes: 2,
+            spec: json!({}),
             fates: |_, _| Fate::ends(SignedDuration::from_secs(2), 0),
             script: Vec::new(),
             down: Vec::new(),
@@ -103,29 +103,6 @@ impl Scenario {
             flags: &[],
             same: Same::Everything,
             ends: Ends::Finished,
-        }
-    }
-
-    /// A CronJob of carillon.dev with three ticks, after one, two and three minutes. The next would
-    /// come a day later: a run can become quiet.
-    pub fn of_cron_job(name: &'static str) -> Self {
-        Self {
-            subject: Subject::CronJob,
-            nodes: 2,
-            spec: json!({"schedule": "1-3 0 * * *"}),
-            ends: Ends::After(SignedDuration::from_mins(4)),
-            ..Self::of_broadcast_job(name)
-        }
-    }
-
-    /// A Job that names us as its controller: four pods, two at a time, each of which succeeds after two
-    /// seconds.
-    pub fn of_job(name: &'static str) -> Self {
-        Self {
-            subject: Subject::Job,
-            nodes: 2,
-            spec: json!({"completions": 4, "parallelism": 2}),
-            ..Self::of_broadcast_job(name)
         }
     }
 

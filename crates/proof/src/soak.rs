@@ -22,8 +22,9 @@ use tokio::time::sleep;
 
 use crate::connection::Line;
 use crate::disturbance::Disturbance;
+use crate::kinds::cron_job;
 use crate::monkey::Machines;
-use crate::scenario::{self, Ends, Same, Scenario, Subject};
+use crate::scenario::{self, Ends, Same, Scenario};
 use crate::wire::Wire;
 use crate::world::cluster::Cluster;
 use crate::world::{HORIZON, Run};
@@ -381,7 +382,7 @@ fn node(n: usize, pool: &Value) -> Value {
 fn scenario() -> Scenario {
     Scenario {
         name: "a month",
-        subject: Subject::CronJob,
+        subject: &cron_job::SUBJECT,
         begin: BEGIN,
         nodes: NODES,
         spec: json!({}),

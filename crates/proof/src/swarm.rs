@@ -1,65 +1,30 @@
-//! Random schedules: a seed decides the job, CronJob or Job, the nodes, and what goes wrong. First the faults
+//! Random schedules: a seed decides the object, the nodes, and what goes wrong. First the faults
 //! do not stop, and nothing may break; then everything is mended, and all has to come to its end.
-
-mod broadcast_jobs;
-mod cron_jobs;
-mod families;
-mod hangs;
-mod jobs;
 
 use fastrand::Rng;
 
 use crate::campaign::{self, Found, Job};
 use crate::case::Case;
 use crate::disturbance::Disturbance;
+use crate::kinds::{KINDS, ProvedKind};
 use crate::scenario::Scenario;
 use crate::storm::Weather;
 use crate::tenant::Tenant;
 
-/// What a seed is about.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Swarm {
-    /// A BroadcastJob; in each fourth with its retries.
-    BroadcastJobs,
-    /// A CronJob of carillon.dev or of batch/v1.
-    CronJobs,
-    /// A Job of batch/v1.
-    Jobs,
+/// The kind whose random schedules a case is of.
+pub fn of(case: &Case) -> Option<&'static ProvedKind> {
+    let mut all = KINDS.into_iter();
+    all.find(|kind| kind.random == case.scenario)
 }
 
-impl Swarm {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::BroadcastJobs, Self::CronJobs, Self::Jobs];
-
-    /// The one of a case.
-    pub fn of(case: &Case) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|swarm| swarm.name() == case.scenario)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::BroadcastJobs => "swarm",
-            Self::CronJobs => "swarm of CronJobs",
-            Self::Jobs => "swarm of Jobs",
-        }
-    }
-
+impl ProvedKind {
     /// The scenario of a seed.
-    pub fn scenario(self, seed: u64) -> Scenario {
-        match self {
-            Self::BroadcastJobs if families::is_of(seed) => families::scenario(self.name(), seed),
-            Self::BroadcastJobs => {
-                let watched = self.case(seed).has_monkey();
-                broadcast_jobs::scenario(self.name(), seed, watched)
-            }
-            Self::CronJobs => cron_jobs::scenario(self.name(), seed),
-            Self::Jobs => jobs::scenario(self.name(), seed),
-        }
+    pub fn scenario_of(&self, seed: u64) -> Scenario {
+        (self.scenario)(self.random, seed, self.case(seed).has_monkey())
     }
 
     /// The case of a seed. In each third the caches of each process lag behind, each by its own time.
-    pub fn case(self, seed: u64) -> Case {
+    pub fn case(&self, seed: u64) -> Case {
         let mut case = self.case_without_lags(seed);
         let mut rng = Rng::with_seed(seed.rotate_left(41));
         if let Some(weather) = &mut case.disturbance.weather
@@ -71,7 +36,7 @@ impl Swarm {
     }
 
     /// The same as it was before caches lagged behind.
-    pub fn case_without_lags(self, seed: u64) -> Case {
+    pub fn case_without_lags(&self, seed: u64) -> Case {
         let mut case = self.case_with_edits(seed);
         let mut rng = Rng::with_seed(seed.rotate_left(29));
         if let Some(weather) = &mut case.disturbance.weather
@@ -83,7 +48,7 @@ impl Swarm {
     }
 
     /// The same as it was before a kubelet refused anything. Each third has somebody who edits what is served.
-    pub fn case_with_edits(self, seed: u64) -> Case {
+    pub fn case_with_edits(&self, seed: u64) -> Case {
         let mut case = self.case_without_edits(seed);
         let edits = Rng::with_seed(seed.rotate_left(17)).u32(0..3) == 0;
         if let Some(weather) = &mut case.disturbance.weather {
@@ -93,15 +58,14 @@ impl Swarm {
     }
 
     /// The same as it was before anybody edited what is served.
-    pub fn case_without_edits(self, seed: u64) -> Case {
+    pub fn case_without_edits(&self, seed: u64) -> Case {
         let mut rng = Rng::with_seed(!seed);
         let without_lease = rng.u32(0..4) == 0;
         let weather = Some(weather(&mut rng));
         let processes = rng.usize(1..=3);
-        // The status of a Job holds no ledger: with several leaders at once a pod may be counted twice.
-        let alone = self == Self::Jobs && without_lease;
+        let alone = self.counts_without_ledger && without_lease;
         Case {
-            scenario: self.name().to_owned(),
+            scenario: self.random.to_owned(),
             seed,
             disturbance: Disturbance {
                 without_lease,
@@ -113,15 +77,15 @@ impl Swarm {
 
     /// The same beside a tenant, in some of the seeds: each third has one in another namespace, but each
     /// ninth in that of the scenario.
-    pub fn case_with_tenant(self, seed: u64) -> Case {
+    pub fn case_with_tenant(&self, seed: u64) -> Case {
         beside_a_tenant(self.case(seed))
     }
 
     /// Runs and judges these cases of it; ends early after `most` failures.
-    pub fn run(self, cases: impl Iterator<Item = Case>, most: usize) -> anyhow::Result<Found> {
+    pub fn run(&self, cases: impl Iterator<Item = Case>, most: usize) -> anyhow::Result<Found> {
         let cases: Vec<(Case, Scenario)> = cases
             .map(|case| {
-                let scenario = self.scenario(case.seed);
+                let scenario = self.scenario_of(case.seed);
                 (case, scenario)
             })
             .collect();

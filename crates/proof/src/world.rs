@@ -33,7 +33,7 @@ use crate::disturbance::Restore;
 use crate::editor::Editor;
 use crate::monkey::{Machines, Monkey};
 use crate::replay;
-use crate::scenario::{self, Ends, JOB, NAMESPACE, Scenario, Subject, User, View};
+use crate::scenario::{self, Ends, NAMESPACE, Scenario, User, View};
 use crate::storm;
 use crate::tenant::{self, Adversary, Tenant};
 
@@ -116,7 +116,7 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         Box::new(script),
     ];
     // It is off where its work is done by us.
-    if run.scenario.subject != Subject::NativeJob {
+    if !run.scenario.subject.serves_native_jobs() {
         components.push(Box::new(JobController::new(&server)));
     }
     if weather.monkey {
@@ -219,14 +219,8 @@ fn set_up(admin: &Actor, scenario: &Scenario, tenant: Option<Tenant>) -> Result<
         admin.create("nodes", "", &node)?;
     }
     let subject = scenario.subject;
-    let object = match subject {
-        Subject::BroadcastJob => scenario::job(&scenario.spec),
-        Subject::CronJob | Subject::NativeCronJob => scenario::cron_job(subject, &scenario.spec),
-        Subject::Job | Subject::NativeJob => {
-            scenario::batch_job(JOB, &scenario.spec, subject == Subject::NativeJob)
-        }
-    };
-    admin.create(subject.resource(), NAMESPACE, &object)?;
+    let object = (subject.manifest)(&scenario.spec);
+    admin.create(subject.resource, NAMESPACE, &object)?;
     // It comes last: names follow from uids, and those of the scenario are what they are without it.
     let elsewhere = tenant.filter(|tenant| *tenant == Tenant::Elsewhere);
     elsewhere.map_or(Ok(()), |tenant| namespace(tenant.namespace()))

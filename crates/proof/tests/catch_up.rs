@@ -4,7 +4,7 @@ use carillon_proof::case::Case;
 use carillon_proof::disturbance::Disturbance;
 use carillon_proof::scenario::Scenario;
 use carillon_proof::span::Span;
-use carillon_proof::{campaign, crash_anywhere, scenarios};
+use carillon_proof::{campaign, crash_anywhere, kinds};
 
 const HOUR: u64 = 3600;
 /// Their user waits for counts that are never there when the operator is off, and acts on them.
@@ -15,8 +15,10 @@ const WAIT_FOR_COUNTS: [&str; 3] = [
 ];
 
 fn jobs() -> Vec<Scenario> {
-    let mut all = scenarios::all();
-    all.retain(|scenario| scenario.subject.is_job() && !WAIT_FOR_COUNTS.contains(&scenario.name));
+    let mut all = kinds::scenarios();
+    all.retain(|scenario| {
+        scenario.subject.kind == "Job" && !WAIT_FOR_COUNTS.contains(&scenario.name)
+    });
     all
 }
 

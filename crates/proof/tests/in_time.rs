@@ -1,9 +1,10 @@
 //! When nothing goes wrong, the runs of a CronJob start when they are due. The invariants do not ask for
 //! that: a run that comes late is still a run.
 
+use carillon_proof::kinds::cron_job;
 use carillon_proof::scenario::{Ends, Jump, Scenario};
 use carillon_proof::world::{Outcome, started};
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ fn delays(outcome: &Outcome) -> Vec<SignedDuration> {
 }
 
 fn named(name: &str) -> Scenario {
-    let mut all = scenarios::all().into_iter();
+    let mut all = kinds::scenarios().into_iter();
     all.find(|scenario| scenario.name == name)
         .expect("a scenario of that name")
 }
@@ -75,7 +76,7 @@ fn a_run_is_on_time_by_the_clock_that_was_set_right_long_before() {
         spec: json!({"schedule": "0 1 * * *", "startingDeadlineSeconds": 120}),
         jumps: vec![behind(0, -600), behind(600, 0)],
         ends: Ends::After(SignedDuration::from_mins(70)),
-        ..Scenario::of_cron_job("a clock is set forward long before a run")
+        ..cron_job::scenario("a clock is set forward long before a run")
     };
     let outcome = crash_anywhere::clean(&scenario).run(&scenario).unwrap();
     let delays = delays(&outcome);

@@ -5,7 +5,7 @@ use carillon_proof::case::Case;
 use carillon_proof::disturbance::Disturbance;
 use carillon_proof::storm::Weather;
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 use jiff::SignedDuration;
 
 /// One period of audits with its jitter, the wait for a bookmark, and what the job then has left.
@@ -22,7 +22,7 @@ fn took(outcome: &Outcome) -> SignedDuration {
 
 #[test]
 fn a_job_ends_within_a_period_of_audits_after_an_event_was_lost() {
-    let scenario = &scenarios::all()[0];
+    let scenario = &kinds::scenarios()[0];
     let clean = crash_anywhere::clean(scenario);
     let undisturbed = clean.run(scenario).unwrap();
     assert!(undisturbed.ended);
@@ -63,7 +63,7 @@ fn a_job_ends_within_a_period_of_audits_after_an_event_was_lost() {
 
 #[test]
 fn watches_that_lose_every_tenth_event_keep_no_job_from_its_end() {
-    let mut scenarios = scenarios::all();
+    let mut scenarios = kinds::scenarios();
     scenarios.truncate(2);
     let lossy = |seed| Case {
         scenario: String::new(),

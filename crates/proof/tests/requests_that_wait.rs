@@ -4,7 +4,7 @@ use carillon_proof::case::Case;
 use carillon_proof::disturbance::Disturbance;
 use carillon_proof::fault::{Fault, What};
 use carillon_proof::scenario::{Scenario, Step};
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 const SEEDS: u64 = 40;
 
 fn called(name: &str) -> Scenario {
-    let mut all = scenarios::all().into_iter();
+    let mut all = kinds::scenarios().into_iter();
     all.find(|scenario| scenario.name == name)
         .expect("there is such a scenario")
 }

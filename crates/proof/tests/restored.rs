@@ -6,7 +6,7 @@ use carillon_oracle::Step;
 use carillon_proof::case::Case;
 use carillon_proof::disturbance::{Disturbance, Restore};
 use carillon_proof::world::Outcome;
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 use jiff::SignedDuration;
 
 /// Every how many revisions a backup is restored. A prime, so that it is not always the same write that was last.
@@ -43,7 +43,7 @@ fn is_renewed(undisturbed: &Outcome, mut revisions: RangeInclusive<u64>) -> bool
 #[test]
 fn what_a_restored_backup_does_not_know_is_lost_and_no_more() {
     let (mut runs, mut noticed, mut wrong) = (0, 0, Vec::new());
-    for (number, scenario) in scenarios::all().into_iter().enumerate() {
+    for (number, scenario) in kinds::scenarios().into_iter().enumerate() {
         // With a standby the revisions are others.
         let clean = [
             crash_anywhere::clean(&scenario),
@@ -90,7 +90,7 @@ fn what_a_restored_backup_does_not_know_is_lost_and_no_more() {
 #[test]
 fn a_watch_that_panics_ends_its_process_and_the_next_one_goes_on() {
     let (mut runs, mut panics) = (0, 0);
-    for scenario in scenarios::all().into_iter().step_by(9) {
+    for scenario in kinds::scenarios().into_iter().step_by(9) {
         let clean = crash_anywhere::clean(&scenario);
         let undisturbed = clean.run(&scenario).unwrap();
         for event in (1..=undisturbed.events).step_by(STEP) {

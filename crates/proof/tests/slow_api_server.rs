@@ -3,7 +3,7 @@
 use carillon_proof::case::Case;
 use carillon_proof::disturbance::Disturbance;
 use carillon_proof::storm::Weather;
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 
 #[test]
 fn jobs_end_on_a_slow_api_server() {
@@ -12,7 +12,7 @@ fn jobs_end_on_a_slow_api_server() {
         "a running pod is deleted and its node is tried again",
         "each tick starts a job",
     ] {
-        let mut all = scenarios::all().into_iter();
+        let mut all = kinds::scenarios().into_iter();
         let scenario = all.find(|scenario| scenario.name == name).expect(name);
         for slow in [1_400, 2_000, 4_000, 8_000] {
             let weather = Weather {

@@ -3,6 +3,7 @@
 use carillon_proof::case::Case;
 use carillon_proof::crash_anywhere;
 use carillon_proof::disturbance::{Disturbance, Slow};
+use carillon_proof::kinds::broadcast_job;
 use carillon_proof::scenario::Scenario;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -12,7 +13,7 @@ fn a_slow_webhook_costs_what_it_takes_and_no_pace() {
     let scenario = Scenario {
         nodes: 200,
         spec: json!({"parallelism": "100%"}),
-        ..Scenario::of_broadcast_job("many nodes")
+        ..broadcast_job::scenario("many nodes")
     };
     for (millis, most) in [(0, 1), (2_000, 1), (5_000, 2), (8_000, 4)] {
         let slow = Slow {

@@ -1,9 +1,10 @@
 //! Somebody who has the rights of `edit` in a namespace, and uses them.
 
 use carillon_proof::case::Case;
+use carillon_proof::kinds::broadcast_job;
 use carillon_proof::scenario::{NAMESPACE, Scenario, Step};
 use carillon_proof::tenant::{ELSEWHERE, USER};
-use carillon_proof::{campaign, crash_anywhere, scenarios};
+use carillon_proof::{campaign, crash_anywhere, kinds};
 use carillon_sim::actors::{Fate, Work};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -19,7 +20,7 @@ const MAY_WRITE: [&str; 5] = [
 
 #[test]
 fn a_tenant_does_a_lot_and_nothing_that_its_role_does_not_allow() {
-    let scenario = &scenarios::all()[0];
+    let scenario = &kinds::scenarios()[0];
     let case = crash_anywhere::beside_a_tenant(scenario, 1);
     let outcome = case.run(scenario).unwrap();
     let mut resources = std::collections::BTreeSet::new();
@@ -47,7 +48,7 @@ fn a_tenant_does_a_lot_and_nothing_that_its_role_does_not_allow() {
 #[test]
 fn scenarios_end_as_they_would_without_a_tenant_and_as_soon() {
     let mut failures = Vec::new();
-    for scenario in scenarios::all().iter().step_by(6) {
+    for scenario in kinds::scenarios().iter().step_by(6) {
         let clean = crash_anywhere::clean(scenario).run(scenario).unwrap();
         let cases: Vec<Case> = vec![crash_anywhere::beside_a_tenant(scenario, 1)];
         let jobs = campaign::every_nth(1, &cases, scenario, &clean.end);
@@ -67,7 +68,7 @@ fn pods_land_where_they_would_without_a_tenant_of_another_namespace() {
         "a node goes away with its pod",
         "nodes are silent and an index is not run elsewhere meanwhile",
     ];
-    let mut all = scenarios::all();
+    let mut all = kinds::scenarios();
     all.retain(|scenario| on_nodes.contains(&scenario.name));
     assert_eq!(all.len(), on_nodes.len());
     for scenario in &all {
@@ -114,7 +115,7 @@ fn a_pod_that_somebody_takes_from_its_job_is_not_asked_for_all_the_time() {
                 },
             },
         ],
-        ..Scenario::of_broadcast_job("a pod is taken from its job")
+        ..broadcast_job::scenario("a pod is taken from its job")
     };
     let case = crash_anywhere::beside_a_tenant(&taken, 1);
     let outcome = case.run(&taken).unwrap();

@@ -3,7 +3,7 @@
 use carillon_proof::case::Case;
 use carillon_proof::disturbance::Disturbance;
 use carillon_proof::scenario::{Scenario, Step};
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 use carillon_sim::actors::Fate;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -38,7 +38,7 @@ fn a_pod_of_a_job_that_may_be_there_is_asked_for_before_its_status_is_written_fo
 }
 
 fn called(name: &str) -> Scenario {
-    let mut all = scenarios::all().into_iter();
+    let mut all = kinds::scenarios().into_iter();
     all.find(|scenario| scenario.name == name)
         .expect("there is such a scenario")
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use carillon_proof::case::Case;
-use carillon_proof::swarm::Swarm;
+use carillon_proof::swarm;
 use carillon_proof::zoo::{self, Mutant, Zoo};
-use carillon_proof::{crash_anywhere, scenarios};
+use carillon_proof::{crash_anywhere, kinds};
 
 #[test]
 fn every_bug_that_is_put_back_is_caught_and_the_same_runs_without_it_break_nothing() {
@@ -108,8 +108,8 @@ fn which_runs_show_a_bug() {
 }
 
 fn of_seeds(first: &Case, seeds: u64) -> Vec<Case> {
-    let of = |seed| match Swarm::of(first) {
-        Some(swarm) => swarm.case(seed),
+    let of = |seed| match swarm::of(first) {
+        Some(kind) => kind.case(seed),
         None => Case {
             seed,
             ..first.clone()
@@ -120,10 +120,10 @@ fn of_seeds(first: &Case, seeds: u64) -> Vec<Case> {
 
 fn of_scenarios() -> Vec<Case> {
     let Ok(wanted) = std::env::var("SCENARIO") else {
-        let all = scenarios::all();
+        let all = kinds::scenarios();
         return all.iter().map(crash_anywhere::clean).collect();
     };
-    let all = scenarios::all().into_iter();
+    let all = kinds::scenarios().into_iter();
     let mut cases = Vec::new();
     for scenario in all.filter(|scenario| scenario.name.contains(&wanted)) {
         let clean = crash_anywhere::clean(&scenario);

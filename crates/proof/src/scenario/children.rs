@@ -6,9 +6,10 @@ use carillon_sim::Delete;
 use serde_json::{Value, json};
 
 use super::names::{CRON, NAMESPACE};
-use super::subject::Subject;
 use super::view::View;
 
+/// Resources of CronJobs.
+const CRON_JOBS: [&str; 2] = ["cronjobs.carillon.dev", "cronjobs.batch"];
 /// Resources of what a CronJob starts.
 const CHILDREN: [&str; 2] = ["jobs", "broadcastjobs"];
 /// The finalizer of a child that is not yet recorded.
@@ -17,16 +18,15 @@ const HOLD: &str = "carillon.dev/run-tracking";
 impl View<'_> {
     /// The CronJob.
     pub fn cron(&self) -> Option<Arc<Value>> {
-        let found = |of: Subject| self.actor().get(of.resource(), NAMESPACE, CRON).ok();
-        found(Subject::CronJob).or_else(|| found(Subject::NativeCronJob))
+        let mut kinds = CRON_JOBS.into_iter();
+        kinds.find_map(|resource| self.actor().get(resource, NAMESPACE, CRON).ok())
     }
 
     fn cron_resource(&self) -> &'static str {
-        let own = Subject::CronJob.resource();
-        match self.actor().get(own, NAMESPACE, CRON) {
-            Ok(_) => own,
-            Err(_) => Subject::NativeCronJob.resource(),
-        }
+        let of_batch = self
+            .cron()
+            .is_some_and(|cron| cron["apiVersion"] == "batch/v1");
+        CRON_JOBS[usize::from(of_batch)]
     }
 
     /// Changes the CronJob.

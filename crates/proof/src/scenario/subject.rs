@@ -1,38 +1,46 @@
-//! The kinds that scenarios are about.
+//! What a scenario is about.
 
-/// What a scenario is about.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Subject {
-    /// A BroadcastJob.
-    BroadcastJob,
-    /// A CronJob of carillon.dev.
-    CronJob,
-    /// A CronJob of batch/v1.
-    NativeCronJob,
-    /// A Job of batch/v1 that names us as its controller.
-    Job,
-    /// A Job of batch/v1 that names nobody, in a cluster without another controller for it.
-    NativeJob,
+use std::fmt;
+
+use carillon_sim::Actor;
+use fastrand::Rng;
+use serde_json::Value;
+
+use super::view::View;
+
+/// An object of a kind and a version that is served, and what its users do to it.
+pub struct Subject {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its resource.
+    pub resource: &'static str,
+    /// Whether it is served in the place of kube-controller-manager, whose controller of it is off.
+    pub native: bool,
+    /// How the operator is told to serve it.
+    pub flags: &'static [&'static str],
+    /// The object of a spec.
+    pub manifest: fn(&Value) -> Value,
+    /// Changes a field that may change; whether times are judged by a clock that is right.
+    pub edit: fn(&View<'_>, &mut Rng, bool),
+    /// Does harm to it at times, and says whether it did.
+    pub mischief: fn(&Actor, &mut Rng) -> bool,
+    /// Whether it can be paused and resumed.
+    pub can_pause: bool,
+    /// Leaves it as a careful administrator would, so that it comes to its end.
+    pub mend: fn(&Actor),
+    /// Whether what becomes of it depends on when the operator sees it.
+    pub depends_on_time: bool,
 }
 
 impl Subject {
-    /// The resource it is of.
-    pub fn resource(self) -> &'static str {
-        match self {
-            Self::BroadcastJob => "broadcastjobs.carillon.dev",
-            Self::CronJob => "cronjobs.carillon.dev",
-            Self::NativeCronJob => "cronjobs.batch",
-            Self::Job | Self::NativeJob => "jobs.batch",
-        }
+    /// Whether Jobs of batch/v1 are served in the place of kube-controller-manager.
+    pub fn serves_native_jobs(&self) -> bool {
+        self.native && self.kind == "Job"
     }
+}
 
-    /// Whether it is a Job of batch/v1.
-    pub fn is_job(self) -> bool {
-        matches!(self, Self::Job | Self::NativeJob)
-    }
-
-    /// Whether it starts runs.
-    pub fn is_cron_job(self) -> bool {
-        matches!(self, Self::CronJob | Self::NativeCronJob)
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Subject").field(&self.resource).finish()
     }
 }

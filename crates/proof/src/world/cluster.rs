@@ -29,7 +29,7 @@ use crate::connection::{Connection, Line};
 use crate::disturbance::{Disturbance, Then};
 use crate::monkey::Machines;
 use crate::process::{Process, State};
-use crate::scenario::{Jump, Scenario, Subject};
+use crate::scenario::{Jump, Scenario};
 use crate::span::Span;
 use crate::tap::Tap;
 use crate::wire::Wire;
@@ -168,17 +168,8 @@ fn config(scenario: &Scenario, disturbance: &Disturbance) -> anyhow::Result<Conf
         .flags
         .iter()
         .any(|flag| flag.starts_with("--controllers="));
-    let controllers = match scenario.subject {
-        Subject::BroadcastJob => "--controllers=broadcastjob",
-        Subject::CronJob | Subject::NativeCronJob => "--controllers=broadcastjob,cronjob",
-        Subject::Job | Subject::NativeJob => "--controllers=job",
-    };
-    flags.extend(Some(controllers).filter(|_| !chosen));
-    match scenario.subject {
-        Subject::NativeCronJob => flags.push("--serve-native=cronjobs"),
-        Subject::NativeJob => flags.push("--serve-native=jobs"),
-        _ => {}
-    }
+    let of_subject = scenario.subject.flags.iter();
+    flags.extend(of_subject.filter(|flag| !(chosen && flag.starts_with("--controllers="))));
     flags.extend(scenario.flags);
     if disturbance.without_audit {
         flags.push("--cache-audit-period=0");

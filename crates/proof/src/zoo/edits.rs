@@ -20,20 +20,20 @@ use super::mutant::Mutant;
 use super::run_sight::of_cron;
 use super::sight::{actions, of_job, of_pods, of_records};
 use crate::case::Case;
-use crate::swarm::Swarm;
+use crate::kinds::{ProvedKind, broadcast_job, cron_job};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     [attempts(), places(), failures(), times()].concat()
 }
 
 /// The random schedules of these seeds.
-fn seeds(swarm: Swarm, seeds: &[u64]) -> Vec<Case> {
+fn seeds(kind: &ProvedKind, seeds: &[u64]) -> Vec<Case> {
     let seeds = seeds.iter();
-    seeds.map(|seed| swarm.case_without_lags(*seed)).collect()
+    seeds.map(|seed| kind.case_without_lags(*seed)).collect()
 }
 
 fn jobs(seeds: &[u64]) -> Vec<Case> {
-    self::seeds(Swarm::BroadcastJobs, seeds)
+    self::seeds(&broadcast_job::KIND, seeds)
 }
 
 fn attempts() -> Vec<Mutant> {
@@ -140,7 +140,7 @@ fn times() -> Vec<Mutant> {
             "an edit of the schedule has a past",
             "Carillon, issue 23, A.13; batch/v1 CronJob: what is missed is judged by the new schedule since the last run",
             &["S7", "L4"],
-            seeds(Swarm::CronJobs, &[1, 5]),
+            seeds(&cron_job::KIND, &[1, 5]),
         )
         .plans_runs(|snapshot, now| {
             of_cron(snapshot, now, |cron| {

@@ -14,9 +14,9 @@ use super::expectations;
 use super::interlock::{TRIPPED, look_on_jobs, look_on_runs};
 use super::mutant::Mutant;
 use crate::case::{Case, Failure};
+use crate::kinds;
 use crate::scenario::Scenario;
-use crate::scenarios;
-use crate::swarm::Swarm;
+use crate::swarm;
 use crate::wire::Wire;
 use crate::world::{self, End, Outcome, Run};
 
@@ -38,7 +38,7 @@ pub struct Caught {
     pub interlock: Option<&'static str>,
 }
 
-/// The cages: scenarios, and how their undisturbed runs end.
+/// The cages: kinds, and how their undisturbed runs end.
 #[derive(Debug)]
 pub struct Zoo {
     scenarios: Vec<Scenario>,
@@ -48,7 +48,7 @@ pub struct Zoo {
 impl Default for Zoo {
     fn default() -> Self {
         Self {
-            scenarios: scenarios::all(),
+            scenarios: kinds::scenarios(),
             ends: HashMap::new(),
         }
     }
@@ -97,8 +97,8 @@ impl Zoo {
     }
 
     fn scenario(&self, case: &Case) -> anyhow::Result<Cow<'_, Scenario>> {
-        if let Some(swarm) = Swarm::of(case) {
-            return Ok(Cow::Owned(swarm.scenario(case.seed)));
+        if let Some(kind) = swarm::of(case) {
+            return Ok(Cow::Owned(kind.scenario_of(case.seed)));
         }
         let mut scenarios = self.scenarios.iter();
         let found = scenarios.find(|scenario| scenario.name == case.scenario);
@@ -109,7 +109,7 @@ impl Zoo {
 
     fn run(&self, case: &Case, rules: Rules, wire: Wire) -> anyhow::Result<Outcome> {
         expectations::forget();
-        let random = Swarm::of(case).is_some();
+        let random = swarm::of(case).is_some();
         let others = random || case.disturbance.tenant.is_some();
         world::run(&Run {
             scenario: &*self.scenario(case)?,
@@ -128,7 +128,7 @@ impl Zoo {
 
     fn judge(&mut self, case: &Case, outcome: &Outcome) -> anyhow::Result<Option<Failure>> {
         // Random schedules are not compared with one in which nothing goes wrong.
-        let alone = Swarm::of(case).is_some();
+        let alone = swarm::of(case).is_some();
         if !alone && !self.ends.contains_key(&*case.scenario) {
             let undisturbed = calm(&case.scenario);
             let undisturbed = self.run(&undisturbed, Rules::default(), Wire::default())?;

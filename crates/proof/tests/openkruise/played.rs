@@ -7,6 +7,7 @@ use carillon_proof::case::Case;
 use carillon_proof::connection::Late;
 use carillon_proof::crash_anywhere;
 use carillon_proof::disturbance::Disturbance;
+use carillon_proof::kinds::broadcast_job;
 use carillon_proof::scenario::{Scenario, Step, View};
 use carillon_proof::world::{Outcome, USER};
 use carillon_sim::actors::{Fate, KUBELET_STOPPED, Work};
@@ -20,7 +21,7 @@ pub(crate) fn three_nodes(spec: Value) -> Scenario {
     Scenario {
         nodes: 3,
         spec,
-        ..Scenario::of_broadcast_job("openkruise")
+        ..broadcast_job::scenario("openkruise")
     }
 }
 

@@ -1,6 +1,7 @@
 //! What users do to the job.
 
-use carillon_proof::scenario::{self, Ends, NAMESPACE, Scenario};
+use carillon_proof::kinds::broadcast_job;
+use carillon_proof::scenario::{Ends, JOB, NAMESPACE, Scenario};
 use carillon_sim::actors::{Fate, Work};
 use carillon_sim::{Delete, Propagation};
 use jiff::SignedDuration;
@@ -67,7 +68,7 @@ fn a_job_that_was_deleted_and_created_again_under_its_name_begins_anew() {
                 |view| view.job().is_none(),
                 |view| {
                     let actor = view.server().actor("user");
-                    let job = scenario::job(&json!({}));
+                    let job = broadcast_job::manifest(&json!({}));
                     actor
                         .create("broadcastjobs.carillon.dev", NAMESPACE, &job)
                         .unwrap();
@@ -98,12 +99,7 @@ fn an_edit_of_the_template_is_refused_and_changes_nothing() {
                 let patch = json!({"spec": {"template": {"spec": {"containers": image}}}});
                 let actor = view.server().actor("user");
                 let refused = actor
-                    .patch_merge(
-                        "broadcastjobs.carillon.dev",
-                        NAMESPACE,
-                        scenario::JOB,
-                        &patch,
-                    )
+                    .patch_merge("broadcastjobs.carillon.dev", NAMESPACE, JOB, &patch)
                     .unwrap_err();
                 assert_eq!(refused.code, 422, "{refused}");
             },

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use crate::scenario::{CRON, NAMESPACE, View};
 
-/// One of these things.
-pub(super) fn mischief(actor: &Actor, rng: &mut Rng) {
+/// One of these things, two times out of three.
+pub(super) fn mischief(actor: &Actor, rng: &mut Rng) -> bool {
+    if rng.u32(0..3) == 0 {
+        return false;
+    }
     let view = View::new(actor);
     match rng.u32(0..10) {
         0 => view.edit_cron(json!({"suspend": rng.bool()})),
@@ -48,6 +51,7 @@ pub(super) fn mischief(actor: &Actor, rng: &mut Rng) {
         8 => take_a_name(actor, rng),
         _ => full_quota(actor, rng.bool()),
     }
+    true
 }
 
 /// Everything as a careful administrator would leave it.

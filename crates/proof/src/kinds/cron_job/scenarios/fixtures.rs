@@ -4,11 +4,9 @@ use carillon_sim::actors::JOB_FATE;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use crate::scenario::{Ends, SECOND, Scenario, Step, View};
+use crate::scenario::{Ends, SECOND, Step, View};
 
-pub(super) fn plain(name: &'static str) -> Scenario {
-    Scenario::of_cron_job(name)
-}
+pub(super) use crate::kinds::cron_job::subject::scenario as plain;
 
 /// So many minutes after the run began.
 pub(super) fn minutes(minutes: i64) -> Ends {

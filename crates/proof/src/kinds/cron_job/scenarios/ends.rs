@@ -4,8 +4,9 @@ use carillon_sim::{Delete, Propagation};
 use serde_json::json;
 
 use super::fixtures::{jobs_that, minutes, plain};
+use crate::kinds::cron_job::subject::SUBJECT;
 use crate::scenario::children::{is_held, is_running};
-use crate::scenario::{NAMESPACE, Scenario, Step, Subject, View, cron_job, step};
+use crate::scenario::{NAMESPACE, Scenario, Step, View, step};
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
@@ -39,9 +40,9 @@ pub(super) fn all() -> Vec<Scenario> {
                 step(
                     |view| view.cron().is_none(),
                     |view| {
-                        let cron = cron_job(Subject::CronJob, &json!({"schedule": "1-3 0 * * *"}));
+                        let cron = (SUBJECT.manifest)(&json!({"schedule": "1-3 0 * * *"}));
                         let user = view.server().actor("user");
-                        drop(user.create(Subject::CronJob.resource(), NAMESPACE, &cron));
+                        drop(user.create(SUBJECT.resource, NAMESPACE, &cron));
                     },
                 ),
             ],

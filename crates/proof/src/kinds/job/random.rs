@@ -5,8 +5,9 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::hangs::hangs;
-use crate::scenario::{SECOND, Same, Scenario, Subject};
+use super::subject;
+use crate::kinds::hangs::hangs;
+use crate::scenario::{SECOND, Same, Scenario};
 
 /// How the operator is told to count and create; mostly as it likes.
 const FLAGS: [&[&str]; 4] = [
@@ -17,20 +18,20 @@ const FLAGS: [&[&str]; 4] = [
 ];
 
 /// The scenario of a seed.
-pub(super) fn scenario(name: &'static str, seed: u64) -> Scenario {
+pub(super) fn scenario(name: &'static str, seed: u64, _: bool) -> Scenario {
     let mut rng = Rng::with_seed(seed ^ 0x6a6f_6273);
     Scenario {
         subject: if rng.u32(0..4) == 0 {
-            Subject::NativeJob
+            &subject::NATIVE
         } else {
-            Subject::Job
+            &subject::SUBJECT
         },
         nodes: rng.usize(2..=3),
         spec: spec(&mut rng),
         fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
         flags: FLAGS[rng.usize(0..FLAGS.len())],
         same: Same::Condition,
-        ..Scenario::of_job(name)
+        ..subject::scenario(name)
     }
 }
 

@@ -4,7 +4,9 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::fixtures::{after, hangs, plain, stubborn};
-use crate::scenario::{Ends, NAMESPACE, Same, Scenario, Step, Subject, batch_job, step};
+use crate::kinds::cron_job;
+use crate::kinds::job::subject;
+use crate::scenario::{Ends, NAMESPACE, Same, Scenario, Step, step};
 
 pub(super) fn all() -> Vec<Scenario> {
     [pods(), owners(), nodes(), numbers(), beside()].concat()
@@ -221,7 +223,7 @@ fn beside() -> Vec<Scenario> {
                 |view| {
                     let spec =
                         json!({"completionMode": "Indexed", "completions": 3, "parallelism": 2});
-                    let other = batch_job("other", &spec, false);
+                    let other = subject::manifest("other", &spec, false);
                     let user = view.server().actor("user");
                     drop(user.create("jobs.batch", NAMESPACE, &other));
                 },
@@ -232,7 +234,7 @@ fn beside() -> Vec<Scenario> {
             script: vec![step(
                 |_| true,
                 |view| {
-                    let other = batch_job("other", &json!({}), true);
+                    let other = subject::manifest("other", &json!({}), true);
                     let user = view.server().actor("user");
                     drop(user.create("jobs.batch", NAMESPACE, &other));
                 },
@@ -240,7 +242,7 @@ fn beside() -> Vec<Scenario> {
             ..plain("a job runs beside one that others serve")
         },
         Scenario {
-            subject: Subject::CronJob,
+            subject: &cron_job::SUBJECT,
             spec: json!({
                 "schedule": "1-3 0 * * *",
                 "jobTemplate": {"spec": {
@@ -249,7 +251,7 @@ fn beside() -> Vec<Scenario> {
             }),
             flags: &["--controllers=broadcastjob,cronjob,job"],
             ends: Ends::After(SignedDuration::from_mins(5)),
-            ..Scenario::of_cron_job("a CronJob starts jobs that we serve")
+            ..cron_job::scenario("a CronJob starts jobs that we serve")
         },
     ]
 }

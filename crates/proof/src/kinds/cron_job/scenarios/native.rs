@@ -4,8 +4,9 @@ use carillon_sim::{Delete, Propagation};
 use serde_json::json;
 
 use super::fixtures::{after, jobs_that, minutes};
+use crate::kinds::cron_job::subject;
 use crate::scenario::children::is_held;
-use crate::scenario::{Scenario, Subject, step};
+use crate::scenario::{Scenario, step};
 use crate::span::Span;
 
 pub(super) fn all() -> Vec<Scenario> {
@@ -72,7 +73,7 @@ pub(super) fn all() -> Vec<Scenario> {
 
 fn plain(name: &'static str) -> Scenario {
     Scenario {
-        subject: Subject::NativeCronJob,
-        ..Scenario::of_cron_job(name)
+        subject: &subject::NATIVE,
+        ..subject::scenario(name)
     }
 }

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::subject;
 use crate::scenario::{Ends, Same, Scenario, Subject};
 
 /// What a schedule says; all have their last tick nine minutes after the begin.
@@ -13,12 +14,12 @@ const SCHEDULES: [&str; 3] = ["1-9 0 * * *", "1-9/2 0 * * *", "1,2,4,5,8,9 0 * *
 const FATES: [&str; 6] = ["0s", "5s", "5s fail", "30s", "70s", "130s"];
 
 /// The scenario of a seed.
-pub(super) fn scenario(name: &'static str, seed: u64) -> Scenario {
+pub(super) fn scenario(name: &'static str, seed: u64, _: bool) -> Scenario {
     let mut rng = Rng::with_seed(seed ^ 0x63_726f_6e73);
     let subject = if rng.u32(0..4) == 0 {
-        Subject::NativeCronJob
+        &subject::NATIVE
     } else {
-        Subject::CronJob
+        &subject::SUBJECT
     };
     Scenario {
         subject,
@@ -26,11 +27,11 @@ pub(super) fn scenario(name: &'static str, seed: u64) -> Scenario {
         fates: |_, _| Fate::ends(SignedDuration::from_secs(3), 0),
         same: Same::Condition,
         ends: Ends::After(SignedDuration::from_mins(16)),
-        ..Scenario::of_cron_job(name)
+        ..subject::scenario(name)
     }
 }
 
-fn spec(rng: &mut Rng, subject: Subject) -> Value {
+fn spec(rng: &mut Rng, subject: &Subject) -> Value {
     let policy = *rng
         .choice(["Allow", "Forbid", "Replace"].iter())
         .unwrap_or(&"Allow");
@@ -51,7 +52,7 @@ fn spec(rng: &mut Rng, subject: Subject) -> Value {
     if rng.u32(0..3) == 0 {
         spec["startingDeadlineSeconds"] = json!(rng.u32(20..150));
     }
-    if subject == Subject::NativeCronJob {
+    if subject.native {
         return spec;
     }
     let missed = ["Latest", "Skip", "All"][rng.usize(0..3)];

@@ -2,11 +2,9 @@
 
 use carillon_sim::actors::{Fate, Work};
 
-use crate::scenario::{SECOND, Scenario};
+use crate::scenario::SECOND;
 
-pub(super) fn plain(name: &'static str) -> Scenario {
-    Scenario::of_broadcast_job(name)
-}
+pub(super) use crate::kinds::broadcast_job::subject::scenario as plain;
 
 /// `node` fails with `code`, the others succeed.
 pub(super) fn fails(node: &str, on: &str, code: i32) -> Fate {

@@ -2,11 +2,9 @@
 
 use carillon_sim::actors::{Fate, Work};
 
-use crate::scenario::{SECOND, Scenario, Step, View};
+use crate::scenario::{SECOND, Step, View};
 
-pub(super) fn plain(name: &'static str) -> Scenario {
-    Scenario::of_job(name)
-}
+pub(super) use crate::kinds::job::subject::scenario as plain;
 
 /// The container ends after so many seconds.
 pub(super) fn after(seconds: i32, code: i32) -> Fate {

@@ -5,7 +5,8 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::fixtures::{after, hangs, later, plain, stubborn};
-use crate::scenario::{Ends, JOB, NAMESPACE, Same, Scenario, Subject, batch_job, step};
+use crate::kinds::job::subject;
+use crate::scenario::{Ends, JOB, NAMESPACE, Same, Scenario, step};
 use crate::span::Span;
 
 pub(super) fn all() -> Vec<Scenario> {
@@ -72,7 +73,7 @@ fn deleted() -> Vec<Scenario> {
         },
         Scenario {
             // Of a Job that names us kube-controller-manager lets go of the pods once it is gone.
-            subject: Subject::NativeJob,
+            subject: &subject::NATIVE,
             fates: |_, _| after(2, 1),
             script: vec![step(
                 |view| view.pod_in("Failed").is_some(),
@@ -102,7 +103,7 @@ fn deleted() -> Vec<Scenario> {
                     |view| view.job().is_none(),
                     |view| {
                         let spec = json!({"completions": 3, "parallelism": 2});
-                        let job = batch_job(JOB, &spec, false);
+                        let job = subject::manifest(JOB, &spec, false);
                         let user = view.server().actor("user");
                         drop(user.create("jobs.batch", NAMESPACE, &job));
                     },

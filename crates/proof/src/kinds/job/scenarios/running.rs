@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use super::fixtures::{after, later, plain};
-use crate::scenario::{Same, Scenario, Subject};
+use crate::kinds::job::subject;
+use crate::scenario::{Same, Scenario};
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
         plain("a job runs four pods, two at a time"),
         Scenario {
-            subject: Subject::NativeJob,
+            subject: &subject::NATIVE,
             ..plain("native: a job runs four pods, two at a time")
         },
         Scenario {

@@ -6,10 +6,11 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::broadcast_jobs::{all_well, some_fail};
+use super::random::{all_well, some_fail};
+use super::subject;
 
+use super::scenarios::retries::{delete, retry};
 use crate::scenario::{Ends, SECOND, Same, Scenario, Step, View};
-use crate::scenarios::broadcast_job::retries::{delete, retry};
 
 /// What somebody may do.
 type Act = fn(&View<'_>);
@@ -29,11 +30,6 @@ const ACTS: [Act; 12] = [
     at_once,
     make_and_remove,
 ];
-
-/// Whether a seed is about a family.
-pub(super) fn is_of(seed: u64) -> bool {
-    seed % 4 == 3
-}
 
 /// The scenario of a seed.
 pub(super) fn scenario(name: &'static str, seed: u64) -> Scenario {
@@ -65,7 +61,7 @@ pub(super) fn scenario(name: &'static str, seed: u64) -> Scenario {
         script,
         same: Same::Condition,
         ends: Ends::After(SignedDuration::from_mins(20)),
-        ..Scenario::of_broadcast_job(name)
+        ..subject::scenario(name)
     }
 }
 

@@ -6,7 +6,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::fixtures::plain;
-use crate::scenario::{Ends, JOB, NAMESPACE, SECOND, Same, Scenario, Step, View, job, step};
+use crate::kinds::broadcast_job::subject::manifest;
+use crate::scenario::{Ends, JOB, NAMESPACE, SECOND, Same, Scenario, Step, View, step};
 
 const JOBS: &str = "broadcastjobs.carillon.dev";
 
@@ -158,7 +159,7 @@ pub(crate) fn retry(view: &View<'_>, name: &str, known: usize, nodes: &Value) {
     if !nodes.is_null() {
         spec["nodeNames"] = nodes.clone();
     }
-    let mut retry = job(&spec);
+    let mut retry = manifest(&spec);
     retry["metadata"]["name"] = json!(name);
     drop(view.actor().create(JOBS, NAMESPACE, &retry));
 }

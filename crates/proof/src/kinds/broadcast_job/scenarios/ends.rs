@@ -5,7 +5,8 @@ use carillon_sim::{Delete, Propagation};
 use serde_json::json;
 
 use super::fixtures::plain;
-use crate::scenario::{Ends, NAMESPACE, SECOND, Same, Scenario, Step, job, step};
+use crate::kinds::broadcast_job::subject::manifest;
+use crate::scenario::{Ends, NAMESPACE, SECOND, Same, Scenario, Step, step};
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
@@ -58,7 +59,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 step(
                     |view| view.job().is_none(),
                     |view| {
-                        let job = job(&json!({"parallelism": 2}));
+                        let job = manifest(&json!({"parallelism": 2}));
                         let actor = view.server().actor("user");
                         drop(actor.create("broadcastjobs.carillon.dev", NAMESPACE, &job));
                     },

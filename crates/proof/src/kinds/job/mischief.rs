@@ -6,8 +6,11 @@ use serde_json::json;
 
 use crate::scenario::View;
 
-/// One of these things.
-pub(super) fn mischief(actor: &Actor, rng: &mut Rng) {
+/// One of these things, one time out of three.
+pub(super) fn mischief(actor: &Actor, rng: &mut Rng) -> bool {
+    if rng.u32(0..3) > 0 {
+        return false;
+    }
     let view = View::new(actor);
     match rng.u32(0..8) {
         0 | 1 => view.edit_job(json!({"suspend": rng.bool()})),
@@ -25,10 +28,11 @@ pub(super) fn mischief(actor: &Actor, rng: &mut Rng) {
             }
         }
     }
+    true
 }
 
 /// Everything as a careful administrator would leave it.
-pub(crate) fn mend(actor: &Actor) {
+pub(super) fn mend(actor: &Actor) {
     let view = View::new(actor);
     let Some(job) = view.job() else { return };
     if job["spec"]["suspend"] == true {

@@ -5,7 +5,8 @@ use fastrand::Rng;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::hangs::hangs;
+use super::subject;
+use crate::kinds::hangs::hangs;
 use crate::scenario::{SECOND, Same, Scenario};
 
 /// The scenario of a seed; `watched`: somebody resumes what is paused.
@@ -16,7 +17,7 @@ pub(super) fn scenario(name: &'static str, seed: u64, watched: bool) -> Scenario
         spec: spec(&mut rng, watched),
         fates: [all_well, some_fail, some_hang, any][rng.usize(0..4)],
         same: Same::Condition,
-        ..Scenario::of_broadcast_job(name)
+        ..subject::scenario(name)
     }
 }
 
