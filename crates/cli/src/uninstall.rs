@@ -85,7 +85,7 @@ pub(crate) async fn run(
     };
     if let (true, Living::Led { lease, holder }) = (args.release, &living) {
         bail!(
-            "{holder} leads with the lease {lease}: it lets go by itself of what is deleted, and puts \
+            "{holder} leads with the lease {lease}: it releases by itself what is deleted, and puts \
              finalizers on what it starts. Uninstall it first, or add --force{doubt}"
         );
     }
@@ -128,7 +128,7 @@ fn check(found: &Leftovers, living: &Living, screen: &mut Screen) -> Result<u8> 
                 "{holder} leads with the lease {lease}, and all this changes as it goes on."
             ));
             screen.text(
-                "While it runs it lets go of what is deleted:\n    \
+                "While it runs it releases what is deleted:\n    \
                  kubectl delete cronjobs.carillon.dev,broadcastjobs --all --all-namespaces --wait\n\
                  Or uninstall it, and take off what is left: kubectl carillon uninstall --release\n",
             )?;
@@ -212,7 +212,7 @@ fn names(held: &[&Held]) -> Vec<String> {
     held.iter().map(|held| held.name.clone()).collect()
 }
 
-/// Objects of which the API server did not let go, and why.
+/// Objects that the API server did not release, and why.
 type Refused = Vec<(String, kube::Error)>;
 
 /// Takes every finalizer off, and says where.

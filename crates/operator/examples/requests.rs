@@ -103,7 +103,7 @@ fn job() -> Value {
     })
 }
 
-/// Promise, Job, record, letting go, event.
+/// Promise, Job, record, release, event.
 async fn run(writes: &Writes, (owner, rv): &(Arc<ObjectKey>, u64)) -> Result<()> {
     let name = format!("{}-1", owner.name);
     let none = json!({});

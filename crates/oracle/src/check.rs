@@ -148,7 +148,7 @@ mod tests {
         };
         let report = check_all(&Scene::two_runs().history(), &over);
         assert_eq!(report.violations().count(), 0, "{report}");
-        // A BroadcastJob comes, is let go and is deleted by the one that serves it, too.
+        // A BroadcastJob comes, is released and is deleted by the one that serves it, too.
         let (scene, (resource, name)) = cron_job::scene::broadcast(&json!({
             "concurrencyPolicy": "Replace",
         }));

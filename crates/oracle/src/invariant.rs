@@ -128,7 +128,7 @@ impl Invariant {
                 "S4",
                 "each outcome is counted exactly once, and stays as it was recorded",
             ),
-            Self::S5 => ("S5", "no pod or run is let go before it is noted"),
+            Self::S5 => ("S5", "no pod or run is released before it is noted"),
             Self::S6 => (
                 "S6",
                 "a job that has ended stays as it ended and starts nothing",

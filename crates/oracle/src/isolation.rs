@@ -107,14 +107,14 @@ fn meddles(known: &Identities<'_>, step: &Step) -> Option<String> {
     }
     let lets_go = removed
         .iter()
-        .find(|name| !may_let_go(known, resource, old, name));
+        .find(|name| !may_release(known, resource, old, name));
     lets_go.map(|name| format!("{name} is taken off, and nothing that we serve ever controlled it"))
 }
 
 /// Whether a finalizer of ours is on an object of which it can be meant: a pod that a job controls, or did,
 /// whether that exists or not, or that has or had the label of one. A pod that nothing controls is tracked for nobody.
-/// A run is held for a CronJob: no other controller would let it go, so it is let go whatever controls it by now.
-fn may_let_go(known: &Identities<'_>, resource: &str, object: &Value, finalizer: &str) -> bool {
+/// A run is held for a CronJob: no other controller would release it, so it is released whatever controls it by now.
+fn may_release(known: &Identities<'_>, resource: &str, object: &Value, finalizer: &str) -> bool {
     match finalizer {
         FINALIZER => {
             known.was_labelled(object)
@@ -283,22 +283,22 @@ mod tests {
             pod["metadata"]["ownerReferences"][0]["apiVersion"] = json!(group);
             run().step("tenant", "create", (PODS, &name), Some(pod), None)
         };
-        let let_go = |scene: Scene| {
+        let release = |scene: Scene| {
             scene.edit("carillon", (PODS, &name), |pod| {
                 pod["metadata"]["finalizers"] = json!([]);
             })
         };
-        let other_group = |group: &str, labels: Value| let_go(made(group, labels));
+        let other_group = |group: &str, labels: Value| release(made(group, labels));
         let none = || json!({});
         holds(S18, &other_group("carillon.dev/v9", none()), &tenant());
-        // What has our label and our finalizer is let go, whatever controls it by now.
+        // What has our label and our finalizer is released, whatever controls it by now.
         let labelled = || json!({"carillon.dev/broadcastjob-uid": "job-uid"});
         holds(S18, &other_group("example.com/v1", labelled()), &tenant());
         // Whoever lets it go may still see a label that it has lost.
         let lost = made("example.com/v1", labelled()).edit("tenant", (PODS, &name), |pod| {
             pod["metadata"]["labels"] = none();
         });
-        holds(S18, &let_go(lost), &tenant());
+        holds(S18, &release(lost), &tenant());
         let wrong = other_group("example.com/v1", none());
         breaks(S18, &wrong, &tenant(), "nothing that we serve");
         let kept = run()
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_another_controller_has_is_let_go() {
+    fn a_run_that_another_controller_has_is_released() {
         let held = |owner: Value| {
             let mut run = Scene::new().job(json!({})).object(JOBS, "fix");
             run["metadata"]["name"] = json!("run");

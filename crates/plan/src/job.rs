@@ -193,7 +193,7 @@ fn unknown_mode() -> Plan {
     }
 }
 
-/// A Job that has ended: pods that somebody has not let go, and its time to live.
+/// A Job that has ended: pods that somebody has not released, and its time to live.
 fn after_the_end(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let job = snapshot.job;
     let held = snapshot.named().filter(|(_, pod)| pod.tracked);

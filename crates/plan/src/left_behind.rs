@@ -1,4 +1,4 @@
-//! What an object that is gone has left behind with our finalizer: it is let go, once it is certain that the object
+//! What an object that is gone has left behind with our finalizer: it is released, once it is certain that the object
 //! is gone.
 
 use std::io::Write;
@@ -20,7 +20,7 @@ pub struct Held {
     pub name: Box<str>,
     /// Its uid.
     pub uid: Uid,
-    /// It is let go only in this version.
+    /// It is released only in this version.
     pub rv: Option<u64>,
     /// Whether an event tells when it has changed.
     pub watched: bool,

@@ -81,7 +81,7 @@ impl PodRow {
         self.tracked || !self.phase.has_ended()
     }
 
-    /// Whether it can be let go once its outcome is stored: it has ended, or was told to stop. Let go before, it
+    /// Whether it can be released once its outcome is stored: it has ended, or was told to stop. Released before, it
     /// would run on for ever if the request to stop it failed.
     pub fn may_be_released(&self) -> bool {
         self.tracked && (self.phase.has_ended() || self.deletion.is_some())

@@ -156,7 +156,7 @@ pub static ALL: &[Regression] = &[
     beside_a_tenant(
         &cron_job::KIND,
         184_050_735,
-        "a pod lost the label of a job that was gone, and was let go by who had still seen it: S18 did not know the label",
+        "a pod lost the label of a job that was gone, and was released by who had still seen it: S18 did not know the label",
     ),
     beside_a_tenant(
         &broadcast_job::KIND,

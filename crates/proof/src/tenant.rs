@@ -80,7 +80,7 @@ impl Adversary {
             68..76 => self.come_and_go(),
             76..84 => self.take_a_name(),
             84..94 => self.order_something_odd(),
-            _ => self.let_go(),
+            _ => self.release(),
         }
         self.tidy_up();
     }
@@ -166,7 +166,7 @@ impl Adversary {
     }
 
     /// Takes finalizers off, whosever they are.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if let Some(object) = self.any_own(&rights::RESOURCES) {
             let bare = json!({"metadata": {"finalizers": null}});
             self.rights

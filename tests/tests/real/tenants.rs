@@ -61,7 +61,7 @@ fn succeed(bench: &Bench<'_>, evil: &str) {
 }
 
 /// Takes the tenant's finalizers away, so that its namespace can end.
-fn let_go(bench: &Bench<'_>, evil: &str, resource: &str) {
+fn release(bench: &Bench<'_>, evil: &str, resource: &str) {
     let names = ["-n", evil, "get", resource, "-o", "name"];
     let names = bench.cluster.kubectl_ok(names).expect("names");
     for name in names.lines() {
@@ -106,7 +106,7 @@ fn copies_of_the_pods_of_a_broadcast_job_in_another_namespace_change_nothing_for
     assert_eq!(bench.get("patch")["status"]["active"], 3);
     bench.wait("patch", "Complete");
     assert_eq!(in_state(&bench, "patch", "Succeeded"), 3);
-    let_go(&bench, "tenants-pods-evil", "pods");
+    release(&bench, "tenants-pods-evil", "pods");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_copy_under_the_name_of_a_reserved_pod_is_not_its_outcome() {
     bench.kubectl(&["delete", "quota", "none"]);
     bench.wait("patch", "Complete");
     assert_eq!(bench.creations("patch").len(), 1, "it ran here");
-    let_go(&bench, "tenants-reserved-evil", "pods");
+    release(&bench, "tenants-reserved-evil", "pods");
 }
 
 /// In one's own namespace one may do as one likes; but nobody is woken at night for it.
@@ -279,11 +279,11 @@ fn a_job_in_another_namespace_is_no_run_of_a_cron_job() {
             .then_some(())
     });
     bench.kubectl(&["delete", "ccj", "report"]);
-    let_go(&bench, "tenants-cron-evil", "jobs");
+    release(&bench, "tenants-cron-evil", "jobs");
 }
 
 #[test]
-fn the_pods_of_a_deleted_job_are_let_go_whoever_else_carries_its_uid() {
+fn the_pods_of_a_deleted_job_are_released_whoever_else_carries_its_uid() {
     let bench = lab().bench("tenants-deleted", 2);
     let fates = json!({"*": {"run-time": "10m"}});
     bench.apply(&bench.job("patch", &fates, &json!({})));
@@ -295,7 +295,7 @@ fn the_pods_of_a_deleted_job_are_let_go_whoever_else_carries_its_uid() {
     bench.until("its pods are gone", || {
         bench.pods("patch").is_empty().then_some(())
     });
-    let_go(&bench, "tenants-deleted-evil", "pods");
+    release(&bench, "tenants-deleted-evil", "pods");
 }
 
 #[test]
@@ -337,5 +337,5 @@ fn pods_of_another_namespace_do_not_complete_a_job() {
         "--timeout=120s",
     ]);
     assert!(in_phase(&list(&ours), "Succeeded"), "{:?}", list(&ours));
-    let_go(&bench, "tenants-jobs-evil", "pods");
+    release(&bench, "tenants-jobs-evil", "pods");
 }

@@ -52,7 +52,7 @@ impl<K: ServedKind> Reconcile for Controller<K> {
             }
         };
         let Some((object, considered)) = considered else {
-            return self.let_go(key).await;
+            return self.release(key).await;
         };
         let took = begin.elapsed().as_secs_f64();
         let durations = &core.metrics.plan_duration;
@@ -171,8 +171,8 @@ impl<K: ServedKind> Controller<K> {
         }
     }
 
-    /// The object is not in the cache. When it is really gone, what it held is let go, whoever served it.
-    async fn let_go(&self, key: &Arc<ObjectKey>) -> Next {
+    /// The object is not in the cache. When it is really gone, what it held is released, whoever served it.
+    async fn release(&self, key: &Arc<ObjectKey>) -> Next {
         let core = &self.core;
         let held = {
             let tables = core.store.read();
@@ -180,7 +180,7 @@ impl<K: ServedKind> Controller<K> {
         };
         let of = (key.api_version, key.kind);
         let kind = K::KINDS.iter().find(|kind| kind.api_kind() == of);
-        core.let_go(key, kind.copied(), &held, async |held: &Held| {
+        core.release(key, kind.copied(), &held, async |held: &Held| {
             let effect = K::release(&core.writes, key, held).await?;
             self.with_memory(key, |memory| K::released(memory, held.uid));
             Ok(effect)

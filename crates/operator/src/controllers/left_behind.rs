@@ -1,4 +1,4 @@
-//! An object that is in no cache but still holds something: when it is really gone, what it held is let go.
+//! An object that is in no cache but still holds something: when it is really gone, what it held is released.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::gate::Kind;
 use crate::writes::SendError;
 
 impl Core {
-    /// Asks for the object `key` of this kind (`None`: there is nothing to ask for), and lets go of what it held.
-    pub(crate) async fn let_go(
+    /// Asks for the object `key` of this kind (`None`: there is nothing to ask for), and releases what it held.
+    pub(crate) async fn release(
         &self,
         key: &Arc<ObjectKey>,
         kind: Option<Kind>,
@@ -46,7 +46,7 @@ impl Core {
             release,
         };
         let applied = self.carry_out(key, &performer, plan, sequence).await;
-        // What was let go says so itself when it changes.
+        // What was released says so itself when it changes.
         let is_done = applied.failed.is_none() && applied.in_vain == 0 && !applied.expired;
         if is_done && !is_refused {
             Next::Forget

@@ -250,13 +250,13 @@ impl ServedKind for BroadcastJobs {
     }
 
     fn released(memory: &mut Memory, pod: Uid) {
-        memory.learn_let_go(pod);
+        memory.learn_released(pod);
     }
 
     /// As long as there are records of the job, they are read at each event.
     fn after_deletion(memory: Memory, tables: &Tables, key: &ObjectKey) -> Option<Memory> {
         tables.broadcast_jobs.ledger(key)?;
-        Some(memory.only_what_was_let_go()).filter(|left| !left.is_blank())
+        Some(memory.only_what_was_released()).filter(|left| !left.is_blank())
     }
 
     fn count(metrics: &Metrics, result: &'static str, seconds: f64) {
@@ -287,7 +287,7 @@ fn held(memory: &Memory, tables: &Tables, job: &ObjectKey) -> Vec<Held> {
     let open = records.filter(|record| !record.is_final());
     let unseen = open.filter_map(|record| Some((&*record.pod, record.pod_uid?)));
     let unseen = unseen.chain(memory.created());
-    let unseen = unseen.filter(|(_, uid)| !known.contains(uid) && !memory.was_let_go(*uid));
+    let unseen = unseen.filter(|(_, uid)| !known.contains(uid) && !memory.was_released(*uid));
     let unseen = unseen.map(|(name, uid)| pod(name, uid, false));
     let tracked = tables
         .broadcast_jobs

@@ -90,7 +90,7 @@ impl Semaphore {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives to those whose turn it is, after the lock is let go: one who has gone gives back at once.
+    /// Gives to those whose turn it is, after the lock is released: one who has gone gives back at once.
     fn grant(&self, mut state: MutexGuard<'_, State>) {
         let granted: Vec<_> = std::iter::from_fn(|| state.share.pop()).collect();
         drop(state);

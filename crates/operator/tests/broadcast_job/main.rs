@@ -285,7 +285,7 @@ fn stop_pod(snapshot: &Snapshot<'_>, _: Timestamp) -> Plan {
 }
 
 #[tokio::test]
-async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
+async fn pods_of_a_job_that_is_gone_are_released_once_and_not_at_each_event() {
     let mut scene = Scene::answered(Rules::default(), |method, path, _| {
         if *method == Method::GET || path.contains("/pods/") {
             refuses_deletions(404)
@@ -305,7 +305,7 @@ async fn pods_of_a_job_that_is_gone_are_let_go_once_and_not_at_each_event() {
     let slice = json!({"metadata": owned("fix-results", SLICE, 11), "results": records});
     scene.see_all(&[(Kind::Slice, slice)]);
     for n in 0..5 {
-        // A pod that is not recorded comes into sight, and is let go.
+        // A pod that is not recorded comes into sight, and is released.
         let mut stray = pod(30 + n, None, &json!({"phase": "Succeeded"})).1;
         stray["metadata"]["finalizers"] = json!([names::FINALIZER_RESULT_TRACKING]);
         stray["metadata"]["name"] = json!(name::pod("fix", uid(JOB), "other", 1 + n as u32));

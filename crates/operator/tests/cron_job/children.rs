@@ -1,4 +1,4 @@
-//! Runs that were started: recorded, replaced, let go and deleted.
+//! Runs that were started: recorded, replaced, released and deleted.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn with_one_due(spec: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_has_ended_is_recorded_before_it_is_let_go() {
+async fn a_run_that_has_ended_is_recorded_before_it_is_released() {
     let cron = after_ten(&json!({}));
     let scene = Scene::new(with(&cron));
     scene.see::<SlimNativeJob>(&run(1, AT_TEN, &complete()));
@@ -53,7 +53,7 @@ async fn a_run_that_has_ended_is_recorded_before_it_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_record_is_refused_is_not_let_go() {
+async fn a_run_whose_record_is_refused_is_not_released() {
     let cron = after_ten(&json!({}));
     let others = with(&cron);
     let scene = Scene::new(move |method, path, sent| match *method {
@@ -130,7 +130,7 @@ async fn a_run_that_the_cache_has_lost_is_asked_about_before_it_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_a_cron_job_are_let_go_when_it_is_really_gone() {
+async fn runs_of_a_cron_job_are_released_when_it_is_really_gone() {
     for is_gone in [true, false] {
         let scene = Scene::new(move |method, path, sent| match *method {
             Method::GET if is_gone => not_found(),

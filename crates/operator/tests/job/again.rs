@@ -151,7 +151,7 @@ async fn a_pod_is_adopted_only_if_the_job_is_still_the_one_that_selects_it() {
 }
 
 #[tokio::test]
-async fn pods_of_a_job_that_has_ended_or_is_not_there_are_let_go_also_while_they_stop() {
+async fn pods_of_a_job_that_has_ended_or_is_not_there_are_released_also_while_they_stop() {
     let spec = json!({"parallelism": 2, "completions": 2});
     let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
     let gone = super::refusal(404, "NotFound", "jobs \"sum\" not found");
@@ -178,7 +178,7 @@ async fn pods_of_a_job_that_has_ended_or_is_not_there_are_let_go_also_while_they
 }
 
 #[tokio::test]
-async fn pods_are_let_go_when_somebody_else_ends_their_job() {
+async fn pods_are_released_when_somebody_else_ends_their_job() {
     let spec = json!({"parallelism": 1, "completions": 1});
     let active = json!({"active": 1, "ready": 0, "terminating": 0,
         "startTime": "2026-01-01T00:00:00Z", "uncountedTerminatedPods": {}});
@@ -197,7 +197,7 @@ async fn pods_are_let_go_when_somebody_else_ends_their_job() {
 }
 
 #[tokio::test]
-async fn a_pod_of_no_job_is_let_go_as_it_was_seen() {
+async fn a_pod_of_no_job_is_released_as_it_was_seen() {
     let mut scene = Scene::new(plan, vec![]);
     let queue = scene.controller.core.queue.clone();
     scene.queues = Queues::open_to_all(SERVED.name, queue);

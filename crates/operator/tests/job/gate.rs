@@ -84,7 +84,7 @@ async fn nothing_is_stopped_or_told_before_own_writes_are_seen() {
 }
 
 #[tokio::test]
-async fn a_pod_that_was_let_go_counts_when_that_is_seen_and_not_before() {
+async fn a_pod_that_was_released_counts_when_that_is_seen_and_not_before() {
     for is_deleted in [false, true] {
         let spec = json!({"parallelism": 0, "completions": 5});
         let mut scene = Scene::new(plan, vec![]);

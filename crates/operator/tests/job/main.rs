@@ -397,7 +397,7 @@ async fn a_pod_that_is_gone_is_removed_and_nobody_is_told() {
 }
 
 #[tokio::test]
-async fn pods_of_a_job_that_is_really_gone_are_let_go() {
+async fn pods_of_a_job_that_is_really_gone_are_released() {
     let gone = refusal(404, "NotFound", "jobs \"sum\" not found");
     let path = "/apis/batch/v1/namespaces/ops/jobs/sum";
     let answers = vec![(Method::GET, path, "", 404, gone)];

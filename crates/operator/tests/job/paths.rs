@@ -34,7 +34,7 @@ async fn the_name_of_an_owner_leads_to_no_request_outside_its_kind_and_namespace
         scene.see::<SlimPod>(&pod);
         scene.see::<SlimJob>(&job);
         scene.lose::<SlimJob>(&job);
-        // There can be no such Job, so that its pod is let go.
+        // There can be no such Job, so that its pod is released.
         scene
             .work_until(|scene| !scene.sent(&Method::PATCH, "/sum-a").is_empty())
             .await;

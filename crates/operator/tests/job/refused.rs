@@ -36,7 +36,7 @@ async fn a_creation_that_is_refused_changes_no_count_and_finalizers_are_tried_al
 }
 
 #[tokio::test]
-async fn a_pod_that_cannot_be_let_go_is_not_deleted_and_stays_active() {
+async fn a_pod_that_cannot_be_released_is_not_deleted_and_stays_active() {
     let spec = json!({"parallelism": 2, "completions": 5});
     // Among equals the first by name has to go.
     let path = "/api/v1/namespaces/ops/pods/sum-1";

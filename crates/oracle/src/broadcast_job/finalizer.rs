@@ -40,7 +40,7 @@ pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict 
                 let record =
                     record.map_or_else(|| "none".to_owned(), |record| record.0.to_string());
                 let what = format!(
-                    "pod {} ({}) was let go before its outcome was stored; its record: {record}",
+                    "pod {} ({}) was released before its outcome was stored; its record: {record}",
                     object::name(pod),
                     object::uid(pod),
                 );
@@ -49,7 +49,8 @@ pub fn nothing_is_lost(history: &History, assumptions: &Assumptions) -> Verdict 
             let over = object::has_ended(pod) || object::is_deleting(pod);
             checked.require(over || job.is_none() || step.new.is_none(), || {
                 let (name, uid) = (object::name(pod), object::uid(pod));
-                let what = format!("pod {name} ({uid}) was let go, and nobody has told it to stop");
+                let what =
+                    format!("pod {name} ({uid}) was released, and nobody has told it to stop");
                 Violation::at(S5, step, what)
             })?;
         }
@@ -88,12 +89,12 @@ mod tests {
             S5,
             &ended().release("n1", 1).nobody(),
             &strict,
-            "was let go",
+            "was released",
         );
         let gone = ended().delete_pod("kubectl", "n1", 1).release("n1", 1);
-        breaks(S5, &gone, &strict, "was let go");
+        breaks(S5, &gone, &strict, "was released");
         let seen = ended().record("n1", 1, |r| r["podUID"] = json!("pod-n1-1"));
-        breaks(S5, &seen.release("n1", 1), &strict, "was let go");
+        breaks(S5, &seen.release("n1", 1), &strict, "was released");
     }
 
     #[test]
@@ -104,7 +105,7 @@ mod tests {
             S5,
             &other.release("n1", 1),
             &Assumptions::default(),
-            "was let go",
+            "was released",
         );
     }
 
@@ -117,7 +118,7 @@ mod tests {
             S5,
             &stray.clone().release("n1", 1),
             &Assumptions::default(),
-            "was let go",
+            "was released",
         );
         let after_the_end = stray.seal();
         breaks(

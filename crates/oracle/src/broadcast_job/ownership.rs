@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_was_taken_from_its_job_is_ours_to_let_go_and_to_label() {
+    fn a_pod_that_was_taken_from_its_job_is_ours_to_release_and_to_label() {
         let place = (PODS, &*pod_name("n1", 1));
         let taken = || {
             created().edit("tenant", place, |pod| {

@@ -10,11 +10,11 @@ use crate::job;
 use crate::object::{self, number, text};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
-/// S12. Our writes of a CronJob, and of its children as such (they come, are let go, are deleted), are
+/// S12. Our writes of a CronJob, and of its children as such (they come, are released, are deleted), are
 /// at most a base, plus so many for each run that was ever promised, for each run that it counts as
 /// missed, and for each change of the CronJob by others: `writes_per_run`.
 ///
-/// A run is promised, created, confirmed and let go, its end is noted, and it is deleted.
+/// A run is promised, created, confirmed and released, its end is noted, and it is deleted.
 pub fn bounded_runs(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut crons = Crons::new(assumptions);

@@ -59,7 +59,7 @@ mod tests {
             ..Assumptions::default()
         };
         let run = Scene::new().cron(json!({})).promise(5).start(5);
-        let deleting = run.clone().confirm(5).let_go(5).edit_cron(|cron| {
+        let deleting = run.clone().confirm(5).release_run(5).edit_cron(|cron| {
             cron["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:06:00Z");
         });
         breaks(L3, &deleting, &over, "is still there");
@@ -67,8 +67,8 @@ mod tests {
         breaks(L3, &gone, &over, "is held by us");
         let collected = gone.clone().delete_run("gc", 5);
         breaks(L3, &collected, &over, "is held by us");
-        holds(L3, &collected.let_go(5), &over);
-        let left = gone.let_go(5);
+        holds(L3, &collected.release_run(5), &over);
+        let left = gone.release_run(5);
         breaks(L3, &left, &over, "is gone, and jobs.batch ops/night-");
         let without_collection = Assumptions {
             garbage_collection: false,

@@ -34,7 +34,7 @@ pub fn held_until_noted(history: &History, assumptions: &Assumptions) -> Verdict
             });
             checked.require(noted, || {
                 let what = format!(
-                    "{} ({}) was let go before the status had it",
+                    "{} ({}) was released before the status had it",
                     step.key,
                     object::uid(child)
                 );
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn a_child_that_is_noted_may_go() {
         holds(S5, &Scene::two_runs(), &strict());
-        // It was noted and is over; letting go comes late.
+        // It was noted and is over; the release comes late.
         let over = created().confirm(5).end_run(5, "Complete").settle(5);
-        holds(S5, &over.let_go(5), &strict());
+        holds(S5, &over.release_run(5), &strict());
         let asked = Scene::new().cron(json!({})).ask("a");
         let run = asked.asked_run("a");
         let noted = asked.create_run(run).cron_status(|status| {
@@ -110,7 +110,7 @@ mod tests {
         let run = asked.asked_run("a");
         let ran = asked.create_run(run);
         let gone = |scene: Scene| scene.remove("carillon", (JOBS_OF_BATCH, "night-ra"));
-        breaks(S5, &gone(ran.clone()), &strict(), "let go before");
+        breaks(S5, &gone(ran.clone()), &strict(), "released before");
         let noted = ran.cron_status(|status| {
             status["active"] = json!([]);
             status["ranNow"] = json!(["a"]);
@@ -122,29 +122,38 @@ mod tests {
     fn a_child_may_not_go_before() {
         breaks(
             S5,
-            &created().let_go(5),
+            &created().release_run(5),
             &strict(),
             "before the status had it",
         );
-        breaks(S5, &created().let_go(5).nobody(), &strict(), "let go");
-        let deleted = created().delete_run("kubectl", 5).let_go(5);
-        breaks(S5, &deleted, &strict(), "let go");
+        breaks(
+            S5,
+            &created().release_run(5).nobody(),
+            &strict(),
+            "released",
+        );
+        let deleted = created().delete_run("kubectl", 5).release_run(5);
+        breaks(S5, &deleted, &strict(), "released");
         let other = created().cron_status(|status| status["active"][0]["uid"] = json!("other"));
-        breaks(S5, &other.let_go(5), &strict(), "let go");
+        breaks(S5, &other.release_run(5), &strict(), "released");
     }
 
     #[test]
     fn the_child_of_a_cron_job_that_is_gone_or_that_came_late_may_go() {
-        holds(S5, &created().remove_cron("kubectl").let_go(5), &strict());
+        holds(
+            S5,
+            &created().remove_cron("kubectl").release_run(5),
+            &strict(),
+        );
         let deleting = created().edit_cron(|cron| {
             cron["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:06:00Z");
         });
-        holds(S5, &deleting.let_go(5), &strict());
+        holds(S5, &deleting.release_run(5), &strict());
         let late = Assumptions {
             late: std::sync::Arc::new(|step| step.rev == 3),
             ..strict()
         };
-        holds(S5, &created().let_go(5), &late);
+        holds(S5, &created().release_run(5), &late);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 use crate::writes::{misdirected, without};
 
 /// S11. For every step that a request of ours made on a CronJob or a Job, and on a BroadcastJob where
-/// it comes, goes, or is let go:
+/// it comes, goes, or is released:
 /// - it is no `deletecollection`, and its path names the namespace of the object;
 /// - of a CronJob only the status changes, and with `bodies` the write has a resourceVersion;
 /// - a child is controlled by (or was started by) a CronJob of the same namespace, which for a
@@ -125,7 +125,11 @@ mod tests {
     fn a_clean_run_writes_only_what_it_started() {
         let deleted = Scene::two_runs().delete_run("carillon", 5);
         holds(S11, &deleted, &strict());
-        holds(S11, &created().remove_cron("kubectl").let_go(5), &strict());
+        holds(
+            S11,
+            &created().remove_cron("kubectl").release_run(5),
+            &strict(),
+        );
     }
 
     #[test]
@@ -195,7 +199,7 @@ mod tests {
         breaks(S11, &relabelled, &strict(), "more than");
         let noted = edit(created(), |run| run["status"] = json!({"active": 1}));
         breaks(S11, &noted, &strict(), "more than");
-        let held = edit(created().confirm(5).let_go(5), |run| {
+        let held = edit(created().confirm(5).release_run(5), |run| {
             run["metadata"]["finalizers"] = json!([HOLD]);
         });
         breaks(S11, &held, &strict(), "was put on a child");
@@ -209,7 +213,7 @@ mod tests {
         };
         for scene in [
             created().by("carillon", "delete").delete_run("carillon", 5),
-            created().by("carillon", "patch").let_go(5),
+            created().by("carillon", "patch").release_run(5),
             created().by("carillon", "patch").confirm(5),
         ] {
             breaks(S11, &scene, &strict(), "does not say which version");
@@ -234,13 +238,13 @@ mod tests {
             let body = json!({"metadata": {"resourceVersion": "7"}});
             scene.step("carillon", "patch", place, Some(job), Some(body))
         };
-        let let_go = |scene: Scene| {
+        let release = |scene: Scene| {
             let mut job = scene.object(place.0, place.1);
             job["metadata"]["finalizers"] = json!([]);
             let body = json!({"metadata": {"uid": job["metadata"]["uid"]}});
             scene.step("carillon", "patch", place, Some(job), Some(body))
         };
-        holds(S11, &let_go(counted(scene.clone())), &strict());
+        holds(S11, &release(counted(scene.clone())), &strict());
         let mut alone = scene.object(place.0, place.1);
         alone["metadata"]["ownerReferences"] = json!([]);
         let alone = Scene::new().step("carillon", "create", place, Some(alone), None);

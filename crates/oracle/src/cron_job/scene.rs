@@ -186,7 +186,7 @@ impl Scene {
     }
 
     /// The child is no longer held; one that is being deleted goes.
-    pub(crate) fn let_go(self, minute: i64) -> Self {
+    pub(crate) fn release_run(self, minute: i64) -> Self {
         let name = run_name(minute);
         let mut run = self.object(JOBS_OF_BATCH, &name);
         run["metadata"]["finalizers"] = json!([]);
@@ -227,7 +227,7 @@ impl Scene {
     /// A run whose child exists and is noted.
     pub(crate) fn running(self, minute: i64) -> Self {
         let created = self.promise(minute).start(minute);
-        created.confirm(minute).let_go(minute)
+        created.confirm(minute).release_run(minute)
     }
 
     /// A whole run.

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_listed_let_go_and_counted() {
+    fn a_pod_is_listed_released_and_counted() {
         holds(S4, &Scene::summed(), &strict());
         let told = begun().sum_stops("kubectl", 1).sum_lists(1, "failed");
         holds(S4, &told, &strict());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_counted_once_it_is_let_go_and_as_one() {
+    fn a_pod_is_counted_once_it_is_released_and_as_one() {
         let listed = || ended().sum_lists(1, "succeeded");
         let held = listed().sum_counts(1, "succeeded");
         breaks(S4, &held, &strict(), "still has the finalizer");

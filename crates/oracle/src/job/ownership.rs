@@ -17,7 +17,7 @@ use crate::writes::{misdirected, without};
 /// - it is no `deletecollection`, and its path names the namespace of the object;
 /// - a pod is created only for a Job that we serve, that exists, in its namespace, and that controls it;
 /// - of a pod that is there nothing is written but the removal of the tracking finalizer; one whose
-///   Job others serve is let go only once that is gone. Exempt: one that nothing controls and that the
+///   Job others serve is released only once that is gone. Exempt: one that nothing controls and that the
 ///   Job selects is given this owner and the finalizer, one that the Job no longer selects loses both;
 /// - of a Job only the status changes;
 /// - with `bodies`: a delete has a precondition on the uid, a patch of a pod its uid, one of a status a
@@ -63,7 +63,7 @@ pub(crate) fn is_judged_here(step: &Step, assumptions: &Assumptions) -> bool {
     }
 }
 
-/// Whether a step is what a CronJob does with a Job it has started: it comes, is let go, or goes without
+/// Whether a step is what a CronJob does with a Job it has started: it comes, is released, or goes without
 /// its time being over.
 fn as_a_run(step: &Step) -> bool {
     let Some(old) = step.old.as_deref() else {
@@ -107,7 +107,7 @@ fn changed_too_much(jobs: &Jobs<'_>, step: &Step) -> Option<String> {
     let (old, new) = (step.old.as_deref()?, step.new.as_deref()?);
     let (was, is) = (of_job::job_of(old), of_job::job_of(new));
     if was == is {
-        // An adoption that comes late finds a pod that was adopted, and may have been let go.
+        // An adoption that comes late finds a pod that was adopted, and may have been released.
         let late = (jobs.assumptions.late)(step);
         return more_than_the_finalizer(step).filter(|_| !late);
     }

@@ -1,4 +1,4 @@
-//! S5: no pod is let go before it is counted.
+//! S5: no pod is released before it is counted.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub fn counted_before_it_goes(history: &History, assumptions: &Assumptions) -> V
                 Violation::at(
                     S5,
                     step,
-                    format!("{key} ({uid}) was let go before it was counted"),
+                    format!("{key} ({uid}) was released before it was counted"),
                 )
             })?;
         }

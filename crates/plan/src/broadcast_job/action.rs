@@ -75,7 +75,7 @@ pub enum Action {
         /// Precondition.
         rv: u64,
     },
-    /// Put the label back on a pod that has lost it, so that it is found until it is let go.
+    /// Put the label back on a pod that has lost it, so that it is found until it is released.
     LabelPod {
         /// Name of the pod.
         pod: Box<str>,

@@ -71,7 +71,7 @@ pub(super) fn after_the_end<'a>(snapshot: &Snapshot<'a>, index: &'a Index, now: 
         .iter()
         .map(|(name, pod)| (*name, pod.uid, pod.rv))
         .collect();
-    // The end may be seen before the log: what is not recorded yet is not let go.
+    // The end may be seen before the log: what is not recorded yet is not released.
     let records = index.records();
     let is_open = |place| !records.at(place).0.is_final();
     let is_recorded = |(pod, _): &(&str, Uid)| !records.of_pod(pod).any(is_open);

@@ -47,7 +47,7 @@ pub struct Index {
     /// Attempts that have to be looked at: those under way that are not quiet, and those that are over and
     /// whose pod has not ended.
     awake: BTreeSet<Place>,
-    /// Attempts that are over and whose pod is to be let go.
+    /// Attempts that are over and whose pod is to be released.
     ended: BTreeSet<Place>,
     /// Attempts whose pod is there as is stored, where nothing is due.
     quiet: BTreeSet<Place>,
@@ -239,7 +239,7 @@ impl Index {
         &self.quiet
     }
 
-    /// Attempts that are over and whose pod is to be let go.
+    /// Attempts that are over and whose pod is to be released.
     pub fn ended(&self) -> &BTreeSet<Place> {
         &self.ended
     }

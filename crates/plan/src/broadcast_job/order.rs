@@ -11,7 +11,7 @@ use super::start::Start;
 use crate::broadcast_job::action::{Action, Step, release, stop};
 use crate::uid::Uid;
 
-/// So many pods are let go before anything is created.
+/// So many pods are released before anything is created.
 const AT_ONCE: usize = 32;
 
 /// The steps, and whether there is more to do than one plan may. `missing`: pods that the nodes to be served wait for.

@@ -114,7 +114,7 @@ impl<'a> Progress<'a> {
                 progress.enter(place, update);
             }
         }
-        // More than one plan may let go is not asked for.
+        // More than one plan may release is not asked for.
         let ended = index.ended().iter();
         let ended = ended.filter(|place| !looked_at.contains(place));
         for &(slice, at) in ended.take(snapshot.max_pod_changes + 1) {
@@ -387,7 +387,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// A pod whose attempt is over is let go.
+    /// A pod whose attempt is over is released.
     fn release(&mut self, record: &'a Record, pod: &PodRow) {
         if pod.may_be_released() {
             self.to_release.push((&record.pod, pod.uid));
@@ -544,7 +544,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// An attempt is over now, as `judged` says, and its pod is let go when that is stored.
+    /// An attempt is over now, as `judged` says, and its pod is released when that is stored.
     fn conclude(
         &mut self,
         snapshot: &Snapshot<'a>,

@@ -36,7 +36,7 @@ pub mod rules {
     pub const RECORD: &str = "record";
     /// Children are deleted by uid and resourceVersion, and only for a reason.
     pub const DELETE: &str = "delete";
-    /// Children are let go by uid, and only when their run is stored, or stored by a step before.
+    /// Children are released by uid, and only when their run is stored, or stored by a step before.
     pub const RELEASE: &str = "release";
 
     /// All of them.

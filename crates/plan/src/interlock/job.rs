@@ -36,7 +36,7 @@ pub mod rules {
     pub const UNANSWERED: &str = "unanswered";
     /// An index has one pod at a time, and none once it has succeeded or failed.
     pub const ONE_PER_INDEX: &str = "one_per_index";
-    /// A uid is counted when its pod is let go, once, and each counter grows by those that leave its list.
+    /// A uid is counted when its pod is released, once, and each counter grows by those that leave its list.
     pub const COUNTS: &str = "counts";
     /// What a Job has come to is never taken back.
     pub const TERMINAL: &str = "terminal";
@@ -45,7 +45,7 @@ pub mod rules {
     pub const END: &str = "end";
     /// Pods are stopped by uid, and only for a reason.
     pub const DELETE: &str = "delete";
-    /// Pods that have ended are let go by uid, and only when that is stored, or stored by a step before.
+    /// Pods that have ended are released by uid, and only when that is stored, or stored by a step before.
     pub const RELEASE: &str = "release";
     /// A Job is deleted only when its time to live is over.
     pub const TIME_TO_LIVE: &str = "time_to_live";

@@ -8,7 +8,7 @@ use crate::plan::OnError;
 
 /// The rules, as they are named in messages and metrics.
 pub mod rules {
-    /// Only what the object held is let go, and only after the API server has said that the object is gone.
+    /// Only what the object held is released, and only after the API server has said that the object is gone.
     pub const LEFT_BEHIND: &str = "left_behind";
 
     /// All of them.
@@ -18,7 +18,7 @@ pub mod rules {
 /// Checks `plan`, which was made from `snapshot`.
 ///
 /// # Errors
-/// When it lets go of anything too early, or of anything else. None of it may then be carried out.
+/// When it releases anything too early, or anything else. None of it may then be carried out.
 pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Trip> {
     let all: HashSet<&Held> = snapshot.held.iter().collect();
     let mut is_gone = !snapshot.asks;
@@ -37,7 +37,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Trip> {
 fn release(all: &HashSet<&Held>, held: &Held, is_gone: bool) -> Result<(), Trip> {
     let Held { kind, name, .. } = held;
     let refuse = |expected: &str| {
-        let what = format!("{} {name}: let go; expected {expected}", kind.1);
+        let what = format!("{} {name}: released; expected {expected}", kind.1);
         trip(rules::LEFT_BEHIND, what)
     };
     if !is_gone {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_is_let_go_after_the_question_whether_its_object_is_gone() {
+    fn what_was_held_is_released_after_the_question_whether_its_object_is_gone() {
         let held = held();
         for asks in [true, false] {
             let snapshot = Snapshot { held: &held, asks };
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_let_go_before_the_answer_and_nothing_but_what_was_held() {
+    fn nothing_is_released_before_the_answer_and_nothing_but_what_was_held() {
         let held = held();
         let snapshot = Snapshot {
             held: &held,

@@ -30,7 +30,7 @@ pub struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     /// Whether a pod counts as failed. Once a Job has succeeded, one that is told to stop has not: it
-    /// was let go without being counted, and may be seen with our finalizer for a while.
+    /// was released without being counted, and may be seen with our finalizer for a while.
     pub(super) fn has_failed(&self, pod: &JobPod) -> bool {
         let waits = self.job.spec.replaces_only_failed || self.job.has("SuccessCriteriaMet");
         pod.has_failed(waits)

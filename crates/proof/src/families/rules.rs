@@ -25,7 +25,7 @@ const TURN: &str = "a retry starts pods only when it is listed";
 const TRIED: &str = "a retry does not try again what its maker did not know";
 const AT_MOST_ONCE: &str = "with AtMostOnce a job starts one pod for a node";
 const OWNER: &str = "no pod is created for a job that has gone before it was asked for";
-const RELEASE: &str = "a pod is let go after its outcome is stored";
+const RELEASE: &str = "a pod is released after its outcome is stored";
 
 impl World {
     pub(super) fn judge_list(&mut self, retries: Vec<Retry>) {

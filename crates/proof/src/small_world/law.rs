@@ -220,7 +220,7 @@ impl Model {
             return Ok(());
         }
         broken(
-            "a pod is let go only after its outcome is stored",
+            "a pod is released only after its outcome is stored",
             self.names.name(name).to_owned(),
         )
     }

@@ -62,7 +62,7 @@ pub const MUTANTS: [(World, &str); 13] = [
             planner: releases_first,
             ..TWO_NODES
         },
-        "a pod is let go only after its outcome is stored",
+        "a pod is released only after its outcome is stored",
     ),
     (
         World {
@@ -86,7 +86,7 @@ pub const MUTANTS: [(World, &str); 13] = [
             planner: first_attempts_only,
             ..DELETION
         },
-        "a pod is let go only after its outcome is stored",
+        "a pod is released only after its outcome is stored",
     ),
     (
         World {

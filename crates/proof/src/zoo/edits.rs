@@ -46,7 +46,7 @@ fn attempts() -> Vec<Mutant> {
         )
         .plans(last_attempt_decides),
         Mutant::new(
-            "a pod that no record names is let go before it has ended",
+            "a pod that no record names is released before it has ended",
             "Carillon, issue 23, A.2",
             &["S5"],
             vec![calm(

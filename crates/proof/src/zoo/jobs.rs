@@ -32,7 +32,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
 fn counting() -> Vec<Mutant> {
     vec![
         Mutant::new(
-            "a pod of a Job is let go before the status has it",
+            "a pod of a Job is released before the status has it",
             "KEP-2307: the uid is stored before the finalizer goes",
             &["S5"],
             vec![calm(FOUR)],
@@ -207,7 +207,7 @@ fn ends() -> Vec<Mutant> {
         .plans_jobs(ends_early),
         Mutant::new(
             "an ended Job keeps the finalizer of its pods",
-            "k/k#109485 class: pods that nobody lets go",
+            "k/k#109485 class: pods that nobody releases",
             &["L3", "L7"],
             vec![calm(EACH_INDEX)],
         )
@@ -391,7 +391,7 @@ fn counts_at_once(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-/// Uids of pods that are let go are dropped, and not counted.
+/// Uids of pods that are released are dropped, and not counted.
 fn forgets_what_is_gone(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     of_job(snapshot, now, |job| {
         let held = snapshot.pods.values().filter(|pod| pod.tracked);
@@ -513,7 +513,7 @@ fn ends_early(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-/// Nothing is let go by a plan for a Job that has begun to end, or after that.
+/// Nothing is released by a plan for a Job that has begun to end, or after that.
 fn keeps_the_last(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let mut plan = plan(snapshot, now);
     let met = |action: &mut Action| match action {

@@ -19,7 +19,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .plans(|snapshot, now| first(snapshot, now, |a| matches!(a, Action::CreatePod { .. }))),
         Mutant::new(
-            "pods are let go before their outcome is stored",
+            "pods are released before their outcome is stored",
             "KEP-2307: finalizer removed before uncounted is stored",
             &["S5"],
             vec![calm("every node succeeds")],
@@ -47,7 +47,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .plans(never_keeps_promises),
         Mutant::new(
-            "pods are let go only by the plan that records their outcome",
+            "pods are released only by the plan that records their outcome",
             "Sieve: cassandra-operator#398",
             &["L1", "L7"],
             vec![at("every node succeeds", 7, Blow::Kill(Point::AfterReply))],

@@ -100,7 +100,7 @@ fn records() -> Vec<Mutant> {
         )
         .plans_runs(last_of_those_left),
         Mutant::new(
-            "runs are let go before they are recorded",
+            "runs are released before they are recorded",
             "KEP-2307 class: the finalizer goes before its reason is stored",
             &["S5"],
             vec![calm("each tick starts a job")],
@@ -151,7 +151,7 @@ fn records() -> Vec<Mutant> {
             ..plan(snapshot, now)
         }),
         Mutant::new(
-            "a run is let go by the plan that records it, or never",
+            "a run is released by the plan that records it, or never",
             "Sieve: cassandra-operator#398",
             &["L1", "L7"],
             vec![under(

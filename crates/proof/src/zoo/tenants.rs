@@ -147,7 +147,7 @@ fn runs() -> Vec<Mutant> {
 fn requests() -> Vec<Mutant> {
     vec![
         speaks(
-            "pods are let go in the namespace of whoever carries the uid of their owner",
+            "pods are released in the namespace of whoever carries the uid of their owner",
             beside("the job is deleted while it runs", 1..4),
             Wire {
                 rewrites: Some(|message| redirect(message, NAMESPACE, ELSEWHERE)),
@@ -155,7 +155,7 @@ fn requests() -> Vec<Mutant> {
             },
         ),
         speaks(
-            "a pod is let go in the namespace of the job whose uid it carries",
+            "a pod is released in the namespace of the job whose uid it carries",
             beside(FOUR, 1..8),
             Wire {
                 rewrites: Some(|message| redirect(message, ELSEWHERE, NAMESPACE)),

@@ -1,6 +1,6 @@
 //! What kube-controller-manager does about Jobs, in brief and without pods: they run as a script says,
 //! end, and go when their time to live is over. Jobs that name another controller are left to it;
-//! their pods are let go once they are gone.
+//! their pods are released once they are gone.
 
 use std::collections::HashSet;
 
@@ -155,7 +155,7 @@ impl JobController {
     }
 
     /// Pods that nobody will count any more lose the finalizer; whoever served their Job may be faster.
-    fn let_go(&mut self, now: Timestamp) -> Option<Timestamp> {
+    fn release(&mut self, now: Timestamp) -> Option<Timestamp> {
         let (pods, jobs) = (all(&self.actor, "pods"), all(&self.actor, "jobs"));
         let jobs: HashSet<_> = jobs.iter().map(|job| (place(job).0, uid(job))).collect();
         self.orphaned.keep(&pods);
@@ -198,7 +198,7 @@ impl Component for JobController {
         self.ending.keep(&jobs);
         let jobs = jobs.iter().filter(|job| is_served(job));
         let wake = jobs.filter_map(|job| self.step(job, now)).min();
-        wake.into_iter().chain(self.let_go(now)).min()
+        wake.into_iter().chain(self.release(now)).min()
     }
 }
 

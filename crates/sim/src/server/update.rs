@@ -177,7 +177,7 @@ fn content(kind: &Kind, object: &Value) -> Map<String, Value> {
     content
 }
 
-/// Whether an update lets go of the last thing that kept a deleted object.
+/// Whether an update releases the last thing that kept a deleted object.
 fn ends(new: &Value, old: &Value) -> bool {
     let old = &old["metadata"];
     new["metadata"]["finalizers"].is_null()

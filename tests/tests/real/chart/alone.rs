@@ -6,7 +6,7 @@ use carillon_testbed::{AuditEvent, Cluster};
 use serde_json::{Value, json};
 
 use super::render::chart;
-use super::runs::{create, forgotten, interrupted, let_go, run};
+use super::runs::{create, forgotten, interrupted, release, run};
 use super::story::{account, deployment, get, helm_on, rules, start, stop};
 use super::work::{refused_at_first, until, work};
 
@@ -95,10 +95,10 @@ fn cron_jobs(cluster: &Cluster, namespace: &str) -> Result<()> {
     replaced["concurrencyPolicy"] = json!("Replace");
     create(cluster, namespace, "replaced", &replaced)?;
     run(cluster, namespace, "replaced", "first")?;
-    let first = let_go(cluster, namespace, "replaced", "")?;
+    let first = release(cluster, namespace, "replaced", "")?;
     run(cluster, namespace, "replaced", "second")?;
     let uid = first["metadata"]["uid"].as_str().unwrap_or_default();
-    let_go(cluster, namespace, "replaced", uid)?;
+    release(cluster, namespace, "replaced", uid)?;
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn jobs(cluster: &Cluster, namespace: &str) -> Result<()> {
     };
     // Ended, and removed by its time to live.
     job("goes", &json!({"ttlSecondsAfterFinished": 1}))?;
-    // Held by a gate: its pods are stopped when it is suspended, and let go when it is deleted.
+    // Held by a gate: its pods are stopped when it is suspended, and released when it is deleted.
     let gates = json!({"parallelism": 2, "completions": 2,
         "template": {"spec": {"schedulingGates": [{"name": "example.com/gate"}]}}});
     job("waits", &gates)?;
@@ -140,13 +140,17 @@ fn jobs(cluster: &Cluster, namespace: &str) -> Result<()> {
         namespace,
         "--cascade=orphan",
     ])?;
-    until(cluster, "the pods of a Job that is gone are let go", || {
-        let pods = get(cluster, "pods", namespace, &[])?;
-        let pods = pods["items"].as_array().cloned().unwrap_or_default();
-        Ok(!pods
-            .iter()
-            .any(|pod| pod["metadata"]["finalizers"].is_array()))
-    })?;
+    until(
+        cluster,
+        "the pods of a Job that is gone are released",
+        || {
+            let pods = get(cluster, "pods", namespace, &[])?;
+            let pods = pods["items"].as_array().cloned().unwrap_or_default();
+            Ok(!pods
+                .iter()
+                .any(|pod| pod["metadata"]["finalizers"].is_array()))
+        },
+    )?;
     until(cluster, "the time to live is over", || {
         let args = ["get", "job", "goes", "-n", namespace];
         Ok(!cluster.kubectl(args)?.status.success())

@@ -19,7 +19,7 @@ pub(super) fn runs(cluster: &Cluster, namespace: &str) -> Result<()> {
     for (name, template) in [("report", &job), ("sweep", &broadcast)] {
         create(cluster, namespace, name, template)?;
         run(cluster, namespace, name, "now")?;
-        // Created, recorded, let go, ended, deleted.
+        // Created, recorded, released, ended, deleted.
         until(cluster, &format!("{name} has run"), || {
             let cron = get(cluster, "ccj", namespace, &[name])?;
             Ok(cron["status"]["ranNow"].is_array() && cron["status"]["active"].is_null())
@@ -44,7 +44,7 @@ pub(super) fn interrupted(
 ) -> Result<()> {
     create(cluster, namespace, cron, template)?;
     run(cluster, namespace, cron, "now")?;
-    let first = let_go(cluster, namespace, cron, "")?;
+    let first = release(cluster, namespace, cron, "")?;
     let kind = first["kind"].as_str().unwrap_or_default();
     let name = first["metadata"]["name"].as_str().unwrap_or_default();
     cluster.kubectl_ok(["delete", kind, name, "-n", namespace])?;
@@ -53,10 +53,10 @@ pub(super) fn interrupted(
     })
 }
 
-/// A run of a CronJob that is recorded and let go, another one than that of this uid.
-pub(super) fn let_go(cluster: &Cluster, namespace: &str, cron: &str, not: &str) -> Result<Value> {
+/// A run of a CronJob that is recorded and released, another one than that of this uid.
+pub(super) fn release(cluster: &Cluster, namespace: &str, cron: &str, not: &str) -> Result<Value> {
     let mut first = Value::Null;
-    until(cluster, &format!("{cron} is recorded and let go"), || {
+    until(cluster, &format!("{cron} is recorded and released"), || {
         let jobs = children(cluster, namespace, cron)?;
         let mut others = jobs.into_iter().filter(|job| job["metadata"]["uid"] != not);
         first = others.next().unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn let_go(cluster: &Cluster, namespace: &str, cron: &str, not: &str) 
     Ok(first)
 }
 
-/// CronJobs that are deleted before the run is let go, until one was: the operator then asks whether the
+/// CronJobs that are deleted before the run is released, until one was: the operator then asks whether the
 /// CronJob is really gone.
 pub(super) fn forgotten(cluster: &Cluster, namespace: &str, template: &Value) -> Result<()> {
     for round in 0..20 {

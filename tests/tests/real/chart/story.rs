@@ -481,7 +481,7 @@ pub(super) fn uninstall(cluster: &Cluster, running_pod: &str) -> Result<AfterUni
     let installed_again = helm_on(cluster, &["status", RELEASE])?;
     let (args, _) = deployment(cluster)?;
     let operator = start(cluster, "again", &account(cluster)?, &args)?;
-    until(cluster, "a pod that was held is let go", || {
+    until(cluster, "a pod that was held is released", || {
         let args = ["get", "pod", running_pod, "-n", WORK];
         Ok(!cluster.kubectl(args)?.status.success())
     })?;

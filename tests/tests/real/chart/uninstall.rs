@@ -1,5 +1,5 @@
 //! Uninstalling at work: one of each kind is running when the operator goes, and each is also held by
-//! somebody else. `kubectl carillon uninstall` lets go of what is ours, and of nothing else.
+//! somebody else. `kubectl carillon uninstall` releases what is ours, and of nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Output;
@@ -152,7 +152,7 @@ fn jobs_are_deleted(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The namespace ends, once the others have let go, too.
+/// The namespace ends, once the others have released theirs, too.
 fn is_gone(cluster: &Cluster, before: &Finalizers) -> Result<()> {
     cluster.kubectl_ok(["delete", "namespace", WORK, "--wait=false"])?;
     let kept: BTreeSet<(String, String)> = before
@@ -253,7 +253,7 @@ fn at_work(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the operator from letting go of runs, as if it were stopped in the second between.
+/// Keeps the operator from releasing runs, as if it were stopped in the second between.
 fn hold_runs(cluster: &Cluster) -> Result<()> {
     let has = |which: &str| {
         format!("has({which}.metadata.finalizers) && '{OF_RUNS}' in {which}.metadata.finalizers")
@@ -282,8 +282,8 @@ fn hold_runs(cluster: &Cluster) -> Result<()> {
     ]});
     cluster.kubectl_stdin(["create", "-f", "-"], &objects.to_string())?;
     for resource in ["job", "bcj"] {
-        until(cluster, "nobody can let go of a run", || {
-            // Until the policy has effect, the operator lets go of the probe: no CronJob owns it.
+        until(cluster, "nobody can release a run", || {
+            // Until the policy has effect, the operator releases the probe: no CronJob owns it.
             finalize_probe(cluster, resource, &json!([OF_RUNS]), &[])?;
             let tried = finalize_probe(cluster, resource, &Value::Null, &["--dry-run=server"])?;
             Ok(said(&tried).contains("held for the test"))
@@ -317,7 +317,7 @@ fn remove(cluster: &Cluster, operator: &Operator) -> Result<()> {
     }
     // The probes of the policy go, once it has no effect any more.
     for resource in ["job", "bcj"] {
-        until(cluster, "what the policy held is let go", || {
+        until(cluster, "what the policy held is released", || {
             let freed = finalize_probe(cluster, resource, &Value::Null, &[])?;
             Ok(freed.status.success())
         })?;

@@ -88,7 +88,7 @@ pub(super) fn work(cluster: &Cluster, namespace: &str) -> Result<Work> {
         stopped_pods = 10 - pods.len();
         Ok(!pods.iter().any(|pod| runs(pod) || is_terminating(pod)))
     })?;
-    // Deleted while it runs: its pods must be let go.
+    // Deleted while it runs: its pods must be released.
     let background = "--cascade=background";
     cluster.kubectl_ok([
         "delete",

@@ -12,7 +12,7 @@ fn any(_: &Value) -> bool {
     true
 }
 
-/// It has, and was let go.
+/// It has, and was released.
 fn succeeded(pod: &Value) -> bool {
     pod["status"]["phase"] == "Succeeded" && !is_held(pod)
 }
@@ -21,7 +21,7 @@ fn running(pod: &Value) -> bool {
     pod["status"]["phase"] == "Running"
 }
 
-/// It has, and was let go.
+/// It has, and was released.
 fn failed(pod: &Value) -> bool {
     pod["status"]["phase"] == "Failed" && !is_held(pod)
 }

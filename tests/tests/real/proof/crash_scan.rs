@@ -128,7 +128,7 @@ impl Scan {
         }
     }
 
-    /// The end state, once it is reached: the job is done and no pod waits to be let go.
+    /// The end state, once it is reached: the job is done and no pod waits to be released.
     /// Without what differs between runs of the same: times, uids, and names made from them.
     fn end(&self, namespace: &str) -> Option<Value> {
         let ours = format!("/apis/carillon.dev/v1alpha1/namespaces/{namespace}");

@@ -34,10 +34,10 @@ pub struct Memory {
     taken: BTreeMap<Uid, TakenPod>,
     /// Uids of pods that were created, or found under the name of an attempt, until its record names them.
     created: BTreeMap<Box<str>, Uid>,
-    /// Pods that have ended and are still to be let go.
+    /// Pods that have ended and are still to be released.
     held: BTreeMap<Uid, PodPhase>,
-    /// Pods that were let go since the job is gone: not once more at each event, as long as records name them.
-    let_go: BTreeSet<Uid>,
+    /// Pods that were released since the job is gone: not once more at each event, as long as records name them.
+    released: BTreeSet<Uid>,
     pub(super) conflicts: BTreeSet<Box<str>>,
     disputed: BTreeSet<Box<str>>,
     /// When the first of them was learnt.
@@ -128,27 +128,27 @@ impl Memory {
         self.gone.insert(pod)
     }
 
-    /// Learns that a pod of a job that is gone was let go, or is gone, too.
-    pub(super) fn learn_let_go(&mut self, pod: Uid) {
-        self.let_go.insert(pod);
+    /// Learns that a pod of a job that is gone was released, or is gone, too.
+    pub(super) fn learn_released(&mut self, pod: Uid) {
+        self.released.insert(pod);
     }
 
     /// Whether that was learnt.
-    pub(super) fn was_let_go(&self, pod: Uid) -> bool {
-        self.let_go.contains(&pod)
+    pub(super) fn was_released(&self, pod: Uid) -> bool {
+        self.released.contains(&pod)
     }
 
     /// That alone.
-    pub(super) fn only_what_was_let_go(self) -> Self {
+    pub(super) fn only_what_was_released(self) -> Self {
         Self {
-            let_go: self.let_go,
+            released: self.released,
             ..Self::default()
         }
     }
 
     /// Whether nothing was learnt. What is refused again and again, and what is lost, is known from elsewhere.
     pub(super) fn is_blank(&self) -> bool {
-        let sets = [&self.gone, &self.let_go];
+        let sets = [&self.gone, &self.released];
         let names = [&self.conflicts, &self.disputed];
         self.kept.is_none()
             && self.template == Template::Unknown
@@ -183,7 +183,7 @@ impl Memory {
         old.is_none_or(|old| old.pod.rv != rv)
     }
 
-    /// Forgets what was read of pods that are watched by now, and keeps which have to be let go: one that loses
+    /// Forgets what was read of pods that are watched by now, and keeps which have to be released: one that loses
     /// its label after its outcome was stored is asked for by nobody.
     fn follow(&mut self, tables: &Tables, job: &ObjectKey, index: &Index, now: Timestamp) {
         let records = index.records();
@@ -230,7 +230,7 @@ impl Memory {
                 asked: Some(now),
             });
         }
-        // Those are asked for, and are let go when their outcome is stored.
+        // Those are asked for, and are released when their outcome is stored.
         self.held.extend(named);
     }
 
@@ -407,7 +407,7 @@ impl Memory {
                 .map(|(pod, text)| Ok((pod.as_str().into(), uid(text)?)))
                 .collect::<Result<_, String>>()?,
             held: BTreeMap::new(),
-            let_go: BTreeSet::new(),
+            released: BTreeSet::new(),
             creation_problem: inputs
                 .creation_problem
                 .as_ref()
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_loses_its_label_after_its_outcome_was_stored_is_let_go() {
+    fn a_pod_that_loses_its_label_after_its_outcome_was_stored_is_released() {
         let job = ObjectKey::of(BROADCAST_JOB, "ops", "patch", Uid::MAX);
         let meta = |name: &str, uid: &str| {
             json!({

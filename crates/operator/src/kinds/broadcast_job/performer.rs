@@ -36,7 +36,7 @@ pub enum Answer {
     Gone(Uid),
     /// This pod is there, and somebody has taken it from the job.
     Taken(Box<TakenPod>),
-    /// This pod was to be told to stop, or to be let go, and is other than before.
+    /// This pod was to be told to stop, or to be released, and is other than before.
     Written(Uid),
     /// A pod of this name belongs to somebody else.
     NameConflict(Box<str>),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_held_and_has_lost_its_cron_job_is_by_itself_until_it_is_let_go() {
+    fn a_child_that_is_held_and_has_lost_its_cron_job_is_by_itself_until_it_is_released() {
         let tables = &mut Tables::default();
         let owner = json!([{
             "apiVersion": "carillon.dev/v1alpha1", "kind": "CronJob", "name": "night", "uid": CRON,

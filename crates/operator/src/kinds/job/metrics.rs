@@ -138,7 +138,7 @@ impl JobMetrics {
         self.pods_creation.with_label_values(&labels).inc();
     }
 
-    /// Counts a pod that was let go, by the rule that has decided its failure.
+    /// Counts a pod that was released, by the rule that has decided its failure.
     pub fn released(&self, handled: Option<FailureAction>) {
         if let Some(action) = handled {
             let labels = [failure_action(action)];

@@ -34,7 +34,7 @@ fn ends(job: &Job) -> bool {
 pub(super) fn measure(store: &Store, metrics: &JobMetrics) {
     let tables = store.read();
     let counts = tables.jobs.counts();
-    let events = [("add", counts.ever_kept), ("delete", counts.let_go())];
+    let events = [("add", counts.ever_kept), ("delete", counts.released())];
     for (event, so_far) in events {
         let counter = metrics.tracking_finalizer.with_label_values(&[event]);
         counter.inc_by(so_far.saturating_sub(counter.get()));

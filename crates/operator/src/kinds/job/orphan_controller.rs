@@ -1,5 +1,5 @@
 //! Pods that may not be deleted until a Job has counted them, and that no Job controls: somebody took
-//! their owner from them, or left them behind. They are let go (upstream: `syncOrphanPod`).
+//! their owner from them, or left them behind. They are released (upstream: `syncOrphanPod`).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub const SERVED: Served = Served::beside::<Jobs>(
     |_, _, _, core| Some(Arc::new(OrphanPods { core })),
 );
 
-/// The controller. Pods whose Job is gone are let go where Jobs are served.
+/// The controller. Pods whose Job is gone are released where Jobs are served.
 #[derive(Debug)]
 pub struct OrphanPods {
     /// What every controller works with.
@@ -48,7 +48,7 @@ impl Reconcile for OrphanPods {
             });
             held.into_iter().collect()
         };
-        core.let_go(key, None, &held, async |held| {
+        core.release(key, None, &held, async |held| {
             let rv = held.rv.unwrap_or_default();
             let request = requests::release_orphan_pod(&key.namespace, &held.name, held.uid, rv);
             release(&core.writes, Kind::Pod, request).await

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_an_owner_that_is_not_counted_yet_is_an_orphan_until_it_is_let_go() {
+    fn a_pod_without_an_owner_that_is_not_counted_yet_is_an_orphan_until_it_is_released() {
         let tables = &mut Tables::default();
         let mark = json!(["batch.kubernetes.io/job-tracking"]);
         let none = json!(null);

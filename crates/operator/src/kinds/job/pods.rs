@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_given_away_wakes_both_jobs_and_one_that_is_let_go_is_an_orphan() {
+    fn a_pod_that_is_given_away_wakes_both_jobs_and_one_that_is_released_is_an_orphan() {
         let tables = &mut Tables::default();
         let of = |rv, job| pod(rv, "batch/v1", job, &json!({}));
         woken(tables, of(5, Some(1)));
@@ -311,11 +311,11 @@ mod tests {
         let counts = |tables: &Tables| {
             (
                 tables.jobs.counts().ever_kept,
-                tables.jobs.counts().let_go(),
+                tables.jobs.counts().released(),
             )
         };
         let in_phase = |rv, phase: &str| pod(rv, "batch/v1", Some(1), &json!({"phase": phase}));
-        let let_go = |rv| {
+        let released = |rv| {
             let mut pod = in_phase(rv, "Succeeded");
             pod.metadata.finalizers = None;
             pod
@@ -329,15 +329,19 @@ mod tests {
             woken(tables, in_phase(rv, phase));
             assert_eq!(counts(tables), expected, "{phase}");
         }
-        woken(tables, let_go(5));
+        woken(tables, released(5));
         assert_eq!(counts(tables), (1, 1));
-        let_go(6).leave(tables, &mut Vec::new());
-        assert_eq!(counts(tables), (1, 1), "it was counted when it was let go");
+        released(6).leave(tables, &mut Vec::new());
+        assert_eq!(
+            counts(tables),
+            (1, 1),
+            "it was counted when it was released"
+        );
         woken(tables, in_phase(7, "Succeeded"));
         in_phase(8, "Succeeded").leave(tables, &mut Vec::new());
         assert_eq!(counts(tables), (2, 2), "gone with our finalizer");
-        woken(tables, let_go(9));
-        let_go(9).leave(tables, &mut Vec::new());
+        woken(tables, released(9));
+        released(9).leave(tables, &mut Vec::new());
         assert_eq!(counts(tables), (2, 2), "never held");
     }
 }

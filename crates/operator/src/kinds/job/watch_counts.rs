@@ -33,7 +33,7 @@ impl WatchCounts {
     }
 
     /// How many pods have lost the finalizer since, or are gone.
-    pub fn let_go(&self) -> u64 {
+    pub fn released(&self) -> u64 {
         self.ever_kept.saturating_sub(self.kept.len() as u64)
     }
 }

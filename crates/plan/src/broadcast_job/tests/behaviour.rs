@@ -569,7 +569,7 @@ fn a_pod_that_arrives_after_the_end_is_removed() {
     let mut world = World::new(1, json!({}));
     world.run_to_the_end();
     world.stray("job-late", "n0000").tracked = true;
-    // Until it is known that it was told to stop it is not let go: that may fail.
+    // Until it is known that it was told to stop it is not released: that may fail.
     assert_eq!(world.words(), ["delete_pod"]);
     world.settle();
     assert!(world.pods["job-late"].deletion.is_some() && !world.pods["job-late"].tracked);
@@ -577,7 +577,7 @@ fn a_pod_that_arrives_after_the_end_is_removed() {
 }
 
 #[test]
-fn pods_that_arrive_after_the_end_are_let_go_when_their_turn_to_be_stopped_has_come() {
+fn pods_that_arrive_after_the_end_are_released_when_their_turn_to_be_stopped_has_come() {
     let mut world = World::new(1, json!({}));
     world.run_to_the_end();
     world.max_pod_changes = 2;

@@ -632,7 +632,7 @@ fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_and_then_whether_its
             drop_steps_with(plan, asked);
         });
     }
-    // The pods of a job that is deleted are let go, whatever they have done.
+    // The pods of a job that is deleted are released, whatever they have done.
     trips(&promised(json!({})), rule, |plan| {
         let is = |word: &str| {
             let step = plan

@@ -164,7 +164,7 @@ fn a_pod_of_the_same_name_and_another_uid_is_not_the_one_that_was_taken() {
     world.settle();
     let vanished = (Unknown, results::POD_VANISHED.to_owned());
     assert_eq!(world.attempts("n0000"), [vanished]);
-    // It is nobody's, and is let go when all is over.
+    // It is nobody's, and is released when all is over.
     world.run_to_the_end();
     assert_eq!(world.created.len(), 1);
 }
@@ -227,7 +227,7 @@ fn what_is_taken_from_the_job_is_stopped_and_labelled_only_if_a_record_names_it(
         uid,
     };
     assert_eq!(world.verify(&of(release)).unwrap_err().rule, rules::RELEASE);
-    // It is not counted, and is let go when all is over.
+    // It is not counted, and is released when all is over.
     world.end("n0000", 0);
     world.run_to_the_end();
     assert!(world.is(types::COMPLETE));

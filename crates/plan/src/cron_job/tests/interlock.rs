@@ -88,7 +88,7 @@ fn promised() -> Fixture {
     cron
 }
 
-/// It goes on, recorded and let go.
+/// It goes on, recorded and released.
 fn running(policy: &str) -> Fixture {
     let mut cron = fresh().with("concurrencyPolicy", json!(policy));
     cron.settle(TICK);
@@ -382,7 +382,7 @@ fn children_are_deleted_by_version_and_for_a_reason_only() {
 }
 
 #[test]
-fn a_child_is_let_go_only_when_its_run_is_stored() {
+fn a_child_is_released_only_when_its_run_is_stored() {
     let verdict = |mut cron: Fixture| {
         let mut plan = Plan::default();
         put_first(&mut plan, release(&mut cron, NAME));
@@ -421,10 +421,10 @@ fn a_child_is_let_go_only_when_its_run_is_stored() {
     assert_eq!(asked.verify(&plan, TICK).unwrap_err().rule, rules::RELEASE);
     asked.status["ranNow"] = json!(["a"]);
     assert_eq!(asked.verify(&plan, TICK), Ok(()));
-    // All of them are let go when the CronJob goes.
+    // All of them are released when the CronJob goes.
     stray.deleting = true;
     assert_eq!(verdict(stray), Ok(()));
-    // What is not there is not let go.
+    // What is not there is not released.
     let mut plan = Plan::default();
     put_first(&mut plan, release(&mut cron, NAME));
     cron.children.clear();

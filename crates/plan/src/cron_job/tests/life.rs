@@ -6,7 +6,7 @@ use super::fixture::{at, hourly, reasons, words};
 use crate::cron_job::Api;
 
 #[test]
-fn a_run_is_promised_started_recorded_let_go_and_taken_off_in_this_order() {
+fn a_run_is_promised_started_recorded_released_and_taken_off_in_this_order() {
     for api in [Api::Carillon, Api::Native] {
         let mut cron = hourly(api);
         cron.settle("2026-01-01T10:45:00Z");
@@ -38,7 +38,7 @@ fn a_run_is_promised_started_recorded_let_go_and_taken_off_in_this_order() {
 }
 
 #[test]
-fn a_run_that_is_recorded_is_let_go_by_whoever_comes_after_a_crash() {
+fn a_run_that_is_recorded_is_released_by_whoever_comes_after_a_crash() {
     let mut cron = hourly(Api::Carillon);
     cron.settle("2026-01-01T10:45:00Z");
     let start = cron.plan("2026-01-01T11:00:00Z");

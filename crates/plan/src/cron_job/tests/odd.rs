@@ -130,7 +130,7 @@ fn a_run_that_may_have_been_started_is_not_started_as_another_kind() {
 }
 
 #[test]
-fn a_run_that_comes_to_light_after_it_was_given_up_is_recorded_and_let_go() {
+fn a_run_that_comes_to_light_after_it_was_given_up_is_recorded_and_released() {
     let mut cron = served(Api::Carillon).with("startingDeadlineSeconds", json!(1));
     let start = cron.plan(TICK);
     cron.die_after(1, &start);
@@ -145,7 +145,7 @@ fn a_run_that_comes_to_light_after_it_was_given_up_is_recorded_and_let_go() {
     };
     cron.put(NAME, run);
     cron.settle("2026-01-01T11:30:00Z");
-    assert!(cron.names().is_empty(), "it was let go, and so is gone");
+    assert!(cron.names().is_empty(), "it was released, and so is gone");
     assert_eq!(cron.status["lastScheduleTime"], TICK);
 }
 

@@ -1,4 +1,4 @@
-//! Pods of a Job: which are created, removed and let go.
+//! Pods of a Job: which are created, removed and released.
 
 use super::stored::{ended, indexes};
 use super::{Check, rules};

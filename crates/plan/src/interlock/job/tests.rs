@@ -179,7 +179,7 @@ fn an_index_has_one_pod() {
 }
 
 #[test]
-fn a_pod_is_listed_then_let_go_then_counted() {
+fn a_pod_is_listed_then_released_then_counted() {
     let spec = json!({"parallelism": 2, "completions": 6});
     let pods = JobPods::from([pod(1, PodPhase::Succeeded, None)]);
     let listed = json!({"uncountedTerminatedPods": {"succeeded": [uid(1).to_string()]}});

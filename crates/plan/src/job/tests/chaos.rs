@@ -69,7 +69,7 @@ fn run(seed: u64, spec: &serde_json::Value, users: bool) -> World {
     );
     world.settle();
     let held = world.pods.values().filter(|pod| pod.tracked).count();
-    assert_eq!(held, 0, "seed {seed}: pods that nobody lets go");
+    assert_eq!(held, 0, "seed {seed}: pods that nobody releases");
     world
 }
 

@@ -428,7 +428,7 @@ fn a_job_does_not_end_before_it_was_started_whatever_the_clock_says() {
 }
 
 #[test]
-fn what_is_still_seen_of_pods_that_were_let_go_at_the_end_changes_no_count() {
+fn what_is_still_seen_of_pods_that_were_released_at_the_end_changes_no_count() {
     let mut success = early(6);
     success.pod(|pod| (pod.phase, pod.index) = (Succeeded, Some(1)));
     let mut failure = per_index(&json!({"maxFailedIndexes": 0, "backoffLimitPerIndex": 0}));

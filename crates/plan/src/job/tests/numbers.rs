@@ -183,7 +183,7 @@ fn more_pods_than_completions_are_missing_are_trimmed() {
 }
 
 #[test]
-fn pods_without_an_index_are_deleted_and_let_go_without_being_counted() {
+fn pods_without_an_index_are_deleted_and_released_without_being_counted() {
     let mut world = indexed(
         2,
         5,

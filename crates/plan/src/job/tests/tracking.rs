@@ -230,7 +230,7 @@ fn a_pod_that_still_stops_is_counted_and_puts_off_either_end() {
 }
 
 #[test]
-fn a_pod_that_is_pending_when_the_job_has_succeeded_early_is_let_go_and_not_counted() {
+fn a_pod_that_is_pending_when_the_job_has_succeeded_early_is_released_and_not_counted() {
     let mut world = World::new(json!({"parallelism": 3, "completions": 3})).with_status(json!({
         "startTime": "2023-11-14T22:13:00Z",
         "conditions": [{"type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy"}],

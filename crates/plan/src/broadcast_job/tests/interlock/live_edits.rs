@@ -51,7 +51,7 @@ fn a_percentage_of_nodes_that_are_gone_gives_no_place() {
 }
 
 #[test]
-fn a_pod_that_runs_is_let_go_only_when_it_was_told_to_stop() {
+fn a_pod_that_runs_is_released_only_when_it_was_told_to_stop() {
     let mut world = ended(json!({}));
     let late = world.stray("job-late", "n0000");
     late.tracked = true;

@@ -1,4 +1,4 @@
-//! Pods that are created, removed and let go.
+//! Pods that are created, removed and released.
 
 use serde_json::{Value, json};
 
@@ -249,7 +249,7 @@ fn a_plan_does_not_remove_pods_and_create_others() {
 }
 
 #[test]
-fn a_pod_that_has_ended_is_let_go_when_it_is_listed_or_is_not_to_be_counted() {
+fn a_pod_that_has_ended_is_released_when_it_is_listed_or_is_not_to_be_counted() {
     let plain = json!({"parallelism": 2, "completions": 6});
     let indexed = json!({"parallelism": 2, "completions": 6, "completionMode": "Indexed"});
     let codes = json!({"operator": "In", "values": [3]});

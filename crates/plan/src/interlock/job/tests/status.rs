@@ -88,7 +88,7 @@ fn successes_are_counted_of_what_is_stored_and_of_pods_that_may_still_be_counted
     let queue = json!({"parallelism": 1});
     let indexed = json!({"parallelism": 1, "completions": 3, "completionMode": "Indexed"});
     let written = |text: &str| json!({"completedIndexes": text});
-    // Pod 1 has succeeded, pod 2 has succeeded and was let go, pod 3 runs.
+    // Pod 1 has succeeded, pod 2 has succeeded and was released, pod 3 runs.
     let mut pods = JobPods::from([
         pod(1, Succeeded, Some(2)),
         pod(2, Succeeded, Some(1)),
@@ -146,10 +146,10 @@ fn successes_are_counted_of_what_is_stored_and_of_pods_that_may_still_be_counted
 
 #[test]
 #[allow(clippy::too_many_lines)] // a table
-fn a_uid_is_listed_of_a_pod_that_is_held_and_counted_when_that_is_let_go() {
+fn a_uid_is_listed_of_a_pod_that_is_held_and_counted_when_that_is_released() {
     let plain = json!({"parallelism": 1, "completions": 9});
     let indexed = json!({"parallelism": 1, "completions": 9, "completionMode": "Indexed"});
-    // Pods 1 and 2 are held, pod 3 was let go.
+    // Pods 1 and 2 are held, pod 3 was released.
     let mut pods = JobPods::from([1, 2, 3].map(|n| pod(n, Succeeded, Some(0))));
     pods.get_mut("p3").unwrap().tracked = false;
     let none: &[u64] = &[];
@@ -204,7 +204,7 @@ fn a_uid_is_listed_of_a_pod_that_is_held_and_counted_when_that_is_let_go() {
             false,
         ),
         (
-            "let go before",
+            "released before",
             ([none, none], 0, 0),
             ([&[3], none], 0, 0),
             false,

@@ -72,7 +72,7 @@ fn deleted() -> Vec<Scenario> {
             ..plain("a job of batch is deleted in the foreground while it runs")
         },
         Scenario {
-            // Of a Job that names us kube-controller-manager lets go of the pods once it is gone.
+            // Of a Job that names us kube-controller-manager releases the pods once it is gone.
             subject: &subject::NATIVE,
             fates: |_, _| after(2, 1),
             script: vec![step(
