@@ -21,7 +21,7 @@ const PAGES: [&str; 3] = [
 const SOURCES: [&str; 2] = ["crates/plan/src", "crates/operator/src"];
 
 /// Words of several words that these sources have and that are no reasons of ours.
-const OTHER_WORDS: [&str; 18] = [
+const OTHER_WORDS: [&str; 19] = [
     "AlreadyExists",
     "BadRequest",
     "ContainerCreating",
@@ -34,6 +34,7 @@ const OTHER_WORDS: [&str; 18] = [
     "NonIndexed",
     "NotFound",
     "NotIn",
+    "OnDelete",
     "OnFailure",
     "PodInitializing",
     "PodScheduled",

@@ -11,6 +11,7 @@
 pub mod broadcast_job;
 pub mod condition;
 pub mod cron_job;
+pub mod daemon_set;
 pub mod digest;
 pub mod eligibility;
 pub mod failure_rules;

@@ -38,3 +38,24 @@ impl Meta {
         self.generation == earlier.generation && self.deleting == earlier.deleting
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object_key::JOB;
+    use crate::uid::Uid;
+
+    #[test]
+    fn an_edit_and_a_deletion_ask_for_something_else_and_a_status_does_not() {
+        let owner = ObjectKey::of(JOB, "ops", "sum", Uid::default());
+        let before = Meta::new(owner, Timestamp::UNIX_EPOCH);
+        let changed = |change: fn(&mut Meta)| {
+            let mut meta = before.clone();
+            change(&mut meta);
+            meta.asks_the_same(&before)
+        };
+        assert!(changed(|meta| meta.rv += 1));
+        assert!(!changed(|meta| meta.generation += 1));
+        assert!(!changed(|meta| meta.deleting = true));
+    }
+}

@@ -163,3 +163,14 @@ fn fingerprint(name: &str) -> u64 {
     name.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_looked_up_by_what_tells_their_names_apart() {
+        let fingerprints: BTreeSet<u64> = (0..100).map(|n| fingerprint(&format!("p{n}"))).collect();
+        assert_eq!(fingerprints.len(), 100);
+    }
+}

@@ -49,7 +49,7 @@ impl FromStr for Uid {
                 b'a'..=b'f' if !DASHES.contains(&at) => byte - b'a' + 10,
                 _ => return Err(bad()),
             };
-            value = value << 4 | u128::from(digit);
+            value = value * 16 + u128::from(digit);
         }
         Ok(Self(value))
     }

@@ -474,3 +474,33 @@ fn may_still_come(job: &BroadcastJob, record: &Record, now: Timestamp) -> bool {
         .and_then(|at| at.checked_add(WITHDRAWN_AFTER).ok());
     job.policies.at_most_once && record.pod_uid.is_none() && over.is_some_and(|over| now < over)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn results_are_missing_when_any_number_of_the_status_is_more_than_they_say() {
+        let counted = |succeeded, failed, disrupted| -> BroadcastJobStatus {
+            let numbers = json!({"succeeded": succeeded, "failed": failed, "disrupted": disrupted});
+            serde_json::from_value(numbers).unwrap()
+        };
+        // Two have succeeded, two have failed, one was interrupted, and of one nothing is known.
+        let count = |state| match state {
+            NodeState::Succeeded | NodeState::Failed => 2,
+            NodeState::Disrupted | NodeState::Unknown => 1,
+            NodeState::Started | NodeState::Skipped => 0,
+        };
+        for (status, expected) in [
+            (counted(2, 2, 2), false),
+            (counted(2, 4, 2), false),
+            (counted(3, 0, 0), true),
+            (counted(0, 5, 0), true),
+            (counted(0, 0, 3), true),
+        ] {
+            assert_eq!(lacks_results(&status, count), expected, "{status:?}");
+        }
+    }
+}

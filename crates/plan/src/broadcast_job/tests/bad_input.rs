@@ -221,3 +221,17 @@ fn paths(value: &Value) -> Vec<String> {
     }
     found
 }
+
+#[test]
+fn a_job_that_is_stalled_is_told_of_by_one_event() {
+    let mut world = World::new(2, json!({"parallelism": 0}));
+    let told = |world: &World| {
+        let notes = world.plan().notes.into_iter();
+        let notes = notes.filter(|note| note.action == "Stalling");
+        let notes = notes.map(|note| (note.warning, note.reason));
+        notes.collect::<Vec<_>>()
+    };
+    assert_eq!(told(&world), [(true, reasons::INVALID_SPEC)]);
+    world.settle();
+    assert_eq!(told(&world), []);
+}

@@ -277,3 +277,25 @@ fn a_resumed_job_puts_up_with_what_was_accepted_or_allowed_whichever_is_more() {
     world.settle();
     assert!(world.is(types::PAUSED));
 }
+
+#[test]
+fn a_job_that_has_ended_still_says_what_was_accepted_and_how_long_it_was_paused() {
+    let mut world = World::new(2, json!({"failurePolicy": {"type": "Pause"}}));
+    world.start();
+    world.end("n0000", 1);
+    world.settle();
+    assert!(world.is(types::PAUSED));
+    world.pass(90);
+    world.resume = Some("1".to_owned());
+    world.settle();
+    world.end("n0001", 0);
+    world.run_to_the_end();
+    assert!(
+        world.is(types::COMPLETE) || world.is(types::FAILED),
+        "{}",
+        world.status
+    );
+    let kept = ["acknowledgedFailures", "pausedSeconds", "resumedBy"]
+        .map(|field| world.status[field].clone());
+    assert_eq!(kept, [json!(1), json!(90), json!("1")]);
+}

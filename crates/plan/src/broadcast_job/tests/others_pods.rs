@@ -183,3 +183,13 @@ fn somebody(world: &mut World, dice: &mut impl FnMut(usize) -> usize) {
         }
     }
 }
+
+#[test]
+fn another_pod_is_not_named_while_a_pod_of_the_job_is_under_way() {
+    let mut world = World::new(2, json!({"parallelism": 1}));
+    world.start();
+    world.stray("copy", "n0001");
+    world.settle();
+    let runs = Some((true, reasons::RUNNING.to_owned()));
+    assert_eq!(world.condition(types::RECONCILING), runs);
+}

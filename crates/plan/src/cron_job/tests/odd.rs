@@ -509,3 +509,13 @@ fn the_plan_does_not_depend_on_how_often_it_is_made() {
         1
     );
 }
+
+#[test]
+fn the_template_of_a_new_generation_is_tried_long_before_its_first_run() {
+    for (api, tried) in [(Api::Carillon, true), (Api::Native, false)] {
+        let mut cron = hourly(api);
+        cron.template = Template::Unknown;
+        let plan = cron.plan("2026-01-01T10:45:00Z");
+        assert_eq!(words(&plan).contains(&"try_child"), tried, "{api:?}");
+    }
+}

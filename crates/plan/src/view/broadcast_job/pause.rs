@@ -114,6 +114,11 @@ mod tests {
         let spec = json!({"paused": true, "failurePolicy": {"type": "Pause"}});
         let patch = resume(&with(&spec, &paused, 1), at(5)).unwrap().unwrap();
         assert!(patch["metadata"]["annotations"]["carillon.dev/resume"].is_string());
+        // Those that were accepted before need it no more.
+        let mut accepted = with(&spec, &paused, 1);
+        accepted.status.acknowledged_failures = 1;
+        let patch = resume(&accepted, at(5)).unwrap().unwrap();
+        assert_eq!(patch, json!({"spec": {"paused": false}}));
     }
 
     #[test]

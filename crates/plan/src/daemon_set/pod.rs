@@ -1,0 +1,78 @@
+//! A pod of a DaemonSet, as far as the planner has to know it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::node::Labels;
+use crate::pod::PodPhase;
+use crate::selector::label;
+use crate::uid::Uid;
+
+/// Label: the hash of the ControllerRevision that the pod was made from.
+pub const LABEL_REVISION: &str = "controller-revision-hash";
+/// Label: the generation of the template that the pod was made from; DaemonSets of apps/v1 only.
+pub const LABEL_GENERATION: &str = "pod-template-generation";
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DaemonPod {
+    /// Uid.
+    pub uid: Uid,
+    /// resourceVersion.
+    pub rv: u64,
+    /// Phase.
+    pub phase: PodPhase,
+    /// Somebody has deleted it.
+    pub deleting: bool,
+    /// The node it was bound to, or is for. `None`: it does not say.
+    pub node: Option<Arc<str>>,
+    /// `spec.nodeName` is set.
+    pub bound: bool,
+    /// Since when it is Ready; `None`: it is not.
+    pub ready: Option<Timestamp>,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Labels, for the selector and the revision.
+    pub labels: Labels,
+}
+
+/// The pods that a DaemonSet controls, by name.
+pub type DaemonPods = BTreeMap<Box<str>, DaemonPod>;
+
+/// A pod and its name.
+pub type Named<'a> = (&'a str, &'a DaemonPod);
+
+impl DaemonPod {
+    /// The hash of the revision that it was made from.
+    pub fn revision(&self) -> Option<&str> {
+        label(&self.labels, LABEL_REVISION)
+    }
+
+    /// The generation of the template that it was made from.
+    pub fn template_generation(&self) -> Option<i64> {
+        label(&self.labels, LABEL_GENERATION)?.parse().ok()
+    }
+
+    /// When it has been Ready for so many seconds. `None`: it is not Ready.
+    pub fn available_at(&self, min_ready_seconds: i32) -> Option<Timestamp> {
+        let enough = SignedDuration::from_secs(min_ready_seconds.max(0).into());
+        let ready = self.ready?;
+        match min_ready_seconds {
+            ..=0 => Some(Timestamp::MIN),
+            _ => Some(ready.checked_add(enough).unwrap_or(Timestamp::MAX)),
+        }
+    }
+
+    /// Whether it has been Ready for so many seconds. Source: `podutil.IsPodAvailable`.
+    pub fn is_available(&self, min_ready_seconds: i32, now: Timestamp) -> bool {
+        let since = self.available_at(min_ready_seconds);
+        since.is_some_and(|since| since <= now)
+    }
+
+    /// The end of it is known and it is only kept by a finalizer: nothing of it runs any more.
+    pub(super) fn is_left_over(&self) -> bool {
+        self.phase.has_ended() && self.deleting
+    }
+}

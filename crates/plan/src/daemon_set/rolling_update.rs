@@ -1,0 +1,198 @@
+//! Which pods of an older template are replaced next (upstream: `rollingUpdate`).
+
+use jiff::Timestamp;
+
+use super::on_nodes::OnNodes;
+use super::pod::{DaemonPod, Named};
+use super::should_run::should_run;
+use super::snapshot::Snapshot;
+use super::spec::{DaemonSet, Update};
+
+/// What an update does next.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) struct Next<'a> {
+    /// Nodes that get a second pod.
+    pub create: Vec<&'a str>,
+    /// Pods that make room for a new one, or that a new one has replaced.
+    pub delete: Vec<&'a str>,
+}
+
+/// What an update may do to nodes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Budget {
+    /// How many nodes should have a pod.
+    pub desired: usize,
+    /// How many of them may be without an available one.
+    pub max_unavailable: usize,
+    /// How many of them may have a second one.
+    pub max_surge: usize,
+}
+
+impl Budget {
+    /// That of an update of so many nodes. Nothing would ever be updated with none of both.
+    pub fn of(update: Update, desired: usize) -> Option<Self> {
+        let Update::Rolling {
+            max_unavailable,
+            max_surge,
+        } = update
+        else {
+            return None;
+        };
+        let (unavailable, max_surge) = (max_unavailable.of(desired), max_surge.of(desired));
+        let stuck = desired > 0 && unavailable == 0 && max_surge == 0;
+        Some(Self {
+            desired,
+            max_unavailable: if stuck { 1 } else { unavailable },
+            max_surge,
+        })
+    }
+}
+
+/// The pods of a node that are not on their way out.
+enum Pair<'a> {
+    /// None.
+    None,
+    /// Of the current template.
+    New(&'a DaemonPod),
+    /// Of an older one.
+    Old(Named<'a>),
+    /// One of each.
+    Both { new: &'a DaemonPod, old: Named<'a> },
+    /// More than that: [`manage`](super::manage::manage) comes first.
+    Excess,
+}
+
+/// Whether a pod is of the current template. The generation counts where the hash does not: a rewritten
+/// revision changes hashes and no pod.
+pub(super) fn is_updated(set: &DaemonSet, pod: &DaemonPod, hash: &str) -> bool {
+    let generation = set.template_generation;
+    let same_template = generation.is_some() && pod.template_generation() == generation;
+    same_template || pod.revision() == Some(hash)
+}
+
+fn pair<'a>(set: &DaemonSet, pods: &[Named<'a>], hash: &str) -> Pair<'a> {
+    let (mut new, mut old) = (None, None);
+    for named in pods.iter().filter(|(_, pod)| !pod.deleting) {
+        let before = if is_updated(set, named.1, hash) {
+            new.replace(named.1).is_some()
+        } else {
+            old.replace(*named).is_some()
+        };
+        if before {
+            return Pair::Excess;
+        }
+    }
+    match (new, old) {
+        (None, None) => Pair::None,
+        (Some(new), None) => Pair::New(new),
+        (None, Some(old)) => Pair::Old(old),
+        (Some(new), Some(old)) => Pair::Both { new, old },
+    }
+}
+
+/// What is done next, node by node in the order of their names. `on_nodes`: without what
+/// [`manage`](super::manage::manage) takes away.
+pub(super) fn rolling_update<'a>(
+    snapshot: &Snapshot<'a>,
+    on_nodes: &OnNodes<'a>,
+    hash: &str,
+    now: Timestamp,
+) -> Next<'a> {
+    let set = snapshot.set;
+    let wanted = |name: &str| {
+        let node = snapshot.nodes.get(name)?;
+        Some(should_run(&set.spec.placement, name, node).runs())
+    };
+    let missing = snapshot
+        .nodes
+        .keys()
+        .filter(|name| wanted(name) == Some(true));
+    let mut nodes = on_nodes.clone();
+    let mut desired = 0;
+    for name in missing {
+        desired += 1;
+        nodes.entry(&**name).or_default();
+    }
+    let Some(budget) = Budget::of(set.spec.update, desired) else {
+        return Next::default();
+    };
+    let pairs = nodes
+        .iter()
+        .map(|(node, pods)| (*node, pair(set, pods, hash)));
+    let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
+    if budget.max_surge == 0 {
+        in_place(pairs, budget, available)
+    } else {
+        with_surge(pairs, budget, available, |node| wanted(node) == Some(true))
+    }
+}
+
+/// The old pod goes first: as many nodes as may be are without one.
+fn in_place<'a>(
+    pairs: impl Iterator<Item = (&'a str, Pair<'a>)>,
+    budget: Budget,
+    available: impl Fn(&DaemonPod) -> bool,
+) -> Next<'a> {
+    let mut unavailable = 0;
+    let (mut delete, mut candidates) = (Vec::new(), Vec::new());
+    for (_, pair) in pairs {
+        match pair {
+            Pair::New(new) if available(new) => {}
+            Pair::Old((name, old)) if available(old) => candidates.push(name),
+            Pair::Old((name, _)) => {
+                delete.push(name);
+                unavailable += 1;
+            }
+            Pair::None | Pair::New(_) | Pair::Both { .. } | Pair::Excess => unavailable += 1,
+        }
+    }
+    candidates.truncate(budget.max_unavailable.saturating_sub(unavailable));
+    delete.extend(candidates);
+    Next {
+        create: Vec::new(),
+        delete,
+    }
+}
+
+/// The new pod comes first, and the old one goes when it is available.
+fn with_surge<'a>(
+    pairs: impl Iterator<Item = (&'a str, Pair<'a>)>,
+    budget: Budget,
+    available: impl Fn(&DaemonPod) -> bool,
+    wanted: impl Fn(&str) -> bool,
+) -> Next<'a> {
+    let (mut surging, mut available_nodes) = (0, 0);
+    let mut next = Next::default();
+    // Where placement moves, nodes that are left keep their pods until others have one.
+    let (mut candidates, mut left) = (Vec::new(), Vec::new());
+    for (node, pair) in pairs {
+        match pair {
+            Pair::None => {}
+            Pair::Excess => surging += 1,
+            Pair::New(new) => available_nodes += usize::from(available(new)),
+            Pair::Both { new, old } => {
+                available_nodes += usize::from(available(old.1));
+                if available(new) {
+                    next.delete.push(old.0);
+                } else {
+                    surging += 1;
+                }
+            }
+            Pair::Old((name, old)) => {
+                let is_available = available(old);
+                available_nodes += usize::from(is_available);
+                match (is_available, wanted(node)) {
+                    (false, false) => next.delete.push(name),
+                    (false, true) => next.create.push(node),
+                    (true, false) => left.push(name),
+                    (true, true) => candidates.push(node),
+                }
+            }
+        }
+    }
+    candidates.truncate(budget.max_surge.saturating_sub(surging));
+    left.truncate(available_nodes.saturating_sub(budget.desired));
+    next.create.extend(candidates);
+    next.delete.extend(left);
+    next
+}

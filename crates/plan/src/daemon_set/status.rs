@@ -1,0 +1,40 @@
+//! The numbers of a DaemonSet's status (upstream: `updateDaemonSetStatus`).
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSetStatus;
+
+use super::on_nodes::OnNodes;
+use super::rolling_update::is_updated;
+use super::should_run::should_run;
+use super::snapshot::Snapshot;
+
+/// Counts nodes. Of several pods on a node the first one decides; pods on nodes that are gone do not count.
+pub(super) fn count(
+    snapshot: &Snapshot<'_>,
+    on_nodes: &OnNodes<'_>,
+    hash: &str,
+    now: Timestamp,
+) -> DaemonSetStatus {
+    let set = snapshot.set;
+    let mut status = DaemonSetStatus::default();
+    let (mut available, mut updated) = (0, 0);
+    for (name, node) in snapshot.nodes {
+        let first = on_nodes.get(&**name).and_then(|pods| pods.first());
+        if !should_run(&set.spec.placement, name, node).runs() {
+            status.number_misscheduled += i32::from(first.is_some());
+            continue;
+        }
+        status.desired_number_scheduled += 1;
+        let Some((_, pod)) = first else { continue };
+        status.current_number_scheduled += 1;
+        status.number_ready += i32::from(pod.ready.is_some());
+        available += i32::from(pod.is_available(set.spec.min_ready_seconds, now));
+        updated += i32::from(is_updated(set, pod, hash));
+    }
+    let unavailable = status.desired_number_scheduled - available;
+    let counted = |count: i32| Some(count).filter(|count| *count != 0);
+    status.number_available = counted(available);
+    status.number_unavailable = counted(unavailable);
+    status.updated_number_scheduled = counted(updated);
+    status
+}
