@@ -39,14 +39,10 @@ pub struct PodChanges<'a> {
 
 /// What should happen to pods now. `hash`: the current revision.
 pub fn pod_changes<'a>(snapshot: &Snapshot<'a>, hash: &str, now: Timestamp) -> PodChanges<'a> {
-    let mut nodes = on_nodes(snapshot.pods);
+    let nodes = on_nodes(snapshot);
     let managed = manage(snapshot, &nodes, hash, now);
-    for ((gone, pod), _) in &managed.delete {
-        if let Some(pods) = pod.node.as_deref().and_then(|node| nodes.get_mut(node)) {
-            pods.retain(|(name, _)| name != gone);
-        }
-    }
-    let next = rolling_update(snapshot, &nodes, hash, now);
+    let removed = managed.delete.iter().map(|((name, _), _)| *name).collect();
+    let next = rolling_update(snapshot.set, &nodes, &removed, hash, now);
     let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
     let deleted = managed
         .delete
@@ -61,5 +57,5 @@ pub fn pod_changes<'a>(snapshot: &Snapshot<'a>, hash: &str, now: Timestamp) -> P
 
 /// The numbers of the status now. `hash`: the current revision.
 pub fn counts(snapshot: &Snapshot<'_>, hash: &str, now: Timestamp) -> DaemonSetStatus {
-    status::count(snapshot, &on_nodes(snapshot.pods), hash, now)
+    status::count(snapshot.set, &on_nodes(snapshot), hash, now)
 }

@@ -61,8 +61,3 @@ pub fn replaced(failed: &FailedNodes, node: &str, generation: i64, now: Timestam
         since: now,
     }
 }
-
-/// Drops what no longer holds anything back.
-pub fn forget(failed: &mut FailedNodes, generation: i64, now: Timestamp) {
-    failed.retain(|_, known| !known.is_forgotten(generation, now));
-}

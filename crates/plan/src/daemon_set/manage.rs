@@ -2,11 +2,10 @@
 
 use jiff::Timestamp;
 
+use super::backoff;
 use super::on_nodes::OnNodes;
 use super::pod::Named;
-use super::should_run::should_run;
 use super::snapshot::Snapshot;
-use super::{backoff, pod::DaemonPod};
 use crate::pod::PodPhase;
 
 /// What is to be done on all nodes.
@@ -42,62 +41,51 @@ pub(super) fn manage<'a>(
     hash: &str,
     now: Timestamp,
 ) -> Managed<'a> {
-    let set = snapshot.set;
+    let may_surge = snapshot.set.spec.update.may_surge();
     let mut managed = Managed::default();
-    for (name, node) in snapshot.nodes {
-        let found = on_nodes.get(&**name);
-        let should = should_run(&set.spec.placement, name, node);
-        match found {
-            None if should.runs() => managed.create.push(name),
-            Some(pods) if should.stays() => {
-                let running = sort_out(&mut managed, snapshot, name, pods, now);
-                let may_surge = set.spec.update.may_surge();
+    for (name, node) in on_nodes {
+        let there = node.pods.iter().filter(|(_, pod)| !pod.deleting);
+        let unwanted = |pod: &Named<'a>| (*pod, Why::NotWanted);
+        match node.should {
+            // Nobody else removes a pod that waits for a node that is gone.
+            None => {
+                let waiting = there.filter(|(_, pod)| !pod.bound);
+                managed.delete.extend(waiting.map(unwanted));
+            }
+            Some(should) if node.pods.is_empty() => {
+                managed.create.extend(should.runs().then_some(*name));
+            }
+            Some(should) if !should.stays() => managed.delete.extend(there.map(unwanted)),
+            Some(should) => {
+                let running = sort_out(&mut managed, snapshot, name, there, now);
                 match running[..] {
                     [] if may_surge && should.runs() => managed.create.push(name),
+                    [] | [_] => {}
                     [_, ref rest @ ..] if !may_surge => {
                         let rest = rest.iter().map(|pod| (*pod, Why::Duplicate));
                         managed.delete.extend(rest);
                     }
-                    _ if running.len() > 1 => {
-                        managed.delete.extend(beside(&running, snapshot, hash, now));
-                    }
-                    _ => {}
+                    _ => managed.delete.extend(beside(&running, snapshot, hash, now)),
                 }
             }
-            Some(pods) => {
-                let running = pods.iter().filter(|(_, pod)| !pod.deleting);
-                managed
-                    .delete
-                    .extend(running.map(|pod| (*pod, Why::NotWanted)));
-            }
-            None => {}
         }
-    }
-    // Nobody else removes a pod that waits for a node that is gone.
-    let lost = |node: &&&str| !snapshot.nodes.contains_key(**node);
-    for pods in on_nodes
-        .keys()
-        .filter(lost)
-        .filter_map(|node| on_nodes.get(node))
-    {
-        let waiting = pods.iter().filter(|(_, pod)| !pod.bound && !pod.deleting);
-        managed
-            .delete
-            .extend(waiting.map(|pod| (*pod, Why::NotWanted)));
     }
     managed
 }
 
-/// The pods of a node that run. Those that have ended are to go, failed ones after a while.
-fn sort_out<'a>(
+/// Those of the pods that run. Those that have ended are to go, failed ones after a while.
+fn sort_out<'a, 'b>(
     managed: &mut Managed<'a>,
     snapshot: &Snapshot<'a>,
     node: &str,
-    pods: &[Named<'a>],
+    pods: impl Iterator<Item = &'b Named<'a>>,
     now: Timestamp,
-) -> Vec<Named<'a>> {
+) -> Vec<Named<'a>>
+where
+    'a: 'b,
+{
     let mut running = Vec::new();
-    for pod in pods.iter().filter(|(_, pod)| !pod.deleting) {
+    for pod in pods {
         match pod.1.phase {
             PodPhase::Failed => {
                 let generation = snapshot.set.meta.generation;
@@ -131,12 +119,10 @@ fn beside<'a>(
     let rest = running.iter().enumerate().filter(|(at, _)| !kept(*at));
     let mut delete: Vec<_> = rest.map(|(_, pod)| (*pod, Why::Duplicate)).collect();
     if let (Some(new), Some(old)) = (new, old) {
+        let ((_, new), outdated) = (running[new], running[old]);
         let min_ready = snapshot.set.spec.min_ready_seconds;
-        let replaced = |new: &DaemonPod, old: &DaemonPod| {
-            old.ready.is_none() || new.is_available(min_ready, now)
-        };
-        if replaced(running[new].1, running[old].1) {
-            delete.push((running[old], Why::Outdated));
+        if outdated.1.ready.is_none() || new.is_available(min_ready, now) {
+            delete.push((outdated, Why::Outdated));
         }
     }
     delete

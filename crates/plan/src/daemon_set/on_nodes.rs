@@ -1,23 +1,50 @@
-//! The pods of a DaemonSet by the node they are for.
+//! What is on each node, and whether it should have a pod: found out once a plan.
 
 use std::collections::BTreeMap;
 
-use super::pod::{DaemonPods, Named};
+use super::pod::Named;
+use super::should_run::{ShouldRun, should_run};
+use super::snapshot::Snapshot;
 
-/// Pods by node, those of each node in the order in which they would be kept: bound ones, older ones,
-/// then by name (upstream: `podByCreationTimestampAndPhase`, which does not look at phases).
-pub(super) type OnNodes<'a> = BTreeMap<&'a str, Vec<Named<'a>>>;
+/// A node, or one that is gone and still has pods.
+#[derive(Debug, Default)]
+pub(super) struct OnNode<'a> {
+    /// Whether it should have a pod. `None`: there is no such node.
+    pub should: Option<ShouldRun<'a>>,
+    /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
+    /// `podByCreationTimestampAndPhase`, which does not look at phases).
+    pub pods: Vec<Named<'a>>,
+}
+
+impl OnNode<'_> {
+    /// A pod should be there.
+    pub(super) fn runs(&self) -> bool {
+        self.should.is_some_and(|should| should.runs())
+    }
+}
+
+/// All nodes by name.
+pub(super) type OnNodes<'a> = BTreeMap<&'a str, OnNode<'a>>;
 
 /// Pods that only a finalizer keeps are left out: they must not block what comes in their place.
-pub(super) fn on_nodes(pods: &DaemonPods) -> OnNodes<'_> {
-    let mut nodes = OnNodes::new();
-    for (name, pod) in pods {
+pub(super) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
+    let wish = &snapshot.set.spec.placement;
+    let nodes = snapshot.nodes.iter().map(|(name, node)| {
+        let on_node = OnNode {
+            should: Some(should_run(wish, name, node)),
+            pods: Vec::new(),
+        };
+        (&**name, on_node)
+    });
+    let mut nodes: OnNodes<'a> = nodes.collect();
+    for (name, pod) in snapshot.pods {
         if let Some(node) = pod.node.as_deref().filter(|_| !pod.is_left_over()) {
-            nodes.entry(node).or_default().push((&**name, pod));
+            nodes.entry(node).or_default().pods.push((&**name, pod));
         }
     }
-    for pods in nodes.values_mut() {
-        pods.sort_by_key(|(name, pod)| (!pod.bound, pod.created, *name));
+    for node in nodes.values_mut() {
+        node.pods
+            .sort_by_key(|(name, pod)| (!pod.bound, pod.created, *name));
     }
     nodes
 }

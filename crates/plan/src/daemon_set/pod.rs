@@ -55,20 +55,15 @@ impl DaemonPod {
         label(&self.labels, LABEL_GENERATION)?.parse().ok()
     }
 
-    /// When it has been Ready for so many seconds. `None`: it is not Ready.
-    pub fn available_at(&self, min_ready_seconds: i32) -> Option<Timestamp> {
-        let enough = SignedDuration::from_secs(min_ready_seconds.max(0).into());
-        let ready = self.ready?;
-        match min_ready_seconds {
-            ..=0 => Some(Timestamp::MIN),
-            _ => Some(ready.checked_add(enough).unwrap_or(Timestamp::MAX)),
-        }
-    }
-
     /// Whether it has been Ready for so many seconds. Source: `podutil.IsPodAvailable`.
     pub fn is_available(&self, min_ready_seconds: i32, now: Timestamp) -> bool {
-        let since = self.available_at(min_ready_seconds);
-        since.is_some_and(|since| since <= now)
+        let enough = SignedDuration::from_secs(min_ready_seconds.into());
+        let is_over = |since: Timestamp| {
+            let available = since.checked_add(enough);
+            available.is_ok_and(|available| available <= now)
+        };
+        self.ready
+            .is_some_and(|since| min_ready_seconds <= 0 || is_over(since))
     }
 
     /// The end of it is known and it is only kept by a finalizer: nothing of it runs any more.

@@ -1,11 +1,11 @@
 //! Which pods of an older template are replaced next (upstream: `rollingUpdate`).
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
-use super::on_nodes::OnNodes;
+use super::on_nodes::{OnNode, OnNodes};
 use super::pod::{DaemonPod, Named};
-use super::should_run::should_run;
-use super::snapshot::Snapshot;
 use super::spec::{DaemonSet, Update};
 
 /// What an update does next.
@@ -70,9 +70,12 @@ pub(super) fn is_updated(set: &DaemonSet, pod: &DaemonPod, hash: &str) -> bool {
     same_template || pod.revision() == Some(hash)
 }
 
-fn pair<'a>(set: &DaemonSet, pods: &[Named<'a>], hash: &str) -> Pair<'a> {
+fn pair<'a, 'b>(set: &DaemonSet, pods: impl Iterator<Item = &'b Named<'a>>, hash: &str) -> Pair<'a>
+where
+    'a: 'b,
+{
     let (mut new, mut old) = (None, None);
-    for named in pods.iter().filter(|(_, pod)| !pod.deleting) {
+    for named in pods.filter(|(_, pod)| !pod.deleting) {
         let before = if is_updated(set, named.1, hash) {
             new.replace(named.1).is_some()
         } else {
@@ -90,52 +93,41 @@ fn pair<'a>(set: &DaemonSet, pods: &[Named<'a>], hash: &str) -> Pair<'a> {
     }
 }
 
-/// What is done next, node by node in the order of their names. `on_nodes`: without what
+/// What is done next, node by node in the order of their names. `removed`: names of the pods that
 /// [`manage`](super::manage::manage) takes away.
 pub(super) fn rolling_update<'a>(
-    snapshot: &Snapshot<'a>,
+    set: &DaemonSet,
     on_nodes: &OnNodes<'a>,
+    removed: &BTreeSet<&str>,
     hash: &str,
     now: Timestamp,
 ) -> Next<'a> {
-    let set = snapshot.set;
-    let wanted = |name: &str| {
-        let node = snapshot.nodes.get(name)?;
-        Some(should_run(&set.spec.placement, name, node).runs())
-    };
-    let missing = snapshot
-        .nodes
-        .keys()
-        .filter(|name| wanted(name) == Some(true));
-    let mut nodes = on_nodes.clone();
-    let mut desired = 0;
-    for name in missing {
-        desired += 1;
-        nodes.entry(&**name).or_default();
-    }
+    let desired = on_nodes.values().filter(|node| node.runs()).count();
     let Some(budget) = Budget::of(set.spec.update, desired) else {
         return Next::default();
     };
-    let pairs = nodes
-        .iter()
-        .map(|(node, pods)| (*node, pair(set, pods, hash)));
+    let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.is_empty();
+    let pairs = on_nodes.iter().filter(concerned).map(|(name, node)| {
+        let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
+        (*name, node.runs(), pair(set, stay, hash))
+    });
     let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
     if budget.max_surge == 0 {
         in_place(pairs, budget, available)
     } else {
-        with_surge(pairs, budget, available, |node| wanted(node) == Some(true))
+        with_surge(pairs, budget, available)
     }
 }
 
 /// The old pod goes first: as many nodes as may be are without one.
 fn in_place<'a>(
-    pairs: impl Iterator<Item = (&'a str, Pair<'a>)>,
+    pairs: impl Iterator<Item = (&'a str, bool, Pair<'a>)>,
     budget: Budget,
     available: impl Fn(&DaemonPod) -> bool,
 ) -> Next<'a> {
     let mut unavailable = 0;
     let (mut delete, mut candidates) = (Vec::new(), Vec::new());
-    for (_, pair) in pairs {
+    for (_, _, pair) in pairs {
         match pair {
             Pair::New(new) if available(new) => {}
             Pair::Old((name, old)) if available(old) => candidates.push(name),
@@ -156,16 +148,15 @@ fn in_place<'a>(
 
 /// The new pod comes first, and the old one goes when it is available.
 fn with_surge<'a>(
-    pairs: impl Iterator<Item = (&'a str, Pair<'a>)>,
+    pairs: impl Iterator<Item = (&'a str, bool, Pair<'a>)>,
     budget: Budget,
     available: impl Fn(&DaemonPod) -> bool,
-    wanted: impl Fn(&str) -> bool,
 ) -> Next<'a> {
     let (mut surging, mut available_nodes) = (0, 0);
     let mut next = Next::default();
     // Where placement moves, nodes that are left keep their pods until others have one.
     let (mut candidates, mut left) = (Vec::new(), Vec::new());
-    for (node, pair) in pairs {
+    for (node, runs, pair) in pairs {
         match pair {
             Pair::None => {}
             Pair::Excess => surging += 1,
@@ -181,7 +172,7 @@ fn with_surge<'a>(
             Pair::Old((name, old)) => {
                 let is_available = available(old);
                 available_nodes += usize::from(is_available);
-                match (is_available, wanted(node)) {
+                match (is_available, runs) {
                     (false, false) => next.delete.push(name),
                     (false, true) => next.create.push(node),
                     (true, false) => left.push(name),

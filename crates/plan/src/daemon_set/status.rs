@@ -5,22 +5,20 @@ use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
 use super::on_nodes::OnNodes;
 use super::rolling_update::is_updated;
-use super::should_run::should_run;
-use super::snapshot::Snapshot;
+use super::spec::DaemonSet;
 
 /// Counts nodes. Of several pods on a node the first one decides; pods on nodes that are gone do not count.
 pub(super) fn count(
-    snapshot: &Snapshot<'_>,
+    set: &DaemonSet,
     on_nodes: &OnNodes<'_>,
     hash: &str,
     now: Timestamp,
 ) -> DaemonSetStatus {
-    let set = snapshot.set;
     let mut status = DaemonSetStatus::default();
     let (mut available, mut updated) = (0, 0);
-    for (name, node) in snapshot.nodes {
-        let first = on_nodes.get(&**name).and_then(|pods| pods.first());
-        if !should_run(&set.spec.placement, name, node).runs() {
+    for node in on_nodes.values().filter(|node| node.should.is_some()) {
+        let first = node.pods.first();
+        if !node.runs() {
             status.number_misscheduled += i32::from(first.is_some());
             continue;
         }

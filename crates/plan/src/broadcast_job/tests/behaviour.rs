@@ -722,21 +722,3 @@ fn what_is_recorded_is_released_before_anything_else_that_may_be_refused() {
         ]
     );
 }
-
-#[test]
-fn a_job_that_nobody_has_paused_says_nothing_of_pauses() {
-    let mut world = World::new(2, json!({}));
-    world.start();
-    assert_eq!(world.condition(types::PAUSED), None);
-    world.run_to_the_end();
-    assert_eq!(world.condition(types::PAUSED), None);
-}
-
-#[test]
-fn an_interrupted_node_is_counted_by_the_plan_that_records_it() {
-    let mut world = World::new(2, json!({}));
-    world.start();
-    world.evict("n0000");
-    world.crash_after(usize::MAX);
-    assert_eq!(world.status["disrupted"], 1);
-}

@@ -299,3 +299,12 @@ fn a_job_that_has_ended_still_says_what_was_accepted_and_how_long_it_was_paused(
         .map(|field| world.status[field].clone());
     assert_eq!(kept, [json!(1), json!(90), json!("1")]);
 }
+
+#[test]
+fn a_job_that_nobody_has_paused_says_nothing_of_pauses() {
+    let mut world = World::new(2, json!({}));
+    world.start();
+    assert_eq!(world.condition(types::PAUSED), None);
+    world.run_to_the_end();
+    assert_eq!(world.condition(types::PAUSED), None);
+}

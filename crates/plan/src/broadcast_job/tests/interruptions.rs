@@ -359,3 +359,12 @@ fn a_pod_without_a_record_that_has_ended_is_released_and_its_log_left_to_read() 
     let stray = &world.pods["stray"];
     assert!(!stray.tracked && stray.deletion.is_none());
 }
+
+#[test]
+fn an_interrupted_node_is_counted_by_the_plan_that_records_it() {
+    let mut world = World::new(2, json!({}));
+    world.start();
+    world.evict("n0000");
+    world.crash_after(usize::MAX);
+    assert_eq!(world.status["disrupted"], 1);
+}

@@ -53,7 +53,7 @@ pub enum Effect {
 impl ClockChange {
     /// Whether the clock is set forward.
     pub fn is_forward(&self) -> bool {
-        self.from.cmp(&self.to).is_lt()
+        self.from < self.to
     }
 
     /// `the clock is set forward from 02:00 to 03:00`.
