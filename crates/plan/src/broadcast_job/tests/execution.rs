@@ -336,6 +336,7 @@ fn at_most_once_a_pod_that_is_known_of_while_its_promise_is_being_taken_back_is_
     world.crash_after(2);
     let record = &world.slices[0].records[0];
     assert_eq!((record.pod_uid, &*record.reason), (Some(uid), ""));
+    assert_eq!(record.finished, None);
     let row = PodRow {
         uid,
         rv: 1,

@@ -221,6 +221,18 @@ fn a_node_that_failed_in_a_retry_is_tried_again_by_who_knew_that_and_nobody_else
 }
 
 #[test]
+fn a_node_where_a_retry_started_nothing_is_tried_by_the_next_one() {
+    let mut family = Relatives::of(&["n0001"], json!({}));
+    let (one, next) = (family.retry(&["n0001"], 0), family.retry(&["n0001"], 0));
+    family.run(one, 1);
+    let record = &mut family.worlds[one].slices[0].records[0];
+    record.state = NodeState::Disrupted;
+    record.reason = results::WITHDRAWN.into();
+    family.run(next, 0);
+    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+}
+
+#[test]
 fn a_retry_without_nodes_serves_all_that_have_not_succeeded() {
     let mut family = Relatives::of(&["n0000", "n0002"], json!({}));
     let retry = family.retry(&["n0000"], 0);

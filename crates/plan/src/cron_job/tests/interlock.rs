@@ -382,6 +382,20 @@ fn children_are_deleted_by_version_and_for_a_reason_only() {
 }
 
 #[test]
+fn a_child_that_is_listed_as_active_under_another_name_is_kept() {
+    let deletes = |cron: &mut Fixture| {
+        let plan = cron.plan("2026-01-01T13:01:00Z");
+        let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+        actions.any(|action| matches!(action, Action::DeleteChild { .. }))
+    };
+    let mut cron = three_ended(false).with("successfulJobsHistoryLimit", json!(2));
+    assert!(deletes(&mut cron));
+    let uid = cron.child(NAME).uid.to_string();
+    cron.status["active"] = json!([{"kind": "Job", "name": "edited", "uid": uid}]);
+    assert!(!deletes(&mut cron));
+}
+
+#[test]
 fn a_child_is_released_only_when_its_run_is_stored() {
     let verdict = |mut cron: Fixture| {
         let mut plan = Plan::default();
