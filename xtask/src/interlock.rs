@@ -13,13 +13,18 @@ use syn::{
 };
 
 /// What objects consist of. Of each kind its snapshot and the types of its actions come besides.
-const TYPES: [&str; 19] = [
+const TYPES: [&str; 24] = [
     "broadcast_job::BroadcastJob",
     "broadcast_job::Index",
     "broadcast_job::Member",
     "cron_job::Child",
     "cron_job::ChildKind",
     "cron_job::CronJob",
+    "daemon_set::DaemonPod",
+    "daemon_set::DaemonSet",
+    "daemon_set::Why",
+    "daemon_set::spec::Quota",
+    "daemon_set::spec::Update",
     "job::Job",
     "job::JobPod",
     "job::Spec",
@@ -48,7 +53,7 @@ const REFUSAL: [&str; 4] = [
 
 /// What the interlock asks these types: what an object says of itself, and where something is. The names of some
 /// are those of other things, too, which cannot be told apart here.
-const QUESTIONS: [&str; 14] = [
+const QUESTIONS: [&str; 16] = [
     "asked",
     "awake",
     "has_ended",
@@ -62,7 +67,9 @@ const QUESTIONS: [&str; 14] = [
     "pods_of",
     "quiet",
     "records",
+    "revision",
     "taken_pod",
+    "word",
 ];
 
 /// The parts of a path.

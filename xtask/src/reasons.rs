@@ -21,10 +21,11 @@ const PAGES: [&str; 3] = [
 const SOURCES: [&str; 2] = ["crates/plan/src", "crates/operator/src"];
 
 /// Words of several words that these sources have and that are no reasons of ours.
-const OTHER_WORDS: [&str; 19] = [
+const OTHER_WORDS: [&str; 20] = [
     "AlreadyExists",
     "BadRequest",
     "ContainerCreating",
+    "ControllerRevision",
     "DisruptionTarget",
     "DoesNotExist",
     "FailIndex",

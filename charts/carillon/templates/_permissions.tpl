@@ -33,9 +33,10 @@ context, and where the rules are to hold.
 
 {{- /* Who needs permissions, joined by commas: the words of `for` in files/permissions.yaml. */ -}}
 {{- define "carillon.served" -}}
-{{- $served := default (list "broadcastjob" "cronjob" "job") .Values.controllers }}
+{{- $served := default (list "broadcastjob" "cronjob" "daemonset" "job") .Values.controllers }}
 {{- if has "jobs" .Values.serveNative }}{{ $served = append $served "job" }}{{ end }}
 {{- if has "cronjobs" .Values.serveNative }}{{ $served = append $served "native-cronjob" }}{{ end }}
+{{- if has "daemonsets" .Values.serveNative }}{{ $served = append $served "native-daemonset" }}{{ end }}
 {{- if .Values.leaderElection.enabled }}{{ $served = append $served "leader-election" }}{{ end }}
 {{- $served | uniq | join "," }}
 {{- end -}}

@@ -16,6 +16,12 @@ pub mod types {
     pub const EXPIRY_WAITS: &str = "ExpiryWaits";
     /// An annotation that asks for something cannot be read: it asks for nothing.
     pub const REQUEST_IGNORED: &str = "RequestIgnored";
+    /// DaemonSet: every node that should have a pod has an available one of the current template.
+    pub const READY: &str = "Ready";
+    /// DaemonSet: an update goes on, or has come to its end. False: it does not go on, the reason says why.
+    pub const PROGRESSING: &str = "Progressing";
+    /// DaemonSet: no more nodes are without an available pod than the budget allows.
+    pub const AVAILABLE: &str = "Available";
     /// kstatus: work remains.
     pub const RECONCILING: &str = "Reconciling";
     /// kstatus: progress needs a person.
@@ -118,6 +124,20 @@ pub mod reasons {
     pub const JOB_CREATION_FAILING: &str = "JobCreationFailing";
     /// Stalled: the API server forbids the job of a CronJob in this namespace (e.g. an admission webhook).
     pub const JOB_FORBIDDEN: &str = "JobForbidden";
+    /// Ready, Progressing: every node that should have a pod has an available one of the current template.
+    pub const UPDATE_COMPLETE: &str = "UpdateComplete";
+    /// Progressing, and Ready is false: pods of an older template are being replaced.
+    pub const UPDATING: &str = "Updating";
+    /// Ready, Available are false: nodes are without an available pod.
+    pub const PODS_UNAVAILABLE: &str = "PodsUnavailable";
+    /// Available: no more nodes are without an available pod than the budget allows.
+    pub const ENOUGH_AVAILABLE: &str = "EnoughAvailable";
+    /// Ready is false: some nodes keep their old pod, as `partition`, `selector` or type OnDelete say.
+    pub const OLD_PODS_KEPT: &str = "OldPodsKept";
+    /// Progressing is false: no node has moved for ten minutes, though one could.
+    pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+    /// Stalled: the selector selects every pod of the namespace.
+    pub const SELECTING_ALL: &str = "SelectingAll";
     /// Stalled: an object with the name of the next job of a CronJob exists and belongs to somebody else.
     pub const NAME_CONFLICT: &str = "NameConflict";
 }

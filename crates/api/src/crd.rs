@@ -7,11 +7,17 @@ use kube::CustomResourceExt;
 
 use crate::broadcast_job::BroadcastJob;
 use crate::cron_job::CronJob;
+use crate::daemon_set::DaemonSet;
 use crate::node_result_slice::NodeResultSlice;
 
 /// What a cluster needs before it can store our objects.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let mut crds = vec![BroadcastJob::crd(), CronJob::crd(), NodeResultSlice::crd()];
+    let mut crds = vec![
+        BroadcastJob::crd(),
+        CronJob::crd(),
+        DaemonSet::crd(),
+        NodeResultSlice::crd(),
+    ];
     for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
         if let Some(schema) = version
             .schema

@@ -8,6 +8,7 @@ pub mod broadcast_job;
 pub mod condition;
 mod crd;
 pub mod cron_job;
+pub mod daemon_set;
 #[cfg(test)]
 mod fuzz;
 pub mod names;
@@ -27,5 +28,6 @@ pub use cron_job::{
     ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy,
     RunReference, ScheduleInForce,
 };
+pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
 pub use node_result_slice::{NodeResult, NodeResultSlice, NodeState};
 pub use policy::{Execution, NoEligibleNodes, PodFailurePolicy, PodFailurePolicyAction};

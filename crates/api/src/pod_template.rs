@@ -42,6 +42,28 @@ pub(crate) fn of_job() -> Value {
     template(&metadata(), &spec)
 }
 
+/// The pod template of a DaemonSet: takes all that the API server takes in a native one.
+pub(crate) fn of_daemon_set(_: &mut SchemaGenerator) -> Schema {
+    let mut spec = run_once_pod_spec();
+    with_rules(
+        &mut spec,
+        &[
+            Rule::new("!has(self.restartPolicy) || self.restartPolicy == 'Always'")
+                .message("must be Always: remove it, or run what ends in a BroadcastJob")
+                .field_path(".restartPolicy"),
+            Rule::new("!has(self.activeDeadlineSeconds)")
+                .message("must not be set: the pods of a DaemonSet have no end")
+                .field_path(".activeDeadlineSeconds")
+                .reason(Reason::FieldValueForbidden),
+            no_ephemeral_containers(),
+        ],
+    );
+    match template(&metadata(), &spec) {
+        Value::Object(object) => object.into(),
+        _ => Schema::default(),
+    }
+}
+
 fn template(metadata: &Value, spec: &Value) -> Value {
     json!({
         "type": "object",

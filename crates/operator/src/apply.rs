@@ -8,7 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use carillon_plan::{Act, Note, OnError, Plan};
+use carillon_plan::{Act, Note, ObjectKey, OnError, Plan};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -496,6 +496,38 @@ pub fn words(error: &SendError) -> Option<String> {
         SendError::Unknown(_) => Some(error.to_string()),
         SendError::NotSent(_) => None,
     }
+}
+
+/// What people are told of the creation or deletion of a pod, in upstream's words (`RealPodControl`).
+pub fn pod_note(creates: bool, pod: &str, result: Result<Effect, &SendError>) -> Option<Note> {
+    let (reasons, verb, doing) = if creates {
+        (["SuccessfulCreate", "FailedCreate"], "creating", "Created")
+    } else {
+        (["SuccessfulDelete", "FailedDelete"], "deleting", "Deleted")
+    };
+    let (warning, message) = match result {
+        Ok(Effect::Created(..) | Effect::Deleted(..)) => (false, format!("{doing} pod: {pod}")),
+        Ok(_) => return None,
+        Err(error) => (true, format!("Error {verb}: {}", words(error)?)),
+    };
+    Some(Note {
+        warning,
+        reason: reasons[usize::from(warning)],
+        action: if creates { "Creating" } else { "Deleting" },
+        message,
+    })
+}
+
+/// An object of this name is somebody else's. No conflict, which the next plan would be free of.
+pub fn taken(owner: &ObjectKey, kind: Kind, name: &str) -> SendError {
+    let (of, needs) = (kind.api_kind().1, owner.kind);
+    let message = format!(
+        "{of} {}/{name} belongs to somebody else, and the {needs} {} needs its name: delete the {of}",
+        owner.namespace, owner.name
+    );
+    let mut status = kube::core::Status::failure(&message, "AlreadyExists");
+    status.code = 422;
+    SendError::Refused(Box::new(status))
 }
 
 /// Whether the namespace is being deleted.

@@ -101,6 +101,7 @@ mod tests {
             [
                 Controller::BroadcastJob,
                 Controller::CronJob,
+                Controller::DaemonSet,
                 Controller::Job
             ]
         );
@@ -173,8 +174,8 @@ mod tests {
             (&["--frobnicate"], &["--frobnicate"]),
             (&["extra"], &["extra"]),
             (&["--controllers=foo"], &["--controllers", "foo", "allowed: broadcastjob"]),
-            (&["--controllers=job,daemonset"], &["--controllers", "daemonset", "not in this version"]),
-            (&["--serve-native=daemonsets"], &["--serve-native", "daemonsets", "not in this version"]),
+            (&["--controllers=job,deployment"], &["--controllers", "deployment", "no such value", "daemonset"]),
+            (&["--serve-native=deployments"], &["--serve-native", "deployments", "no such value", "daemonsets"]),
             (&["--serve-native=pods"], &["--serve-native", "pods", "allowed: jobs, cronjobs"]),
             (&["--namespaces=A"], &["--namespaces", "A"]),
             (&["--http-address=here"], &["--http-address", "here"]),

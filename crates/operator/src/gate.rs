@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use carillon_api::names;
 use carillon_plan::ObjectKey;
-use carillon_plan::object_key::{ApiKind, BROADCAST_JOB, CRON_JOB, JOB, NATIVE_CRON_JOB, POD};
+use carillon_plan::object_key::{
+    ApiKind, BROADCAST_JOB, CRON_JOB, DAEMON_SET, JOB, NATIVE_CRON_JOB, NATIVE_DAEMON_SET, POD,
+    REVISION,
+};
 
 /// Kinds that are cached. resourceVersions compare only within one kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,11 +32,17 @@ pub enum Kind {
     NativeCronJob,
     /// Jobs of batch/v1.
     NativeJob,
+    /// DaemonSets of carillon.dev.
+    DaemonSet,
+    /// DaemonSets of apps/v1.
+    NativeDaemonSet,
+    /// ControllerRevisions of apps/v1.
+    Revision,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Pod,
         Self::BroadcastJob,
         Self::Slice,
@@ -41,6 +50,9 @@ impl Kind {
         Self::CronJob,
         Self::NativeCronJob,
         Self::NativeJob,
+        Self::DaemonSet,
+        Self::NativeDaemonSet,
+        Self::Revision,
     ];
 
     /// The kind's word in metrics: its plural, with the group where two kinds have the same.
@@ -53,6 +65,9 @@ impl Kind {
             Self::CronJob => "cronjobs",
             Self::NativeCronJob => "cronjobs.batch",
             Self::NativeJob => "jobs",
+            Self::DaemonSet => "daemonsets",
+            Self::NativeDaemonSet => "daemonsets.apps",
+            Self::Revision => "controllerrevisions",
         }
     }
 
@@ -60,6 +75,7 @@ impl Kind {
     pub fn plural(self) -> &'static str {
         match self {
             Self::NativeCronJob => "cronjobs",
+            Self::NativeDaemonSet => "daemonsets",
             other => other.word(),
         }
     }
@@ -74,6 +90,9 @@ impl Kind {
             Self::CronJob => CRON_JOB,
             Self::NativeCronJob => NATIVE_CRON_JOB,
             Self::NativeJob => JOB,
+            Self::DaemonSet => DAEMON_SET,
+            Self::NativeDaemonSet => NATIVE_DAEMON_SET,
+            Self::Revision => REVISION,
         }
     }
 
@@ -81,8 +100,11 @@ impl Kind {
     pub fn group_version(self) -> (&'static str, &'static str) {
         match self {
             Self::Pod | Self::Node => ("", "v1"),
-            Self::BroadcastJob | Self::Slice | Self::CronJob => (names::GROUP, names::VERSION),
+            Self::BroadcastJob | Self::Slice | Self::CronJob | Self::DaemonSet => {
+                (names::GROUP, names::VERSION)
+            }
             Self::NativeCronJob | Self::NativeJob => ("batch", "v1"),
+            Self::NativeDaemonSet | Self::Revision => ("apps", "v1"),
         }
     }
 }

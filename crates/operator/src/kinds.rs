@@ -2,20 +2,23 @@
 
 pub mod broadcast_job;
 pub mod cron_job;
+pub mod daemon_set;
 pub mod job;
 mod node;
 mod pod;
 
 use self::broadcast_job::BroadcastJobs;
 use self::cron_job::CronJobs;
+use self::daemon_set::DaemonSets;
 use self::job::{Jobs, orphan_controller};
 use crate::controllers::Served;
 use crate::store::{Sizes, Tables};
 
 /// Each controller there is.
-pub static SERVED: [Served; 4] = [
+pub static SERVED: [Served; 5] = [
     Served::kind::<BroadcastJobs>(),
     Served::kind::<CronJobs>(),
+    Served::kind::<DaemonSets>(),
     Served::kind::<Jobs>(),
     orphan_controller::SERVED,
 ];
@@ -61,8 +64,11 @@ mod tests {
         assert_eq!(selected, ["noderesultslices", "pods"]);
         let whole = [
             "broadcastjobs",
+            "controllerrevisions",
             "cronjobs",
             "cronjobs.batch",
+            "daemonsets",
+            "daemonsets.apps",
             "jobs",
             "nodes",
         ];

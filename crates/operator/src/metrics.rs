@@ -20,6 +20,7 @@ use prometheus::{
 use self::register::{counter, float_gauge, gauge, histogram, single};
 use crate::kinds::broadcast_job::metrics::BroadcastJobMetrics;
 use crate::kinds::cron_job::metrics::CronJobMetrics;
+use crate::kinds::daemon_set::metrics::DaemonSetMetrics;
 use crate::kinds::job::metrics::JobMetrics;
 
 /// Sets gauges just before they are read; must not block.
@@ -37,6 +38,8 @@ pub struct Metrics {
     pub broadcast_jobs: BroadcastJobMetrics,
     /// Of CronJobs of both APIs.
     pub cron_jobs: CronJobMetrics,
+    /// Of DaemonSets.
+    pub daemon_sets: DaemonSetMetrics,
     /// Of Jobs of batch/v1.
     pub jobs: JobMetrics,
 
@@ -137,6 +140,7 @@ impl Metrics {
 
             broadcast_jobs: BroadcastJobMetrics::new(r)?,
             cron_jobs: CronJobMetrics::new(r)?,
+            daemon_sets: DaemonSetMetrics::new(r)?,
             jobs: JobMetrics::new(r)?,
 
             gate_wait: histogram(r, "carillon_gate_wait_seconds", "Seconds a key waited until the caches showed its own writes.", &["controller"], syncs::buckets()?)?,
@@ -195,6 +199,7 @@ impl Metrics {
             .set(1);
         self.broadcast_jobs.create_series();
         self.cron_jobs.create_series();
+        self.daemon_sets.create_series();
         self.jobs.create_series();
         for event in ["Normal", "Warning"] {
             self.events.with_label_values(&[event]);

@@ -20,7 +20,7 @@ pub(crate) const JSON: &str = "application/json";
 const ACCEPT_METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
     application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const EVENTS: Resource = Resource {
     group: "events.k8s.io",
     version: "v1",
@@ -117,6 +117,30 @@ pub fn get_whole(kind: Kind, namespace: &str, name: &str) -> Call {
         request.headers_mut().insert(header::ACCEPT, json);
         request
     }))
+}
+
+/// Metadata that gives an object of a built-in kind to an owner.
+pub(crate) fn adoption(owner: &ObjectKey, uid: Uid) -> Value {
+    object([
+        ("uid", uid.to_string().into()),
+        ("ownerReferences", vec![owner.reference()].into()),
+    ])
+}
+
+/// Metadata that takes an object of a built-in kind from its owner.
+pub(crate) fn disownment(owner: &ObjectKey, uid: Uid) -> Value {
+    let removed = json!({"$patch": "delete", "uid": owner.uid.to_string()});
+    object([
+        ("uid", uid.to_string().into()),
+        ("ownerReferences", vec![removed].into()),
+    ])
+}
+
+/// Deletes this object, in whatever state it is by now.
+pub fn delete(kind: Kind, namespace: &str, name: &str, uid: Uid) -> Call {
+    let path = path(kind, namespace, name);
+    let options = encode(&delete_options(uid, None));
+    build(Method::DELETE, path, JSON, options)
 }
 
 /// Removes a finalizer from an object of a built-in kind.

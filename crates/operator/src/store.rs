@@ -3,6 +3,7 @@
 //! One task per kind writes (through its [`StoreSink`]), workers read borrowed rows under the
 //! shared lock while they plan, which takes milliseconds. Each change says which jobs it concerns.
 
+pub(crate) mod dependents;
 mod journal;
 mod key;
 pub mod observe;

@@ -1,11 +1,16 @@
 //! DaemonSet, of carillon.dev and of apps/v1: one pod on each node that should have one.
-//!
-//! What is here decides which nodes those are, and which pods come and go. It is not served yet.
 
+pub mod action;
 pub mod backoff;
+mod claim;
+mod excuse;
+mod history;
 mod manage;
 mod on_nodes;
 pub mod pod;
+pub mod pod_body;
+mod progress;
+pub mod revision;
 mod rolling_update;
 pub mod should_run;
 mod snapshot;
@@ -14,35 +19,206 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSetStatus;
+use std::collections::BTreeSet;
 
+use carillon_api::condition::{reasons, types};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
+use self::history::{Current, Stored, beyond_limit, current};
 pub use self::manage::Why;
 use self::manage::manage;
-use self::on_nodes::on_nodes;
+use self::on_nodes::{OnNodes, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
+pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
 use self::rolling_update::rolling_update;
 pub use self::snapshot::Snapshot;
 pub use self::spec::DaemonSet;
+use crate::condition;
+use crate::name;
+
+/// What should happen now. Source: `syncDaemonSet`.
+pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let set = snapshot.set;
+    if set.meta.deleting {
+        return Plan::default();
+    }
+    if set.spec.selector == LabelSelector::default() {
+        return selects_all(snapshot, now);
+    }
+    if let Some(plan) = told_first(snapshot, now) {
+        return plan;
+    }
+    let claims = claim::claim(snapshot);
+    if !claims.is_empty() {
+        return Plan {
+            steps: claims,
+            ..Plan::default()
+        };
+    }
+    let current = current(snapshot);
+    let mut plan = Plan::default();
+    match &current.stored {
+        Stored::NameTaken => return counts_collision(snapshot),
+        Stored::Again(others) => {
+            plan.steps = merge(snapshot, &current, others);
+            plan.again = true;
+            return plan;
+        }
+        Stored::No => plan.steps.push(Step::needed(vec![create(&current)])),
+        Stored::Once(uid, number) if *number < current.number => {
+            let action = Action::RenumberRevision {
+                name: current.name.clone(),
+                uid: *uid,
+                number: current.number,
+            };
+            plan.steps.push(Step::needed(vec![action]));
+        }
+        Stored::Once(..) => {}
+    }
+    let on_nodes = on_nodes(snapshot);
+    pods(snapshot, &on_nodes, &current.hash, &mut plan, now);
+    let old = beyond_limit(snapshot, &current).into_iter();
+    let old = old.map(|(name, revision)| Action::DeleteRevision {
+        name: name.to_owned(),
+        uid: revision.uid,
+    });
+    plan.steps.push(Step::wanted(old.collect()));
+    let wake = write_status(snapshot, &on_nodes, &current, &mut plan, now);
+    plan.wake = plan.wake.into_iter().chain(wake).min();
+    plan.steps.retain(|step| !step.actions.is_empty());
+    plan
+}
+
+/// Every pod of the namespace would be its own: it does nothing.
+fn selects_all(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let message = "This daemon set is selecting all pods. A non-empty selector is required.";
+    let mut plan = Plan::default();
+    plan.notes.push(Note {
+        warning: true,
+        reason: reasons::SELECTING_ALL,
+        action: "Syncing",
+        message: message.to_owned(),
+    });
+    let set = snapshot.set;
+    if set.native {
+        return plan;
+    }
+    let mut status = set.status.clone();
+    let generation = set.meta.generation;
+    condition::set(
+        &mut status.conditions,
+        types::STALLED,
+        true,
+        reasons::SELECTING_ALL,
+        message,
+        generation,
+        now,
+    );
+    status.observed_generation = Some(generation);
+    status.summary = condition::stalled(&status.conditions).unwrap_or_default();
+    if status == set.status {
+        return Plan::default();
+    }
+    plan.steps
+        .push(Step::needed(vec![Action::WriteStatus(Box::new(status))]));
+    plan
+}
+
+/// What is refused may stand in the way of the rest of a plan, and so of its status. That of a native
+/// DaemonSet has no conditions.
+fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
+    let (set, refusal) = (snapshot.set, snapshot.refusal?);
+    if set.native {
+        return None;
+    }
+    let mut status = set.status.clone();
+    let news = refusal.tell(&mut status.conditions, set.meta.generation, now);
+    status.summary = condition::stalled(&status.conditions).unwrap_or_default();
+    let write = Action::WriteStatus(Box::new(status));
+    news.then(|| Plan {
+        steps: vec![Step::needed(vec![write])],
+        again: true,
+        ..Plan::default()
+    })
+}
+
+/// The next hash makes another name.
+fn counts_collision(snapshot: &Snapshot<'_>) -> Plan {
+    let mut status = snapshot.set.status.clone();
+    status.collision_count = Some(status.collision_count.unwrap_or(0).saturating_add(1));
+    Plan {
+        steps: vec![Step::needed(vec![Action::WriteStatus(Box::new(status))])],
+        again: true,
+        ..Plan::default()
+    }
+}
+
+fn create(current: &Current<'_>) -> Action {
+    Action::CreateRevision(NewRevision {
+        name: current.name.clone(),
+        hash: current.hash.clone(),
+        number: current.number,
+    })
+}
+
+/// Of several revisions with the same data one stays. Pods of the others get its hash first; pods of other data keep
+/// theirs, which upstream overwrites, so that they are never updated (kubernetes issue 111280).
+fn merge(
+    snapshot: &Snapshot<'_>,
+    current: &Current<'_>,
+    others: &[(&str, &Revision)],
+) -> Vec<Step> {
+    let hashes: BTreeSet<&str> = others
+        .iter()
+        .map(|(name, revision)| revision.hash(name))
+        .filter(|hash| *hash != current.hash)
+        .collect();
+    let pods = snapshot.pods.iter();
+    let relabelled =
+        pods.filter(|(_, pod)| pod.revision().is_some_and(|hash| hashes.contains(hash)));
+    let relabelled = relabelled.map(|(name, pod)| Action::RelabelPod {
+        name: name.to_string(),
+        uid: pod.uid,
+        hash: current.hash.clone(),
+    });
+    let deleted = others
+        .iter()
+        .map(|(name, revision)| Action::DeleteRevision {
+            name: (*name).to_owned(),
+            uid: revision.uid,
+        });
+    let mut steps = vec![
+        Step::needed(relabelled.collect()),
+        Step::wanted(deleted.collect()),
+    ];
+    steps.retain(|step| !step.actions.is_empty());
+    steps
+}
 
 /// Which pods come and go.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PodChanges<'a> {
+struct PodChanges<'a> {
     /// Nodes that get a pod.
-    pub create: Vec<&'a str>,
+    create: Vec<&'a str>,
     /// Pods that are deleted, by name, with why.
-    pub delete: Vec<(&'a str, Why)>,
+    delete: Vec<(&'a str, Why)>,
     /// When a failed pod may be replaced.
-    pub wake: Option<Timestamp>,
+    wake: Option<Timestamp>,
 }
 
 /// What should happen to pods now. `hash`: the current revision.
-pub fn pod_changes<'a>(snapshot: &Snapshot<'a>, hash: &str, now: Timestamp) -> PodChanges<'a> {
-    let nodes = on_nodes(snapshot);
-    let managed = manage(snapshot, &nodes, hash, now);
+fn pod_changes<'a>(
+    snapshot: &Snapshot<'a>,
+    nodes: &OnNodes<'a>,
+    hash: &str,
+    now: Timestamp,
+) -> PodChanges<'a> {
+    let managed = manage(snapshot, nodes, hash, now);
     let removed = managed.delete.iter().map(|((name, _), _)| *name).collect();
-    let next = rolling_update(snapshot.set, &nodes, &removed, hash, now);
+    let next = rolling_update(snapshot.set, nodes, &removed, hash, now);
     let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
     let deleted = managed
         .delete
@@ -55,7 +231,113 @@ pub fn pod_changes<'a>(snapshot: &Snapshot<'a>, hash: &str, now: Timestamp) -> P
     }
 }
 
-/// The numbers of the status now. `hash`: the current revision.
-pub fn counts(snapshot: &Snapshot<'_>, hash: &str, now: Timestamp) -> DaemonSetStatus {
-    status::count(snapshot.set, &on_nodes(snapshot), hash, now)
+fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Plan, now: Timestamp) {
+    let changes = pod_changes(snapshot, nodes, hash, now);
+    plan.wake = changes.wake;
+    let desired = nodes.values().filter(|node| node.runs()).count();
+    let burst = snapshot.set.spec.burst;
+    let burst = burst.map(|burst| burst.of_at_most(desired).max(1));
+    let most = burst.unwrap_or(usize::MAX).min(snapshot.max_pod_changes);
+    let creatable = changes.create.iter().filter_map(|node| {
+        let name = free_name(snapshot, node)?;
+        Some(Action::CreatePod(NewPod {
+            name,
+            node: (*node).to_owned(),
+            hash: hash.to_owned(),
+        }))
+    });
+    let created: Vec<Action> = creatable
+        .take(scaled(snapshot, nodes, hash, most))
+        .collect();
+    let deleted = changes.delete.iter().take(most).filter_map(|(name, why)| {
+        let pod = snapshot.pods.get(*name)?;
+        plan.notes.extend(why_deleted(snapshot, name, pod, *why));
+        Some(Action::DeletePod {
+            name: (*name).to_owned(),
+            uid: pod.uid,
+            node: pod.node.as_deref().unwrap_or_default().to_owned(),
+            why: *why,
+        })
+    });
+    let deleted: Vec<Action> = deleted.collect();
+    let rest = changes.delete.len() > deleted.len() || changes.create.len() > created.len();
+    plan.again |= rest && !(created.is_empty() && deleted.is_empty());
+    plan.steps.push(Step::slowly(created));
+    plan.steps.push(Step::wanted(deleted));
+}
+
+/// How many pods of the current template may be created. With `partitionedScaling` nodes of the partition get none.
+fn scaled(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, most: usize) -> usize {
+    let set = snapshot.set;
+    let desired = nodes.values().filter(|node| node.runs()).count();
+    let kept = set.spec.partition.of_at_most(desired);
+    if !set.spec.partitioned_scaling || kept == 0 {
+        return most;
+    }
+    let is_new = |pod: &DaemonPod| rolling_update::is_updated(set, pod, hash);
+    let new = nodes
+        .values()
+        .filter(|node| node.pods.iter().any(|(_, pod)| is_new(pod)));
+    most.min(desired.saturating_sub(kept + new.count()))
+}
+
+/// The name of the next pod of a node. `None`: each that it may have is taken.
+fn free_name(snapshot: &Snapshot<'_>, node: &str) -> Option<String> {
+    let set = snapshot.set;
+    let owner = &set.meta.owner;
+    // Upstream has names without an end, and so no pod that waits for a name.
+    let slots = match (set.native, set.spec.update.may_surge()) {
+        (true, _) => u32::MAX,
+        (false, true) => 2,
+        (false, false) => 1,
+    };
+    let mut names = (0..slots).map(|slot| name::daemon_pod(&owner.name, owner.uid, node, slot));
+    names.find(|name| {
+        let name = name.as_str();
+        !snapshot.pods.contains_key(name) && !snapshot.free.contains_key(name)
+    })
+}
+
+/// What people are told of a pod that has ended.
+fn why_deleted(snapshot: &Snapshot<'_>, name: &str, pod: &DaemonPod, why: Why) -> Option<Note> {
+    let (warning, reason, found, doing) = match why {
+        Why::Failed => (true, "FailedDaemonPod", "failed", "kill"),
+        Why::Succeeded => (false, "SucceededDaemonPod", "succeeded", "delete"),
+        Why::Duplicate | Why::NotWanted | Why::Outdated => return None,
+    };
+    let namespace = &snapshot.set.meta.owner.namespace;
+    let node = pod.node.as_deref().unwrap_or_default();
+    Some(Note {
+        warning,
+        reason,
+        action: "Syncing",
+        message: format!(
+            "Found {found} daemon pod {namespace}/{name} on node {node}, will try to {doing} it"
+        ),
+    })
+}
+
+/// Plans the status if it says anything new. When to look again.
+fn write_status(
+    snapshot: &Snapshot<'_>,
+    on_nodes: &OnNodes<'_>,
+    current: &Current<'_>,
+    plan: &mut Plan,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let set = snapshot.set;
+    let mut status = status::count(set, on_nodes, &current.hash, now);
+    status.observed_generation = Some(set.meta.generation);
+    status.collision_count = set.status.collision_count;
+    let wake = status::next_available(set, on_nodes, now);
+    let deadline = if set.native {
+        None
+    } else {
+        progress::tell(snapshot, on_nodes, &mut status, (&current.hash, now))
+    };
+    if status != set.status {
+        let write = Action::WriteStatus(Box::new(status));
+        plan.steps.push(Step::wanted(vec![write]));
+    }
+    wake.into_iter().chain(deadline).min()
 }

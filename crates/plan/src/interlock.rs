@@ -9,6 +9,7 @@
 
 pub mod broadcast_job;
 pub mod cron_job;
+pub mod daemon_set;
 pub mod job;
 pub mod left_behind;
 mod trip;

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod broadcast_job;
+mod claim;
 pub mod condition;
 pub mod cron_job;
 pub mod daemon_set;
@@ -24,6 +25,7 @@ pub mod max_failed;
 pub mod meta;
 pub mod name;
 pub mod node;
+mod nodes_by_reason;
 pub mod object;
 pub mod object_key;
 pub mod parallelism;

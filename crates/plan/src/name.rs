@@ -9,6 +9,8 @@ use crate::uid::Uid;
 
 /// DNS label limit, which pod names keep so that they can be host names.
 const MAX_LABEL: usize = 63;
+/// Limit of the names of most objects.
+pub(crate) const MAX_NAME: usize = 253;
 /// Characters of the hash: 50 bits, so that two of a million children collide once in a thousand
 /// jobs; a collision is found by the owner uid and reported, never acted on.
 const HASH_CHARS: usize = 10;
@@ -122,6 +124,28 @@ pub fn slice(job: &str, job_uid: Uid, index: u32) -> String {
     with_hash(job, &[&job_uid.to_string(), "results", &index.to_string()])
 }
 
+/// Name of the pod of a DaemonSet in this slot of a node: by the node's name, as [`pod`].
+pub fn daemon_pod(set: &str, set_uid: Uid, node: &str, slot: u32) -> String {
+    with_hash(
+        set,
+        &[&set_uid.to_string(), "daemon", node, &slot.to_string()],
+    )
+}
+
+/// The hash of a revision by what its data says: 10 characters. `collisions`: how often the name that would follow
+/// from it was taken.
+pub fn revision_hash(data: u128, collisions: Option<i32>) -> String {
+    let collisions = collisions.unwrap_or(0).to_string();
+    hash(&["revision", &format!("{data:032x}"), &collisions])
+}
+
+/// Name of the revision with this hash.
+pub fn revision(set: &str, hash: &str) -> String {
+    let room = MAX_NAME - HASH_CHARS - 1;
+    let set: String = set.chars().take(room).collect();
+    format!("{}-{hash}", set.trim_end_matches(['-', '.']))
+}
+
 /// The part of a name that stands for a request for a run: 9 characters.
 pub fn request(cron_job: Uid, request: &str) -> String {
     let mut text = hash(&[&cron_job.to_string(), "run-now", request]);
@@ -219,6 +243,32 @@ mod tests {
         assert!(
             requests[0] != requests[1] && requests.iter().all(|name| name.len() == REQUEST_CHARS)
         );
+    }
+
+    #[test]
+    fn each_of_set_node_and_slot_makes_another_name() {
+        let names = [
+            daemon_pod("a", uid('0'), "n1", 0),
+            daemon_pod("a", uid('0'), "n1", 1),
+            daemon_pod("a", uid('0'), "n2", 0),
+            daemon_pod("a", uid('1'), "n1", 0),
+            pod("a", uid('0'), "n1", 0),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+    }
+
+    #[test]
+    fn a_revision_has_a_hash_by_its_data_and_a_name_that_fits() {
+        let hashes = [(1, None), (2, None), (1, Some(1))];
+        let hashes = hashes.map(|(data, collisions)| revision_hash(data, collisions));
+        assert_eq!(revision_hash(1, Some(0)), hashes[0]);
+        assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2]);
+        assert_eq!(
+            revision("agent", &hashes[0]),
+            format!("agent-{}", hashes[0])
+        );
+        assert_eq!(revision(&"x".repeat(253), &hashes[0]).len(), 253);
     }
 
     #[test]

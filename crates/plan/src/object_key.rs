@@ -22,6 +22,12 @@ pub const BROADCAST_JOB: ApiKind = (API_VERSION, "BroadcastJob");
 pub const CRON_JOB: ApiKind = (API_VERSION, "CronJob");
 /// CronJobs of batch/v1.
 pub const NATIVE_CRON_JOB: ApiKind = ("batch/v1", "CronJob");
+/// DaemonSets of carillon.dev.
+pub const DAEMON_SET: ApiKind = (API_VERSION, "DaemonSet");
+/// DaemonSets of apps/v1.
+pub const NATIVE_DAEMON_SET: ApiKind = ("apps/v1", "DaemonSet");
+/// ControllerRevisions.
+pub const REVISION: ApiKind = ("apps/v1", "ControllerRevision");
 /// Jobs of batch/v1.
 pub const JOB: ApiKind = ("batch/v1", "Job");
 /// Pods.

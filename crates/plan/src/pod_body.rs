@@ -91,7 +91,7 @@ pub(crate) fn containers(
 }
 
 /// The node's checks were made by us; the scheduler only has to bind. Preferred terms stay.
-fn pin_by_affinity(spec: &mut Map<String, Value>, node: &str) {
+pub(crate) fn pin_by_affinity(spec: &mut Map<String, Value>, node: &str) {
     let required = json!({"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]});
     let node_affinity = object_at(object_at(spec, "affinity"), "nodeAffinity");

@@ -13,14 +13,18 @@ pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
 /// Whether `selector` selects these labels; the empty one selects everything. One with an operator
 /// that is not known selects nothing.
 pub fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
-    let mut equal = selector.match_labels.iter().flatten();
-    let mut others = selector.match_expressions.iter().flatten();
-    equal.all(|(key, value)| label(labels, key) == Some(value))
-        && others.all(|requirement| holds(requirement, labels))
+    selects_by(selector, |key| label(labels, key))
 }
 
-fn holds(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
-    let value = label(labels, &requirement.key);
+/// The same of labels that are found in another way.
+pub fn selects_by<'a>(selector: &LabelSelector, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let mut equal = selector.match_labels.iter().flatten();
+    let mut others = selector.match_expressions.iter().flatten();
+    equal.all(|(key, value)| label(key) == Some(value))
+        && others.all(|requirement| holds(requirement, label(&requirement.key)))
+}
+
+fn holds(requirement: &LabelSelectorRequirement, value: Option<&str>) -> bool {
     let among = |value: &str| {
         let mut values = requirement.values.iter().flatten();
         values.any(|one| one == value)

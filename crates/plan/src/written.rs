@@ -27,6 +27,11 @@ impl Written {
         self.read()
     }
 
+    /// As it was written, if it is here.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
     /// Bytes of what was written.
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -24,10 +24,10 @@ fn every_example_runs_to_its_end_as_it_is() {
         let names = names.map(|file| file.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.starts_with(kind)).count()
     };
-    let kinds = ["broadcastjob-", "cronjob-", "job-"];
-    let [files, cron_files, native_files] = kinds.map(files_of);
+    let kinds = ["broadcastjob-", "cronjob-", "daemonset-", "job-"];
+    let [files, cron_files, daemon_files, native_files] = kinds.map(files_of);
     assert!(files >= 10, "{files} examples");
-    let known = files + cron_files + native_files;
+    let known = files + cron_files + daemon_files + native_files;
     assert_eq!(known, files_of(""), "a file of another kind");
     let _operator = Operator::start(&cluster, &Options::new("operator")).unwrap();
     let folder = folder.to_str().unwrap();
@@ -65,7 +65,14 @@ fn every_example_runs_to_its_end_as_it_is() {
         }
     };
     let native_ended = || native_jobs().iter().all(|job| is(job, "Complete"));
-    let ended = || Ok((jobs().iter().all(at_its_end) && native_ended()).then_some(()));
+    let daemons_run = || {
+        let sets = those(&["cds"]);
+        sets.len() == daemon_files && sets.iter().all(|set| is(set, "Available"))
+    };
+    let ended = || {
+        let all = jobs().iter().all(at_its_end) && native_ended() && daemons_run();
+        Ok(all.then_some(()))
+    };
     let every = Duration::from_millis(500);
     let hint = || {
         cluster

@@ -58,15 +58,18 @@ pub enum Controller {
     BroadcastJob,
     /// CronJob of carillon.dev.
     CronJob,
+    /// DaemonSet of carillon.dev.
+    DaemonSet,
     /// Job of batch/v1, where its spec names us.
     Job,
 }
 
 impl Controller {
     /// All of them, with their words in `--controllers`.
-    pub(super) const ALL: [(&str, Self); 3] = [
+    pub(super) const ALL: [(&str, Self); 4] = [
         ("broadcastjob", Self::BroadcastJob),
         ("cronjob", Self::CronJob),
+        ("daemonset", Self::DaemonSet),
         ("job", Self::Job),
     ];
 }
@@ -78,11 +81,17 @@ pub enum NativeKind {
     Jobs,
     /// CronJobs of batch/v1.
     CronJobs,
+    /// DaemonSets of apps/v1.
+    DaemonSets,
 }
 
 impl NativeKind {
     /// All of them, with their words in `--serve-native`.
-    pub(super) const ALL: [(&str, Self); 2] = [("jobs", Self::Jobs), ("cronjobs", Self::CronJobs)];
+    pub(super) const ALL: [(&str, Self); 3] = [
+        ("jobs", Self::Jobs),
+        ("cronjobs", Self::CronJobs),
+        ("daemonsets", Self::DaemonSets),
+    ];
 }
 
 /// Leader election; `duration > renew_deadline > retry_period`.

@@ -41,7 +41,7 @@ pub(super) struct Args {
     )]
     pub(super) debug_address: String,
 
-    /// Controllers to run: broadcastjob, cronjob, job; all when empty. job serves the Jobs of batch/v1 whose
+    /// Controllers to run: broadcastjob, cronjob, daemonset, job; all when empty. job serves the Jobs of batch/v1 whose
     /// spec.managedBy is carillon.dev/job-controller.
     #[arg(
         long,
@@ -52,7 +52,7 @@ pub(super) struct Args {
     pub(super) controllers: Vec<String>,
 
     /// Native kinds to serve in place of kube-controller-manager, whose controllers for them must be off:
-    /// jobs, cronjobs; none when empty.
+    /// jobs, cronjobs, daemonsets; none when empty.
     #[arg(
         long,
         env = "CARILLON_SERVE_NATIVE",

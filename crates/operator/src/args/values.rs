@@ -5,9 +5,6 @@ use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 use super::config::{Config, Controller, Lease, LogFormat, NativeKind};
 use super::flags::Args;
 
-const FUTURE_CONTROLLERS: [&str; 1] = ["daemonset"];
-const FUTURE_NATIVE: [&str; 1] = ["daemonsets"];
-
 /// The configuration that `args` ask for.
 pub(super) fn check(args: Args) -> Result<Config, String> {
     backoff(
@@ -72,7 +69,7 @@ fn values(list: &[String]) -> impl Iterator<Item = &str> {
 }
 
 fn controllers(list: &[String]) -> Result<Vec<Controller>, String> {
-    let chosen = choose("--controllers", list, &Controller::ALL, &FUTURE_CONTROLLERS)?;
+    let chosen = choose("--controllers", list, &Controller::ALL)?;
     Ok(if chosen.is_empty() {
         Controller::ALL.map(|(_, controller)| controller).to_vec()
     } else {
@@ -81,7 +78,7 @@ fn controllers(list: &[String]) -> Result<Vec<Controller>, String> {
 }
 
 fn serve_native(list: &[String]) -> Result<Vec<NativeKind>, String> {
-    choose("--serve-native", list, &NativeKind::ALL, &FUTURE_NATIVE)
+    choose("--serve-native", list, &NativeKind::ALL)
 }
 
 /// The words of a list flag, each once.
@@ -89,19 +86,13 @@ fn choose<T: Copy + PartialEq>(
     flag: &str,
     list: &[String],
     known: &[(&str, T)],
-    future: &[&str],
 ) -> Result<Vec<T>, String> {
     let mut chosen = Vec::new();
     for value in values(list) {
         let Some((_, choice)) = known.iter().find(|(word, _)| *word == value) else {
-            let problem = if future.contains(&value) {
-                "not in this version"
-            } else {
-                "no such value"
-            };
             let known: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
             let known = known.join(", ");
-            return Err(format!("{flag} {value}: {problem}, allowed: {known}"));
+            return Err(format!("{flag} {value}: no such value, allowed: {known}"));
         };
         if !chosen.contains(choice) {
             chosen.push(*choice);

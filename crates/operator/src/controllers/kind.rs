@@ -134,15 +134,19 @@ pub trait ServedKind: CachedKind {
         applied: &mut Applied<Self::Answer>,
     ) -> Vec<Note>;
 
-    /// What an object that is in no cache may have left with our finalizer.
-    fn held(memory: &Self::Memory, tables: &Tables, key: &ObjectKey) -> Vec<Held>;
+    /// What an object that is in no cache may have left with our finalizer. Most kinds have none.
+    fn held(_: &Self::Memory, _: &Tables, _: &ObjectKey) -> Vec<Held> {
+        Vec::new()
+    }
 
     /// Removes our finalizer.
     fn release(
-        writes: &Writes,
-        key: &ObjectKey,
-        held: &Held,
-    ) -> impl Future<Output = Result<Effect, SendError>>;
+        _: &Writes,
+        _: &ObjectKey,
+        _: &Held,
+    ) -> impl Future<Output = Result<Effect, SendError>> {
+        std::future::ready(Ok(Effect::Nothing))
+    }
 
     /// Learns that it was removed.
     fn released(_: &mut Self::Memory, _: Uid) {}

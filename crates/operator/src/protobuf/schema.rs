@@ -80,7 +80,26 @@ static OWNER_REFERENCE: Message = Message(&[
 
 static POD_SPEC: Message = Message(&[
     (10, "nodeName", Text),
+    (18, "affinity", One(&AFFINITY)),
     (20, "initContainers", Many(&CONTAINER)),
+]);
+
+static AFFINITY: Message = Message(&[(1, "nodeAffinity", One(&NODE_AFFINITY))]);
+
+static NODE_AFFINITY: Message = Message(&[(
+    1,
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    One(&NODE_SELECTOR),
+)]);
+
+static NODE_SELECTOR: Message = Message(&[(1, "nodeSelectorTerms", Many(&NODE_SELECTOR_TERM))]);
+
+static NODE_SELECTOR_TERM: Message = Message(&[(2, "matchFields", Many(&REQUIREMENT))]);
+
+static REQUIREMENT: Message = Message(&[
+    (1, "key", Text),
+    (2, "operator", Text),
+    (3, "values", Texts),
 ]);
 
 static CONTAINER: Message = Message(&[(1, "name", Text), (24, "restartPolicy", Text)]);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::meta::AllLabels;
 use carillon_plan::node::{Amounts, Labels as LabelSet, Taint};
 use carillon_plan::pod::Failure;
 use carillon_plan::quantity::Milli;
@@ -39,6 +40,14 @@ impl Interner {
     /// The shared copy of these labels.
     pub fn share_labels(&mut self, labels: Vec<(Arc<str>, Arc<str>)>) -> LabelSet {
         share_set(&mut self.labels, labels)
+    }
+
+    /// The labels of a pod, shared.
+    pub fn pod_labels(&mut self, labels: Option<&AllLabels>) -> LabelSet {
+        let labels = labels.into_iter().flatten();
+        let labels = labels.map(|(key, value)| (self.share(key), self.share(value)));
+        let labels = labels.collect();
+        self.share_pod_labels(labels)
     }
 
     /// The shared copy of these labels of a pod.

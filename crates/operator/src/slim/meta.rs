@@ -142,6 +142,9 @@ pub struct Annotations {
     /// `batch.kubernetes.io/cronjob-scheduled-timestamp`.
     #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp", default)]
     pub scheduled: Option<String>,
+    /// `deprecated.daemonset.template.generation`, which the API server keeps.
+    #[serde(rename = "deprecated.daemonset.template.generation", default)]
+    pub template_generation: Option<String>,
     /// `cronjob.kubernetes.io/instantiate`, as `kubectl create job --from` sets it.
     #[serde(rename = "cronjob.kubernetes.io/instantiate", default)]
     pub instantiate: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_plan::node::Labels;
 use carillon_plan::pod::{Deletion, Failure, PodPhase};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -25,7 +26,41 @@ pub struct SlimPod {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PodSpec {
     node_name: Option<String>,
+    affinity: Option<Affinity>,
     init_containers: Option<Vec<InitContainer>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Affinity {
+    node_affinity: Option<NodeAffinity>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Option<NodeSelector>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeSelector {
+    node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeSelectorTerm {
+    match_fields: Option<Vec<Requirement>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Requirement {
+    key: String,
+    operator: String,
+    values: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -122,6 +157,33 @@ impl SlimPod {
     pub(crate) fn node(&self) -> Option<&str> {
         let name = self.spec.node_name.as_deref();
         name.filter(|name| !name.is_empty())
+    }
+
+    /// The one node that its required affinity names, as that of a DaemonSet's pod does.
+    pub(crate) fn wanted_node(&self) -> Option<&str> {
+        let affinity = self.spec.affinity.as_ref()?.node_affinity.as_ref()?;
+        let terms = affinity.required.as_ref()?.node_selector_terms.iter();
+        let fields = terms.flat_map(|term| term.match_fields.iter().flatten());
+        let mut named =
+            fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
+        let [name] = named.next()?.values.as_deref()? else {
+            return None;
+        };
+        Some(name)
+    }
+
+    /// Whether its labels are these.
+    pub(crate) fn has_labels(&self, labels: &Labels) -> bool {
+        let ours = self.metadata.labels.iter().flatten();
+        let ours = ours.map(|(key, value)| (key.as_str(), value.as_str()));
+        ours.eq(labels.iter().map(|(key, value)| (&**key, &**value)))
+    }
+
+    /// Since when it is ready, if it is. One that does not say since when is taken for the latest.
+    pub(crate) fn ready(&self) -> Option<Timestamp> {
+        let ready = self.status.condition("Ready")?;
+        let since = ready.last_transition_time.unwrap_or(Timestamp::MAX);
+        (ready.status == "True").then_some(since)
     }
 
     /// Its deletion, if somebody has asked for it.

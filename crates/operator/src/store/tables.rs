@@ -8,6 +8,7 @@ use super::journal::Journal;
 use crate::gate::{Kind, Versions};
 use crate::kinds::broadcast_job::tables::BroadcastJobTables;
 use crate::kinds::cron_job::tables::CronJobTables;
+use crate::kinds::daemon_set::tables::DaemonSetTables;
 use crate::kinds::job::tables::JobTables;
 use crate::slim::Interner;
 
@@ -18,6 +19,8 @@ pub struct Tables {
     pub broadcast_jobs: BroadcastJobTables,
     /// CronJobs, and what they have started.
     pub cron_jobs: CronJobTables,
+    /// DaemonSets, and what belongs to them.
+    pub daemon_sets: DaemonSetTables,
     /// Jobs of batch/v1, and what belongs to them.
     pub jobs: JobTables,
     pub(crate) nodes: Nodes,

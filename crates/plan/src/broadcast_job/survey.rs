@@ -1,9 +1,8 @@
 //! All nodes of the cluster, as one job sees them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use carillon_api::Refused;
 use carillon_api::condition::results;
 use jiff::Timestamp;
 
@@ -15,12 +14,10 @@ use super::snapshot::Snapshot;
 use super::standing::Standing;
 use crate::eligibility::{self, Refusal};
 use crate::node::NodeRow;
+use crate::nodes_by_reason::NodesByReason;
 use crate::record::Record;
 use crate::record_index::Place;
 use crate::uid::Uid;
-
-/// Names of nodes that status shows for each reason.
-pub(super) const SAMPLE: usize = 3;
 
 /// The nodes by what can be done with them.
 #[derive(Debug, Default)]
@@ -59,7 +56,7 @@ pub(super) struct Survey<'a> {
     /// No attempt was ever made.
     pub(super) untouched: bool,
     /// Nodes left out, by reason.
-    pub(super) refused: LeftOut<'a>,
+    pub(super) refused: NodesByReason<'a>,
     /// How many of them the family has left nothing to do on.
     settled: usize,
 }
@@ -83,47 +80,6 @@ pub(super) struct Failure<'a> {
     pub(super) accepted: bool,
     /// A rule says that the job fails by it.
     fails_job: bool,
-}
-
-/// Nodes that are left out, by reason: how many, and some of their names.
-#[derive(Debug, Default)]
-pub(super) struct LeftOut<'a>(BTreeMap<&'static str, (usize, Vec<&'a str>)>);
-
-impl<'a> LeftOut<'a> {
-    fn add(&mut self, reason: &'static str, node: &'a str) {
-        self.add_all(reason, ([node].into_iter(), 1));
-    }
-
-    fn add_all(
-        &mut self,
-        reason: &'static str,
-        (nodes, count): (impl Iterator<Item = &'a str>, usize),
-    ) {
-        if count > 0 {
-            let (sum, sample) = self.0.entry(reason).or_default();
-            *sum += count;
-            sample.extend(nodes.take(SAMPLE));
-        }
-    }
-
-    /// The reasons.
-    pub(super) fn reasons(&self) -> impl Iterator<Item = &'static str> {
-        self.0.keys().copied()
-    }
-
-    /// As a status says it.
-    pub(super) fn told(&self) -> Vec<Refused> {
-        let told = self.0.iter().map(|(reason, (count, nodes))| {
-            let mut nodes: Vec<&str> = nodes.clone();
-            nodes.sort_unstable();
-            Refused {
-                reason: (*reason).to_owned(),
-                count: i32::try_from(*count).unwrap_or(i32::MAX),
-                sample: nodes.into_iter().take(SAMPLE).map(str::to_owned).collect(),
-            }
-        });
-        told.collect()
-    }
 }
 
 impl<'a> Survey<'a> {

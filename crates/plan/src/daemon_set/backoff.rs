@@ -50,6 +50,11 @@ pub(super) fn held(
     holds.then_some(*known)
 }
 
+/// Forgets nodes that begin anew.
+pub fn forget(failed: &mut FailedNodes, generation: i64, now: Timestamp) {
+    failed.retain(|_, known| !known.is_forgotten(generation, now));
+}
+
 /// What is remembered once a failed pod was replaced.
 pub fn replaced(failed: &FailedNodes, node: &str, generation: i64, now: Timestamp) -> NodeBackoff {
     let known = failed.get(node);

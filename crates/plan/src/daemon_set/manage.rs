@@ -34,6 +34,19 @@ pub enum Why {
     Outdated,
 }
 
+impl Why {
+    /// The word for it in logs and digests.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Succeeded => "succeeded",
+            Self::Duplicate => "duplicate",
+            Self::NotWanted => "not_wanted",
+            Self::Outdated => "outdated",
+        }
+    }
+}
+
 /// Compares what is on each node with what should be there. `hash`: the current revision.
 pub(super) fn manage<'a>(
     snapshot: &Snapshot<'a>,
@@ -44,7 +57,7 @@ pub(super) fn manage<'a>(
     let may_surge = snapshot.set.spec.update.may_surge();
     let mut managed = Managed::default();
     for (name, node) in on_nodes {
-        let there = node.pods.iter().filter(|(_, pod)| !pod.deleting);
+        let there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
         let unwanted = |pod: &Named<'a>| (*pod, Why::NotWanted);
         match node.should {
             // Nobody else removes a pod that waits for a node that is gone.

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use super::pod::Named;
 use super::should_run::{ShouldRun, should_run};
 use super::snapshot::Snapshot;
+use crate::node::NodeRow;
 
 /// A node, or one that is gone and still has pods.
 #[derive(Debug, Default)]
 pub(super) struct OnNode<'a> {
+    /// The node. `None`: there is no such node.
+    pub row: Option<&'a NodeRow>,
     /// Whether it should have a pod. `None`: there is no such node.
     pub should: Option<ShouldRun<'a>>,
     /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
@@ -29,9 +32,10 @@ pub(super) type OnNodes<'a> = BTreeMap<&'a str, OnNode<'a>>;
 /// Pods that only a finalizer keeps are left out: they must not block what comes in their place.
 pub(super) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
     let wish = &snapshot.set.spec.placement;
-    let nodes = snapshot.nodes.iter().map(|(name, node)| {
+    let nodes = snapshot.nodes.iter().map(|(name, row)| {
         let on_node = OnNode {
-            should: Some(should_run(wish, name, node)),
+            row: Some(row),
+            should: Some(should_run(wish, name, row)),
             pods: Vec::new(),
         };
         (&**name, on_node)

@@ -24,8 +24,8 @@ pub struct DaemonPod {
     pub rv: u64,
     /// Phase.
     pub phase: PodPhase,
-    /// Somebody has deleted it.
-    pub deleting: bool,
+    /// When somebody has deleted it, if so.
+    pub deletion: Option<Timestamp>,
     /// The node it was bound to, or is for. `None`: it does not say.
     pub node: Option<Arc<str>>,
     /// `spec.nodeName` is set.
@@ -45,6 +45,11 @@ pub type DaemonPods = BTreeMap<Box<str>, DaemonPod>;
 pub type Named<'a> = (&'a str, &'a DaemonPod);
 
 impl DaemonPod {
+    /// Somebody has deleted it.
+    pub fn is_deleting(&self) -> bool {
+        self.deletion.is_some()
+    }
+
     /// The hash of the revision that it was made from.
     pub fn revision(&self) -> Option<&str> {
         label(&self.labels, LABEL_REVISION)
@@ -68,6 +73,6 @@ impl DaemonPod {
 
     /// The end of it is known and it is only kept by a finalizer: nothing of it runs any more.
     pub(super) fn is_left_over(&self) -> bool {
-        self.phase.has_ended() && self.deleting
+        self.phase.has_ended() && self.is_deleting()
     }
 }

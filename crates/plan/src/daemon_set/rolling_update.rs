@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::excuse::excuse;
 use super::on_nodes::{OnNode, OnNodes};
 use super::pod::{DaemonPod, Named};
 use super::spec::{DaemonSet, Update};
+use crate::selector::selects_by;
 
 /// What an update does next.
 #[derive(Debug, Default, Eq, PartialEq)]
@@ -49,7 +51,7 @@ impl Budget {
 }
 
 /// The pods of a node that are not on their way out.
-enum Pair<'a> {
+pub(super) enum Pair<'a> {
     /// None.
     None,
     /// Of the current template.
@@ -57,9 +59,26 @@ enum Pair<'a> {
     /// Of an older one.
     Old(Named<'a>),
     /// One of each.
-    Both { new: &'a DaemonPod, old: Named<'a> },
+    Both {
+        /// Of the current template.
+        new: &'a DaemonPod,
+        /// Of an older one.
+        old: Named<'a>,
+    },
     /// More than that: [`manage`](super::manage::manage) comes first.
     Excess,
+}
+
+/// A node as an update sees it.
+struct Place<'a> {
+    name: &'a str,
+    /// A pod should be there.
+    runs: bool,
+    pair: Pair<'a>,
+    /// The update is about this node.
+    selected: bool,
+    /// It was sick before.
+    excused: bool,
 }
 
 /// Whether a pod is of the current template. The generation counts where the hash does not: a rewritten
@@ -70,12 +89,16 @@ pub(super) fn is_updated(set: &DaemonSet, pod: &DaemonPod, hash: &str) -> bool {
     same_template || pod.revision() == Some(hash)
 }
 
-fn pair<'a, 'b>(set: &DaemonSet, pods: impl Iterator<Item = &'b Named<'a>>, hash: &str) -> Pair<'a>
+pub(super) fn pair<'a, 'b>(
+    set: &DaemonSet,
+    pods: impl Iterator<Item = &'b Named<'a>>,
+    hash: &str,
+) -> Pair<'a>
 where
     'a: 'b,
 {
     let (mut new, mut old) = (None, None);
-    for named in pods.filter(|(_, pod)| !pod.deleting) {
+    for named in pods.filter(|(_, pod)| !pod.is_deleting()) {
         let before = if is_updated(set, named.1, hash) {
             new.replace(named.1).is_some()
         } else {
@@ -103,43 +126,78 @@ pub(super) fn rolling_update<'a>(
     now: Timestamp,
 ) -> Next<'a> {
     let desired = on_nodes.values().filter(|node| node.runs()).count();
-    let Some(budget) = Budget::of(set.spec.update, desired) else {
+    let Some(budget) = Budget::of(set.spec.update, desired).filter(|_| !set.spec.paused) else {
         return Next::default();
     };
     let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.is_empty();
-    let pairs = on_nodes.iter().filter(concerned).map(|(name, node)| {
-        let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
-        (*name, node.runs(), pair(set, stay, hash))
-    });
+    let places = on_nodes.iter().filter(concerned);
+    let places: Vec<Place<'a>> = places
+        .map(|(name, node)| {
+            let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
+            let is_new = |pod: &DaemonPod| is_updated(set, pod, hash);
+            Place {
+                name,
+                runs: node.runs(),
+                pair: pair(set, stay, hash),
+                selected: is_selected(set, node),
+                excused: !set.native && excuse(node, is_new).is_some(),
+            }
+        })
+        .collect();
+    let room = room(set, &places, desired);
     let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
     if budget.max_surge == 0 {
-        in_place(pairs, budget, available)
+        in_place(places, budget, room, available)
     } else {
-        with_surge(pairs, budget, available)
+        with_surge(places, budget, room, available)
     }
 }
 
+/// Whether an update is about this node.
+pub(super) fn is_selected(set: &DaemonSet, node: &OnNode<'_>) -> bool {
+    let selector = set.spec.node_selector.as_ref();
+    selector.is_none_or(|selector| {
+        node.row
+            .is_some_and(|row| selects_by(selector, |key| row.label(key)))
+    })
+}
+
+/// How many more nodes may leave their old pod: all but those of the partition.
+fn room(set: &DaemonSet, places: &[Place<'_>], desired: usize) -> usize {
+    let kept = set.spec.partition.of_at_most(desired);
+    if kept == 0 {
+        return usize::MAX;
+    }
+    let old = places
+        .iter()
+        .filter(|place| place.runs && matches!(place.pair, Pair::Old(_)));
+    old.count().saturating_sub(kept)
+}
+
 /// The old pod goes first: as many nodes as may be are without one.
-fn in_place<'a>(
-    pairs: impl Iterator<Item = (&'a str, bool, Pair<'a>)>,
+fn in_place(
+    places: Vec<Place<'_>>,
     budget: Budget,
+    room: usize,
     available: impl Fn(&DaemonPod) -> bool,
-) -> Next<'a> {
+) -> Next<'_> {
     let mut unavailable = 0;
     let (mut delete, mut candidates) = (Vec::new(), Vec::new());
-    for (_, _, pair) in pairs {
-        match pair {
-            Pair::New(new) if available(new) => {}
-            Pair::Old((name, old)) if available(old) => candidates.push(name),
-            Pair::Old((name, _)) => {
-                delete.push(name);
-                unavailable += 1;
+    for place in places {
+        match place.pair {
+            Pair::New(new) if available(new) => continue,
+            Pair::Old((name, old)) if available(old) => {
+                candidates.extend(place.selected.then_some(name));
+                continue;
             }
-            Pair::None | Pair::New(_) | Pair::Both { .. } | Pair::Excess => unavailable += 1,
+            Pair::Old((name, _)) => delete.extend(place.selected.then_some(name)),
+            Pair::None | Pair::New(_) | Pair::Both { .. } | Pair::Excess => {}
         }
+        unavailable += usize::from(!place.excused);
     }
     candidates.truncate(budget.max_unavailable.saturating_sub(unavailable));
     delete.extend(candidates);
+    delete.truncate(room);
     Next {
         create: Vec::new(),
         delete,
@@ -147,36 +205,39 @@ fn in_place<'a>(
 }
 
 /// The new pod comes first, and the old one goes when it is available.
-fn with_surge<'a>(
-    pairs: impl Iterator<Item = (&'a str, bool, Pair<'a>)>,
+fn with_surge(
+    places: Vec<Place<'_>>,
     budget: Budget,
+    room: usize,
     available: impl Fn(&DaemonPod) -> bool,
-) -> Next<'a> {
+) -> Next<'_> {
     let (mut surging, mut available_nodes) = (0, 0);
     let mut next = Next::default();
     // Where placement moves, nodes that are left keep their pods until others have one.
     let (mut candidates, mut left) = (Vec::new(), Vec::new());
-    for (node, runs, pair) in pairs {
-        match pair {
+    for place in places {
+        let counts = usize::from(!place.excused);
+        match place.pair {
             Pair::None => {}
-            Pair::Excess => surging += 1,
+            Pair::Excess => surging += counts,
             Pair::New(new) => available_nodes += usize::from(available(new)),
             Pair::Both { new, old } => {
                 available_nodes += usize::from(available(old.1));
                 if available(new) {
                     next.delete.push(old.0);
                 } else {
-                    surging += 1;
+                    surging += counts;
                 }
             }
             Pair::Old((name, old)) => {
                 let is_available = available(old);
                 available_nodes += usize::from(is_available);
-                match (is_available, runs) {
+                match (is_available, place.runs) {
                     (false, false) => next.delete.push(name),
-                    (false, true) => next.create.push(node),
                     (true, false) => left.push(name),
-                    (true, true) => candidates.push(node),
+                    (_, true) if !place.selected => {}
+                    (false, true) => next.create.push(place.name),
+                    (true, true) => candidates.push(place.name),
                 }
             }
         }
@@ -184,6 +245,7 @@ fn with_surge<'a>(
     candidates.truncate(budget.max_surge.saturating_sub(surging));
     left.truncate(available_nodes.saturating_sub(budget.desired));
     next.create.extend(candidates);
+    next.create.truncate(room);
     next.delete.extend(left);
     next
 }

@@ -63,7 +63,9 @@ const ALWAYS: [(&str, &str); 6] = [
 const ON_HOST_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
 /// Taints that pods tolerate without being told to: keys and effects, for any value.
-fn automatic_tolerations(host_network: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(super) fn automatic_tolerations(
+    host_network: bool,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
     let on_host = Some(ON_HOST_NETWORK).filter(|_| host_network);
     ALWAYS.into_iter().chain(on_host)
 }

@@ -1,8 +1,12 @@
 //! What a plan for a DaemonSet is made from.
 
+use std::collections::BTreeSet;
+
 use super::backoff::FailedNodes;
 use super::pod::DaemonPods;
+use super::revision::Revisions;
 use super::spec::DaemonSet;
+use crate::condition::Refusal;
 use crate::node::Nodes;
 
 /// Everything a plan is made from.
@@ -12,8 +16,20 @@ pub struct Snapshot<'a> {
     pub set: &'a DaemonSet,
     /// The pods it controls.
     pub pods: &'a DaemonPods,
+    /// The pods of its namespace that nothing controls.
+    pub free: &'a DaemonPods,
+    /// The revisions it controls.
+    pub revisions: &'a Revisions,
+    /// The revisions of its namespace that nothing controls.
+    pub free_revisions: &'a Revisions,
     /// All nodes.
     pub nodes: &'a Nodes,
     /// What is remembered of failed pods.
     pub failed: &'a FailedNodes,
+    /// Names that would be those of its next revision, and that other objects have.
+    pub taken: &'a BTreeSet<String>,
+    /// What is refused again and again.
+    pub refusal: Option<&'a Refusal>,
+    /// Most pods that are created, and most that are deleted, in one plan.
+    pub max_pod_changes: usize,
 }

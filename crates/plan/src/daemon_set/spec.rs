@@ -1,11 +1,17 @@
 //! A stored DaemonSet as the planner reads it: total, whatever was stored.
 
+use std::sync::Arc;
+
+use carillon_api::DaemonSetStatus;
+use carillon_api::daemon_set::DEFAULT_REVISION_HISTORY_LIMIT;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::revision::DataDigest;
 use super::should_run::with_automatic_tolerations;
 use crate::meta::Meta;
+use crate::object_key::NATIVE_DAEMON_SET;
 use crate::placement::Placement;
 use crate::written::Written;
 
@@ -17,9 +23,13 @@ pub struct DaemonSet {
     /// Of apps/v1: served exactly as kube-controller-manager does.
     pub native: bool,
     /// What is wanted.
-    pub spec: Spec,
+    pub spec: Arc<Spec>,
     /// `spec.template`, as written.
     pub template: Written,
+    /// What the revision of that template says.
+    pub data: DataDigest,
+    /// As it was written last.
+    pub status: DaemonSetStatus,
     /// Annotation `deprecated.daemonset.template.generation`, which the API server keeps for apps/v1.
     pub template_generation: Option<i64>,
 }
@@ -37,6 +47,16 @@ pub struct Spec {
     pub min_ready_seconds: i32,
     /// Old revisions that are kept.
     pub revision_history_limit: i32,
+    /// Nodes that keep their old pod; of carillon.dev, as all that follows.
+    pub partition: Quota,
+    /// No pod is replaced.
+    pub paused: bool,
+    /// Only nodes that it selects are updated.
+    pub node_selector: Option<LabelSelector>,
+    /// Most pods that are created or deleted at a time, where it says.
+    pub burst: Option<Quota>,
+    /// Nodes without a pod get one only as the partition leaves.
+    pub partitioned_scaling: bool,
 }
 
 /// How pods of an older template are replaced.
@@ -74,16 +94,30 @@ impl Update {
 pub enum Quota {
     /// This many.
     Count(u32),
-    /// This many percent, rounded up.
+    /// This many percent.
     Percent(u32),
 }
 
+impl Default for Quota {
+    fn default() -> Self {
+        Self::Count(0)
+    }
+}
+
 impl Quota {
-    /// How many of `total`.
+    /// How many of `total`, rounded up.
     pub fn of(self, total: usize) -> usize {
         match self {
             Self::Count(count) => count as usize,
             Self::Percent(percent) => (total * percent as usize).div_ceil(100),
+        }
+    }
+
+    /// How many of `total`, rounded down.
+    pub fn of_at_most(self, total: usize) -> usize {
+        match self {
+            Self::Count(count) => count as usize,
+            Self::Percent(percent) => total * percent as usize / 100,
         }
     }
 
@@ -107,16 +141,18 @@ impl Quota {
 struct Fields {
     selector: Option<LabelSelector>,
     template: Written,
-    update_strategy: UpdateStrategy,
+    update_strategy: Option<UpdateStrategy>,
     min_ready_seconds: Option<i32>,
     revision_history_limit: Option<i32>,
+    burst_replicas: Value,
+    scale_strategy: Option<ScaleStrategy>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct UpdateStrategy {
     r#type: Option<String>,
-    rolling_update: RollingUpdate,
+    rolling_update: Option<RollingUpdate>,
 }
 
 #[derive(Default, Deserialize)]
@@ -124,32 +160,82 @@ struct UpdateStrategy {
 struct RollingUpdate {
     max_unavailable: Value,
     max_surge: Value,
+    partition: Value,
+    paused: Option<bool>,
+    selector: Option<LabelSelector>,
 }
 
-/// Old revisions that are kept where a spec does not say.
-const REVISIONS_KEPT: i32 = 10;
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ScaleStrategy {
+    partitioned_scaling: Option<bool>,
+}
 
 impl DaemonSet {
-    /// Reads a `spec`; what cannot be read is as if it were not there.
-    pub fn read(meta: Meta, native: bool, template_generation: Option<i64>, spec: &Value) -> Self {
-        let spec: &Written = &spec.into();
-        let fields: Fields = spec.read();
+    /// Reads a `spec` and a `status`; what cannot be read is as if it were not there.
+    pub fn read(
+        meta: Meta,
+        template_generation: Option<i64>,
+        spec: &Value,
+        status: &Value,
+    ) -> Self {
+        let native = meta.owner.api_version == NATIVE_DAEMON_SET.0;
+        let written: &Written = &spec.into();
+        let fields: Fields = written.read();
         let template = fields.template.value();
-        let pod = template.get("spec").unwrap_or(&Value::Null);
-        let host_network = pod.get("hostNetwork") == Some(&Value::Bool(true));
-        let placement = with_automatic_tolerations(Placement::read(pod), host_network);
+        let data = DataDigest::of_template(&template);
         Self {
             meta,
             native,
-            spec: Spec {
-                selector: fields.selector.unwrap_or_default(),
-                placement,
-                update: fields.update_strategy.read(),
-                min_ready_seconds: fields.min_ready_seconds.unwrap_or(0),
-                revision_history_limit: fields.revision_history_limit.unwrap_or(REVISIONS_KEPT),
-            },
+            spec: Arc::new(fields.spec(&template, native)),
             template: fields.template,
+            data,
+            status: DaemonSetStatus::deserialize(status).unwrap_or_default(),
             template_generation,
+        }
+    }
+
+    /// The same DaemonSet later, with the same spec.
+    #[must_use]
+    pub fn later(&self, meta: Meta, template_generation: Option<i64>, status: &Value) -> Self {
+        Self {
+            meta,
+            template_generation,
+            status: DaemonSetStatus::deserialize(status).unwrap_or_default(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Fields {
+    fn spec(&self, template: &Value, native: bool) -> Spec {
+        let pod = template.get("spec").unwrap_or(&Value::Null);
+        let host_network = pod.get("hostNetwork") == Some(&Value::Bool(true));
+        let strategy = self.update_strategy.as_ref();
+        let common = Spec {
+            selector: self.selector.clone().unwrap_or_default(),
+            placement: with_automatic_tolerations(Placement::read(pod), host_network),
+            update: strategy.map_or_else(Update::default, UpdateStrategy::read),
+            min_ready_seconds: self.min_ready_seconds.unwrap_or(0),
+            revision_history_limit: self
+                .revision_history_limit
+                .unwrap_or(DEFAULT_REVISION_HISTORY_LIMIT),
+            ..Spec::default()
+        };
+        if native {
+            return common;
+        }
+        let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
+        let scale = self.scale_strategy.as_ref();
+        Spec {
+            partition: rolling
+                .and_then(|it| Quota::read(&it.partition))
+                .unwrap_or_default(),
+            paused: rolling.is_some_and(|it| it.paused == Some(true)),
+            node_selector: rolling.and_then(|it| it.selector.clone()),
+            burst: Quota::read(&self.burst_replicas),
+            partitioned_scaling: scale.is_some_and(|it| it.partitioned_scaling == Some(true)),
+            ..common
         }
     }
 }
@@ -160,10 +246,12 @@ impl UpdateStrategy {
         if self.r#type.as_deref() == Some("OnDelete") {
             return Update::OnDelete;
         }
+        let none = RollingUpdate::default();
         let RollingUpdate {
             max_unavailable,
             max_surge,
-        } = &self.rolling_update;
+            ..
+        } = self.rolling_update.as_ref().unwrap_or(&none);
         let max_surge = Quota::read(max_surge).unwrap_or(Quota::Count(0));
         let otherwise = u32::from(max_surge.of(1) == 0);
         Update::Rolling {

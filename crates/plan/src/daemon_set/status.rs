@@ -1,7 +1,7 @@
 //! The numbers of a DaemonSet's status (upstream: `updateDaemonSetStatus`).
 
-use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSetStatus;
+use carillon_api::DaemonSetStatus;
+use jiff::{SignedDuration, Timestamp};
 
 use super::on_nodes::OnNodes;
 use super::rolling_update::is_updated;
@@ -35,4 +35,16 @@ pub(super) fn count(
     status.number_unavailable = counted(unavailable);
     status.updated_number_scheduled = counted(updated);
     status
+}
+
+/// When the next pod that is ready will be available.
+pub(super) fn next_available(
+    set: &DaemonSet,
+    on_nodes: &OnNodes<'_>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let enough = SignedDuration::from_secs(set.spec.min_ready_seconds.into());
+    let pods = on_nodes.values().flat_map(|node| &node.pods);
+    let due = pods.filter_map(|(_, pod)| pod.ready?.checked_add(enough).ok());
+    due.filter(|due| *due > now).min()
 }

@@ -1,9 +1,9 @@
-//! Which pods are a Job's: those it controls and selects. It adopts what it selects and nobody
-//! controls, and releases what it no longer selects (upstream: `controller_ref_manager.go`).
+//! Which pods are a Job's, and what has to be done before they can be counted.
 
 use super::action::{Action, Step};
 use super::pod::{JobPods, Named};
 use super::snapshot::Snapshot;
+use crate::claim::{Candidate, Claim};
 use crate::selector::selects;
 
 /// What has to be done before the pods can be counted.
@@ -16,6 +16,15 @@ pub(super) enum Claims {
     Changes(Vec<Step>),
 }
 
+fn candidate((name, pod): Named<'_>) -> Candidate<'_> {
+    Candidate {
+        name,
+        uid: pod.uid,
+        labels: &pod.labels,
+        deleting: pod.deleting,
+    }
+}
+
 /// Compares what a Job controls with what it selects. A Job without a selector, which the API server
 /// does not let pass, keeps what it has.
 pub(super) fn claim(snapshot: &Snapshot<'_>) -> Claims {
@@ -23,34 +32,29 @@ pub(super) fn claim(snapshot: &Snapshot<'_>) -> Claims {
     let Some(selector) = &job.spec.selector else {
         return Claims::Settled;
     };
-    let is_selected = |(_, pod): &Named<'_>| selects(selector, &pod.labels);
-    let lost: Vec<Named<'_>> = snapshot.named().filter(|pod| !is_selected(pod)).collect();
     if job.meta.deleting {
-        return if lost.is_empty() {
-            Claims::Settled
-        } else {
-            let mut kept = snapshot.pods.clone();
-            kept.retain(|name, pod| is_selected(&(&**name, pod)));
-            Claims::Only(kept)
-        };
+        let is_selected = |(_, pod): Named<'_>| selects(selector, &pod.labels);
+        if snapshot.named().all(is_selected) {
+            return Claims::Settled;
+        }
+        let mut kept = snapshot.pods.clone();
+        kept.retain(|name, pod| is_selected((&**name, pod)));
+        return Claims::Only(kept);
     }
     let free = snapshot.free.iter().map(|(name, pod)| (&**name, pod));
-    let found = free.filter(|(_, pod)| !pod.deleting).filter(is_selected);
-    let adopt = |(name, pod): Named<'_>| Action::AdoptPod {
-        name: name.to_owned(),
-        uid: pod.uid,
-    };
-    let disown = |(name, pod): Named<'_>| Action::DisownPod {
-        name: name.to_owned(),
-        uid: pod.uid,
-    };
-    let adopted: Vec<Action> = found.map(adopt).collect();
+    let claim = Claim::of(
+        selector,
+        snapshot.named().map(candidate),
+        free.map(candidate),
+    );
+    let adopt = |(name, uid)| Action::AdoptPod { name, uid };
+    let disown = |(name, uid)| Action::DisownPod { name, uid };
     // It may have been deleted since, and its pods left to nobody on purpose.
-    let confirmed = adopted.first().map(|_| Action::ConfirmCurrent);
+    let confirmed = claim.adopted.first().map(|_| Action::ConfirmCurrent);
     let mut steps = vec![
         Step::needed(Vec::from_iter(confirmed)),
-        Step::wanted(adopted),
-        Step::wanted(lost.into_iter().map(disown).collect()),
+        Step::wanted(claim.adopted.into_iter().map(adopt).collect()),
+        Step::wanted(claim.released.into_iter().map(disown).collect()),
     ];
     steps.retain(|step| !step.actions.is_empty());
     if steps.is_empty() {

@@ -12,8 +12,8 @@ use super::metrics::JobMetrics;
 use super::requests;
 use crate::apply::template::{Creation, Place, Template};
 use crate::apply::{
-    Earlier, Effect, Perform, Settled, found, may_be_there, release, settled, unchanged, words,
-    write, written,
+    Earlier, Effect, Perform, Settled, found, may_be_there, pod_note, release, settled, taken,
+    unchanged, write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -132,34 +132,20 @@ impl Perform for Performer<'_> {
     }
 
     fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
-        let pod = action.object()?;
-        let (reasons, verb, doing) = match action {
-            Action::CreatePod(_) => (["SuccessfulCreate", "FailedCreate"], "creating", "Created"),
-            Action::RemovePod { .. } | Action::StopPod { .. } => {
-                (["SuccessfulDelete", "FailedDelete"], "deleting", "Deleted")
-            }
+        let creates = match action {
+            Action::CreatePod(_) => true,
+            Action::RemovePod { .. } | Action::StopPod { .. } => false,
             _ => return None,
         };
-        let (warning, message) = match result {
-            Ok(done) => match done.effect {
-                Effect::Created(..) | Effect::Deleted(..) => {
-                    let name = match &done.answer {
-                        Some(Answer::Named(name)) => name,
-                        _ => &pod,
-                    };
-                    (false, format!("{doing} pod: {name}"))
-                }
-                _ => return None,
-            },
-            Err(error) => (true, format!("Error {verb}: {}", words(error)?)),
+        let pod = action.object()?;
+        let pod = match result {
+            Ok(Done {
+                answer: Some(Answer::Named(name)),
+                ..
+            }) => name,
+            _ => &pod,
         };
-        let creates = matches!(action, Action::CreatePod(_));
-        Some(Note {
-            warning,
-            reason: reasons[usize::from(warning)],
-            action: if creates { "Creating" } else { "Deleting" },
-            message,
-        })
+        pod_note(creates, pod, result.as_ref().map(|done| done.effect))
     }
 
     fn went_through(&self) -> Option<Answer> {
@@ -204,7 +190,7 @@ impl Performer<'_> {
             Ok(Some(meta)) if meta.is_controlled_by(owner) => {
                 Ok(Effect::Found(Kind::Pod, meta.rv()).done())
             }
-            Ok(Some(_)) => Err(taken(&owner.namespace, &pod.name)),
+            Ok(Some(_)) => Err(taken(owner, Kind::Pod, &pod.name)),
             Ok(None) | Err(_) => Err(error),
         }
     }
@@ -224,7 +210,8 @@ impl Performer<'_> {
     }
 
     async fn delete(&self, name: &str, uid: Uid) -> Result<Done, SendError> {
-        let request = requests::delete_pod(&self.job.meta.owner.namespace, name, uid);
+        let namespace = &self.job.meta.owner.namespace;
+        let request = request::delete(Kind::Pod, namespace, name, uid);
         let reply = settled(write(self.writes, request, None).await)?;
         let effect = |pod: Written| Effect::Deleted(Kind::Pod, pod.rv());
         Ok(reply.effect(effect).done())
@@ -260,16 +247,6 @@ impl Performer<'_> {
         self.metrics.counted(self.job, &settled);
         Ok(Effect::Wrote(kind, written.rv()).and(answer))
     }
-}
-
-/// A pod of this name is somebody else's. No conflict, which the next plan would be free of.
-fn taken(namespace: &str, name: &str) -> SendError {
-    let message = format!(
-        "pod {namespace}/{name} belongs to somebody else, and the Job needs its name: delete the pod"
-    );
-    let mut status = kube::core::Status::failure(&message, "AlreadyExists");
-    status.code = 422;
-    SendError::Refused(Box::new(status))
 }
 
 fn is_taken(error: &SendError) -> bool {

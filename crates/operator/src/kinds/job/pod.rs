@@ -1,7 +1,6 @@
 //! The row of a Job's pod.
 
 use carillon_plan::job::{JobPod, Restarts};
-use carillon_plan::node::Labels;
 use jiff::Timestamp;
 
 use crate::slim::{ContainerStatus, Interner, SlimPod};
@@ -20,13 +19,7 @@ impl SlimPod {
         let annotations = meta.annotations.as_ref();
         let labels = match before {
             Some(before) if self.has_labels(&before.labels) => before.labels.clone(),
-            _ => {
-                let labels = meta.labels.iter().flatten();
-                let labels = labels
-                    .map(|(key, value)| (strings.share(key), strings.share(value)))
-                    .collect();
-                strings.share_pod_labels(labels)
-            }
+            _ => strings.pod_labels(meta.labels.as_ref()),
         };
         Some(JobPod {
             uid: meta.uid()?,
@@ -46,19 +39,6 @@ impl SlimPod {
             labels,
             failure: self.failure(self.containers().chain(self.init_containers()), strings),
         })
-    }
-
-    fn has_labels(&self, labels: &Labels) -> bool {
-        let ours = self.metadata.labels.iter().flatten();
-        let ours = ours.map(|(key, value)| (key.as_str(), value.as_str()));
-        ours.eq(labels.iter().map(|(key, value)| (&**key, &**value)))
-    }
-
-    /// One that does not say since when is taken for the latest.
-    fn ready(&self) -> Option<Timestamp> {
-        let ready = self.status.condition("Ready")?;
-        let since = ready.last_transition_time.unwrap_or(Timestamp::MAX);
-        (ready.status == "True").then_some(since)
     }
 
     /// Init containers that go on beside the others.

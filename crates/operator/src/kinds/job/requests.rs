@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::gate::Kind;
 use crate::request::{
-    Call, JSON, build, delete_options, encode, metadata_without, patch_metadata, path, without,
+    Call, JSON, adoption, build, delete_options, disownment, encode, metadata_without,
+    patch_metadata, path, without,
 };
 
 /// Removes the mark of a pod of a Job that may not be counted yet, and leaves those of others.
@@ -24,30 +25,16 @@ pub fn release_orphan_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Cal
 
 /// Gives a pod to a Job, which counts it from now on.
 pub fn adopt_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
-    let metadata = json!({
-        "uid": uid.to_string(),
-        "ownerReferences": [owner.reference()],
-        "finalizers": [FINALIZER_JOB_TRACKING],
-    });
+    let mut metadata = adoption(owner, uid);
+    metadata["finalizers"] = json!([FINALIZER_JOB_TRACKING]);
     patch_metadata(Kind::Pod, &owner.namespace, name, &metadata)
 }
 
 /// Takes a pod from a Job, which does not count it.
 pub fn disown_pod(owner: &ObjectKey, name: &str, uid: Uid) -> Call {
     let mut metadata = metadata_without(uid, FINALIZER_JOB_TRACKING);
-    metadata["ownerReferences"] = json!([{"$patch": "delete", "uid": owner.uid.to_string()}]);
+    metadata["ownerReferences"] = disownment(owner, uid)["ownerReferences"].take();
     patch_metadata(Kind::Pod, &owner.namespace, name, &metadata)
-}
-
-/// Deletes this pod of a Job, in whatever state it is by now.
-pub fn delete_pod(namespace: &str, name: &str, uid: Uid) -> Call {
-    let path = path(Kind::Pod, namespace, name);
-    build(
-        Method::DELETE,
-        path,
-        JSON,
-        encode(&delete_options(uid, None)),
-    )
 }
 
 /// Deletes a Job after its pods, as its time to live wants it.
@@ -65,6 +52,7 @@ mod tests {
     use carillon_plan::object_key::JOB;
 
     use super::*;
+    use crate::request::delete;
     use crate::request::shown::{body, request};
 
     fn owner() -> Arc<ObjectKey> {
@@ -75,9 +63,9 @@ mod tests {
     #[test]
     fn pods_are_named_by_uid_and_a_job_that_expired_goes_after_its_pods() {
         let precondition = json!({"uid": owner().uid.to_string()});
-        let pod = request(delete_pod("ops", "p", owner().uid));
+        let pod = request(delete(Kind::Pod, "ops", "p", owner().uid));
         assert_eq!(pod.uri(), "/api/v1/namespaces/ops/pods/p");
-        let pod = body(delete_pod("ops", "p", owner().uid));
+        let pod = body(delete(Kind::Pod, "ops", "p", owner().uid));
         assert_eq!(pod["preconditions"], precondition);
         let job = request(delete_job(&owner()));
         assert_eq!(job.uri(), "/apis/batch/v1/namespaces/ops/jobs/fix");

@@ -4,7 +4,8 @@ use carillon_api::BroadcastJobStatus;
 
 use super::facts::Facts;
 use crate::broadcast_job::progress::Progress;
-use crate::broadcast_job::survey::{SAMPLE, Survey};
+use crate::broadcast_job::survey::Survey;
+use crate::nodes_by_reason::SAMPLE;
 
 /// How many nodes have come out how.
 pub(super) fn counts(facts: &Facts<'_>, status: &BroadcastJobStatus) -> String {

@@ -318,6 +318,9 @@ fn at_most_once_a_promise_that_was_to_be_taken_back_is_kept_when_it_is_wanted_ag
     world.cordon("n0000");
     world.settle();
     world.node("n0000").unschedulable = false;
+    world.crash_after(1);
+    let record = &world.slices[0].records[0];
+    assert_eq!((&*record.reason, record.finished), ("", None));
     world.run_to_the_end();
     assert_eq!(world.attempts("n0000"), [(Succeeded, String::new())]);
     let record = &world.slices[0].records[0];

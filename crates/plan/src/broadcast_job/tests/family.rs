@@ -353,6 +353,17 @@ fn a_job_that_is_gone_with_its_results_leaves_its_retries_stalled() {
     let expected =
         "BroadcastJob fix-retry-1, a retry of fix, is gone, and so are its NodeResultSlices";
     assert!(told.contains(expected), "{told}");
+    // Its first slice is gone, and a later one is there.
+    family.worlds[gone].slices = vec![crate::record::Slice {
+        index: 1,
+        sealed: true,
+        ..crate::record::Slice::default()
+    }];
+    let part = family.retry(&["n0001"], 1);
+    family.settle(part);
+    let told = family.worlds[part].message(types::STALLED);
+    let expected = "is gone, and so are some of its NodeResultSlices";
+    assert!(told.contains(expected), "{told}");
     let other = family.retry(&["n0001"], 0);
     family.worlds[other].others = Some(Others::default());
     family.worlds[other].settle();

@@ -22,7 +22,7 @@ fn of_several_pods_on_a_node_the_oldest_bound_one_stays() {
 #[test]
 fn a_pod_that_stops_keeps_its_node_without_a_surge_and_not_with_one() {
     let mut world = World::new(1, &json!({}));
-    world.pod("node-00", "1").deleting = true;
+    world.pod("node-00", "1").deletion = Some(at(0));
     assert_eq!(world.sync(), (0, 0));
     world.edit("1", &json!({"maxUnavailable": 0, "maxSurge": 1}));
     assert_eq!(world.sync(), (1, 0));
@@ -34,7 +34,7 @@ fn a_pod_that_stops_keeps_its_node_without_a_surge_and_not_with_one() {
 fn a_pod_that_has_ended_and_is_kept_by_a_finalizer_is_replaced() {
     let mut world = World::new(1, &json!({}));
     let pod = world.pod("node-00", "1");
-    (pod.deleting, pod.phase) = (true, crate::pod::PodPhase::Failed);
+    (pod.deletion, pod.phase) = (Some(at(0)), crate::pod::PodPhase::Failed);
     assert_eq!(world.sync(), (1, 0));
 }
 
@@ -94,6 +94,6 @@ fn a_node_whose_old_pod_was_deleted_gets_a_new_one_whatever_the_surge() {
     world.edit("2", &json!({"maxUnavailable": 0, "maxSurge": 1}));
     assert_eq!(world.sync(), (1, 0));
     let old = world.pods.get_mut("foo-003").unwrap();
-    old.deleting = true;
+    old.deletion = Some(at(0));
     assert_eq!(world.planned(), (vec!["node-02".to_owned()], vec![]));
 }

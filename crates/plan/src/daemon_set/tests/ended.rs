@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::world::World;
 use crate::daemon_set::Why;
-use crate::daemon_set::pod_changes;
 use crate::pod::PodPhase;
 
 /// `TestDaemonKillFailedPods`.
@@ -35,7 +34,7 @@ fn a_node_on_which_pods_fail_waits_longer_each_time() {
             let until = world.now + wait;
             world.now = until - nano;
             assert_eq!(world.planned(), (vec![], vec![]), "{seconds}");
-            let changes = pod_changes(&world.snapshot(), &world.hash, world.now);
+            let changes = world.changes();
             assert_eq!(changes.wake, Some(until), "{seconds}");
             world.now = until;
         }

@@ -150,7 +150,7 @@ fn a_surge_waits_until_new_pods_have_been_ready_for_long_enough() {
     assert_eq!(world.sync(), (0, 5), "old ones are not ready");
     assert_eq!(world.make_ready(|_| true), 5);
 
-    world.set.spec.min_ready_seconds = 15;
+    Arc::make_mut(&mut world.set.spec).min_ready_seconds = 15;
     world.edit("3", &json!({"maxUnavailable": 0, "maxSurge": 3}));
     world.now = at(300);
     assert_eq!(world.sync(), (3, 0));

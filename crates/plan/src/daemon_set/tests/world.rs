@@ -1,14 +1,18 @@
 //! The world.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use carillon_api::DaemonSetStatus;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSetStatus;
 use serde_json::{Value, json};
 
 use crate::daemon_set::backoff::{FailedNodes, replaced};
+use crate::daemon_set::on_nodes::on_nodes;
 use crate::daemon_set::pod::LABEL_REVISION;
-use crate::daemon_set::{DaemonPod, DaemonPods, DaemonSet, Snapshot, Why, counts, pod_changes};
+use crate::daemon_set::{
+    DaemonPod, DaemonPods, DaemonSet, PodChanges, Revisions, Snapshot, Why, pod_changes, status,
+};
 use crate::meta::Meta;
 use crate::node::{Effect, NodeRow, Nodes, Taint};
 use crate::object_key::ObjectKey;
@@ -26,6 +30,7 @@ pub(super) struct World {
     pub nodes: Nodes,
     pub pods: DaemonPods,
     pub failed: FailedNodes,
+    none: (DaemonPods, Revisions, BTreeSet<String>),
     pub hash: String,
     pub now: Timestamp,
     created: usize,
@@ -36,12 +41,13 @@ impl World {
     pub(super) fn new(nodes: usize, spec: &Value) -> Self {
         let owner = ObjectKey::of(("apps/v1", "DaemonSet"), "ops", "foo", Uid::default());
         Self {
-            set: DaemonSet::read(Meta::new(owner, at(0)), true, None, spec),
+            set: DaemonSet::read(Meta::new(owner, at(0)), None, spec, &Value::Null),
             nodes: (0..nodes)
                 .map(|n| (format!("node-{n:02}").into(), NodeRow::default()))
                 .collect(),
             pods: DaemonPods::new(),
             failed: FailedNodes::new(),
+            none: Default::default(),
             hash: "1".to_owned(),
             now: at(0),
             created: 0,
@@ -64,7 +70,7 @@ impl World {
             "updateStrategy": {"rollingUpdate": rolling_update},
             "minReadySeconds": self.set.spec.min_ready_seconds,
         });
-        self.set = DaemonSet::read(meta, true, None, &spec);
+        self.set = DaemonSet::read(meta, None, &spec, &Value::Null);
         self.set.meta.generation += 1;
     }
 
@@ -87,14 +93,25 @@ impl World {
         Snapshot {
             set: &self.set,
             pods: &self.pods,
+            free: &self.none.0,
+            revisions: &self.none.1,
+            free_revisions: &self.none.1,
             nodes: &self.nodes,
             failed: &self.failed,
+            taken: &self.none.2,
+            refusal: None,
+            max_pod_changes: 250,
         }
+    }
+
+    pub(super) fn changes(&self) -> PodChanges<'_> {
+        let snapshot = self.snapshot();
+        pod_changes(&snapshot, &on_nodes(&snapshot), &self.hash, self.now)
     }
 
     /// What is planned now: nodes that get a pod, and pods that go.
     pub(super) fn planned(&self) -> (Vec<String>, Vec<(String, Why)>) {
-        let changes = pod_changes(&self.snapshot(), &self.hash, self.now);
+        let changes = self.changes();
         let create = changes.create.into_iter().map(str::to_owned);
         let delete = changes.delete.into_iter();
         let delete = delete.map(|(name, why)| (name.to_owned(), why));
@@ -145,6 +162,6 @@ impl World {
     }
 
     pub(super) fn status(&self) -> DaemonSetStatus {
-        counts(&self.snapshot(), &self.hash, self.now)
+        status::count(&self.set, &on_nodes(&self.snapshot()), &self.hash, self.now)
     }
 }

@@ -1,0 +1,271 @@
+//! What a plan for a DaemonSet does.
+
+use carillon_plan::Uid;
+use carillon_plan::daemon_set::action::{Action, NewPod, NewRevision, Note};
+use carillon_plan::daemon_set::pod_body::pod_body;
+use carillon_plan::daemon_set::revision::new_revision;
+use carillon_plan::daemon_set::{DaemonSet, Why};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::requests;
+use super::revision::SlimRevision;
+use crate::apply::precondition::changed;
+use crate::apply::template::{Creation, Place, Template};
+use crate::apply::{
+    Earlier, Effect, Perform, found, is_found_whole, may_be_there, pod_note, settled, taken,
+    unchanged, write, written,
+};
+use crate::gate::Kind;
+use crate::lease::BootTime;
+use crate::request::{self, Call};
+use crate::slim::Written;
+use crate::writes::{SendError, Writes};
+
+/// What the API server has answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// A failed pod of this node is deleted.
+    FailedPodDeleted(String),
+    /// Another object has this name, which was to be that of a revision.
+    NameTaken(String),
+}
+
+type Done = crate::apply::Done<Answer>;
+
+/// Carries out plans for one DaemonSet.
+#[derive(Debug)]
+pub struct Performer<'a> {
+    /// The DaemonSet.
+    pub set: &'a DaemonSet,
+    /// Its template.
+    pub template: Template<'a>,
+    /// The way of every write.
+    pub writes: &'a Writes,
+    /// When the plan is too old for creations.
+    pub not_after: BootTime,
+}
+
+/// The cached kind of a DaemonSet.
+pub(super) fn kind_of(set: &DaemonSet) -> Kind {
+    if set.native {
+        Kind::NativeDaemonSet
+    } else {
+        Kind::DaemonSet
+    }
+}
+
+/// Where the template of a DaemonSet is stored.
+pub(super) fn place(set: &DaemonSet) -> Place<'_> {
+    Place {
+        kind: kind_of(set),
+        owner: &set.meta.owner,
+        generation: set.meta.generation,
+        field: "template",
+    }
+}
+
+/// A DaemonSet with what its revision is made from.
+#[derive(Deserialize)]
+struct Whole {
+    metadata: WholeMeta,
+    #[serde(default)]
+    spec: WholeSpec,
+}
+
+#[derive(Deserialize)]
+struct WholeMeta {
+    #[serde(flatten)]
+    slim: SlimId,
+    annotations: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SlimId {
+    uid: String,
+    generation: i64,
+}
+
+#[derive(Default, Deserialize)]
+struct WholeSpec {
+    #[serde(default)]
+    template: Value,
+}
+
+impl Perform for Performer<'_> {
+    type Action = Action;
+    type Answer = Answer;
+
+    async fn perform(&self, action: &Action, _: Earlier) -> Result<Done, SendError> {
+        let owner = &self.set.meta.owner;
+        let namespace = owner.namespace.as_str();
+        match action {
+            Action::ConfirmCurrent => {
+                let request = request::get(kind_of(self.set), namespace, &owner.name);
+                let set = found(self.writes, request).await?;
+                let set = set.filter(|set| set.uid() == Some(owner.uid));
+                unchanged(set, self.set.meta.rv)?;
+                Ok(Effect::Nothing.done())
+            }
+            Action::AdoptPod { name, uid } => {
+                self.patch(Kind::Pod, requests::adopt(Kind::Pod, owner, name, *uid))
+                    .await
+            }
+            Action::DisownPod { name, uid } => {
+                self.patch(Kind::Pod, requests::disown(Kind::Pod, owner, name, *uid))
+                    .await
+            }
+            Action::AdoptRevision { name, uid } => {
+                let kind = Kind::Revision;
+                self.patch(kind, requests::adopt(kind, owner, name, *uid))
+                    .await
+            }
+            Action::DisownRevision { name, uid } => {
+                let kind = Kind::Revision;
+                self.patch(kind, requests::disown(kind, owner, name, *uid))
+                    .await
+            }
+            Action::RelabelPod { name, uid, hash } => {
+                let request = requests::relabel_pod(namespace, name, *uid, hash);
+                self.patch(Kind::Pod, request).await
+            }
+            Action::RenumberRevision { name, uid, number } => {
+                let request = requests::renumber_revision(namespace, name, *uid, *number);
+                self.patch(Kind::Revision, request).await
+            }
+            Action::DeleteRevision { name, uid } => self.delete(Kind::Revision, name, *uid).await,
+            Action::CreateRevision(revision) => self.create_revision(revision).await,
+            Action::CreatePod(pod) => self.create_pod(pod).await,
+            Action::DeletePod {
+                name,
+                uid,
+                node,
+                why,
+            } => {
+                let done = self.delete(Kind::Pod, name, *uid).await?;
+                let is_gone = matches!(done.effect, Effect::Deleted(..) | Effect::Gone);
+                Ok(if *why == Why::Failed && is_gone {
+                    done.effect.and(Answer::FailedPodDeleted(node.clone()))
+                } else {
+                    done
+                })
+            }
+            Action::WriteStatus(status) => {
+                let kind = kind_of(self.set);
+                let meta = &self.set.meta;
+                let old = serde_json::to_value(&self.set.status).unwrap_or_default();
+                let new = serde_json::to_value(status).unwrap_or_default();
+                if old == new {
+                    return Ok(Effect::Nothing.done());
+                }
+                let request = request::write_status(kind, &meta.owner, meta.rv, &old, new);
+                let written = write(self.writes, request, None).await?;
+                Ok(Effect::Wrote(kind, written.rv()).done())
+            }
+        }
+    }
+
+    fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
+        match action {
+            Action::CreateRevision(revision) if is_taken(error) => {
+                Some(Answer::NameTaken(revision.name.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
+        let creates = match action {
+            Action::CreatePod(_) => true,
+            Action::DeletePod { .. } => false,
+            _ => return None,
+        };
+        let name = carillon_plan::Act::object(action)?;
+        pod_note(creates, &name, result.as_ref().map(|done| done.effect))
+    }
+
+    fn went_through(&self) -> Option<Answer> {
+        None
+    }
+}
+
+impl Performer<'_> {
+    async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
+        let owner = &self.set.meta.owner;
+        let turn = self.writes.turn(&owner.namespace).await?;
+        let write = |template: &Value| {
+            let body = pod_body(self.set, template, pod);
+            request::create(Kind::Pod, &owner.namespace, &body, false)
+        };
+        let Creation { call, held } = self.template.creation(&turn, write).await?;
+        let reply = written(turn.send(call, Some(self.not_after)).await);
+        drop((turn, held));
+        let error = match reply {
+            Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
+            Err(error) => error,
+        };
+        if !may_be_there(&error) {
+            return Err(error);
+        }
+        // By an earlier try of ours whose reply was lost.
+        let request = request::get(Kind::Pod, &owner.namespace, &pod.name);
+        match found(self.writes, request).await {
+            Ok(Some(meta)) if meta.is_controlled_by(owner) => {
+                Ok(Effect::Found(Kind::Pod, meta.rv()).done())
+            }
+            Ok(Some(_)) => Err(taken(owner, Kind::Pod, &pod.name)),
+            Ok(None) | Err(_) => Err(error),
+        }
+    }
+
+    async fn create_revision(&self, new: &NewRevision) -> Result<Done, SendError> {
+        let owner = &self.set.meta.owner;
+        let request = request::get_whole(kind_of(self.set), &owner.namespace, &owner.name);
+        let whole: Option<Whole> = is_found_whole(self.writes.read(request).await)?;
+        let is_planned = |whole: &Whole| {
+            let SlimId { uid, generation } = &whole.metadata.slim;
+            uid.parse() == Ok(owner.uid) && *generation == self.set.meta.generation
+        };
+        let whole = whole.filter(is_planned).ok_or_else(changed)?;
+        let from = (&whole.spec.template, whole.metadata.annotations.as_ref());
+        let body = new_revision(owner, from, (&new.name, &new.hash, new.number));
+        let body = body.ok_or_else(changed)?;
+        let request = request::create(Kind::Revision, &owner.namespace, &body, false);
+        let error = match write(self.writes, request, Some(self.not_after)).await {
+            Ok(meta) => return Ok(Effect::Created(Kind::Revision, meta.rv()).done()),
+            Err(error) => error,
+        };
+        if !may_be_there(&error) {
+            return Err(error);
+        }
+        let request = request::get_whole(Kind::Revision, &owner.namespace, &new.name);
+        match is_found_whole::<SlimRevision>(self.writes.read(request).await) {
+            Ok(Some(found))
+                if found.metadata.is_controlled_by(owner) && found.data() == self.set.data =>
+            {
+                Ok(Effect::Found(Kind::Revision, found.metadata.rv()).done())
+            }
+            Ok(Some(_)) => Err(taken(owner, Kind::Revision, &new.name)),
+            Ok(None) | Err(_) => Err(error),
+        }
+    }
+
+    async fn delete(&self, kind: Kind, name: &str, uid: Uid) -> Result<Done, SendError> {
+        let namespace = &self.set.meta.owner.namespace;
+        let request = request::delete(kind, namespace, name, uid);
+        let reply = settled(write(self.writes, request, None).await)?;
+        let effect = |object: Written| Effect::Deleted(kind, object.rv());
+        Ok(reply.effect(effect).done())
+    }
+
+    async fn patch(&self, kind: Kind, request: Call) -> Result<Done, SendError> {
+        let reply = settled(write(self.writes, request, None).await)?;
+        let effect = |object: Written| Effect::Wrote(kind, object.rv());
+        Ok(reply.effect(effect).done())
+    }
+}
+
+fn is_taken(error: &SendError) -> bool {
+    error.refused().is_some_and(|status| status.code == 422)
+}

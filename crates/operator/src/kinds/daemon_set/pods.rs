@@ -1,0 +1,67 @@
+//! Pods of DaemonSets, and pods that one may adopt.
+
+use std::collections::HashSet;
+
+use carillon_plan::Uid;
+
+use super::tables::{CONTROLLER, KINDS};
+use super::wakes::wake;
+use crate::slim::{AllLabels, SlimMeta, SlimPod};
+use crate::store::{PodTable, Tables, Wake};
+use crate::watch::{Held, Listed};
+
+/// The rows of pods of DaemonSets, and of pods that nothing controls.
+#[derive(Debug)]
+pub(super) struct PodsOfDaemonSets;
+
+impl PodTable for PodsOfDaemonSets {
+    fn enter(&self, tables: &mut Tables, pod: &SlimPod, wakes: &mut Vec<Wake>) {
+        let (meta, sets) = (&pod.metadata, &mut tables.daemon_sets);
+        if sets.is_off {
+            return;
+        }
+        let is_ours = |kind| meta.controller(kind).is_some();
+        let concerns_us = KINDS.into_iter().any(is_ours) || !meta.has_controller();
+        if !concerns_us && sets.pods.known(meta).is_none() {
+            return;
+        }
+        let before = sets.pods.known(meta);
+        let Some(row) = pod.daemon_row(before, &mut tables.strings) else {
+            return;
+        };
+        let concerns = sets.pods.enter(meta, &KINDS, row, &mut tables.strings);
+        wake(sets, &meta.namespace, concerns, wakes);
+    }
+
+    fn leave(&self, tables: &mut Tables, pod: &SlimMeta<AllLabels>, wakes: &mut Vec<Wake>) {
+        let owner = tables.daemon_sets.pods.leave(pod);
+        wakes.extend(owner.map(|owner| Wake::soon(CONTROLLER, owner)));
+    }
+
+    fn sweep(
+        &self,
+        tables: &mut Tables,
+        namespace: Option<&str>,
+        listed: &HashSet<Uid>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        let owners = tables.daemon_sets.pods.sweep(namespace, listed).into_iter();
+        wakes.extend(owners.map(|owner| Wake::soon(CONTROLLER, owner)));
+    }
+
+    fn held(&self, tables: &Tables, object: &Listed) -> Held {
+        if tables.daemon_sets.is_off {
+            return Held::LeftOut;
+        }
+        tables.daemon_sets.pods.held(object, &KINDS)
+    }
+
+    fn each_held(
+        &self,
+        tables: &Tables,
+        namespace: Option<&str>,
+        each: &mut dyn FnMut(&str, Uid, u64),
+    ) {
+        tables.daemon_sets.pods.each_held(namespace, each);
+    }
+}

@@ -1,0 +1,90 @@
+//! Which revision is that of the template, and which are not kept (upstream: `constructHistory`, `cleanupHistory`).
+
+use std::collections::BTreeSet;
+
+use super::revision::Revision;
+use super::snapshot::Snapshot;
+use crate::name;
+use crate::uid::Uid;
+
+/// The revision of a DaemonSet's template.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Current<'a> {
+    /// Its name.
+    pub name: String,
+    /// The hash that its pods carry.
+    pub hash: String,
+    /// The number that it should have.
+    pub number: i64,
+    /// Where it stands.
+    pub stored: Stored<'a>,
+}
+
+/// Whether the revision of a template is stored.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Stored<'a> {
+    /// It is not, and its name is free.
+    No,
+    /// It is not, and another object has its name.
+    NameTaken,
+    /// Under this uid, with this number.
+    Once(Uid, i64),
+    /// More than once: these are to go, and pods that carry their hashes get the one of the revision that stays.
+    Again(Vec<(&'a str, &'a Revision)>),
+}
+
+/// Finds the revision of the template among those that are stored.
+pub(super) fn current<'a>(snapshot: &Snapshot<'a>) -> Current<'a> {
+    let set = snapshot.set;
+    let is_current = |revision: &Revision| revision.data.is(set.data, set.native);
+    let all = snapshot
+        .revisions
+        .iter()
+        .map(|(name, revision)| (&**name, revision));
+    let (mut same, others): (Vec<_>, Vec<_>) = all.partition(|(_, revision)| is_current(revision));
+    let highest = others.iter().map(|(_, revision)| revision.number).max();
+    let number = highest.unwrap_or(0).saturating_add(1);
+    same.sort_by_key(|(name, revision)| (revision.number, revision.created, *name));
+    let Some((name, revision)) = same.pop() else {
+        let hash = name::revision_hash(set.data.meaning, set.status.collision_count);
+        let name = name::revision(&set.meta.owner.name, &hash);
+        let taken = snapshot.taken.contains(&name) || snapshot.revisions.contains_key(&*name);
+        return Current {
+            name,
+            hash,
+            number,
+            stored: if taken { Stored::NameTaken } else { Stored::No },
+        };
+    };
+    Current {
+        name: name.to_owned(),
+        hash: revision.hash(name).to_owned(),
+        number: number.max(revision.number),
+        stored: if same.is_empty() {
+            Stored::Once(revision.uid, revision.number)
+        } else {
+            Stored::Again(same)
+        },
+    }
+}
+
+/// Old revisions beyond the history limit, the oldest first. One whose hash a pod still carries stays, also where
+/// only a finalizer keeps that pod.
+pub(super) fn beyond_limit<'a>(
+    snapshot: &Snapshot<'a>,
+    current: &Current<'_>,
+) -> Vec<(&'a str, &'a Revision)> {
+    let pods = snapshot.pods.values();
+    let used: BTreeSet<&str> = pods.filter_map(|pod| pod.revision()).collect();
+    let all = snapshot
+        .revisions
+        .iter()
+        .map(|(name, revision)| (&**name, revision));
+    let mut old: Vec<_> = all.filter(|(name, _)| *name != current.name).collect();
+    let limit = usize::try_from(snapshot.set.spec.revision_history_limit).unwrap_or(0);
+    let excess = old.len().saturating_sub(limit);
+    old.sort_by_key(|(name, revision)| (revision.number, revision.created, *name));
+    old.retain(|(name, revision)| !used.contains(revision.hash(name)));
+    old.truncate(excess);
+    old
+}

@@ -1,0 +1,257 @@
+//! What a DaemonSet of carillon.dev says of itself beyond numbers: conditions, and which nodes are refused, hold an
+//! update up, or are excused.
+
+use carillon_api::DaemonSetStatus;
+use carillon_api::condition::{reasons, types};
+use jiff::{SignedDuration, Timestamp};
+
+use super::excuse::excuse;
+use super::on_nodes::{OnNode, OnNodes};
+use super::pod::DaemonPod;
+use super::rolling_update::{Budget, Pair, is_selected, is_updated, pair};
+use super::should_run::ShouldRun;
+use super::snapshot::Snapshot;
+use super::spec::{DaemonSet, Update};
+use crate::condition::{self, Refusal, whole_seconds};
+use crate::nodes_by_reason::NodesByReason;
+use crate::pod::PodPhase;
+
+/// So long may an update stand still.
+const PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(10);
+
+/// The nodes by how far an update has come with them.
+#[derive(Debug, Default)]
+struct Nodes<'a> {
+    refused: NodesByReason<'a>,
+    waiting: NodesByReason<'a>,
+    excused: NodesByReason<'a>,
+    /// They keep an old pod that is available, and could be updated.
+    in_turn: usize,
+    /// They keep an old pod, as the spec says.
+    kept: usize,
+    /// They hold the update up.
+    holding: usize,
+}
+
+impl<'a> Nodes<'a> {
+    fn of(snapshot: &Snapshot<'a>, on_nodes: &OnNodes<'a>, hash: &str, now: Timestamp) -> Self {
+        let mut all = Self::default();
+        for (name, node) in on_nodes {
+            match node.should {
+                Some(ShouldRun::Yes) => all.add(snapshot.set, name, node, (hash, now)),
+                Some(ShouldRun::OnlyIfThere(refusal) | ShouldRun::No(refusal)) => {
+                    all.refused.add(refusal.reason(), name);
+                }
+                None => {}
+            }
+        }
+        let desired = on_nodes.values().filter(|node| node.runs()).count();
+        let kept = snapshot.set.spec.partition.of_at_most(desired);
+        let by_partition = kept.saturating_sub(all.kept).min(all.in_turn);
+        all.in_turn -= by_partition;
+        all.kept += by_partition;
+        all
+    }
+
+    fn add(
+        &mut self,
+        set: &DaemonSet,
+        name: &'a str,
+        node: &OnNode<'a>,
+        (hash, now): (&str, Timestamp),
+    ) {
+        let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
+        match pair(set, node.pods.iter(), hash) {
+            Pair::New(new) if available(new) => return,
+            Pair::Old((_, old)) if available(old) => {
+                if is_selected(set, node) && set.spec.update != Update::OnDelete {
+                    self.in_turn += 1;
+                } else {
+                    self.kept += 1;
+                }
+                return;
+            }
+            _ => {}
+        }
+        let is_new = |pod: &DaemonPod| is_updated(set, pod, hash);
+        if let Some(excuse) = excuse(node, is_new) {
+            self.excused.add(excuse, name);
+        } else {
+            self.holding += 1;
+            self.waiting.add(why_unavailable(node), name);
+        }
+    }
+}
+
+/// Why a node has no available pod. Of several pods the newest is the one that is waited for.
+fn why_unavailable(node: &OnNode<'_>) -> &'static str {
+    let newest = node
+        .pods
+        .iter()
+        .max_by_key(|(_, pod)| (!pod.is_deleting(), pod.created));
+    match newest {
+        None => "PodMissing",
+        Some((_, pod)) if pod.is_deleting() => "PodTerminating",
+        Some((_, pod)) => match pod.phase {
+            PodPhase::Failed | PodPhase::Succeeded => "PodEnded",
+            _ if !pod.bound => "PodNotScheduled",
+            _ if pod.ready.is_some() => "MinReadySeconds",
+            PodPhase::Pending => "PodNotStarted",
+            PodPhase::Running | PodPhase::Unknown => "PodNotReady",
+        },
+    }
+}
+
+/// Completes a status whose numbers are known. `stalled`: why a person has to act. When to look again.
+pub(super) fn tell(
+    snapshot: &Snapshot<'_>,
+    on_nodes: &OnNodes<'_>,
+    status: &mut DaemonSetStatus,
+    (hash, now): (&str, Timestamp),
+) -> Option<Timestamp> {
+    let set = snapshot.set;
+    let nodes = Nodes::of(snapshot, on_nodes, hash, now);
+    status.update_revision = Some(hash.to_owned());
+    let desired = status.desired_number_scheduled;
+    let updated = status.updated_number_scheduled.unwrap_or(0);
+    status.updated = format!("{updated}/{desired}");
+    let moved = {
+        let old = &set.status;
+        let available = |status: &DaemonSetStatus| status.number_available.unwrap_or(0);
+        old.update_revision != status.update_revision
+            || old.updated_number_scheduled != status.updated_number_scheduled
+            || available(status) > available(old)
+    };
+    let known = set.status.last_progress_time.clone().filter(|_| !moved);
+    let since = known.unwrap_or_else(|| whole_seconds(now));
+    status.last_progress_time = Some(since.clone());
+    let deadline = since.0.checked_add(PROGRESS_DEADLINE).ok();
+    let waits = nodes.in_turn + nodes.holding > 0 && !set.spec.paused;
+    let late = waits && deadline.is_some_and(|deadline| deadline <= now);
+    status.conditions.clone_from(&set.status.conditions);
+    conditions(snapshot, &nodes, status, late, now);
+    status.refused = nodes.refused.told();
+    status.waiting_for = nodes.waiting.told();
+    status.excused = nodes.excused.told();
+    status.summary = summary(status, &nodes);
+    deadline.filter(|deadline| waits && *deadline > now)
+}
+
+fn conditions(
+    snapshot: &Snapshot<'_>,
+    nodes: &Nodes<'_>,
+    status: &mut DaemonSetStatus,
+    late: bool,
+    now: Timestamp,
+) {
+    let set = snapshot.set;
+    let words = Words::of(set, nodes, status);
+    let stalled = snapshot.refusal.map(Refusal::stalled);
+    let stands_still = (reasons::PROGRESS_DEADLINE_EXCEEDED, &*words.waiting);
+    let stalled = stalled.or_else(|| late.then_some(stands_still));
+    let generation = set.meta.generation;
+    let was_stalled = condition::is_true(&status.conditions, types::STALLED);
+    let mut set = |type_: &str, is: bool, reason: &str, message: &str| {
+        let conditions = &mut status.conditions;
+        condition::set(conditions, type_, is, reason, message, generation, now);
+    };
+    match stalled {
+        Some((reason, message)) => set(types::STALLED, true, reason, message),
+        None if was_stalled => set(types::STALLED, false, reasons::RESUMED, ""),
+        None => {}
+    }
+    let (is, reason) = words.progressing(late);
+    set(types::PROGRESSING, is, reason, &words.waiting);
+    let (is, reason) = words.available();
+    set(types::AVAILABLE, is, reason, &words.unavailable);
+    let (is, reason) = words.ready();
+    set(types::READY, is, reason, &words.waiting);
+}
+
+/// What conditions say.
+struct Words<'n, 'a> {
+    nodes: &'n Nodes<'a>,
+    paused: bool,
+    /// No more nodes are without an available pod than may be.
+    enough: bool,
+    waiting: String,
+    unavailable: String,
+}
+
+impl<'n, 'a> Words<'n, 'a> {
+    fn of(set: &DaemonSet, nodes: &'n Nodes<'a>, status: &DaemonSetStatus) -> Self {
+        let desired = usize::try_from(status.desired_number_scheduled).unwrap_or(0);
+        let unavailable = usize::try_from(status.number_unavailable.unwrap_or(0)).unwrap_or(0);
+        let excused = nodes.excused.count();
+        let budget = Budget::of(set.spec.update, desired);
+        let allowed = budget.map_or(0, |budget| budget.max_unavailable);
+        let counts = [
+            (nodes.holding, "have no available pod"),
+            (nodes.in_turn, "wait for their turn"),
+            (nodes.kept, "keep their old pod"),
+            (excused, "were sick before"),
+        ];
+        let rest = counts.iter().filter(|(count, _)| *count > 0);
+        let rest: Vec<String> = rest
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect();
+        let updated = &status.updated;
+        Self {
+            nodes,
+            paused: set.spec.paused && nodes.in_turn > 0,
+            enough: unavailable.saturating_sub(excused) <= allowed,
+            waiting: format!(
+                "{updated} nodes have a pod of the current template{}",
+                rest.concat()
+            ),
+            unavailable: format!("{unavailable} of {desired} nodes have no available pod"),
+        }
+    }
+
+    fn progressing(&self, late: bool) -> (bool, &'static str) {
+        if late {
+            (false, reasons::PROGRESS_DEADLINE_EXCEEDED)
+        } else if self.paused {
+            (false, reasons::PAUSED_BY_USER)
+        } else if self.nodes.in_turn + self.nodes.holding > 0 {
+            (true, reasons::UPDATING)
+        } else {
+            (true, reasons::UPDATE_COMPLETE)
+        }
+    }
+
+    fn available(&self) -> (bool, &'static str) {
+        if self.enough {
+            (true, reasons::ENOUGH_AVAILABLE)
+        } else {
+            (false, reasons::PODS_UNAVAILABLE)
+        }
+    }
+
+    fn ready(&self) -> (bool, &'static str) {
+        match self.nodes {
+            Nodes { holding: 1.., .. } => (false, reasons::PODS_UNAVAILABLE),
+            _ if self.paused => (false, reasons::PAUSED_BY_USER),
+            Nodes { in_turn: 1.., .. } => (false, reasons::UPDATING),
+            Nodes { kept: 1.., .. } => (false, reasons::OLD_PODS_KEPT),
+            _ => (true, reasons::UPDATE_COMPLETE),
+        }
+    }
+}
+
+/// One word for kubectl's table: why it does not go on, or how far it is.
+fn summary(status: &DaemonSetStatus, nodes: &Nodes<'_>) -> String {
+    if let Some(stalled) = condition::stalled(&status.conditions) {
+        return stalled;
+    }
+    let ready = condition::find(&status.conditions, types::READY);
+    let reason = ready.map_or("", |ready| &*ready.reason);
+    let first = nodes.waiting.reasons().next();
+    let word = match (reason, first) {
+        (reasons::UPDATE_COMPLETE, _) => "Complete",
+        (reasons::PAUSED_BY_USER, _) => "Paused",
+        (_, Some(first)) => first,
+        (reason, None) => reason,
+    };
+    word.to_owned()
+}

@@ -1,0 +1,278 @@
+//! What users of DaemonSet see, on a real control plane.
+
+use carillon_tests::lab::{Bench, condition_of, is, lab};
+use serde_json::{Value, json};
+
+/// A DaemonSet on the nodes of a bench.
+fn daemon_set(bench: &Bench<'_>, name: &str, image: &str, more: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "carillon.dev/v1alpha1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": bench.name},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "nodeSelector": {"bench": bench.name},
+                    "containers": [{"name": "main", "image": image}],
+                },
+            },
+        },
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        object["spec"][key] = value.clone();
+    }
+    object
+}
+
+fn list(bench: &Bench<'_>, kind: &str) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&bench.kubectl(&["get", kind, "-o", "json"])).unwrap();
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn get(bench: &Bench<'_>, name: &str) -> Value {
+    serde_json::from_str(&bench.kubectl(&["get", "cds", name, "-o", "json"])).unwrap()
+}
+
+/// Waits until each node has an available pod of the current template, as the status of this very spec says.
+fn ready(bench: &Bench<'_>, name: &str) -> Value {
+    bench.until(&format!("{name} is ready"), || {
+        let set = get(bench, name);
+        let observed = set["status"]["observedGeneration"] == set["metadata"]["generation"];
+        (observed && is(&set, "Ready")).then_some(set)
+    })
+}
+
+/// Nodes of the pods, in order.
+fn nodes(pods: &[Value]) -> Vec<String> {
+    let mut nodes: Vec<String> = pods
+        .iter()
+        .map(|pod| pod["spec"]["nodeName"].as_str().unwrap_or("-").to_owned())
+        .collect();
+    nodes.sort();
+    nodes
+}
+
+fn uids(pods: &[Value]) -> Vec<String> {
+    let uid = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap().to_owned();
+    pods.iter().map(uid).collect()
+}
+
+#[test]
+fn each_node_gets_one_pod_and_a_node_that_joins_gets_one_too() {
+    let bench = lab().bench("ds-nodes", 3);
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    let set = ready(&bench, "agent");
+    assert_eq!(nodes(&list(&bench, "pods")), bench.nodes);
+    let status = &set["status"];
+    for (field, expected) in [
+        ("desiredNumberScheduled", json!(3)),
+        ("currentNumberScheduled", json!(3)),
+        ("numberReady", json!(3)),
+        ("numberAvailable", json!(3)),
+        ("updatedNumberScheduled", json!(3)),
+        ("numberMisscheduled", json!(0)),
+        ("updated", json!("3/3")),
+        ("summary", json!("Complete")),
+    ] {
+        assert_eq!(status[field], expected, "{field}");
+    }
+    let revisions = list(&bench, "controllerrevisions");
+    let hash = &revisions[0]["metadata"]["labels"]["controller-revision-hash"];
+    assert_eq!((revisions.len(), hash), (1, &status["updateRevision"]));
+    let joined = bench.cluster.add_nodes(1, &[("bench", bench.name)], &[]);
+    let joined = joined.unwrap().remove(0);
+    bench.until("the node that joined has a pod", || {
+        nodes(&list(&bench, "pods")).contains(&joined).then_some(())
+    });
+    // A node that is no longer meant loses its pod.
+    let first = bench.nodes[0].as_str();
+    bench.kubectl(&["label", "node", first, "bench-"]);
+    bench.until("its pod is gone", || {
+        let on = nodes(&list(&bench, "pods"));
+        (on.len() == 3 && !on.iter().any(|node| node == first)).then_some(())
+    });
+    let columns = bench.kubectl(&["get", "cds", "agent", "--no-headers"]);
+    bench.kubectl(&["delete", "cds", "agent"]);
+    bench.until("its pods are gone", || {
+        list(&bench, "pods").is_empty().then_some(())
+    });
+    assert!(
+        columns.contains("Complete") || columns.contains("Pod"),
+        "{columns}"
+    );
+}
+
+#[test]
+fn an_update_takes_one_node_at_a_time_and_can_be_undone() {
+    let bench = lab().bench("ds-update", 4);
+    let set = |image: &str| daemon_set(&bench, "agent", image, &json!({}));
+    bench.apply(&set("busybox:1.36"));
+    let first = ready(&bench, "agent");
+    let before = uids(&list(&bench, "pods"));
+    bench.apply(&set("busybox:1.37"));
+    let mut least = 4;
+    bench.until("all are updated", || {
+        let status = get(&bench, "agent")["status"].clone();
+        least = least.min(status["numberAvailable"].as_i64().unwrap_or(0));
+        (status["updatedNumberScheduled"] == 4 && status["numberAvailable"] == 4).then_some(())
+    });
+    assert_eq!(least, 3, "one at a time");
+    let second = ready(&bench, "agent");
+    let after = uids(&list(&bench, "pods"));
+    assert!(after.len() == 4 && !after.iter().any(|uid| before.contains(uid)));
+    assert_ne!(
+        first["status"]["updateRevision"],
+        second["status"]["updateRevision"]
+    );
+    let numbers = |bench: &Bench<'_>| {
+        let revisions = list(bench, "controllerrevisions");
+        let mut numbers: Vec<_> = revisions
+            .iter()
+            .filter_map(|one| one["revision"].as_i64())
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    assert_eq!(numbers(&bench), [1, 2]);
+    // The template of before is the same revision, which becomes the newest.
+    bench.apply(&set("busybox:1.36"));
+    bench.until("the first revision is back", || {
+        let set = get(&bench, "agent");
+        let same = set["status"]["updateRevision"] == first["status"]["updateRevision"];
+        (same && is(&set, "Ready")).then_some(())
+    });
+    assert_eq!(numbers(&bench), [2, 3]);
+}
+
+#[test]
+fn with_a_surge_no_node_is_without_an_available_pod() {
+    let bench = lab().bench("ds-surge", 3);
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}});
+    let set = |image: &str| daemon_set(&bench, "agent", image, &surge);
+    bench.apply(&set("busybox:1.36"));
+    ready(&bench, "agent");
+    bench.apply(&set("busybox:1.37"));
+    let (mut least, mut most) = (3, 3);
+    bench.until("all are updated", || {
+        let pods = list(&bench, "pods");
+        most = most.max(pods.len());
+        let status = get(&bench, "agent")["status"].clone();
+        least = least.min(status["numberAvailable"].as_i64().unwrap_or(0));
+        (status["updatedNumberScheduled"] == 3 && pods.len() == 3).then_some(())
+    });
+    assert_eq!(least, 3);
+    assert!(most <= 4, "{most} pods on 3 nodes");
+    let set = ready(&bench, "agent");
+    assert_eq!(set["status"]["numberUnavailable"], Value::Null);
+}
+
+#[test]
+fn a_partition_keeps_nodes_old_and_a_pause_keeps_all() {
+    let bench = lab().bench("ds-partition", 3);
+    let strategy = |more: Value| json!({"updateStrategy": {"rollingUpdate": more}});
+    let set = |image: &str, more: Value| daemon_set(&bench, "agent", image, &strategy(more));
+    bench.apply(&set("busybox:1.36", json!({})));
+    ready(&bench, "agent");
+    bench.apply(&set("busybox:1.37", json!({"paused": true})));
+    let paused = bench.until("the pause is told", || {
+        let set = get(&bench, "agent");
+        (set["status"]["summary"] == "Paused").then_some(set)
+    });
+    let progressing = condition_of(&paused, "Progressing").unwrap();
+    assert_eq!(
+        (&progressing["status"], &progressing["reason"]),
+        (&json!("False"), &json!("PausedByUser"))
+    );
+    assert_eq!(paused["status"]["updated"], "0/3");
+    bench.apply(&set(
+        "busybox:1.37",
+        json!({"paused": false, "partition": 2}),
+    ));
+    let kept = bench.until("one node is updated", || {
+        let set = get(&bench, "agent");
+        (set["status"]["updated"] == "1/3" && set["status"]["numberAvailable"] == 3).then_some(set)
+    });
+    let ready_condition = condition_of(&kept, "Ready").unwrap();
+    assert_eq!(ready_condition["reason"], "OldPodsKept");
+    bench.apply(&set("busybox:1.37", json!({"partition": 0})));
+    ready(&bench, "agent");
+}
+
+#[test]
+fn orphans_that_are_selected_are_adopted_and_pods_that_are_not_are_released() {
+    let bench = lab().bench("ds-adopt", 2);
+    let orphan = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "orphan", "namespace": bench.name, "labels": {"app": "agent"}},
+        "spec": {"nodeName": bench.nodes[0], "containers": [{"name": "main", "image": "busybox:1.37"}]},
+    });
+    bench.apply(&orphan);
+    bench.apply(&daemon_set(
+        &bench,
+        "agent",
+        "busybox:1.37",
+        &json!({"updateStrategy": {"type": "OnDelete"}}),
+    ));
+    bench.until(
+        "the orphan is adopted, and the other node has a pod",
+        || {
+            let pods = list(&bench, "pods");
+            let owned = |pod: &Value| pod["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet";
+            (pods.len() == 2 && pods.iter().all(owned)).then_some(())
+        },
+    );
+    bench.kubectl(&["label", "pod", "orphan", "app-"]);
+    bench.until("it is released, and its node has another pod", || {
+        let pods = list(&bench, "pods");
+        let released = pods.iter().any(|pod| {
+            pod["metadata"]["name"] == "orphan" && pod["metadata"]["ownerReferences"].is_null()
+        });
+        (released && pods.len() == 3).then_some(())
+    });
+}
+
+#[test]
+fn the_api_server_says_what_is_wrong_with_a_daemon_set() {
+    let bench = lab().bench("ds-admit", 0);
+    let apply = |more: Value| {
+        let object = daemon_set(&bench, "agent", "busybox:1.37", &more).to_string();
+        let reply = bench
+            .cluster
+            .kubectl_stdin(["create", "--dry-run=server", "-f", "-"], &object);
+        reply.map_or_else(|error| format!("{error:#}"), |_| String::new())
+    };
+    for (more, said) in [
+        (json!({}), ""),
+        (
+            json!({"selector": {"matchLabels": {"app": "other"}}}),
+            "does not match template",
+        ),
+        (json!({"selector": {}}), "must not be empty"),
+        (
+            json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}),
+            "may not be set when",
+        ),
+        (
+            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}),
+            "cannot be 0 when maxSurge is 0",
+        ),
+        (
+            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "5"}}}),
+            "a percentage from 0% to 100%",
+        ),
+        (json!({"burstReplicas": 0}), "from 1"),
+        (json!({"minReadySeconds": -1}), "0 or more"),
+    ] {
+        let reply = apply(more.clone());
+        assert!(
+            if said.is_empty() {
+                reply.is_empty()
+            } else {
+                reply.contains(said)
+            },
+            "{more}: {reply}"
+        );
+    }
+}
