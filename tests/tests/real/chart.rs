@@ -4,6 +4,7 @@
 //! [`story`]); the tests here judge what was seen there. Those of [`render`] need no cluster.
 
 mod alone;
+mod daemons;
 pub(crate) mod render;
 mod rights;
 mod runs;
@@ -160,12 +161,14 @@ fn requests_with_the_accounts_token_beyond_its_rights_are_answered_403() {
 const NOT_REQUESTED: &[(&str, &str, &str, &str)] = &[
     ("carillon.dev", "broadcastjobs/finalizers", "update", PLUGIN),
     ("carillon.dev", "cronjobs/finalizers", "update", PLUGIN),
+    ("carillon.dev", "daemonsets/finalizers", "update", PLUGIN),
     ("batch", "jobs/finalizers", "update", PLUGIN),
+    ("apps", "controllerrevisions", "get", EXISTS),
 ];
 const PLUGIN: &str = "OwnerReferencesPermissionEnforcement asks the authorizer for it when a child \
                       with blockOwnerDeletion is created; this cluster runs the plugin";
 
-const EXISTS: &str = "a pod of a Job is asked for when there is one of its name already: after a reply \
+const EXISTS: &str = "a pod of a Job or DaemonSet, or a revision, is asked for when there is one of its name already: after a reply \
                       that was lost";
 
 #[test]
@@ -188,7 +191,7 @@ fn the_verbs_granted_equal_the_verbs_used_in_the_audit_log() {
 fn of_each_controller_alone_the_verbs_granted_equal_the_verbs_used() {
     let alone = &story().alone;
     let controllers: Vec<_> = alone.iter().map(|one| one.controller).collect();
-    assert_eq!(controllers, ["broadcastjob", "cronjob", "job"]);
+    assert_eq!(controllers, ["broadcastjob", "cronjob", "daemonset", "job"]);
     for one in alone {
         println!("{} alone", one.controller);
         let [everywhere, lease] = &one.rules;
@@ -203,7 +206,7 @@ fn of_each_controller_alone_the_verbs_granted_equal_the_verbs_used() {
             granted.contains(&right)
         };
         let mut not_requested: Vec<_> = NOT_REQUESTED.iter().filter(of_others).copied().collect();
-        if one.controller == "job" {
+        if ["daemonset", "job"].contains(&one.controller) {
             not_requested.push(("", "pods", "get", EXISTS));
         }
         assert_equal(granted, used(&one.requests), &not_requested);

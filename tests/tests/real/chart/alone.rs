@@ -5,6 +5,7 @@ use carillon_testbed::carillon::{NAMESPACE, RELEASE};
 use carillon_testbed::{AuditEvent, Cluster};
 use serde_json::{Value, json};
 
+use super::daemons::daemon_sets;
 use super::render::chart;
 use super::runs::{create, forgotten, interrupted, release, run};
 use super::story::{account, deployment, get, helm_on, rules, start, stop};
@@ -20,9 +21,10 @@ pub(super) struct Alone {
 type Works = fn(&Cluster, &str) -> Result<()>;
 
 pub(super) fn alone(cluster: &Cluster) -> Result<Vec<Alone>> {
-    let works: [(&str, Works); 3] = [
+    let works: [(&str, Works); 4] = [
         ("broadcastjob", broadcast_jobs),
         ("cronjob", cron_jobs),
+        ("daemonset", daemon_sets),
         ("job", jobs),
     ];
     let each = works.into_iter().map(|(controller, works)| {

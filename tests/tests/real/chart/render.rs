@@ -248,6 +248,10 @@ fn no_role_of_the_chart_has_a_wildcard_or_reaches_secrets_or_rbac() {
                         "cronjobs",
                         "cronjobs/status",
                         "cronjobs/finalizers",
+                        "daemonsets",
+                        "daemonsets/status",
+                        "daemonsets/finalizers",
+                        "controllerrevisions",
                         "jobs",
                         "jobs/status",
                         "jobs/finalizers",
@@ -278,6 +282,20 @@ const NEEDS: &[(&str, &[(&str, &str)])] = &[
         ("cronjobs/finalizers.carillon.dev", "update"),
         ("broadcastjobs.carillon.dev", "create delete get list patch watch"),
         ("jobs.batch", "create delete get list patch watch"),
+    ]),
+    ("daemonset", &[
+        ("pods", "create delete get list patch watch"),
+        ("daemonsets.carillon.dev", "get list watch"),
+        ("daemonsets/status.carillon.dev", "patch"),
+        ("daemonsets/finalizers.carillon.dev", "update"),
+        ("controllerrevisions.apps", "create delete get list patch watch"),
+    ]),
+    ("native daemonsets", &[
+        ("pods", "create delete get list patch watch"),
+        ("daemonsets.apps", "get list watch"),
+        ("daemonsets/status.apps", "patch"),
+        ("daemonsets/finalizers.apps", "update"),
+        ("controllerrevisions.apps", "create delete get list patch watch"),
     ]),
     ("job", &[
         ("pods", "create delete get list patch watch"),
@@ -330,10 +348,18 @@ fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
         .map(|verb| ("nodes".to_owned(), verb.to_owned()))
         .into();
     for (values, served) in [
-        (&[][..], &["broadcastjob", "cronjob", "job"][..]),
+        (
+            &[][..],
+            &["broadcastjob", "cronjob", "daemonset", "job"][..],
+        ),
         (&["--set=controllers={broadcastjob}"], &["broadcastjob"]),
         (&["--set=controllers={cronjob}"], &["cronjob"]),
         (&["--set=controllers={job}"], &["job"]),
+        (&["--set=controllers={daemonset}"], &["daemonset"]),
+        (
+            &["--set=controllers={job}", "--set=serveNative={daemonsets}"],
+            &["job", "native daemonsets"],
+        ),
         (
             &["--set=controllers={broadcastjob,job}"],
             &["broadcastjob", "job"],
@@ -350,7 +376,8 @@ fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
             &["job", "native cronjobs"],
         ),
     ] {
-        let of_nodes = if served.contains(&"broadcastjob") {
+        let of = ["broadcastjob", "daemonset", "native daemonsets"];
+        let of_nodes = if of.iter().any(|one| served.contains(one)) {
             nodes.clone()
         } else {
             BTreeSet::new()

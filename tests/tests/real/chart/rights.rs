@@ -123,6 +123,7 @@ pub(super) fn allowed(cluster: &Cluster) -> Result<BTreeSet<Right>> {
     for (group, kind) in [
         ("carillon.dev", "broadcastjobs"),
         ("carillon.dev", "cronjobs"),
+        ("carillon.dev", "daemonsets"),
         ("batch", "jobs"),
     ] {
         resources.push((group.into(), format!("{kind}/finalizers"), true));

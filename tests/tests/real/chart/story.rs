@@ -14,6 +14,7 @@ use carillon_testbed::{AuditEvent, Cluster, Config, Fate, Operator, Options, Sig
 use serde_json::{Value, json};
 
 use super::alone::{Alone, alone};
+use super::daemons::daemon_sets;
 use super::render::{EVERYTHING, chart, render, said, texts};
 use super::rights::{Right, allowed, can_i, operators, try_beyond};
 use super::runs::runs;
@@ -180,6 +181,7 @@ pub(super) fn live() -> Result<Story> {
     let work = work(&cluster, WORK)?;
     let refused_at_first = refused_at_first(&cluster, WORK)?;
     runs(&cluster, WORK)?;
+    daemon_sets(&cluster, WORK)?;
     let rules = [
         rules(&cluster, "clusterrole", "carillon", "")?,
         rules(&cluster, "role", "carillon-lease", NAMESPACE)?,
