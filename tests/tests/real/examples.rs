@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use carillon_testbed::{Operator, Options, Taint, wait};
+use carillon_testbed::{Cluster, Operator, Options, Taint, wait};
 use carillon_tests::lab::{self, condition_of, is};
 use serde_json::Value;
 
@@ -99,6 +99,11 @@ fn every_example_runs_to_its_end_as_it_is() {
         );
         assert_eq!(status["failed"], 0, "{name}");
     }
+    a_retry_has_nothing_to_do(&cluster, folder, &jobs);
+}
+
+/// The uid of its job is known by now: all its nodes have succeeded already.
+fn a_retry_has_nothing_to_do(cluster: &Cluster, folder: &str, jobs: &dyn Fn() -> Vec<Value>) {
     let all = jobs();
     let mut of = all
         .iter()
@@ -118,7 +123,10 @@ fn every_example_runs_to_its_end_as_it_is() {
         Some(reason)
     };
     let ended = || Ok(complete());
-    let reason = wait::until("the retry is at its end", lab::LIMIT, every, ended, hint).unwrap();
+    let every = Duration::from_millis(500);
+    let hint = || format!("{:?}", complete());
+    let what = "the retry is at its end";
+    let reason = wait::until(what, lab::LIMIT, every, ended, hint).unwrap();
     assert_eq!(reason, "AlreadySucceeded");
 }
 
