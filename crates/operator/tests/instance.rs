@@ -232,7 +232,7 @@ async fn leads_with(args: &[&str], api: &Api, metrics: Arc<Metrics>) -> Option<u
 async fn who_can_list_nothing_takes_the_lease_from_nobody() {
     let api = Api {
         // Each controller needs something that ends so.
-        refuses: &["jobs"],
+        refuses: &["jobs", "daemonsets"],
         ..Api::default()
     };
     assert_eq!(leads_after(&api, Metrics::new().unwrap()).await, None);
