@@ -7,7 +7,7 @@ pub mod content;
 pub mod counting;
 pub mod deletion;
 mod desired;
-mod eligible;
+pub(crate) mod eligible;
 mod family;
 pub mod finalizer;
 pub mod liveness;

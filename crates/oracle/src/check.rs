@@ -7,7 +7,7 @@ use crate::broadcast_job::{
 use crate::history::History;
 use crate::invariant::Invariant;
 use crate::verdict::{Assumptions, Checked, Report, Verdict, both};
-use crate::{cron_job, hygiene, isolation, job, silence};
+use crate::{cron_job, daemon_set, hygiene, isolation, job, silence};
 
 type Judge = fn(&History, &Assumptions) -> Verdict;
 
@@ -46,10 +46,15 @@ pub fn check_all(history: &History, assumptions: &Assumptions) -> Report {
 /// How an invariant is judged, by the kind that is served; not at all where that needs more than one history.
 fn judges(invariant: Invariant) -> &'static [Judge] {
     match invariant {
-        Invariant::S1 => &[once::one_pod_per_node, job::once::one_pod_per_index],
+        Invariant::S1 => &[
+            once::one_pod_per_node,
+            daemon_set::once::one_pod_per_node,
+            job::once::one_pod_per_index,
+        ],
         Invariant::S2 => &[once::run_once, job::once::a_name_and_an_index_once],
         Invariant::S3 => &[
             parallelism::parallelism_is_kept,
+            daemon_set::budget::no_more_than_may_be,
             job::parallelism::parallelism_is_kept,
         ],
         Invariant::S4 => &[
@@ -61,6 +66,7 @@ fn judges(invariant: Invariant) -> &'static [Judge] {
         Invariant::S5 => &[
             finalizer::nothing_is_lost,
             cron_job::hold::held_until_noted,
+            daemon_set::revisions::kept_while_used,
             job::tracking::counted_before_it_goes,
         ],
         Invariant::S6 => &[
@@ -72,10 +78,12 @@ fn judges(invariant: Invariant) -> &'static [Judge] {
         Invariant::S9 => &[
             stopping::stopped_for_a_reason,
             cron_job::ending::child_ended_for_a_reason,
+            daemon_set::stopping::stopped_for_a_reason,
             job::stopping::stopped_for_a_reason,
         ],
         Invariant::S11 => &[
             ownership::only_what_is_ours,
+            daemon_set::ownership::only_its_own,
             cron_job::ownership::only_what_it_started,
             job::ownership::only_its_own,
         ],
@@ -95,11 +103,13 @@ fn judges(invariant: Invariant) -> &'static [Judge] {
         Invariant::L1 => &[
             liveness::all_is_done,
             cron_job::settled::every_tick_is_settled,
+            daemon_set::settled::every_node_is_served,
             job::settled::every_job_is_settled,
         ],
         Invariant::L2 => &[
             liveness::done_in_time,
             cron_job::settled::every_tick_is_settled_in_time,
+            daemon_set::settled::every_node_is_served_in_time,
             job::settled::every_job_is_settled_in_time,
         ],
         Invariant::L3 => &[
@@ -111,11 +121,13 @@ fn judges(invariant: Invariant) -> &'static [Judge] {
             counting::last_status::status_is_what_happened,
             cron_job::settled::notes_are_what_happened,
             cron_job::conditions::conditions_are_true,
+            daemon_set::settled::status_is_what_is_there,
             job::settled::status_is_what_happened,
         ],
         Invariant::L6 => &[
             liveness::all_is_done_under_pressure,
             cron_job::settled::every_tick_is_settled_under_pressure,
+            daemon_set::settled::every_node_is_served_under_pressure,
             job::settled::every_job_is_settled_under_pressure,
         ],
         Invariant::S15 | Invariant::L7 | Invariant::L8 => &[],

@@ -4,19 +4,20 @@
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Invariant {
     /// One per node: [`crate::broadcast_job::once::one_pod_per_node`],
-    /// [`crate::job::once::one_pod_per_index`].
+    /// [`crate::daemon_set::once::one_pod_per_node`], [`crate::job::once::one_pod_per_index`].
     S1,
     /// Run once: [`crate::broadcast_job::once::run_once`],
     /// [`crate::job::once::a_name_and_an_index_once`].
     S2,
     /// Parallelism: [`crate::broadcast_job::parallelism::parallelism_is_kept`],
-    /// [`crate::job::parallelism::parallelism_is_kept`].
+    /// [`crate::daemon_set::budget::no_more_than_may_be`], [`crate::job::parallelism::parallelism_is_kept`].
     S3,
     /// Counted exactly once: [`crate::broadcast_job::counting::counted_exactly_once`],
     /// [`crate::cron_job::hold::notes_only_grow`], [`crate::job::counting::counted_exactly_once`].
     S4,
     /// Nothing lost: [`crate::broadcast_job::finalizer::nothing_is_lost`],
-    /// [`crate::cron_job::hold::held_until_noted`], [`crate::job::tracking::counted_before_it_goes`].
+    /// [`crate::cron_job::hold::held_until_noted`], [`crate::daemon_set::revisions::kept_while_used`],
+    /// [`crate::job::tracking::counted_before_it_goes`].
     S5,
     /// Terminal is absorbing: [`crate::broadcast_job::terminal::terminal_is_absorbing`],
     /// [`crate::job::terminal::terminal_is_absorbing`].
@@ -27,10 +28,11 @@ pub enum Invariant {
     S8,
     /// Nothing is stopped without a reason: [`crate::broadcast_job::stopping::stopped_for_a_reason`],
     /// [`crate::cron_job::ending::child_ended_for_a_reason`],
-    /// [`crate::job::stopping::stopped_for_a_reason`].
+    /// [`crate::daemon_set::stopping::stopped_for_a_reason`], [`crate::job::stopping::stopped_for_a_reason`].
     S9,
     /// Ownership: [`crate::broadcast_job::ownership::only_what_is_ours`],
-    /// [`crate::cron_job::ownership::only_what_it_started`], [`crate::job::ownership::only_its_own`].
+    /// [`crate::cron_job::ownership::only_what_it_started`], [`crate::daemon_set::ownership::only_its_own`],
+    /// [`crate::job::ownership::only_its_own`].
     S11,
     /// Amplification: [`crate::broadcast_job::amplification::bounded_cost`],
     /// [`crate::cron_job::cost::bounded_runs`], [`crate::job::cost::bounded_cost`].
@@ -48,10 +50,12 @@ pub enum Invariant {
     /// Isolation: [`crate::isolation::namespaces_are_isolated`], [`crate::isolation::requests::asked_within_bounds`].
     S18,
     /// What is wanted comes to pass: [`crate::broadcast_job::liveness::all_is_done`],
-    /// [`crate::cron_job::settled::every_tick_is_settled`], [`crate::job::settled::every_job_is_settled`].
+    /// [`crate::cron_job::settled::every_tick_is_settled`], [`crate::daemon_set::settled::every_node_is_served`],
+    /// [`crate::job::settled::every_job_is_settled`].
     L1,
     /// Bounded: [`crate::broadcast_job::liveness::done_in_time`],
     /// [`crate::cron_job::settled::every_tick_is_settled_in_time`],
+    /// [`crate::daemon_set::settled::every_node_is_served_in_time`],
     /// [`crate::job::settled::every_job_is_settled_in_time`].
     L2,
     /// Deletion ends: [`crate::broadcast_job::deletion::deletion_ends`],
@@ -60,10 +64,11 @@ pub enum Invariant {
     /// The status is what happened: [`crate::broadcast_job::counting::last_status::status_is_what_happened`],
     /// [`crate::cron_job::settled::notes_are_what_happened`],
     /// [`crate::cron_job::conditions::conditions_are_true`],
-    /// [`crate::job::settled::status_is_what_happened`].
+    /// [`crate::daemon_set::settled::status_is_what_is_there`], [`crate::job::settled::status_is_what_happened`].
     L4,
     /// Progress under pressure: [`crate::broadcast_job::liveness::all_is_done_under_pressure`],
     /// [`crate::cron_job::settled::every_tick_is_settled_under_pressure`],
+    /// [`crate::daemon_set::settled::every_node_is_served_under_pressure`],
     /// [`crate::job::settled::every_job_is_settled_under_pressure`].
     L6,
     /// Path independence: [`crate::broadcast_job::same_end::same_end`].

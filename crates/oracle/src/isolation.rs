@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use self::identities::Identities;
 use crate::cron_job::object::{CRONS, HOLD, JOBS_OF_BATCH};
+use crate::daemon_set::world::{REVISIONS, SETS};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S18;
 use crate::job::object::TRACKING;
@@ -159,11 +160,20 @@ fn kept(resource: &str, object: &Value) -> Value {
             metadata.remove("labels");
         }
     }
-    let served = [JOBS, JOBS_OF_BATCH].contains(&resource) || CRONS.contains(&resource);
+    let jobs = [JOBS, JOBS_OF_BATCH, SETS];
+    let served = jobs.contains(&resource) || CRONS.contains(&resource);
     if let Some(object) = object.as_object_mut().filter(|_| served) {
         object.remove("status");
     }
-    debug_assert!(served || resource == PODS, "{resource}");
+    debug_assert!(
+        served || [PODS, REVISIONS].contains(&resource),
+        "{resource}"
+    );
+    if resource == REVISIONS
+        && let Some(object) = object.as_object_mut()
+    {
+        object.remove("revision");
+    }
     object
 }
 

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod broadcast_job;
 mod check;
 pub mod cron_job;
+pub mod daemon_set;
 pub mod determinism;
 pub mod etcd;
 mod failure_policy;

@@ -29,8 +29,9 @@ use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
 use self::history::{Current, Stored, beyond_limit, current};
 pub use self::manage::Why;
 use self::manage::manage;
-use self::on_nodes::{OnNodes, on_nodes};
+use self::on_nodes::{OnNode, OnNodes, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
+use self::pod::{LABEL_GENERATION, LABEL_REVISION};
 pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
 use self::rolling_update::rolling_update;
@@ -38,6 +39,7 @@ pub use self::snapshot::Snapshot;
 pub use self::spec::DaemonSet;
 use crate::condition;
 use crate::name;
+use crate::selector::selects_by;
 
 /// What should happen now. Source: `syncDaemonSet`.
 pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
@@ -45,11 +47,18 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if set.meta.deleting {
         return Plan::default();
     }
-    if set.spec.selector == LabelSelector::default() {
-        return selects_all(snapshot, now);
+    if is_empty(&set.spec.selector) {
+        let message = "This daemon set is selecting all pods. A non-empty selector is required.";
+        return unusable(snapshot, (reasons::SELECTING_ALL, message), now);
     }
     if let Some(plan) = told_first(snapshot, now) {
         return plan;
+    }
+    let current = current(snapshot);
+    if !selects_its_own(set, &current.hash) {
+        let message = "spec.selector does not select the pods of spec.template: give the template labels \
+                       that it selects";
+        return unusable(snapshot, (reasons::INVALID_SPEC, message), now);
     }
     let claims = claim::claim(snapshot);
     if !claims.is_empty() {
@@ -58,7 +67,6 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             ..Plan::default()
         };
     }
-    let current = current(snapshot);
     let mut plan = Plan::default();
     match &current.stored {
         Stored::NameTaken => return counts_collision(snapshot),
@@ -78,7 +86,8 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         }
         Stored::Once(..) => {}
     }
-    let on_nodes = on_nodes(snapshot);
+    let mut on_nodes = on_nodes(snapshot);
+    excuse::note(set, &mut on_nodes, (&current.hash, current.since));
     pods(snapshot, &on_nodes, &current.hash, &mut plan, now);
     let old = beyond_limit(snapshot, &current).into_iter();
     let old = old.map(|(name, revision)| Action::DeleteRevision {
@@ -92,13 +101,37 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-/// Every pod of the namespace would be its own: it does nothing.
-fn selects_all(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let message = "This daemon set is selecting all pods. A non-empty selector is required.";
+fn is_empty(selector: &LabelSelector) -> bool {
+    let LabelSelector {
+        match_labels,
+        match_expressions,
+    } = selector;
+    match_labels.iter().flatten().next().is_none()
+        && match_expressions.iter().flatten().next().is_none()
+}
+
+/// Whether it would keep the pods and revisions that it makes. Otherwise it would make them for ever.
+fn selects_its_own(set: &DaemonSet, hash: &str) -> bool {
+    let generation = set
+        .template_generation
+        .map(|generation| generation.to_string());
+    selects_by(&set.spec.selector, |key| match key {
+        LABEL_REVISION => Some(hash),
+        LABEL_GENERATION if generation.is_some() => generation.as_deref(),
+        key => set.spec.pod_labels.get(key).map(String::as_str),
+    })
+}
+
+/// It does nothing, and says why.
+fn unusable(
+    snapshot: &Snapshot<'_>,
+    (reason, message): (&'static str, &str),
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     plan.notes.push(Note {
         warning: true,
-        reason: reasons::SELECTING_ALL,
+        reason,
         action: "Syncing",
         message: message.to_owned(),
     });
@@ -107,12 +140,12 @@ fn selects_all(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         return plan;
     }
     let mut status = set.status.clone();
-    let generation = set.meta.generation;
+    let (conditions, generation) = (&mut status.conditions, set.meta.generation);
     condition::set(
-        &mut status.conditions,
+        conditions,
         types::STALLED,
         true,
-        reasons::SELECTING_ALL,
+        reason,
         message,
         generation,
         now,
@@ -217,8 +250,7 @@ fn pod_changes<'a>(
     now: Timestamp,
 ) -> PodChanges<'a> {
     let managed = manage(snapshot, nodes, hash, now);
-    let removed = managed.delete.iter().map(|((name, _), _)| *name).collect();
-    let next = rolling_update(snapshot.set, nodes, &removed, hash, now);
+    let next = rolling_update(snapshot.set, nodes, &managed, hash, now);
     let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
     let deleted = managed
         .delete
@@ -275,27 +307,42 @@ fn scaled(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, most: usize)
         return most;
     }
     let is_new = |pod: &DaemonPod| rolling_update::is_updated(set, pod, hash);
-    let new = nodes
-        .values()
-        .filter(|node| node.pods.iter().any(|(_, pod)| is_new(pod)));
+    let has_new = |node: &&OnNode<'_>| {
+        let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
+        node.runs() && pods.any(|(_, pod)| is_new(pod))
+    };
+    let new = nodes.values().filter(has_new);
     most.min(desired.saturating_sub(kept + new.count()))
 }
 
-/// The name of the next pod of a node. `None`: each that it may have is taken.
+/// Names that are tried for a node: more than one are held by others only if pods were released there.
+const MOST_NAMES: u32 = 64;
+
+/// The name of the next pod of a node. `None`: each that it may have is taken. One that a pod has kept which was
+/// released is left to it.
 fn free_name(snapshot: &Snapshot<'_>, node: &str) -> Option<String> {
     let set = snapshot.set;
     let owner = &set.meta.owner;
     // Upstream has names without an end, and so no pod that waits for a name.
-    let slots = match (set.native, set.spec.update.may_surge()) {
-        (true, _) => u32::MAX,
+    let mut slots = match (set.native, set.spec.update.may_surge()) {
+        (true, _) => MOST_NAMES,
         (false, true) => 2,
         (false, false) => 1,
     };
-    let mut names = (0..slots).map(|slot| name::daemon_pod(&owner.name, owner.uid, node, slot));
-    names.find(|name| {
-        let name = name.as_str();
-        !snapshot.pods.contains_key(name) && !snapshot.free.contains_key(name)
-    })
+    for slot in 0..MOST_NAMES {
+        let name = name::daemon_pod(&owner.name, owner.uid, node, slot);
+        if snapshot.free.contains_key(name.as_str()) {
+            continue;
+        }
+        if !snapshot.pods.contains_key(name.as_str()) {
+            return Some(name);
+        }
+        slots -= 1;
+        if slots == 0 {
+            return None;
+        }
+    }
+    None
 }
 
 /// What people are told of a pod that has ended.

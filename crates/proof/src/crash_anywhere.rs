@@ -110,11 +110,13 @@ pub fn blind_cases(scenario: &Scenario, clean: &Outcome) -> Vec<Case> {
 }
 
 /// What is watched and written, but for CronJobs, whose status is theirs alone.
-const WATCHED: [&str; 4] = [
+const WATCHED: [&str; 6] = [
     "pods",
     "jobs.batch",
     "broadcastjobs.carillon.dev",
     "noderesultslices.carillon.dev",
+    "daemonsets.carillon.dev",
+    "controllerrevisions.apps",
 ];
 
 /// The undisturbed run of two processes.

@@ -2,6 +2,7 @@
 
 pub mod broadcast_job;
 pub mod cron_job;
+pub mod daemon_set;
 mod hangs;
 pub mod job;
 mod proved;
@@ -10,7 +11,12 @@ pub use self::proved::ProvedKind;
 use crate::scenario::Scenario;
 
 /// All of them.
-pub static KINDS: [&ProvedKind; 3] = [&broadcast_job::KIND, &cron_job::KIND, &job::KIND];
+pub static KINDS: [&ProvedKind; 4] = [
+    &broadcast_job::KIND,
+    &cron_job::KIND,
+    &daemon_set::KIND,
+    &job::KIND,
+];
 
 /// Every scenario.
 pub fn scenarios() -> Vec<Scenario> {

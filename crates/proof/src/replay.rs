@@ -128,14 +128,14 @@ fn objects(versions: &Versions<'_>, kind: Kind, revision: u64, uids: &[String]) 
         let meta = &object["metadata"];
         let owners = meta["ownerReferences"].as_array();
         match kind {
-            // Those that a CronJob started, and pods.
-            Kind::NativeJob | Kind::BroadcastJob | Kind::Pod
+            // Those that a CronJob started, pods, and revisions.
+            Kind::NativeJob | Kind::BroadcastJob | Kind::Pod | Kind::Revision
                 if owners.into_iter().flatten().any(|o| is(&o["uid"])) =>
             {
                 true
             }
             // It may adopt those that nobody controls; an owner need not control.
-            Kind::Pod if !has_controller(owners) => true,
+            Kind::Pod | Kind::Revision if !has_controller(owners) => true,
             _ => is(&meta["labels"][LABEL]) || is(&meta["uid"]),
         }
     };

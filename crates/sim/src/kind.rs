@@ -2,6 +2,7 @@
 
 mod broadcast_job;
 mod cron_job;
+mod daemon_set;
 mod event;
 mod job;
 mod lease;
@@ -11,6 +12,7 @@ mod node;
 mod node_result_slice;
 mod non_negative;
 mod our_cron_job;
+mod our_daemon_set;
 mod pod;
 mod pod_template;
 mod schema;
@@ -105,7 +107,7 @@ const OURS: Kind = Kind {
 
 /// Every kind.
 #[rustfmt::skip]
-pub(crate) static KINDS: [Kind; 10] = [
+pub(crate) static KINDS: [Kind; 13] = [
     Kind {
         plural: "pods", kind: "Pod", status: true, generation: true, returns_deleted: true,
         grace: Some(pod::grace), fill: pod::fill, begin: pod::begin, keep: pod::keep, check: pod::check, ..PLAIN
@@ -117,8 +119,14 @@ pub(crate) static KINDS: [Kind; 10] = [
     },
     Kind { plural: "jobs", kind: "Job", orphans: true, fill: job::fill, begin: job::begin, check: job::check, ..BATCH },
     Kind { plural: "cronjobs", kind: "CronJob", fill: cron_job::fill, begin: cron_job::begin, check: cron_job::check, ..BATCH },
+    Kind {
+        group: "apps", plural: "daemonsets", kind: "DaemonSet", status: true, generation: true, fill: daemon_set::fill, begin: daemon_set::begin,
+        keep: daemon_set::keep, check: daemon_set::check, ..PLAIN
+    },
+    Kind { group: "apps", plural: "controllerrevisions", kind: "ControllerRevision", fields: &["data", "revision"], ..PLAIN },
     Kind { plural: "broadcastjobs", kind: "BroadcastJob", status: true, schema: Some(broadcast_job::schema), check: broadcast_job::check, ..OURS },
     Kind { plural: "cronjobs", kind: "CronJob", status: true, schema: Some(our_cron_job::schema), check: our_cron_job::check, ..OURS },
+    Kind { plural: "daemonsets", kind: "DaemonSet", status: true, schema: Some(our_daemon_set::schema), check: our_daemon_set::check, ..OURS },
     Kind { plural: "noderesultslices", kind: "NodeResultSlice", schema: Some(node_result_slice::schema), check: node_result_slice::check, ..OURS },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", fields: &["spec"], unconditional_update: false, create_on_update: true, fill: lease::fill, check: lease::check, ..PLAIN },
     Kind { group: "events.k8s.io", plural: "events", kind: "Event", fields: &event::FIELDS, create_on_update: true, check: event::check, ..PLAIN },

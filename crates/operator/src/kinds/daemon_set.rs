@@ -15,6 +15,7 @@ mod row;
 pub(crate) mod tables;
 mod wakes;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
@@ -146,14 +147,16 @@ impl ServedKind for DaemonSets {
         now: Timestamp,
     ) -> Learnt {
         let mut learnt = Learnt::default();
+        let mut failed = BTreeSet::new();
         for answer in std::mem::take(&mut applied.answers) {
             match answer {
-                Answer::FailedPodDeleted(node) => {
-                    let known = replaced(&memory.failed, &node, set.meta.generation, now);
-                    memory.failed.insert(node.into(), known);
-                }
+                Answer::FailedPodDeleted(node) => drop(failed.insert(node)),
                 Answer::NameTaken(name) => learnt.at_once |= memory.taken.insert(name),
             }
+        }
+        for node in failed {
+            let known = replaced(&memory.failed, &node, set.meta.generation, now);
+            memory.failed.insert(node.into(), known);
         }
         learnt
     }

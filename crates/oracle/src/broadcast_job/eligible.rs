@@ -15,6 +15,26 @@ pub(crate) fn refusal(job: &Value, node: &Value) -> Option<&'static str> {
 }
 
 fn refused_by_template(spec: &Value, node: &Value) -> Option<&'static str> {
+    let tolerations = list(spec, &["tolerations"]);
+    let cordoned = at(node, &["spec", "unschedulable"]) == Some(&Value::Bool(true));
+    let unschedulable = ("node.kubernetes.io/unschedulable", "", "NoSchedule");
+    if is_deleting(node) {
+        Some("the node is being deleted")
+    } else if let Some(why) = not_meant(spec, node) {
+        Some(why)
+    } else if cordoned && !tolerated(tolerations, unschedulable) {
+        Some("the node is cordoned")
+    } else if let Some(why) = untolerated(node, tolerations, &["NoSchedule", "NoExecute"]) {
+        Some(why)
+    } else if !fits(spec, node) {
+        Some("the empty node is too small")
+    } else {
+        None
+    }
+}
+
+/// Why a pod's spec does not mean a node, whatever state that is in.
+pub(crate) fn not_meant(spec: &Value, node: &Value) -> Option<&'static str> {
     let wanted = text(spec, &["nodeName"]);
     let empty = Map::new();
     let labels = at(node, &["metadata", "labels"])
@@ -30,10 +50,7 @@ fn refused_by_template(spec: &Value, node: &Value) -> Option<&'static str> {
             "nodeSelectorTerms",
         ],
     );
-    let tolerations = list(spec, &["tolerations"]);
-    if is_deleting(node) {
-        Some("the node is being deleted")
-    } else if !wanted.is_empty() && wanted != name(node) {
+    if !wanted.is_empty() && wanted != name(node) {
         Some("the template names another node")
     } else if !selector.is_none_or(|s| s.iter().all(|(key, value)| labels.get(key) == Some(value)))
     {
@@ -43,29 +60,27 @@ fn refused_by_template(spec: &Value, node: &Value) -> Option<&'static str> {
         .is_none_or(|terms| terms.iter().any(|term| matches(term, name(node), labels)))
     {
         Some("no term of the required node affinity matches")
-    } else if at(node, &["spec", "unschedulable"]) == Some(&Value::Bool(true))
-        && !tolerated(
-            tolerations,
-            "node.kubernetes.io/unschedulable",
-            "",
-            "NoSchedule",
-        )
-    {
-        Some("the node is cordoned")
-    } else if !list(node, &["spec", "taints"]).iter().all(|taint| {
-        let (key, value) = (text(taint, &["key"]), text(taint, &["value"]));
-        let effect = text(taint, &["effect"]);
-        !matches!(effect, "NoSchedule" | "NoExecute") || tolerated(tolerations, key, value, effect)
-    }) {
-        Some("a taint is not tolerated")
-    } else if !fits(spec, node) {
-        Some("the empty node is too small")
     } else {
         None
     }
 }
 
-fn tolerated(tolerations: &[Value], key: &str, value: &str, effect: &str) -> bool {
+/// A taint of a node of one of these effects that none of the tolerations covers.
+pub(crate) fn untolerated(
+    node: &Value,
+    tolerations: &[Value],
+    effects: &[&str],
+) -> Option<&'static str> {
+    let mut taints = list(node, &["spec", "taints"]).iter();
+    let covered = |taint: &Value| {
+        let (key, value) = (text(taint, &["key"]), text(taint, &["value"]));
+        let effect = text(taint, &["effect"]);
+        !effects.contains(&effect) || tolerated(tolerations, (key, value, effect))
+    };
+    (!taints.all(covered)).then_some("a taint is not tolerated")
+}
+
+fn tolerated(tolerations: &[Value], (key, value, effect): (&str, &str, &str)) -> bool {
     tolerations.iter().any(|toleration| {
         let exists = toleration["operator"] == "Exists";
         let wanted = text(toleration, &["key"]);

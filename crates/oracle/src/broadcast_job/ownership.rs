@@ -11,7 +11,7 @@ use crate::object::{
 };
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 use crate::writes::{misdirected, without};
-use crate::{cron_job, job};
+use crate::{cron_job, daemon_set, job};
 
 /// S11. For every step that a request of ours made:
 /// - it is a pod, a NodeResultSlice, a BroadcastJob, a lease or an event, and no `deletecollection`;
@@ -24,14 +24,16 @@ use crate::{cron_job, job};
 /// - with `bodies`: a delete has preconditions on uid and resourceVersion; a patch of a slice or of a
 ///   status has a resourceVersion; a patch of a pod has its uid.
 ///
-/// CronJobs and what they start are judged by [`crate::cron_job::ownership::only_what_it_started`], Jobs
-/// of batch/v1 and their pods by [`crate::job::ownership::only_its_own`].
+/// CronJobs and what they start are judged by [`crate::cron_job::ownership::only_what_it_started`], DaemonSets by
+/// [`crate::daemon_set::ownership::only_its_own`], Jobs of batch/v1 and their pods by
+/// [`crate::job::ownership::only_its_own`].
 pub fn only_what_is_ours(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     for step in &history.steps {
         if let Some(by) = step.by.as_deref().filter(|_| assumptions.ours(step))
             && !cron_job::ownership::is_judged_here(step)
+            && !daemon_set::ownership::is_judged_here(step)
             && !job::ownership::is_judged_here(step, assumptions)
         {
             let wrong = foreign(&world, step, by)

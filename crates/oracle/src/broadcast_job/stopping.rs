@@ -8,9 +8,9 @@ use super::world::World;
 use crate::cron_job::object::is_of_a_run;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
-use crate::job;
 use crate::object::{self, JOBS, PODS, at, number, text, time};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
+use crate::{daemon_set, job};
 
 /// S9. Where a request of ours deletes a pod that nobody had deleted, the pod has not ended, and one
 /// of these was so in the state before (specs and nodes: in one that we may have seen):
@@ -23,7 +23,8 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 ///
 /// A request of ours that deletes a job finds it Complete or Failed, and `ttlSecondsAfterFinished`
 /// over. Nothing else is ever deleted, but for what a CronJob started:
-/// [`crate::cron_job::ending::child_ended_for_a_reason`]; and for Jobs of batch/v1 and their pods:
+/// [`crate::cron_job::ending::child_ended_for_a_reason`]; for DaemonSets and their pods:
+/// [`crate::daemon_set::stopping::stopped_for_a_reason`]; and for Jobs of batch/v1 and their pods:
 /// [`crate::job::stopping::stopped_for_a_reason`].
 pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
@@ -35,6 +36,7 @@ pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Ver
             && !object::is_deleting(old)
             && assumptions.ours(step)
             && !is_of_a_run(step)
+            && !daemon_set::ownership::is_judged_here(step)
             && !job::ownership::is_judged_here(step, assumptions)
         {
             let refused = match &*step.key.resource {

@@ -2,28 +2,46 @@
 
 use jiff::Timestamp;
 
-use super::on_nodes::OnNode;
-use super::pod::DaemonPod;
+use super::on_nodes::{OnNode, OnNodes};
+use super::rolling_update::is_updated;
+use super::spec::DaemonSet;
 
-/// Why a node is excused; `None`: it counts. One that became sick after its pod was replaced counts: the new pod may
-/// be the cause. A cordon has no time, so that it excuses only a node that was not touched.
-pub(super) fn excuse(
+/// Notes which nodes are excused. `since`: when the current revision was stored.
+///
+/// A node that has its old pod was not touched. One that has none, or the new one, may have become sick by that: it is
+/// excused only if it was not ready before there was the revision. Native DaemonSets keep upstream's arithmetic.
+pub(super) fn note(
+    set: &DaemonSet,
+    on_nodes: &mut OnNodes<'_>,
+    (hash, since): (&str, Option<Timestamp>),
+) {
+    if set.native {
+        return;
+    }
+    for node in on_nodes.values_mut() {
+        node.excuse = excuse(set, node, (hash, since));
+    }
+}
+
+fn excuse(
+    set: &DaemonSet,
     node: &OnNode<'_>,
-    is_new: impl Fn(&DaemonPod) -> bool,
+    (hash, since): (&str, Option<Timestamp>),
 ) -> Option<&'static str> {
     let row = node.row?;
-    let touched = node.pods.iter().filter_map(|(_, pod)| {
-        if is_new(pod) {
-            Some(pod.created)
-        } else {
-            pod.deletion
-        }
-    });
-    let touched: Option<Timestamp> = touched.min();
-    let was_before = |since: Timestamp| touched.is_none_or(|touched| since <= touched);
-    if row.not_ready_since.is_some_and(was_before) {
+    let is_old = |pod| !is_updated(set, pod, hash);
+    let untouched = !node.pods.is_empty()
+        && node
+            .pods
+            .iter()
+            .all(|(_, pod)| !pod.is_deleting() && is_old(pod));
+    let before = |sick: Timestamp| since.is_none_or(|since| sick <= since);
+    if row
+        .not_ready_since
+        .is_some_and(|sick| untouched || before(sick))
+    {
         Some("NodeNotReady")
-    } else if touched.is_some() {
+    } else if !untouched {
         None
     } else if row.deleting {
         Some("NodeDeleting")

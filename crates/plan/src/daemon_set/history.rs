@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use super::revision::Revision;
 use super::snapshot::Snapshot;
 use crate::name;
@@ -16,6 +18,8 @@ pub(super) struct Current<'a> {
     pub hash: String,
     /// The number that it should have.
     pub number: i64,
+    /// Since when there is one; `None`: it is not stored.
+    pub since: Option<Timestamp>,
     /// Where it stands.
     pub stored: Stored<'a>,
 }
@@ -42,6 +46,10 @@ pub(super) fn current<'a>(snapshot: &Snapshot<'a>) -> Current<'a> {
         .iter()
         .map(|(name, revision)| (&**name, revision));
     let (mut same, others): (Vec<_>, Vec<_>) = all.partition(|(_, revision)| is_current(revision));
+    // One that somebody has deleted, and that a finalizer keeps, counts only if there is no other.
+    if same.iter().any(|(_, revision)| !revision.deleting) {
+        same.retain(|(_, revision)| !revision.deleting);
+    }
     let highest = others.iter().map(|(_, revision)| revision.number).max();
     let number = highest.unwrap_or(0).saturating_add(1);
     same.sort_by_key(|(name, revision)| (revision.number, revision.created, *name));
@@ -53,6 +61,7 @@ pub(super) fn current<'a>(snapshot: &Snapshot<'a>) -> Current<'a> {
             name,
             hash,
             number,
+            since: None,
             stored: if taken { Stored::NameTaken } else { Stored::No },
         };
     };
@@ -60,6 +69,7 @@ pub(super) fn current<'a>(snapshot: &Snapshot<'a>) -> Current<'a> {
         name: name.to_owned(),
         hash: revision.hash(name).to_owned(),
         number: number.max(revision.number),
+        since: Some(revision.created),
         stored: if same.is_empty() {
             Stored::Once(revision.uid, revision.number)
         } else {
@@ -84,7 +94,7 @@ pub(super) fn beyond_limit<'a>(
     let limit = usize::try_from(snapshot.set.spec.revision_history_limit).unwrap_or(0);
     let excess = old.len().saturating_sub(limit);
     old.sort_by_key(|(name, revision)| (revision.number, revision.created, *name));
-    old.retain(|(name, revision)| !used.contains(revision.hash(name)));
+    old.retain(|(name, revision)| !revision.deleting && !used.contains(revision.hash(name)));
     old.truncate(excess);
     old
 }

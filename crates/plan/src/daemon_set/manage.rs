@@ -1,5 +1,7 @@
 //! Which nodes need a pod, and which pods are one too many (upstream: `podsShouldBeOnNode`).
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::backoff;
@@ -17,6 +19,15 @@ pub(super) struct Managed<'a> {
     pub delete: Vec<(Named<'a>, Why)>,
     /// When a failed pod may be replaced.
     pub wake: Option<Timestamp>,
+}
+
+impl<'a> Managed<'a> {
+    /// Nodes on which something else than an update happens.
+    pub(super) fn busy(&self) -> BTreeSet<&'a str> {
+        let other = self.delete.iter().filter(|(_, why)| *why != Why::Outdated);
+        let nodes = other.filter_map(|((_, pod), _)| pod.node.as_deref());
+        nodes.chain(self.create.iter().copied()).collect()
+    }
 }
 
 /// Why a pod is deleted.

@@ -14,6 +14,8 @@ pub(super) struct OnNode<'a> {
     pub row: Option<&'a NodeRow>,
     /// Whether it should have a pod. `None`: there is no such node.
     pub should: Option<ShouldRun<'a>>,
+    /// Why it uses up no budget of an update, if it does not: see [`excuse`](super::excuse).
+    pub excuse: Option<&'static str>,
     /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
     /// `podByCreationTimestampAndPhase`, which does not look at phases).
     pub pods: Vec<Named<'a>>,
@@ -36,6 +38,7 @@ pub(super) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
         let on_node = OnNode {
             row: Some(row),
             should: Some(should_run(wish, name, row)),
+            excuse: None,
             pods: Vec::new(),
         };
         (&**name, on_node)

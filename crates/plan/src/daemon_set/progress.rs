@@ -5,10 +5,9 @@ use carillon_api::DaemonSetStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
-use super::excuse::excuse;
 use super::on_nodes::{OnNode, OnNodes};
 use super::pod::DaemonPod;
-use super::rolling_update::{Budget, Pair, is_selected, is_updated, pair};
+use super::rolling_update::{Budget, Pair, is_selected, pair};
 use super::should_run::ShouldRun;
 use super::snapshot::Snapshot;
 use super::spec::{DaemonSet, Update};
@@ -18,6 +17,14 @@ use crate::pod::PodPhase;
 
 /// So long may an update stand still.
 const PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(10);
+
+/// While it says one of these, the time of an update runs.
+const REASONS_OF_WAITING: [&str; 2] = [reasons::UPDATING, reasons::PROGRESS_DEADLINE_EXCEEDED];
+
+fn reason_of<'s>(status: &'s DaemonSetStatus, type_: &str) -> &'s str {
+    let condition = condition::find(&status.conditions, type_);
+    condition.map_or("", |condition| &condition.reason)
+}
 
 /// The nodes by how far an update has come with them.
 #[derive(Debug, Default)]
@@ -73,9 +80,10 @@ impl<'a> Nodes<'a> {
             }
             _ => {}
         }
-        let is_new = |pod: &DaemonPod| is_updated(set, pod, hash);
-        if let Some(excuse) = excuse(node, is_new) {
+        if let Some(excuse) = node.excuse {
             self.excused.add(excuse, name);
+        } else if node.pods.is_empty() && set.spec.partitioned_scaling {
+            self.kept += 1;
         } else {
             self.holding += 1;
             self.waiting.add(why_unavailable(node), name);
@@ -121,15 +129,20 @@ pub(super) fn tell(
         old.update_revision != status.update_revision
             || old.updated_number_scheduled != status.updated_number_scheduled
             || available(status) > available(old)
+            || !REASONS_OF_WAITING.contains(&reason_of(old, types::PROGRESSING))
     };
+    // What was updated once is no update that stands still, whatever becomes of its pods.
+    let was_complete = reason_of(&set.status, types::PROGRESSING) == reasons::UPDATE_COMPLETE
+        && set.status.update_revision == status.update_revision
+        && nodes.in_turn == 0;
     let known = set.status.last_progress_time.clone().filter(|_| !moved);
     let since = known.unwrap_or_else(|| whole_seconds(now));
     status.last_progress_time = Some(since.clone());
     let deadline = since.0.checked_add(PROGRESS_DEADLINE).ok();
-    let waits = nodes.in_turn + nodes.holding > 0 && !set.spec.paused;
+    let waits = nodes.in_turn + nodes.holding > 0 && !set.spec.paused && !was_complete;
     let late = waits && deadline.is_some_and(|deadline| deadline <= now);
     status.conditions.clone_from(&set.status.conditions);
-    conditions(snapshot, &nodes, status, late, now);
+    conditions(snapshot, &nodes, status, (late, was_complete), now);
     status.refused = nodes.refused.told();
     status.waiting_for = nodes.waiting.told();
     status.excused = nodes.excused.told();
@@ -141,7 +154,7 @@ fn conditions(
     snapshot: &Snapshot<'_>,
     nodes: &Nodes<'_>,
     status: &mut DaemonSetStatus,
-    late: bool,
+    (late, was_complete): (bool, bool),
     now: Timestamp,
 ) {
     let set = snapshot.set;
@@ -160,7 +173,7 @@ fn conditions(
         None if was_stalled => set(types::STALLED, false, reasons::RESUMED, ""),
         None => {}
     }
-    let (is, reason) = words.progressing(late);
+    let (is, reason) = words.progressing(late, was_complete);
     set(types::PROGRESSING, is, reason, &words.waiting);
     let (is, reason) = words.available();
     set(types::AVAILABLE, is, reason, &words.unavailable);
@@ -208,12 +221,12 @@ impl<'n, 'a> Words<'n, 'a> {
         }
     }
 
-    fn progressing(&self, late: bool) -> (bool, &'static str) {
+    fn progressing(&self, late: bool, was_complete: bool) -> (bool, &'static str) {
         if late {
             (false, reasons::PROGRESS_DEADLINE_EXCEEDED)
         } else if self.paused {
             (false, reasons::PAUSED_BY_USER)
-        } else if self.nodes.in_turn + self.nodes.holding > 0 {
+        } else if self.nodes.in_turn + self.nodes.holding > 0 && !was_complete {
             (true, reasons::UPDATING)
         } else {
             (true, reasons::UPDATE_COMPLETE)

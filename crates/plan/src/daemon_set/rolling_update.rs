@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::excuse::excuse;
+use super::manage::Managed;
 use super::on_nodes::{OnNode, OnNodes};
 use super::pod::{DaemonPod, Named};
 use super::spec::{DaemonSet, Update};
@@ -116,12 +116,11 @@ where
     }
 }
 
-/// What is done next, node by node in the order of their names. `removed`: names of the pods that
-/// [`manage`](super::manage::manage) takes away.
+/// What is done next, node by node in the order of their names. `managed`: what is done in any case.
 pub(super) fn rolling_update<'a>(
     set: &DaemonSet,
     on_nodes: &OnNodes<'a>,
-    removed: &BTreeSet<&str>,
+    managed: &Managed<'a>,
     hash: &str,
     now: Timestamp,
 ) -> Next<'a> {
@@ -129,18 +128,24 @@ pub(super) fn rolling_update<'a>(
     let Some(budget) = Budget::of(set.spec.update, desired).filter(|_| !set.spec.paused) else {
         return Next::default();
     };
+    let removed: BTreeSet<&str> = managed.delete.iter().map(|((name, _), _)| *name).collect();
+    let busy = managed.busy();
     let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.is_empty();
     let places = on_nodes.iter().filter(concerned);
     let places: Vec<Place<'a>> = places
         .map(|(name, node)| {
             let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
-            let is_new = |pod: &DaemonPod| is_updated(set, pod, hash);
             Place {
                 name,
                 runs: node.runs(),
-                pair: pair(set, stay, hash),
+                // Where a pod goes or comes otherwise, no second one comes now.
+                pair: if budget.max_surge > 0 && busy.contains(*name) {
+                    Pair::Excess
+                } else {
+                    pair(set, stay, hash)
+                },
                 selected: is_selected(set, node),
-                excused: !set.native && excuse(node, is_new).is_some(),
+                excused: node.excuse.is_some(),
             }
         })
         .collect();
@@ -193,7 +198,7 @@ fn in_place(
             Pair::Old((name, _)) => delete.extend(place.selected.then_some(name)),
             Pair::None | Pair::New(_) | Pair::Both { .. } | Pair::Excess => {}
         }
-        unavailable += usize::from(!place.excused);
+        unavailable += usize::from(place.selected && !place.excused);
     }
     candidates.truncate(budget.max_unavailable.saturating_sub(unavailable));
     delete.extend(candidates);

@@ -1,5 +1,6 @@
 //! A stored DaemonSet as the planner reads it: total, whatever was stored.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_api::DaemonSetStatus;
@@ -39,6 +40,8 @@ pub struct DaemonSet {
 pub struct Spec {
     /// Which pods are this DaemonSet's.
     pub selector: LabelSelector,
+    /// The labels of the template.
+    pub pod_labels: BTreeMap<String, String>,
     /// What the template asks of a node, with what every pod of a DaemonSet tolerates.
     pub placement: Placement,
     /// How pods of an older template are replaced.
@@ -190,8 +193,9 @@ impl DaemonSet {
             spec: Arc::new(fields.spec(&template, native)),
             template: fields.template,
             data,
-            status: DaemonSetStatus::deserialize(status).unwrap_or_default(),
-            template_generation,
+            status: read_status(status, native),
+            // Of ours nobody keeps it: a manifest that was exported from apps/v1 may have it.
+            template_generation: template_generation.filter(|_| native),
         }
     }
 
@@ -200,11 +204,39 @@ impl DaemonSet {
     pub fn later(&self, meta: Meta, template_generation: Option<i64>, status: &Value) -> Self {
         Self {
             meta,
-            template_generation,
-            status: DaemonSetStatus::deserialize(status).unwrap_or_default(),
+            template_generation: template_generation.filter(|_| self.native),
+            status: read_status(status, self.native),
             ..self.clone()
         }
     }
+}
+
+/// What apps/v1 has in a status. The rest is others', and is left alone.
+const NATIVE_STATUS: [&str; 9] = [
+    "collisionCount",
+    "currentNumberScheduled",
+    "desiredNumberScheduled",
+    "numberAvailable",
+    "numberMisscheduled",
+    "numberReady",
+    "numberUnavailable",
+    "observedGeneration",
+    "updatedNumberScheduled",
+];
+
+fn read_status(status: &Value, native: bool) -> DaemonSetStatus {
+    let mut status = status.clone();
+    if let Some(fields) = status.as_object_mut().filter(|_| native) {
+        fields.retain(|field, _| NATIVE_STATUS.contains(&field.as_str()));
+    }
+    DaemonSetStatus::deserialize(status).unwrap_or_default()
+}
+
+fn labels(template: &Value) -> BTreeMap<String, String> {
+    let labels = template.pointer("/metadata/labels");
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    labels.collect()
 }
 
 impl Fields {
@@ -214,6 +246,7 @@ impl Fields {
         let strategy = self.update_strategy.as_ref();
         let common = Spec {
             selector: self.selector.clone().unwrap_or_default(),
+            pod_labels: labels(template),
             placement: with_automatic_tolerations(Placement::read(pod), host_network),
             update: strategy.map_or_else(Update::default, UpdateStrategy::read),
             min_ready_seconds: self.min_ready_seconds.unwrap_or(0),

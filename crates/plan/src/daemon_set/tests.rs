@@ -4,4 +4,5 @@
 mod duplicates;
 mod ended;
 mod update;
+mod whole;
 mod world;

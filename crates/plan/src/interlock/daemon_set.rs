@@ -268,8 +268,12 @@ impl<'a> Check<'a> {
 
     fn available(&self, pod: &DaemonPod) -> bool {
         let enough = SignedDuration::from_secs(self.snapshot.set.spec.min_ready_seconds.into());
-        let due = pod.ready.map(|since| since.checked_add(enough));
-        due.is_some_and(|due| due.is_ok_and(|due| due <= self.now)) && pod.deletion.is_none()
+        // Without such a time the clock of the kubelet does not matter.
+        let is_over = |since: Timestamp| {
+            let due = since.checked_add(enough);
+            enough.is_zero() || due.is_ok_and(|due| due <= self.now)
+        };
+        pod.ready.is_some_and(is_over) && pod.deletion.is_none()
     }
 
     /// Nodes that lose their last available pod to the update, and those that have lost it and are not known to have
@@ -322,7 +326,8 @@ impl<'a> Check<'a> {
     fn create_revision(&self, new: &NewRevision) -> Result<(), Trip> {
         let known = self.snapshot.revisions.iter();
         let mut known = known.map(|(name, revision)| (&**name, revision.number));
-        if known.any(|(name, number)| name == new.name || number >= new.number) {
+        if known.any(|(name, number)| name == new.name || number >= new.number && number < i64::MAX)
+        {
             let why = format!(
                 "revision {} with number {} is not the newest",
                 new.name, new.number
@@ -383,8 +388,9 @@ impl<'a> Check<'a> {
         ];
         let fits = within.iter().all(|count| (0..=desired).contains(count))
             && none(new.number_available) + none(new.number_unavailable) <= desired;
+        let generation = Some(self.snapshot.set.meta.generation);
         let back = none(new.collision_count) < none(old.collision_count)
-            || new.observed_generation < old.observed_generation;
+            || new.observed_generation < old.observed_generation.min(generation);
         // What was stored before and stays as it was is nobody's mistake here.
         let same = desired == old.desired_number_scheduled && new.number_ready == old.number_ready;
         if (fits || same) && !back {

@@ -10,7 +10,11 @@ use super::names::{JOB, NAMESPACE};
 use super::objects::ready_node;
 
 /// Resources of jobs.
-const JOBS: [&str; 2] = ["broadcastjobs.carillon.dev", "jobs.batch"];
+const JOBS: [&str; 3] = [
+    "broadcastjobs.carillon.dev",
+    "jobs.batch",
+    "daemonsets.carillon.dev",
+];
 
 /// The cluster, as a user sees it.
 #[derive(Debug)]
@@ -26,15 +30,15 @@ impl<'a> View<'a> {
         self.0
     }
 
-    /// The job, of either kind.
+    /// The job, of whichever kind; or the DaemonSet.
     pub fn job(&self) -> Option<Arc<Value>> {
         let mut kinds = JOBS.into_iter();
         kinds.find_map(|resource| self.0.get(resource, NAMESPACE, JOB).ok())
     }
 
     fn job_resource(&self) -> &'static str {
-        let of_batch = self.job().is_some_and(|job| job["kind"] == "Job");
-        JOBS[usize::from(of_batch)]
+        let is_there = |resource: &&str| self.0.get(resource, NAMESPACE, JOB).is_ok();
+        JOBS.into_iter().find(is_there).unwrap_or(JOBS[0])
     }
 
     /// A number in the job's status.

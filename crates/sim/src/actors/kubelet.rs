@@ -269,10 +269,12 @@ impl Pod {
             self.end(actor, object, Some(code), end, Some(disrupted));
             return None;
         }
-        let restarts = own_doing
-            && code != 0
-            && told.is_none()
-            && text(object, "/spec/restartPolicy") == "OnFailure";
+        let restarts = match text(object, "/spec/restartPolicy") {
+            "Always" => true,
+            "OnFailure" => code != 0,
+            _ => false,
+        };
+        let restarts = restarts && own_doing && told.is_none();
         if !restarts {
             self.end(actor, object, Some(code), end, None);
             return None;
@@ -281,7 +283,10 @@ impl Pod {
         self.state = State::Waits { until };
         self.last = Some(terminated(code, since, end));
         let waiting = json!({"reason": "CrashLoopBackOff"});
-        let status = json!({"containerStatuses": [self.container("waiting", &waiting)]});
+        let status = json!({
+            "containerStatuses": [self.container("waiting", &waiting)],
+            "conditions": [ready(false, end)],
+        });
         self.tell(actor, object, status);
         Some(until)
     }

@@ -144,12 +144,13 @@ impl Perform for Performer<'_> {
                 why,
             } => {
                 let done = self.delete(Kind::Pod, name, *uid).await?;
-                let is_gone = matches!(done.effect, Effect::Deleted(..) | Effect::Gone);
-                Ok(if *why == Why::Failed && is_gone {
-                    done.effect.and(Answer::FailedPodDeleted(node.clone()))
-                } else {
-                    done
-                })
+                Ok(
+                    if *why == Why::Failed && matches!(done.effect, Effect::Deleted(..)) {
+                        done.effect.and(Answer::FailedPodDeleted(node.clone()))
+                    } else {
+                        done
+                    },
+                )
             }
             Action::WriteStatus(status) => {
                 let kind = kind_of(self.set);
@@ -164,6 +165,11 @@ impl Perform for Performer<'_> {
                 Ok(Effect::Wrote(kind, written.rv()).done())
             }
         }
+    }
+
+    /// The name of one pod is somebody else's.
+    fn is_of_one(&self, action: &Action, error: &SendError) -> bool {
+        matches!(action, Action::CreatePod(_)) && is_taken(error)
     }
 
     fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
@@ -267,5 +273,6 @@ impl Performer<'_> {
 }
 
 fn is_taken(error: &SendError) -> bool {
-    error.refused().is_some_and(|status| status.code == 422)
+    let refused = error.refused();
+    refused.is_some_and(|status| status.code == 422 && status.reason == "AlreadyExists")
 }

@@ -1,0 +1,31 @@
+//! S5: a revision that a pod was made from stays.
+
+use super::world::{World, hash};
+use crate::history::History;
+use crate::invariant::Invariant::S5;
+use crate::verdict::{Assumptions, Checked, Verdict, Violation};
+
+/// S5. Where we delete a revision, no pod of its DaemonSet carries its hash, unless another revision has that, too.
+pub fn kept_while_used(history: &History, assumptions: &Assumptions) -> Verdict {
+    let mut checked = Checked::all_of(history);
+    let mut world = World::new(assumptions);
+    for step in &history.steps {
+        let gone = step.old.as_deref().filter(|_| step.new.is_none());
+        world.apply(step);
+        let Some(gone) = gone.filter(|_| assumptions.ours(step)) else {
+            continue;
+        };
+        if &*step.key.resource != "controllerrevisions.apps" {
+            continue;
+        }
+        let Some(set) = world.of(gone) else { continue };
+        let mut pods = set.pods.values();
+        let used = pods.any(|pod| hash(pod.last) == hash(gone));
+        let mut others = set.revisions.values();
+        let kept = others.any(|other| hash(other) == hash(gone));
+        checked.require(!used || kept, || {
+            Violation::at(S5, step, format!("{} is gone while pods need it", step.key))
+        })?;
+    }
+    Ok(checked)
+}

@@ -1,0 +1,12 @@
+//! What DaemonSets are put through.
+
+mod nodes;
+mod pods;
+mod updates;
+
+use crate::scenario::Scenario;
+
+/// Each scenario.
+pub(super) fn all() -> Vec<Scenario> {
+    [nodes::all(), pods::all(), updates::all()].concat()
+}
