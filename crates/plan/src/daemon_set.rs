@@ -169,6 +169,7 @@ fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     }
     let mut status = set.status.clone();
     let news = refusal.tell(&mut status.conditions, set.meta.generation, now);
+    status.observed_generation = Some(set.meta.generation);
     status.summary = condition::stalled(&status.conditions).unwrap_or_default();
     let write = Action::WriteStatus(Box::new(status));
     news.then(|| Plan {

@@ -138,7 +138,8 @@ pub(super) fn tell(
     let known = set.status.last_progress_time.clone().filter(|_| !moved);
     let since = known.unwrap_or_else(|| whole_seconds(now));
     status.last_progress_time = Some(since.clone());
-    let deadline = since.0.checked_add(PROGRESS_DEADLINE).ok();
+    let min_ready = SignedDuration::from_secs(set.spec.min_ready_seconds.into());
+    let deadline = since.0.checked_add(PROGRESS_DEADLINE + min_ready).ok();
     let waits = nodes.in_turn + nodes.holding > 0 && !set.spec.paused && !was_complete;
     let late = waits && deadline.is_some_and(|deadline| deadline <= now);
     status.conditions.clone_from(&set.status.conditions);
