@@ -18,7 +18,7 @@ use self::template::Creation;
 use crate::fence::NotSent;
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request::Call;
+use crate::request::{self, Call};
 use crate::slim::{SlimMeta, Written};
 use crate::writes::{SendError, Turn, Writes, decode};
 
@@ -528,6 +528,32 @@ pub fn taken(owner: &ObjectKey, kind: Kind, name: &str) -> SendError {
     let mut status = kube::core::Status::failure(&message, "AlreadyExists");
     status.code = 422;
     SendError::Refused(Box::new(status))
+}
+
+/// Whether an error says that: see [`taken`].
+pub fn is_taken(error: &SendError) -> bool {
+    let refused = error.refused();
+    refused.is_some_and(|status| status.code == 422 && status.reason == "AlreadyExists")
+}
+
+/// What a creation that failed has come to: the object may be there by an earlier try of ours whose reply was lost, or
+/// its name be somebody else's.
+///
+/// # Errors
+/// When it is neither known to be there nor somebody else's: the error of the creation.
+pub async fn made_before(
+    writes: &Writes,
+    (owner, kind, name): (&ObjectKey, Kind, &str),
+    error: SendError,
+) -> Result<Effect, SendError> {
+    if !may_be_there(&error) {
+        return Err(error);
+    }
+    match found(writes, request::get(kind, &owner.namespace, name)).await {
+        Ok(Some(meta)) if meta.is_controlled_by(owner) => Ok(Effect::Found(kind, meta.rv())),
+        Ok(Some(_)) => Err(taken(owner, kind, name)),
+        Ok(None) | Err(_) => Err(error),
+    }
 }
 
 /// Whether the namespace is being deleted.

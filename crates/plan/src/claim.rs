@@ -4,6 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::node::Labels;
+use crate::plan::Step;
 use crate::selector::selects;
 use crate::uid::Uid;
 
@@ -41,4 +42,17 @@ impl Claim {
             released: released.map(id).collect(),
         }
     }
+}
+
+/// The steps by which things change hands; none if each is whose it should be. Before anything is adopted `confirm`
+/// asks whether the object is still there: it may have been deleted since, and what it had left to nobody on purpose.
+pub(crate) fn steps<A>(confirm: A, adopted: Vec<A>, released: Vec<A>) -> Vec<Step<A>> {
+    let confirmed = adopted.first().map(|_| confirm);
+    let mut steps = vec![
+        Step::needed(Vec::from_iter(confirmed)),
+        Step::wanted(adopted),
+        Step::wanted(released),
+    ];
+    steps.retain(|step| !step.actions.is_empty());
+    steps
 }

@@ -29,7 +29,7 @@ use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
 use self::history::{Current, Stored, beyond_limit, current};
 pub use self::manage::Why;
 use self::manage::manage;
-use self::on_nodes::{OnNode, OnNodes, on_nodes};
+use self::on_nodes::{OnNode, OnNodes, desired, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
 use self::pod::{LABEL_GENERATION, LABEL_REVISION};
 pub use self::revision::{DataDigest, Revision, Revisions};
@@ -267,7 +267,7 @@ fn pod_changes<'a>(
 fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Plan, now: Timestamp) {
     let changes = pod_changes(snapshot, nodes, hash, now);
     plan.wake = changes.wake;
-    let desired = nodes.values().filter(|node| node.runs()).count();
+    let desired = desired(nodes);
     let burst = snapshot.set.spec.burst;
     let burst = burst.map(|burst| burst.of_at_most(desired).max(1));
     let most = burst.unwrap_or(usize::MAX).min(snapshot.max_pod_changes);
@@ -280,7 +280,7 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         }))
     });
     let created: Vec<Action> = creatable
-        .take(scaled(snapshot, nodes, hash, most))
+        .take(scaled(snapshot, nodes, (hash, desired), most))
         .collect();
     let deleted = changes.delete.iter().take(most).filter_map(|(name, why)| {
         let pod = snapshot.pods.get(*name)?;
@@ -300,9 +300,13 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
 }
 
 /// How many pods of the current template may be created. With `partitionedScaling` nodes of the partition get none.
-fn scaled(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, most: usize) -> usize {
+fn scaled(
+    snapshot: &Snapshot<'_>,
+    nodes: &OnNodes<'_>,
+    (hash, desired): (&str, usize),
+    most: usize,
+) -> usize {
     let set = snapshot.set;
-    let desired = nodes.values().filter(|node| node.runs()).count();
     let kept = set.spec.partition.of_at_most(desired);
     if !set.spec.partitioned_scaling || kept == 0 {
         return most;

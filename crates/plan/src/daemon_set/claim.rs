@@ -4,7 +4,7 @@ use super::action::{Action, Step};
 use super::pod::DaemonPods;
 use super::revision::Revisions;
 use super::snapshot::Snapshot;
-use crate::claim::{Candidate, Claim};
+use crate::claim::{Candidate, Claim, steps};
 
 fn pods(pods: &DaemonPods) -> impl Iterator<Item = Candidate<'_>> {
     pods.iter().map(|(name, pod)| Candidate {
@@ -43,13 +43,5 @@ pub(super) fn claim(snapshot: &Snapshot<'_>) -> Vec<Step> {
         .collect();
     let pods = of_pods.released.into_iter().map(disown_pod);
     let released = pods.chain(of_revisions.released.into_iter().map(disown_revision));
-    // It may have been deleted since, and what it had left to nobody on purpose.
-    let confirmed = adopted.first().map(|_| Action::ConfirmCurrent);
-    let mut steps = vec![
-        Step::needed(Vec::from_iter(confirmed)),
-        Step::wanted(adopted),
-        Step::wanted(released.collect()),
-    ];
-    steps.retain(|step| !step.actions.is_empty());
-    steps
+    steps(Action::ConfirmCurrent, adopted, released.collect())
 }

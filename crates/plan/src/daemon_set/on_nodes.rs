@@ -31,6 +31,11 @@ impl OnNode<'_> {
 /// All nodes by name.
 pub(super) type OnNodes<'a> = BTreeMap<&'a str, OnNode<'a>>;
 
+/// How many nodes should have a pod.
+pub(super) fn desired(on_nodes: &OnNodes<'_>) -> usize {
+    on_nodes.values().filter(|node| node.runs()).count()
+}
+
 /// Pods that only a finalizer keeps are left out: they must not block what comes in their place.
 pub(super) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
     let wish = &snapshot.set.spec.placement;

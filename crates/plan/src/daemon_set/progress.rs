@@ -5,7 +5,7 @@ use carillon_api::DaemonSetStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::{SignedDuration, Timestamp};
 
-use super::on_nodes::{OnNode, OnNodes};
+use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::DaemonPod;
 use super::rolling_update::{Budget, Pair, is_selected, pair};
 use super::should_run::ShouldRun;
@@ -52,8 +52,7 @@ impl<'a> Nodes<'a> {
                 None => {}
             }
         }
-        let desired = on_nodes.values().filter(|node| node.runs()).count();
-        let kept = snapshot.set.spec.partition.of_at_most(desired);
+        let kept = snapshot.set.spec.partition.of_at_most(desired(on_nodes));
         let by_partition = kept.saturating_sub(all.kept).min(all.in_turn);
         all.in_turn -= by_partition;
         all.kept += by_partition;
@@ -110,7 +109,7 @@ fn why_unavailable(node: &OnNode<'_>) -> &'static str {
     }
 }
 
-/// Completes a status whose numbers are known. `stalled`: why a person has to act. When to look again.
+/// Completes a status whose numbers are known. When to look again.
 pub(super) fn tell(
     snapshot: &Snapshot<'_>,
     on_nodes: &OnNodes<'_>,

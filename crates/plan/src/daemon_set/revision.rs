@@ -66,7 +66,11 @@ impl DataDigest {
 
     /// That of the data which [`revision_data`] makes of a template.
     pub fn of_template(template: &Value) -> Self {
-        Self::of_stored(&revision_data(template))
+        let patch = patch(template);
+        Self {
+            exact: digest(&go_json(&patch)),
+            meaning: digest(&go_json(&without_nulls(patch))),
+        }
     }
 
     /// Whether both are the same to who serves native DaemonSets, or ours.
@@ -89,11 +93,15 @@ fn digest(text: &str) -> u128 {
 /// The data of the revision of a template: a patch, in the very bytes that kube-controller-manager writes.
 /// Source: `getPatch`.
 pub fn revision_data(template: &Value) -> String {
+    go_json(&patch(template))
+}
+
+fn patch(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(template) = template.as_object_mut() {
         template.insert("$patch".to_owned(), "replace".into());
     }
-    go_json(&object([("spec", object([("template", template)]))]))
+    object([("spec", object([("template", template)]))])
 }
 
 /// JSON as Go writes it: keys in order, and what HTML gives a meaning escaped.
@@ -128,7 +136,7 @@ fn without_nulls(value: Value) -> Value {
 /// A revision that is to be created.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NewRevision {
+pub struct RevisionBody {
     api_version: &'static str,
     kind: &'static str,
     metadata: Value,
@@ -138,11 +146,11 @@ pub struct NewRevision {
 
 /// The revision of a template. `annotations` are those of the DaemonSet, one of which `kubectl rollout history` shows.
 /// `None` for a template that is none.
-pub fn new_revision(
+pub fn revision_body(
     owner: &ObjectKey,
     (template, annotations): (&Value, Option<&Value>),
     (name, hash, number): (&str, &str, i64),
-) -> Option<NewRevision> {
+) -> Option<RevisionBody> {
     let mut labels = written(template, "/metadata/labels");
     labels.insert(LABEL_REVISION.to_owned(), hash.into());
     let mut metadata = object([
@@ -154,7 +162,7 @@ pub fn new_revision(
     if let Some(annotations) = annotations.filter(|annotations| annotations.is_object()) {
         metadata["annotations"] = annotations.clone();
     }
-    Some(NewRevision {
+    Some(RevisionBody {
         api_version: REVISION.0,
         kind: REVISION.1,
         metadata,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::manage::Managed;
-use super::on_nodes::{OnNode, OnNodes};
+use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::{DaemonPod, Named};
 use super::spec::{DaemonSet, Update};
 use crate::selector::selects_by;
@@ -124,7 +124,7 @@ pub(super) fn rolling_update<'a>(
     hash: &str,
     now: Timestamp,
 ) -> Next<'a> {
-    let desired = on_nodes.values().filter(|node| node.runs()).count();
+    let desired = desired(on_nodes);
     let Some(budget) = Budget::of(set.spec.update, desired).filter(|_| !set.spec.paused) else {
         return Next::default();
     };

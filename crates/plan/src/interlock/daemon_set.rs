@@ -150,7 +150,8 @@ impl<'a> Check<'a> {
         let set = self.snapshot.set;
         let tells = matches!(action, Action::WriteStatus(_) | Action::ConfirmCurrent);
         let selects = &set.spec.selector;
-        let selects_all = selects.match_labels.is_none() && selects.match_expressions.is_none();
+        let selects_all = selects.match_labels.iter().flatten().count() == 0
+            && selects.match_expressions.iter().flatten().count() == 0;
         if !tells && (set.meta.deleting || selects_all) {
             return trip(
                 rules::ACTS,

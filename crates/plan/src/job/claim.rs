@@ -3,7 +3,7 @@
 use super::action::{Action, Step};
 use super::pod::{JobPods, Named};
 use super::snapshot::Snapshot;
-use crate::claim::{Candidate, Claim};
+use crate::claim::{Candidate, Claim, steps};
 use crate::selector::selects;
 
 /// What has to be done before the pods can be counted.
@@ -49,14 +49,9 @@ pub(super) fn claim(snapshot: &Snapshot<'_>) -> Claims {
     );
     let adopt = |(name, uid)| Action::AdoptPod { name, uid };
     let disown = |(name, uid)| Action::DisownPod { name, uid };
-    // It may have been deleted since, and its pods left to nobody on purpose.
-    let confirmed = claim.adopted.first().map(|_| Action::ConfirmCurrent);
-    let mut steps = vec![
-        Step::needed(Vec::from_iter(confirmed)),
-        Step::wanted(claim.adopted.into_iter().map(adopt).collect()),
-        Step::wanted(claim.released.into_iter().map(disown).collect()),
-    ];
-    steps.retain(|step| !step.actions.is_empty());
+    let adopted = claim.adopted.into_iter().map(adopt).collect();
+    let released = claim.released.into_iter().map(disown).collect();
+    let steps = steps(Action::ConfirmCurrent, adopted, released);
     if steps.is_empty() {
         Claims::Settled
     } else {

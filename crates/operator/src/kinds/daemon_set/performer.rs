@@ -3,7 +3,7 @@
 use carillon_plan::Uid;
 use carillon_plan::daemon_set::action::{Action, NewPod, NewRevision, Note};
 use carillon_plan::daemon_set::pod_body::pod_body;
-use carillon_plan::daemon_set::revision::new_revision;
+use carillon_plan::daemon_set::revision::revision_body;
 use carillon_plan::daemon_set::{DaemonSet, Why};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,8 +13,8 @@ use super::revision::SlimRevision;
 use crate::apply::precondition::changed;
 use crate::apply::template::{Creation, Place, Template};
 use crate::apply::{
-    Earlier, Effect, Perform, found, is_found_whole, may_be_there, pod_note, settled, taken,
-    unchanged, write, written,
+    Earlier, Effect, Perform, found, is_found_whole, is_taken, made_before, may_be_there, pod_note,
+    settled, taken, unchanged, write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -211,18 +211,8 @@ impl Performer<'_> {
             Ok(meta) => return Ok(Effect::Created(Kind::Pod, meta.rv()).done()),
             Err(error) => error,
         };
-        if !may_be_there(&error) {
-            return Err(error);
-        }
-        // By an earlier try of ours whose reply was lost.
-        let request = request::get(Kind::Pod, &owner.namespace, &pod.name);
-        match found(self.writes, request).await {
-            Ok(Some(meta)) if meta.is_controlled_by(owner) => {
-                Ok(Effect::Found(Kind::Pod, meta.rv()).done())
-            }
-            Ok(Some(_)) => Err(taken(owner, Kind::Pod, &pod.name)),
-            Ok(None) | Err(_) => Err(error),
-        }
+        let pod = (&**owner, Kind::Pod, pod.name.as_str());
+        Ok(made_before(self.writes, pod, error).await?.done())
     }
 
     async fn create_revision(&self, new: &NewRevision) -> Result<Done, SendError> {
@@ -235,7 +225,7 @@ impl Performer<'_> {
         };
         let whole = whole.filter(is_planned).ok_or_else(changed)?;
         let from = (&whole.spec.template, whole.metadata.annotations.as_ref());
-        let body = new_revision(owner, from, (&new.name, &new.hash, new.number));
+        let body = revision_body(owner, from, (&new.name, &new.hash, new.number));
         let body = body.ok_or_else(changed)?;
         let request = request::create(Kind::Revision, &owner.namespace, &body, false);
         let error = match write(self.writes, request, Some(self.not_after)).await {
@@ -270,9 +260,4 @@ impl Performer<'_> {
         let effect = |object: Written| Effect::Wrote(kind, object.rv());
         Ok(reply.effect(effect).done())
     }
-}
-
-fn is_taken(error: &SendError) -> bool {
-    let refused = error.refused();
-    refused.is_some_and(|status| status.code == 422 && status.reason == "AlreadyExists")
 }

@@ -12,8 +12,8 @@ use super::metrics::JobMetrics;
 use super::requests;
 use crate::apply::template::{Creation, Place, Template};
 use crate::apply::{
-    Earlier, Effect, Perform, Settled, found, may_be_there, pod_note, release, settled, taken,
-    unchanged, write, written,
+    Earlier, Effect, Perform, Settled, found, is_taken, made_before, may_be_there, pod_note,
+    release, settled, unchanged, write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -181,18 +181,11 @@ impl Performer<'_> {
             }
             Err(error) => error,
         };
-        if self.strict || !may_be_there(&error) {
+        if self.strict {
             return Err(error);
         }
-        // By an earlier try of ours whose reply was lost.
-        let request = request::get(Kind::Pod, &owner.namespace, &pod.name);
-        match found(self.writes, request).await {
-            Ok(Some(meta)) if meta.is_controlled_by(owner) => {
-                Ok(Effect::Found(Kind::Pod, meta.rv()).done())
-            }
-            Ok(Some(_)) => Err(taken(owner, Kind::Pod, &pod.name)),
-            Ok(None) | Err(_) => Err(error),
-        }
+        let pod = (&**owner, Kind::Pod, pod.name.as_str());
+        Ok(made_before(self.writes, pod, error).await?.done())
     }
 
     async fn creation(&self, turn: &Turn<'_>, pod: &NewPod) -> Result<Creation, SendError> {
@@ -247,10 +240,6 @@ impl Performer<'_> {
         self.metrics.counted(self.job, &settled);
         Ok(Effect::Wrote(kind, written.rv()).and(answer))
     }
-}
-
-fn is_taken(error: &SendError) -> bool {
-    error.refused().is_some_and(|status| status.code == 422)
 }
 
 /// The status as it is after what earlier steps really did. The API server refuses one that has more
