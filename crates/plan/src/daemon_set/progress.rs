@@ -122,24 +122,25 @@ pub(super) fn tell(
     let desired = status.desired_number_scheduled;
     let updated = status.updated_number_scheduled.unwrap_or(0);
     status.updated = format!("{updated}/{desired}");
-    let moved = {
-        let old = &set.status;
-        let available = |status: &DaemonSetStatus| status.number_available.unwrap_or(0);
-        old.update_revision != status.update_revision
-            || old.updated_number_scheduled != status.updated_number_scheduled
-            || available(status) > available(old)
-            || !REASONS_OF_WAITING.contains(&reason_of(old, types::PROGRESSING))
-    };
     // What was updated once is no update that stands still, whatever becomes of its pods.
     let was_complete = reason_of(&set.status, types::PROGRESSING) == reasons::UPDATE_COMPLETE
         && set.status.update_revision == status.update_revision
         && nodes.in_turn == 0;
+    let waits = nodes.in_turn + nodes.holding > 0 && !set.spec.paused && !was_complete;
+    let moved = {
+        let old = &set.status;
+        let available = |status: &DaemonSetStatus| status.number_available.unwrap_or(0);
+        let waited = REASONS_OF_WAITING.contains(&reason_of(old, types::PROGRESSING));
+        old.update_revision != status.update_revision
+            || old.updated_number_scheduled != status.updated_number_scheduled
+            || available(status) > available(old)
+            || waits && !waited
+    };
     let known = set.status.last_progress_time.clone().filter(|_| !moved);
     let since = known.unwrap_or_else(|| whole_seconds(now));
     status.last_progress_time = Some(since.clone());
     let min_ready = SignedDuration::from_secs(set.spec.min_ready_seconds.into());
     let deadline = since.0.checked_add(PROGRESS_DEADLINE + min_ready).ok();
-    let waits = nodes.in_turn + nodes.holding > 0 && !set.spec.paused && !was_complete;
     let late = waits && deadline.is_some_and(|deadline| deadline <= now);
     status.conditions.clone_from(&set.status.conditions);
     conditions(snapshot, &nodes, status, (late, was_complete), now);

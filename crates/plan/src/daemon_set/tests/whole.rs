@@ -243,6 +243,22 @@ fn a_pod_that_was_released_keeps_its_name_and_its_node_gets_another() {
 }
 
 #[test]
+fn what_is_complete_writes_nothing_however_time_passes() {
+    for edit in [None, Some(image("2"))] {
+        let mut set = Whole::new(DAEMON_SET, None, &json!({}));
+        set.settle();
+        if let Some(edit) = edit {
+            set.edit(&edit);
+            set.settle();
+        }
+        for _ in 0..3 {
+            set.now += 1;
+            assert_eq!(set.sync(), [""; 0], "second {}", set.now);
+        }
+    }
+}
+
+#[test]
 fn only_an_update_that_stands_still_for_ten_minutes_is_stalled() {
     let mut set = Whole::new(DAEMON_SET, None, &json!({}));
     set.settle();
