@@ -35,13 +35,23 @@ impl Cluster {
         labels: &[(&str, &str)],
         taints: &[Taint],
     ) -> Result<Vec<String>> {
+        let names = self.register_nodes(count, labels, taints)?;
+        self.wait_nodes_ready(&names)?;
+        Ok(names)
+    }
+
+    /// The same, and does not wait until they are Ready.
+    pub fn register_nodes(
+        &self,
+        count: usize,
+        labels: &[(&str, &str)],
+        taints: &[Taint],
+    ) -> Result<Vec<String>> {
         let first = self.number_nodes(count)?;
         let node = |index: usize| node(index, &self.config.allocatable, labels, taints);
         let nodes: Vec<Value> = (first..first + count).map(node).collect();
         self.create_all(&nodes)?;
-        let names: Vec<String> = (first..first + count).map(node_name).collect();
-        self.wait_nodes_ready(&names)?;
-        Ok(names)
+        Ok((first..first + count).map(node_name).collect())
     }
 
     /// Creates many objects, unvalidated by kubectl, with several kubectls side by side.

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what Carillon costs, also beside what kube-controller-manager costs for the
 //! same.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ use crate::interrupt::{self, Interrupt};
 mod api_writes;
 mod broadcastjob;
 mod cronjob;
+mod daemonset;
 mod failover;
 mod job;
 mod machine;
@@ -26,6 +28,7 @@ mod quantile;
 mod reads;
 mod report;
 mod server;
+mod side_by_side;
 mod webhook;
 
 #[derive(clap::Args)]
@@ -40,6 +43,8 @@ enum Command {
     Broadcastjob(Run),
     /// Native CronJobs that are all due at once, served by Carillon and by kube-controller-manager
     Cronjob(cronjob::Args),
+    /// DaemonSets that are created, updated, and joined by nodes, served by Carillon and by kube-controller-manager
+    Daemonset(daemonset::Args),
     /// For how long nobody works when the leader is killed, told to stop, or frozen
     Failover(failover::Args),
     /// Jobs of which a few pods fail, served by Carillon and by kube-controller-manager
@@ -71,6 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Broadcastjob(run) => broadcastjob::run(run),
         Command::Cronjob(args) => cronjob::run(args),
+        Command::Daemonset(args) => daemonset::run(args),
         Command::Failover(args) => failover::run(args),
         Command::Job(args) => job::run(args),
         Command::Neighbour(args) => neighbour::run(args),
@@ -129,4 +135,25 @@ fn build_operator() -> Result<()> {
     eprintln!("building the operator in the release profile (the first time: about 5 minutes)");
     carillon::build(Program::Operator, Profile::Release)?;
     Ok(())
+}
+
+/// From a page of metrics: bytes of each kind of object in our cache.
+fn bytes_per_cached(metrics: &str) -> BTreeMap<String, f64> {
+    let series = |name: &str| -> BTreeMap<String, f64> {
+        let prefix = format!("{name}{{kind=\"");
+        let one = |line: &str| {
+            let (kind, value) = line.strip_prefix(&prefix)?.split_once("\"} ")?;
+            Some((kind.to_owned(), value.parse().ok()?))
+        };
+        metrics.lines().filter_map(one).collect()
+    };
+    let (bytes, rows) = (
+        series("carillon_store_bytes"),
+        series("carillon_store_rows"),
+    );
+    let each = |(kind, bytes): (String, f64)| {
+        let rows = rows.get(&kind).copied().filter(|rows| *rows > 0.0)?;
+        Some((kind, bytes / rows))
+    };
+    bytes.into_iter().filter_map(each).collect()
 }

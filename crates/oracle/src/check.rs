@@ -90,12 +90,14 @@ fn judges(invariant: Invariant) -> &'static [Judge] {
         Invariant::S12 => &[
             amplification::bounded_cost,
             cron_job::cost::bounded_runs,
+            daemon_set::cost::bounded_pods,
             job::cost::bounded_cost,
         ],
         Invariant::S13 => &[silence::silent_when_done],
         Invariant::S16 => &[
             content::pod_is_its_template,
             cron_job::content::child_is_its_template,
+            daemon_set::content::pod_is_its_template,
             job::content::pod_is_its_template,
         ],
         Invariant::S17 => &[hygiene::clean_words],

@@ -1,11 +1,15 @@
-//! DaemonSets of carillon.dev.
+//! DaemonSets of carillon.dev, and those of apps/v1 where we serve them.
 //!
-//! The part that each invariant has about them. Native ones are not judged here.
+//! The part that each invariant has about them.
 
 pub mod budget;
+pub mod content;
+pub mod cost;
 pub mod once;
 pub mod ownership;
 pub mod revisions;
+#[cfg(test)]
+mod scene;
 pub mod settled;
 pub mod stopping;
-pub(crate) mod world;
+pub mod world;

@@ -35,14 +35,15 @@ pub enum Invariant {
     /// [`crate::job::ownership::only_its_own`].
     S11,
     /// Amplification: [`crate::broadcast_job::amplification::bounded_cost`],
-    /// [`crate::cron_job::cost::bounded_runs`], [`crate::job::cost::bounded_cost`].
+    /// [`crate::cron_job::cost::bounded_runs`], [`crate::daemon_set::cost::bounded_pods`],
+    /// [`crate::job::cost::bounded_cost`].
     S12,
     /// Silence: [`crate::silence::silent_when_done`].
     S13,
     /// Determinism: [`crate::determinism::replays_equally`].
     S15,
     /// Content: [`crate::broadcast_job::content::pod_is_its_template`],
-    /// [`crate::cron_job::content::child_is_its_template`],
+    /// [`crate::cron_job::content::child_is_its_template`], [`crate::daemon_set::content::pod_is_its_template`],
     /// [`crate::job::content::pod_is_its_template`].
     S16,
     /// Hygiene: [`crate::hygiene::clean_words`].

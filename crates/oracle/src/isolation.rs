@@ -160,8 +160,8 @@ fn kept(resource: &str, object: &Value) -> Value {
             metadata.remove("labels");
         }
     }
-    let jobs = [JOBS, JOBS_OF_BATCH, SETS];
-    let served = jobs.contains(&resource) || CRONS.contains(&resource);
+    let jobs = [JOBS, JOBS_OF_BATCH];
+    let served = jobs.contains(&resource) || SETS.contains(&resource) || CRONS.contains(&resource);
     if let Some(object) = object.as_object_mut().filter(|_| served) {
         object.remove("status");
     }

@@ -1,6 +1,6 @@
 //! How a pod or a run differs from the template that it is made of.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::quantity::quantity;
 
@@ -107,6 +107,30 @@ pub(crate) fn differs(path: &str, wanted: &Value, found: &Value, strict: bool) -
         _ if quantity(wanted).is_some() && quantity(wanted) == quantity(found) => None,
         _ => Some(format!("{path} is {found}, the template has {wanted}")),
     }
+}
+
+/// What labels or annotations lack, or have beyond those of the template and these.
+pub(crate) fn words(
+    template: &Value,
+    pod: &Value,
+    field: &str,
+    strict: bool,
+    also: &[&str],
+) -> Option<String> {
+    let none = Map::new();
+    let of = |object: &'_ Value| object["metadata"][field].as_object().cloned();
+    let (wanted, found) = (of(template).unwrap_or_default(), of(pod));
+    let found = found.as_ref().unwrap_or(&none);
+    let lacking = wanted
+        .iter()
+        .find(|(key, value)| found.get(*key) != Some(value));
+    if let Some((key, value)) = lacking {
+        return Some(format!("{field} lack {key}: {value}"));
+    }
+    let extra = found
+        .iter()
+        .find(|(key, _)| strict && !wanted.contains_key(*key) && !also.contains(&key.as_str()));
+    extra.map(|(key, value)| format!("{field} have {key}: {value}, which the template has not"))
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -53,8 +53,9 @@ pub struct Assumptions {
     pub admission_changes_pods: bool,
     /// Bodies of requests are known: preconditions are judged (S11).
     pub bodies: bool,
-    /// The operator serves the Jobs of batch/v1 that name no controller, too.
-    pub serves_native_jobs: bool,
+    /// Resources of Kubernetes that the operator serves in the place of kube-controller-manager; of Jobs those that
+    /// name no controller.
+    pub native: &'static [&'static str],
     /// Clocks of the cluster differ by this much at most (S9: deadlines, time to live).
     pub clock_skew: SignedDuration,
     /// Writes to one pod in all of its life (S12).
@@ -89,7 +90,7 @@ impl Default for Assumptions {
             late: Arc::new(|_| false),
             admission_changes_pods: false,
             bodies: true,
-            serves_native_jobs: false,
+            native: &[],
             clock_skew: SignedDuration::from_secs(2),
             writes_per_pod: 3,
             writes_per_job: (20, 8),

@@ -147,7 +147,7 @@ impl Case {
             ours: Arc::new(world::ours),
             lag: SignedDuration::from_secs(5),
             over: outcome.ended,
-            serves_native_jobs: scenario.subject.serves_native_jobs(),
+            native: scenario.subject.served_natively(),
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };

@@ -110,12 +110,13 @@ pub fn blind_cases(scenario: &Scenario, clean: &Outcome) -> Vec<Case> {
 }
 
 /// What is watched and written, but for CronJobs, whose status is theirs alone.
-const WATCHED: [&str; 6] = [
+const WATCHED: [&str; 7] = [
     "pods",
     "jobs.batch",
     "broadcastjobs.carillon.dev",
     "noderesultslices.carillon.dev",
     "daemonsets.carillon.dev",
+    "daemonsets.apps",
     "controllerrevisions.apps",
 ];
 

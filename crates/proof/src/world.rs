@@ -116,7 +116,8 @@ async fn play(run: &Run<'_>) -> anyhow::Result<Outcome> {
         Box::new(script),
     ];
     // It is off where its work is done by us.
-    if !run.scenario.subject.serves_native_jobs() {
+    let native = run.scenario.subject.served_natively();
+    if !native.contains(&"jobs.batch") {
         components.push(Box::new(JobController::new(&server)));
     }
     if weather.monkey {

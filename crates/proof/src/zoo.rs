@@ -2,6 +2,7 @@
 //! find them proves nothing.
 
 mod cases;
+mod daemons;
 mod edits;
 mod ends;
 mod expectations;
@@ -22,7 +23,7 @@ mod tenants;
 mod wires;
 
 pub use self::hunt::{Caught, Zoo};
-pub use self::mutant::{JobPlanner, Mutant, Planner, RunPlanner, Verify};
+pub use self::mutant::Mutant;
 
 /// All of them, those apart that only a tenant can use.
 pub fn all() -> Vec<Mutant> {
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Mutant> {
         edits::mutants(),
         runs::mutants(),
         jobs::mutants(),
+        daemons::mutants(),
     ]
     .concat()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use carillon_plan::broadcast_job::plan;
 use carillon_proof::families::{self, Found, Mode, Planner};
 use carillon_proof::zoo;
@@ -99,5 +100,6 @@ fn every_bug_of_a_family_that_is_put_back_breaks_a_rule() {
 fn bug(name: &str) -> Planner {
     let mut all = zoo::all().into_iter();
     let mutant = all.find(|mutant| mutant.name == name);
-    mutant.unwrap_or_else(|| panic!("no bug {name:?}")).plan
+    let mutant = mutant.unwrap_or_else(|| panic!("no bug {name:?}"));
+    mutant.rules.of::<BroadcastJobs>().plan
 }

@@ -58,7 +58,7 @@ fn escapes(
     let (broken, case) = (&caught.failure.broken, &caught.failure.case);
     let interlock = match caught.interlock {
         Some(rule) => rule,
-        None if mutant.has_planner() => "no",
+        None if mutant.has_planner => "no",
         None => "not a plan",
     };
     println!(

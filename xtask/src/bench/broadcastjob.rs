@@ -12,8 +12,8 @@ use carillon_testbed::{Cluster, Component, Config, Operator, Options};
 use serde_json::{Value, json};
 
 use super::report::{OURS, Report, Sample, THEIRS};
-use super::reported;
 use super::{api_writes, build_operator, machine, template};
+use super::{bytes_per_cached, reported};
 use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
@@ -165,7 +165,7 @@ fn measure(
         pods_created: api_writes::pods_created(&events, NAMESPACE).len(),
         nodes_bound: api_writes::nodes_bound(&events, NAMESPACE).len(),
         bytes_per_cached: if is_ours {
-            bytes_per_cached(operator)?
+            bytes_per_cached(&operator.metrics()?)
         } else {
             BTreeMap::new()
         },
@@ -222,25 +222,4 @@ fn remove(cluster: &Cluster, kind: &str) -> Result<()> {
         limit,
     ])?;
     Ok(())
-}
-
-fn bytes_per_cached(operator: &Operator) -> Result<BTreeMap<String, f64>> {
-    let metrics = operator.metrics()?;
-    let series = |name: &str| -> BTreeMap<String, f64> {
-        let prefix = format!("{name}{{kind=\"");
-        let one = |line: &str| {
-            let (kind, value) = line.strip_prefix(&prefix)?.split_once("\"} ")?;
-            Some((kind.to_owned(), value.parse().ok()?))
-        };
-        metrics.lines().filter_map(one).collect()
-    };
-    let (bytes, rows) = (
-        series("carillon_store_bytes"),
-        series("carillon_store_rows"),
-    );
-    let each = |(kind, bytes): (String, f64)| {
-        let rows = rows.get(&kind).copied().filter(|rows| *rows > 0.0)?;
-        Some((kind, bytes / rows))
-    };
-    Ok(bytes.into_iter().filter_map(each).collect())
 }

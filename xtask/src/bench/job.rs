@@ -4,7 +4,6 @@
 mod case;
 mod outcome;
 mod play;
-mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,8 +14,8 @@ use anyhow::Result;
 use carillon_testbed::{Cluster, Config};
 
 use self::case::{Case, Mode, NAMESPACE};
-use self::table::{Report, Sample};
 use super::server::{Kind, Native, Server};
+use super::side_by_side::{Reach, Report, Sample, events_told};
 use super::{api_writes, build_operator, machine, measured};
 use crate::interrupt::Interrupt;
 
@@ -25,6 +24,10 @@ const OTHER_CONTROLLERS: &str = "--controllers=*,-job-controller";
 const JOBS: Native = Native {
     controller: "job-controller",
     plural: "jobs",
+};
+const REACH: Reach = Reach {
+    cpu: 0.25,
+    rss: 0.25,
 };
 /// Before a run: the cluster and who serves are up. After it: the last events.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -121,7 +124,8 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
         );
         samples.push(sample);
     }
-    Ok(Report::new(machine, &cases, samples))
+    let cases = cases.iter().map(|case| (case.to_string(), REACH));
+    Ok(Report::new(machine, cases, samples))
 }
 
 /// One run of one of the two.
@@ -164,14 +168,15 @@ impl Run<'_> {
             kind: self.kind.name(),
             round: self.round,
             wall_seconds: timeline.complete,
-            timeline,
+            last_pod_created: timeline.last_pod_created,
+            last_pod_done: timeline.last_pod_ended,
             cpu_seconds,
             cluster_cpu_seconds,
             stranger_cpu_seconds: (after.1 - before.1) - cluster_cpu_seconds - cpu_seconds,
             peak_rss_bytes: after.0.peak_rss_bytes,
             writes_per_pod: without_leases as f64 / pods_created as f64,
             writes,
-            events: outcome::events_told(cluster)?,
+            events: events_told(cluster, NAMESPACE, "Job")?,
             pods_created,
         };
         server.stop()?;

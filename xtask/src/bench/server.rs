@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use carillon_testbed::carillon::{self, NAMESPACE, Profile, RELEASE};
 use carillon_testbed::process::Usage;
-use carillon_testbed::{Cluster, Operator, Options, Process};
+use carillon_testbed::{Cluster, Operator, Options, Process, http};
 
 use crate::chart;
 
@@ -65,9 +65,9 @@ pub(super) struct Server {
     arguments: Vec<String>,
 }
 
-/// One that runs.
+/// One that runs, and where ours shows its metrics.
 #[derive(Debug)]
-pub(super) struct Running(Process);
+pub(super) struct Running(Process, Option<u16>);
 
 impl Server {
     /// Installs the chart for its rights and arguments.
@@ -97,12 +97,13 @@ impl Server {
                 let mut options = Options::new("carillon").kubeconfig(&self.kubeconfig);
                 options.profile = Profile::Release;
                 options.args.clone_from(&self.arguments);
-                return Ok(Running(Operator::start(cluster, &options)?.process));
+                let operator = Operator::start(cluster, &options)?;
+                return Ok(Running(operator.process, Some(operator.http_port)));
             }
         };
         let limits = limits.map(str::to_owned);
         let process = cluster.start_controller(self.native.controller, &limits)?;
-        Ok(Running(process))
+        Ok(Running(process, None))
     }
 
     /// The user of the API.
@@ -123,6 +124,12 @@ impl Running {
     /// CPU time and memory so far.
     pub(super) fn usage(&self) -> Result<Usage> {
         self.0.usage()
+    }
+
+    /// The metrics of ours.
+    pub(super) fn metrics(&self) -> Result<Option<String>> {
+        let page = self.1.map(|port| http::get(port, "/metrics")).transpose()?;
+        Ok(page.map(|page| page.body))
     }
 
     /// Ends it in good order: the next one needs the lease.

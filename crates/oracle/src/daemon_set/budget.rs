@@ -1,4 +1,5 @@
-//! S3: an update takes no more nodes their pod than `maxUnavailable` allows.
+//! S3: an update takes no more nodes their pod than `maxUnavailable` allows, and gives no more a second one than
+//! `maxSurge`.
 
 use std::collections::BTreeSet;
 
@@ -13,27 +14,83 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 /// S3. A node is *taken down* when we delete the last available pod of a DaemonSet on it, while it is well and should
 /// have one; until it has an available pod again, or should have none, or is gone. At no revision are more nodes
 /// taken down than `maxUnavailable` of a version that whoever deletes may see; with a `maxSurge` none is.
+///
+/// A node *surges* when we create a pod for it beside one that has been available for a while; until both are
+/// available, or one goes, or it should have none, or is gone. At no revision do more nodes surge than `maxSurge` of such a version.
 pub fn no_more_than_may_be(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
-    let mut down: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut down = Touched::default();
+    let mut surging = Touched::default();
     for step in &history.steps {
         let taken = taken(&world, step);
+        let surged = surged(&world, step);
         world.apply(step);
-        down.retain(|(set, node)| still_down(&world, set, node, step));
-        let Some((set, node)) = taken else { continue };
-        down.insert((set, node));
-        let Some(known) = world.sets.get(set) else {
-            continue;
-        };
-        let many = down.iter().filter(|(of, _)| *of == set).count();
-        let allowed = allowed(&world, known, step);
-        checked.require(many <= allowed, || {
-            let what = format!("{many} nodes are without an available pod, {allowed} may be");
-            Violation::at(S3, step, what)
-        })?;
+        down.0
+            .retain(|(set, node)| still_down(&world, set, node, step));
+        surging
+            .0
+            .retain(|(set, node)| still_surges(&world, set, node, step));
+        if let Some((many, set)) = taken.and_then(|taken| down.with(&world, taken)) {
+            let allowed = most(&world, set, step, unavailable);
+            checked.require(many <= allowed, || {
+                let what = format!("{many} nodes are without an available pod, {allowed} may be");
+                Violation::at(S3, step, what)
+            })?;
+        }
+        if let Some((many, set)) = surged.and_then(|surged| surging.with(&world, surged)) {
+            let allowed = most(&world, set, step, surge);
+            checked.require(many <= allowed, || {
+                let what = format!("{many} nodes have a second pod, {allowed} may have one");
+                Violation::at(S3, step, what)
+            })?;
+        }
     }
     Ok(checked)
+}
+
+/// DaemonSets and nodes.
+#[derive(Debug, Default)]
+struct Touched<'h>(BTreeSet<(&'h str, &'h str)>);
+
+impl<'h> Touched<'h> {
+    /// Adds a node. How many there are then of its DaemonSet, and that.
+    fn with<'w>(
+        &mut self,
+        world: &'w World<'h>,
+        one: (&'h str, &'h str),
+    ) -> Option<(usize, &'w Set<'h>)> {
+        self.0.insert(one);
+        let many = self.0.iter().filter(|(set, _)| *set == one.0).count();
+        Some((many, world.sets.get(one.0)?))
+    }
+}
+
+/// DaemonSet and node to which a step gives a second pod.
+fn surged<'h>(world: &World<'h>, step: &'h Step) -> Option<(&'h str, &'h str)> {
+    let pod = step.new.as_deref().filter(|_| step.old.is_none())?;
+    let judged = &*step.key.resource == PODS
+        && world.assumptions.ours(step)
+        && !(world.assumptions.late)(step);
+    let set = world.of(pod).filter(|_| judged)?;
+    let (node, row) = world.nodes.get_key_value(node_of(pod))?;
+    // What became available just now may not have been seen.
+    let then = step.at.checked_sub(world.assumptions.lag).ok()?;
+    let mut others = set.on(node);
+    let beside = others.any(|other| is_available(set.last, other.last, then));
+    let meant = set
+        .seen(world.assumptions, step)
+        .all(|version| should(version, row).0);
+    (beside && is_well(row) && meant).then(|| (uid(set.last), *node))
+}
+
+fn still_surges(world: &World<'_>, set: &str, node: &str, step: &Step) -> bool {
+    let (Some(set), Some(row)) = (world.sets.get(set), world.nodes.get(node)) else {
+        return false;
+    };
+    let alive = || set.on(node).filter(|pod| !is_deleting(pod.last));
+    let waits = alive().any(|pod| !is_available(set.last, pod.last, step.at));
+    set.gone.is_none() && should(set.last, row).0 && alive().count() > 1 && waits
 }
 
 /// DaemonSet and node that a step takes down.
@@ -65,16 +122,88 @@ fn still_down(world: &World<'_>, set: &str, node: &str, step: &Step) -> bool {
         && !pods.any(|pod| is_available(set.last, pod.last, step.at))
 }
 
-fn allowed(world: &World<'_>, set: &Set<'_>, step: &Step) -> usize {
+/// The largest of what the versions allow that may be seen.
+fn most(world: &World<'_>, set: &Set<'_>, step: &Step, of: fn(&Value, usize) -> usize) -> usize {
     let nodes = world.nodes.len();
     let versions = set.seen(world.assumptions, step);
-    let each = versions.map(|version| {
-        let rolling = rolling_update(version);
-        let surge = scaled(&rolling["maxSurge"], nodes).unwrap_or(0);
-        let otherwise = usize::from(surge == 0);
-        let most = scaled(&rolling["maxUnavailable"], nodes).unwrap_or(otherwise);
-        // With none of both nothing would ever be updated.
-        most.max(otherwise)
-    });
+    let each = versions.map(|version| of(rolling_update(version), nodes));
     each.max().unwrap_or(1)
+}
+
+fn surge(rolling: &Value, nodes: usize) -> usize {
+    scaled(&rolling["maxSurge"], nodes).unwrap_or(0)
+}
+
+fn unavailable(rolling: &Value, nodes: usize) -> usize {
+    let otherwise = usize::from(surge(rolling, nodes) == 0);
+    let most = scaled(&rolling["maxUnavailable"], nodes).unwrap_or(otherwise);
+    // With none of both nothing would ever be updated.
+    most.max(otherwise)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, strict};
+
+    /// Another template, and these nodes lose their pods.
+    fn updated(rolling: &Value, nodes: &[&str]) -> Scene {
+        let strategy = json!({"updateStrategy": {"rollingUpdate": rolling}});
+        let mut scene = Scene::agents(strategy).image(2).revision(2, 2);
+        for node in nodes {
+            scene = scene.stops_on("carillon", node, 1);
+        }
+        scene
+    }
+
+    #[test]
+    fn no_more_nodes_are_taken_down_than_may_be() {
+        let none = json!({});
+        holds(S3, &updated(&none, &["n1"]), &strict());
+        let what = "2 nodes are without an available pod, 1 may be";
+        breaks(S3, &updated(&none, &["n1", "n2"]), &strict(), what);
+        let two = json!({"maxUnavailable": "60%"});
+        holds(S3, &updated(&two, &["n1", "n2"]), &strict());
+        let surge = json!({"maxSurge": 1});
+        let what = "1 nodes are without an available pod, 0 may be";
+        breaks(S3, &updated(&surge, &["n1"]), &strict(), what);
+    }
+
+    #[test]
+    fn a_node_that_has_an_available_pod_again_is_not_down() {
+        for (seconds, is_down) in [(0, false), (50, true)] {
+            let scene = Scene::agents(json!({"minReadySeconds": seconds})).image(2);
+            let gone = scene.stops_on("carillon", "n1", 1).gone_from("n1", 1);
+            let again = gone.pod_of("n1", 2).runs_on("n1", 2);
+            let next = again.stops_on("carillon", "n2", 1);
+            if is_down {
+                breaks(S3, &next, &strict(), "2 nodes are without");
+            } else {
+                holds(S3, &next, &strict());
+            }
+        }
+    }
+
+    #[test]
+    fn what_others_delete_and_what_is_on_sick_nodes_is_not_counted() {
+        let others = updated(&json!({}), &[]).stops_on("kubectl", "n2", 1);
+        holds(S3, &others.stops_on("carillon", "n1", 1), &strict());
+        let cordoned = updated(&json!({}), &[]).cordon("n2", true);
+        let both = cordoned.stops_on("carillon", "n2", 1);
+        holds(S3, &both.stops_on("carillon", "n1", 1), &strict());
+    }
+
+    #[test]
+    fn no_more_nodes_have_a_second_pod_than_may_have_one() {
+        let surge = updated(&json!({"maxSurge": 1}), &[]).pod_of("n1", 2);
+        holds(S3, &surge, &strict());
+        let what = "2 nodes have a second pod, 1 may have one";
+        breaks(S3, &surge.clone().pod_of("n2", 2), &strict(), what);
+        let next = surge.runs_on("n1", 2);
+        holds(S3, &next.clone().pod_of("n2", 2), &strict());
+        let gone = next.stops_on("carillon", "n1", 1).gone_from("n1", 1);
+        holds(S3, &gone.pod_of("n2", 2), &strict());
+    }
 }

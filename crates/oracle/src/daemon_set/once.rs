@@ -31,3 +31,30 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
     }
     Ok(checked)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, strict};
+
+    #[test]
+    fn a_node_has_one_pod() {
+        let one = Scene::agents(json!({}));
+        holds(S1, &one, &strict());
+        let what = "is one more pod on n1";
+        breaks(S1, &one.clone().pod_of("n1", 2), &strict(), what);
+        let stopping = one.clone().stops_on("carillon", "n1", 1);
+        breaks(S1, &stopping.pod_of("n1", 2), &strict(), what);
+        holds(S1, &one.fails_on("n1", 1).pod_of("n1", 2), &strict());
+    }
+
+    #[test]
+    fn with_a_surge_it_has_two() {
+        let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}});
+        let two = Scene::agents(surge).pod_of("n1", 2);
+        holds(S1, &two, &strict());
+        breaks(S1, &two.pod_of("n1", 3), &strict(), "is one more pod on n1");
+    }
+}

@@ -12,7 +12,7 @@ use crate::writes::misdirected;
 /// S11. For every step that a request of ours made on a DaemonSet, or on a pod or revision that one controls before or
 /// after it:
 /// - it is no `deletecollection`, and its path names the namespace of the object;
-/// - a pod or revision is created only for a DaemonSet that exists, in its namespace;
+/// - a pod or revision is created only for a DaemonSet that exists and that nobody has deleted, in its namespace;
 /// - of a pod that is there only the owner and the hash are written, of a revision the owner and the number, of a
 ///   DaemonSet the status;
 /// - with `bodies`: a delete has a precondition on the uid, a patch of a pod or revision its uid, one of a status a
@@ -42,7 +42,7 @@ pub fn only_its_own(history: &History, assumptions: &Assumptions) -> Verdict {
 pub(crate) fn is_judged_here(step: &Step) -> bool {
     let states = [step.old.as_deref(), step.new.as_deref()];
     match &*step.key.resource {
-        SETS => true,
+        resource if SETS.contains(&resource) => true,
         PODS | REVISIONS => states
             .into_iter()
             .flatten()
@@ -59,8 +59,8 @@ fn foreign(world: &World<'_>, step: &Step) -> Option<String> {
     if set.key.namespace != step.key.namespace {
         return Some(format!("its DaemonSet is {}", set.key));
     }
-    let begun = world.assumptions.is_created_after(step, set.gone);
-    begun.then(|| format!("its DaemonSet {} is gone", set.key))
+    let begun = world.assumptions.is_created_after(step, set.going());
+    begun.then(|| format!("its DaemonSet {} is gone, or goes", set.key))
 }
 
 fn changed_too_much(step: &Step) -> Option<String> {
@@ -107,8 +107,46 @@ fn unconditional(step: &Step, by: &Request) -> Option<String> {
     let same_uid = |path: &[&str]| at(body, path).is_some_and(|uid| uid == object::uid(object));
     let conditional = match (&*by.verb, &*step.key.resource) {
         ("delete", _) => same_uid(&["preconditions", "uid"]),
-        (_, SETS) => !text(body, &["metadata", "resourceVersion"]).is_empty(),
+        (_, resource) if SETS.contains(&resource) => {
+            !text(body, &["metadata", "resourceVersion"]).is_empty()
+        }
         _ => same_uid(&["metadata", "uid"]),
     };
     (!conditional).then(|| format!("the {} does not say which one it means: {body}", by.verb))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, strict};
+
+    use super::super::world::OURS;
+    use crate::object::NODES;
+
+    #[test]
+    fn of_others_nothing_is_written() {
+        let scene = Scene::agents(json!({}));
+        holds(S11, &scene.clone().stops_on("carillon", "n1", 1), &strict());
+        let named = scene.clone().edit("carillon", (PODS, "agent-n1-1"), |pod| {
+            pod["metadata"]["annotations"] = json!({"a": "b"});
+        });
+        breaks(S11, &named, &strict(), "more than that was written");
+        let mut nobodys = scene.agent_pod("n1", 2);
+        nobodys["metadata"]["ownerReferences"][0]["uid"] = json!("other-uid");
+        let what = "the DaemonSet that it is created for does not exist";
+        breaks(S11, &scene.clone().make_agent_pod(nobodys), &strict(), what);
+        let goes = scene.clone().edit("kubectl", (OURS, "agent"), |set| {
+            set["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:00Z");
+        });
+        let what = "is gone, or goes";
+        breaks(S11, &goes.pod_of("n1", 2), &strict(), what);
+        let blind = scene.clone().remove("carillon", (PODS, "agent-n1-1"));
+        breaks(S11, &blind, &strict(), "does not say which one it means");
+        let by_others = scene.edit("kubectl", (NODES, "n1"), |node| {
+            node["metadata"]["labels"] = json!({"a": "b"});
+        });
+        holds(S11, &by_others, &strict());
+    }
 }

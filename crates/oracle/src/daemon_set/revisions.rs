@@ -29,3 +29,25 @@ pub fn kept_while_used(history: &History, assumptions: &Assumptions) -> Verdict 
     }
     Ok(checked)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, strict};
+
+    use super::super::world::REVISIONS;
+
+    #[test]
+    fn a_revision_that_a_pod_was_made_from_stays() {
+        let scene = Scene::agents(json!({})).image(2).revision(2, 2);
+        let gone = |scene: Scene| scene.remove("carillon", (REVISIONS, "h1"));
+        breaks(S5, &gone(scene.clone()), &strict(), "pods need it");
+        let mut without = scene;
+        for node in ["n1", "n2", "n3"] {
+            without = without.gone_from(node, 1);
+        }
+        holds(S5, &gone(without), &strict());
+    }
+}

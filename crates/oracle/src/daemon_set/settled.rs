@@ -140,3 +140,59 @@ fn miscounted(world: &World<'_>, set: &Set<'_>) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::{Scene, breaks, holds, strict};
+
+    use super::super::world::OURS;
+
+    fn over() -> Assumptions {
+        Assumptions {
+            over: true,
+            ..strict()
+        }
+    }
+
+    #[test]
+    fn each_node_has_a_pod_of_the_newest_revision_in_the_end() {
+        let served = Scene::agents(json!({}));
+        holds(L1, &served, &over());
+        breaks(
+            L1,
+            &served.clone().gone_from("n1", 1),
+            &over(),
+            "n1 has 0 pods",
+        );
+        breaks(
+            L1,
+            &served.clone().pod_of("n1", 2),
+            &over(),
+            "n1 has 2 pods",
+        );
+        holds(L1, &served.clone().fails_on("n1", 1), &over());
+        let old = served.clone().image(2).revision(2, 2);
+        breaks(L1, &old, &over(), "is not of the newest revision");
+        let paused = json!({"rollingUpdate": {"paused": true}});
+        let paused = old.edit_agent(|set| set["spec"]["updateStrategy"] = paused);
+        holds(L1, &paused, &over());
+        let tainted = served.clone().taint("n1", "NoExecute");
+        breaks(L1, &tainted, &over(), "n1 should have no pod");
+        holds(L1, &served.taint("n1", "NoSchedule"), &over());
+    }
+
+    #[test]
+    fn the_status_says_what_is_there() {
+        let counted = |ready: i64| {
+            Scene::agents(json!({})).edit("carillon", (OURS, "agent"), |set| {
+                set["status"] = json!({"desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+                    "numberReady": ready, "updatedNumberScheduled": 3, "observedGeneration": 1});
+            })
+        };
+        holds(L4, &counted(3), &over());
+        breaks(L4, &counted(2), &over(), "numberReady is 2, not 3");
+    }
+}

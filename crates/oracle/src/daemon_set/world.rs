@@ -10,12 +10,16 @@ use crate::history::{History, Key, Step};
 use crate::object::{self, NODES, PODS, condition, list, number, text, time, uid};
 use crate::verdict::Assumptions;
 
-/// Resource of DaemonSets.
-pub(crate) const SETS: &str = "daemonsets.carillon.dev";
+/// Resource of DaemonSets of carillon.dev.
+pub(crate) const OURS: &str = "daemonsets.carillon.dev";
+/// Resource of those of apps/v1.
+pub const NATIVE: &str = "daemonsets.apps";
+/// Both.
+pub(crate) const SETS: [&str; 2] = [OURS, NATIVE];
 /// Resource of ControllerRevisions.
 pub(crate) const REVISIONS: &str = "controllerrevisions.apps";
 /// What every pod of a DaemonSet tolerates.
-const ALWAYS: [(&str, &str); 6] = [
+pub(crate) const ALWAYS: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -51,6 +55,8 @@ pub(crate) struct Set<'h> {
     pub(crate) pods: BTreeMap<&'h str, Pod<'h>>,
     /// Its revisions by uid, as long as they exist.
     pub(crate) revisions: BTreeMap<&'h str, &'h Value>,
+    /// The templates of its revisions by their hash, also of those that are gone.
+    pub(crate) templates: BTreeMap<&'h str, Vec<&'h Value>>,
 }
 
 /// A pod of a DaemonSet.
@@ -100,7 +106,7 @@ impl<'h> World<'h> {
         match &*step.key.resource {
             NODES if gone => drop(self.nodes.remove(&*step.key.name)),
             NODES => drop(self.nodes.insert(&step.key.name, object)),
-            SETS => {
+            resource if is_served(resource, self.assumptions) => {
                 let set = self.sets.entry(uid(object)).or_insert_with(|| Set {
                     key: &step.key,
                     last: object,
@@ -108,6 +114,7 @@ impl<'h> World<'h> {
                     gone: None,
                     pods: BTreeMap::new(),
                     revisions: BTreeMap::new(),
+                    templates: BTreeMap::new(),
                 });
                 set.last = object;
                 set.versions.push(((step.rev, step.at), object));
@@ -121,6 +128,8 @@ impl<'h> World<'h> {
                 let set = set_of(object).and_then(|set| self.sets.get_mut(set));
                 if let Some(set) = set.filter(|_| !gone) {
                     set.revisions.insert(uid(object), object);
+                    let templates = set.templates.entry(hash(object)).or_default();
+                    templates.push(&object["data"]["spec"]["template"]);
                 }
             }
             _ => {}
@@ -155,6 +164,23 @@ impl<'h> Set<'h> {
         self.versions[first..].iter().map(|(_, set)| *set)
     }
 
+    /// The specs that an instance acting at a step may see, each once.
+    pub(crate) fn seen_specs(&self, assumptions: &Assumptions, now: &Step) -> Vec<&'h Value> {
+        let mut specs: Vec<_> = self
+            .seen(assumptions, now)
+            .map(|version| &version["spec"])
+            .collect();
+        specs.dedup();
+        specs
+    }
+
+    /// Since when it is being deleted, or is gone.
+    pub(crate) fn going(&self) -> Option<Since> {
+        let mut versions = self.versions.iter();
+        let deleted = versions.find(|(_, set)| object::is_deleting(set));
+        deleted.map(|(since, _)| *since).or(self.gone)
+    }
+
     /// Whether a node may have two pods: it might at some time.
     pub(crate) fn ever_surged(&self) -> bool {
         self.versions.iter().any(|(_, set)| {
@@ -185,10 +211,17 @@ pub(crate) fn hash(object: &Value) -> &str {
     text(object, &["metadata", "labels", "controller-revision-hash"])
 }
 
+/// Uid of the DaemonSet that controls an object, of whichever API it is.
 pub(crate) fn set_of(object: &Value) -> Option<&str> {
     let owner = object::controller(object)?;
-    let ours = text(owner, &["apiVersion"]).starts_with("carillon.dev/");
-    (ours && text(owner, &["kind"]) == "DaemonSet").then(|| text(owner, &["uid"]))
+    let api = text(owner, &["apiVersion"]);
+    let known = api.starts_with("carillon.dev/") || api.starts_with("apps/");
+    (known && text(owner, &["kind"]) == "DaemonSet").then(|| text(owner, &["uid"]))
+}
+
+/// Whether DaemonSets of a resource are served by us.
+pub(crate) fn is_served(resource: &str, assumptions: &Assumptions) -> bool {
+    resource == OURS || resource == NATIVE && assumptions.native.contains(&NATIVE)
 }
 
 /// Whether a node should have a pod of a DaemonSet, and whether one that is there may stay.

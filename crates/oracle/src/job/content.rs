@@ -1,13 +1,13 @@
 //! S16: a pod is the template of its Job, and little else.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::object::{self as of_job, INDEX, TRACKING, index_of};
 use super::world::Jobs;
 use crate::history::History;
 use crate::invariant::Invariant::S16;
 use crate::object::{list, name};
-use crate::template::differs;
+use crate::template::{differs, words};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// Annotations that tell how often an index has failed before.
@@ -62,8 +62,8 @@ fn unlike(job: &Value, pod: &Value, strict: bool) -> Option<String> {
         template["spec"]["hostname"] = json!(format!("{}-{index}", name(job)));
         tell_index(&mut template["spec"]);
     }
-    words(&template, pod, "labels", strict)
-        .or_else(|| words(&template, pod, "annotations", strict))
+    words(&template, pod, "labels", strict, &[])
+        .or_else(|| words(&template, pod, "annotations", strict, &FAILURES))
         .or_else(|| held(&template, pod, strict))
         .or_else(|| differs("spec", &template["spec"], &pod["spec"], strict))
 }
@@ -86,25 +86,6 @@ fn tell_index(spec: &mut Value) {
             container["env"] = json!(variables);
         }
     }
-}
-
-/// What labels or annotations lack, or have too much.
-fn words(template: &Value, pod: &Value, field: &str, strict: bool) -> Option<String> {
-    let none = Map::new();
-    let of = |object: &'_ Value| object["metadata"][field].as_object().cloned();
-    let (wanted, found) = (of(template).unwrap_or_default(), of(pod));
-    let found = found.as_ref().unwrap_or(&none);
-    let lacking = wanted
-        .iter()
-        .find(|(key, value)| found.get(*key) != Some(value));
-    if let Some((key, value)) = lacking {
-        return Some(format!("{field} lack {key}: {value}"));
-    }
-    let extra = found.iter().find(|(key, _)| {
-        let counts = field == "annotations" && FAILURES.contains(&key.as_str());
-        strict && !wanted.contains_key(*key) && !counts
-    });
-    extra.map(|(key, value)| format!("{field} have {key}: {value}, which the template has not"))
 }
 
 fn held(template: &Value, pod: &Value, strict: bool) -> Option<String> {

@@ -19,7 +19,7 @@ const MANAGED_BY_KUBERNETES: &str = "kubernetes.io/job-controller";
 pub(crate) fn is_managed(assumptions: &Assumptions, job: &Value) -> bool {
     match text(job, &["spec", "managedBy"]) {
         MANAGED_BY => true,
-        "" | MANAGED_BY_KUBERNETES => assumptions.serves_native_jobs,
+        "" | MANAGED_BY_KUBERNETES => assumptions.native.contains(&JOBS),
         _ => false,
     }
 }

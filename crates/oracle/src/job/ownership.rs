@@ -185,7 +185,7 @@ mod tests {
         let others = || Scene::new().sum(json!({"managedBy": "example.com/other"}));
         breaks(S11, &others(), &strict(), "CronJob");
         let native = Assumptions {
-            serves_native_jobs: true,
+            native: &[JOBS],
             ..strict()
         };
         let plain = Scene::new()

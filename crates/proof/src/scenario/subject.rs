@@ -33,9 +33,14 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Whether Jobs of batch/v1 are served in the place of kube-controller-manager.
-    pub fn serves_native_jobs(&self) -> bool {
-        self.native && self.kind == "Job"
+    /// Resources of Kubernetes that are served in the place of kube-controller-manager.
+    pub fn served_natively(&self) -> &'static [&'static str] {
+        match self.kind {
+            _ if !self.native => &[],
+            "Job" => &["jobs.batch"],
+            "DaemonSet" => &["daemonsets.apps"],
+            _ => &[],
+        }
     }
 }
 

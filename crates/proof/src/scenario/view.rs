@@ -10,10 +10,11 @@ use super::names::{JOB, NAMESPACE};
 use super::objects::ready_node;
 
 /// Resources of jobs.
-const JOBS: [&str; 3] = [
+const JOBS: [&str; 4] = [
     "broadcastjobs.carillon.dev",
     "jobs.batch",
     "daemonsets.carillon.dev",
+    "daemonsets.apps",
 ];
 
 /// The cluster, as a user sees it.

@@ -3,7 +3,8 @@
 use crate::blow::{Blow, Point};
 use crate::case::Case;
 use crate::crash_anywhere::SEED;
-use crate::disturbance::{AtWrite, Disturbance};
+use crate::disturbance::{AtWrite, Disturbance, Silence, Then};
+use crate::span::Span;
 
 /// Nothing goes wrong but the mutant.
 pub(super) fn calm(scenario: &str) -> Case {
@@ -35,6 +36,25 @@ pub(super) fn stale(scenario: &str, write: usize, revision: u64) -> Case {
             ..Disturbance::none(1)
         },
     )
+}
+
+/// A kill at the n-th write, and the process that did not lead takes over. Its watch of pods has hung so far.
+pub(super) fn not_told(scenario: &str, standby: &str, write: usize) -> Case {
+    let silence = |agent: &str| Silence {
+        resource: "pods".to_owned(),
+        agent: Some(agent.to_owned()),
+        during: Span { from: 0, to: 40 },
+    };
+    let disturbance = Disturbance {
+        at: vec![AtWrite {
+            write,
+            blow: Blow::Kill(Point::ReplyLost),
+        }],
+        then: Then::TakeOver,
+        silent: vec![silence(standby)],
+        ..Disturbance::none(2)
+    };
+    under(scenario, disturbance)
 }
 
 pub(super) fn under(scenario: &str, disturbance: Disturbance) -> Case {

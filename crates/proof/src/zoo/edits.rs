@@ -1,6 +1,8 @@
 //! What live edits have led to: wrong decisions of Carillon itself, found by a review. Most of them show in
 //! random schedules, with a user who edits what is served or a kubelet that refuses pods.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
+use carillon_operator::kinds::cron_job::CronJobs;
 use std::collections::{HashMap, HashSet};
 
 use carillon_api::condition::{reasons, results, types};
@@ -44,7 +46,7 @@ fn attempts() -> Vec<Mutant> {
             &["S2", "L1", "L4"],
             jobs(&[219, 845]),
         )
-        .plans(last_attempt_decides),
+        .plans::<BroadcastJobs>(last_attempt_decides),
         Mutant::new(
             "a pod that no record names is released before it has ended",
             "Carillon, issue 23, A.2",
@@ -53,21 +55,21 @@ fn attempts() -> Vec<Mutant> {
                 "a copy of a pod hangs on a node that is not served as the job ends",
             )],
         )
-        .plans(lets_go_of_strays),
+        .plans::<BroadcastJobs>(lets_go_of_strays),
         Mutant::new(
             "a pod that its kubelet has refused has failed",
             "Carillon, issue 23, A.7",
             &["S4"],
             jobs(&[4, 6]),
         )
-        .plans(refused_is_failed),
+        .plans::<BroadcastJobs>(refused_is_failed),
         Mutant::new(
             "a node that is deleted with attempts left has failed",
             "Carillon, issue 23, A.9",
             &["S4", "L1"],
             jobs(&[16, 78]),
         )
-        .plans(gone_is_failed),
+        .plans::<BroadcastJobs>(gone_is_failed),
     ]
 }
 
@@ -79,21 +81,23 @@ fn places() -> Vec<Mutant> {
             &["S3"],
             vec![calm("parallelism is lowered while a quota is full")],
         )
-        .plans(promises_need_no_place),
+        .plans::<BroadcastJobs>(promises_need_no_place),
         Mutant::new(
             "a percentage is of all nodes that were ever served",
             "Carillon, issue 23, A.5",
             &["S3"],
             jobs(&[74]),
         )
-        .plans(percent_of_all_ever),
+        .plans::<BroadcastJobs>(percent_of_all_ever),
         Mutant::new(
             "what the pod as a whole asks for is not looked at",
             "Carillon, issue 23, A.10",
             &["S12"],
             vec![calm("a pod as a whole asks for more than any node has")],
         )
-        .plans(|snapshot, now| of_job(snapshot, now, |job| job.placement.requests.clear())),
+        .plans::<BroadcastJobs>(|snapshot, now| {
+            of_job(snapshot, now, |job| job.placement.requests.clear())
+        }),
     ]
 }
 
@@ -107,7 +111,7 @@ fn failures() -> Vec<Mutant> {
                 "a failure that was accepted is made good and the next one pauses the job",
             )],
         )
-        .plans(accepts_for_ever),
+        .plans::<BroadcastJobs>(accepts_for_ever),
         Mutant::new(
             "a job that has ended is paused",
             "Carillon, issue 23, A.6",
@@ -116,21 +120,21 @@ fn failures() -> Vec<Mutant> {
                 "the deadline passes while a pod hangs that Pause would let pass",
             )],
         )
-        .plans(ends_paused),
+        .plans::<BroadcastJobs>(ends_paused),
         Mutant::new(
             "a resume accepts failures that nobody has seen",
             "Carillon, issue 23, A.11",
             &["S4"],
             jobs(&[13, 8]),
         )
-        .plans(accepts_unseen),
+        .plans::<BroadcastJobs>(accepts_unseen),
         Mutant::new(
             "a rule that counts an interruption has no effect",
             "Carillon, issue 23, A.12",
             &["S4"],
             vec![calm("a rule counts an eviction as a failure")],
         )
-        .plans(counts_by_no_rule),
+        .plans::<BroadcastJobs>(counts_by_no_rule),
     ]
 }
 
@@ -142,7 +146,7 @@ fn times() -> Vec<Mutant> {
             &["S7", "L4"],
             seeds(&cron_job::KIND, &[1, 5]),
         )
-        .plans_runs(|snapshot, now| {
+        .plans::<CronJobs>(|snapshot, now| {
             of_cron(snapshot, now, |cron| {
                 cron.status.schedule_in_force = None;
                 cron.meta.generation = 1;

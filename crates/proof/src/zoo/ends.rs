@@ -1,5 +1,6 @@
 //! Bugs of ends: deadlines, pauses, times to live, and what stays once it is said.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::collections::HashMap;
 
 use carillon_plan::broadcast_job::action::{Action, Plan};
@@ -23,14 +24,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 Blow::Kill(Point::AfterReply),
             )],
         )
-        .plans(arms_once),
+        .plans::<BroadcastJobs>(arms_once),
         Mutant::new(
             "the time to live is waited for by nobody",
             "kruise D12, D14",
             &["L1"],
             vec![calm("the time to live removes the job and all of it")],
         )
-        .plans(never_wakes),
+        .plans::<BroadcastJobs>(never_wakes),
         Mutant::new(
             "the deadline is judged by when the controller looks",
             "kruise D18, #1704",
@@ -41,7 +42,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 Blow::Stop,
             )],
         )
-        .plans(judges_by_its_own_clock),
+        .plans::<BroadcastJobs>(judges_by_its_own_clock),
         Mutant::new(
             "an end is no end when a node joins",
             "k/k batch/v1 Job: an end is an end (status rules of 1.31)",
@@ -51,21 +52,21 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 "a node joins and the job is edited after it has ended",
             )],
         )
-        .plans(forgets_its_end),
+        .plans::<BroadcastJobs>(forgets_its_end),
         Mutant::new(
             "a job that paused cannot be resumed",
             "kruise D10",
             &["L1"],
             vec![calm("a failure pauses the job and its user resumes it")],
         )
-        .plans(|snapshot, now| of_job(snapshot, now, |job| job.resume = None)),
+        .plans::<BroadcastJobs>(|snapshot, now| of_job(snapshot, now, |job| job.resume = None)),
         Mutant::new(
             "failed attempts do not count against their limit",
             "k/k#27997, 84k pods",
             &["S12", "L1"],
             vec![calm("a node fails as often as it may and is given up")],
         )
-        .plans(|snapshot, now| {
+        .plans::<BroadcastJobs>(|snapshot, now| {
             of_job(snapshot, now, |job| job.policies.backoff_limit = usize::MAX)
         }),
         Mutant::new(
@@ -74,7 +75,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S12"],
             vec![calm("a node fails twice and then succeeds")],
         )
-        .plans(never_waits),
+        .plans::<BroadcastJobs>(never_waits),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Bugs of memory: what a process believes without having read it.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -30,14 +31,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["L1"],
             vec![calm("a quota is full for a while")],
         )
-        .plans(expects_for_ever),
+        .plans::<BroadcastJobs>(expects_for_ever),
         Mutant::new(
             "nodes served are remembered by the name of the job",
             "k/k#142142, #131917",
             &["L1"],
             vec![calm("the job is deleted and created again under its name")],
         )
-        .plans(remembers_by_name),
+        .plans::<BroadcastJobs>(remembers_by_name),
         Mutant::new(
             "a pod is created by whoever remembers its reservation",
             "Sieve: stale controllers act on what they saw",
@@ -48,7 +49,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 16,
             )],
         )
-        .plans(|snapshot, now| {
+        .plans::<BroadcastJobs>(|snapshot, now| {
             let asks = |action: &Action| {
                 matches!(action, Action::ConfirmSlice { .. } | Action::ConfirmJob)
             };
@@ -60,7 +61,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S2", "S11"],
             vec![stale("the job is deleted while it runs", 13, 14)],
         )
-        .plans(|snapshot, now| {
+        .plans::<BroadcastJobs>(|snapshot, now| {
             unasked(snapshot, now, |action| matches!(action, Action::ConfirmJob))
         }),
         Mutant::new(

@@ -1,6 +1,7 @@
 //! Bugs of retries: what a job does not know of the others of its family.
 
 use carillon_api::NodeState;
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use carillon_plan::Uid;
 use carillon_plan::broadcast_job::action::Plan;
 use carillon_plan::broadcast_job::{Family, Member, Snapshot, plan};
@@ -25,35 +26,35 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S1", "S2"],
             vec![calm(THREE_TIMES)],
         )
-        .plans(has_no_family),
+        .plans::<BroadcastJobs>(has_no_family),
         Mutant::new(
             "a retry does not wait for its turn",
             OURS,
             &["S1", "S2"],
             vec![calm(THREE_TIMES)],
         )
-        .plans(takes_the_turn),
+        .plans::<BroadcastJobs>(takes_the_turn),
         Mutant::new(
             "a retry runs nodes that another one has served",
             OURS,
             &["S2"],
             vec![calm(THREE_TIMES)],
         )
-        .plans(forgets_successes),
+        .plans::<BroadcastJobs>(forgets_successes),
         Mutant::new(
             "a request that is made twice is carried out twice",
             OURS,
             &["S2"],
             vec![calm(AGAIN)],
         )
-        .plans(knows_all),
+        .plans::<BroadcastJobs>(knows_all),
         Mutant::new(
             "what a retry has done is gone with it",
             "carillon, an idea that was not followed: whoever is gone has done nothing",
             &["S1", "S2"],
             vec![calm(AT_WORK)],
         )
-        .plans(forgets_who_is_gone),
+        .plans::<BroadcastJobs>(forgets_who_is_gone),
     ]
 }
 

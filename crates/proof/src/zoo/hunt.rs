@@ -4,14 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use carillon_operator::controllers::{Rules, RulesOf};
-use carillon_operator::kinds::broadcast_job::BroadcastJobs;
-use carillon_operator::kinds::cron_job::CronJobs;
-use carillon_operator::kinds::job::Jobs;
+use carillon_operator::controllers::Rules;
 
 use super::cases::calm;
 use super::expectations;
-use super::interlock::{TRIPPED, look_on_jobs, look_on_runs};
+use super::interlock::TRIPPED;
 use super::mutant::Mutant;
 use crate::case::{Case, Failure};
 use crate::kinds;
@@ -68,21 +65,8 @@ impl Zoo {
 
     /// What a mutant breaks in a case, with nobody to stop it.
     pub fn watch(&mut self, mutant: &Mutant, case: &Case) -> anyhow::Result<Option<Caught>> {
-        let rules = Rules::default()
-            .with::<BroadcastJobs>(RulesOf {
-                plan: mutant.plan,
-                verify: mutant.verify,
-            })
-            .with::<CronJobs>(RulesOf {
-                plan: mutant.plan_runs,
-                verify: look_on_runs,
-            })
-            .with::<Jobs>(RulesOf {
-                plan: mutant.plan_jobs,
-                verify: look_on_jobs,
-            });
         TRIPPED.set(None);
-        let outcome = self.run(case, rules, mutant.wire)?;
+        let outcome = self.run(case, mutant.rules.clone(), mutant.wire)?;
         let failure = self.judge(case, &outcome)?;
         Ok(failure.map(|failure| Caught {
             failure,

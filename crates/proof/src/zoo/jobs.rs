@@ -1,5 +1,6 @@
 //! Bugs of Jobs: a pod that is counted twice or not at all, beside others or for nothing.
 
+use carillon_operator::kinds::job::Jobs;
 use carillon_plan::job::action::{Action, Plan, Step};
 use carillon_plan::job::backoff::BackoffRecord;
 use carillon_plan::job::unanswered::Unanswered;
@@ -7,12 +8,10 @@ use carillon_plan::job::{Job, JobPod, JobPods, Limits, Snapshot, plan};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::cases::{at, calm, stale, under};
+use super::cases::{at, calm, not_told, stale, under};
 use super::mutant::Mutant;
 use crate::blow::{Blow, Point};
-use crate::case::Case;
-use crate::disturbance::{AtWrite, Disturbance, Silence, Then};
-use crate::span::Span;
+use crate::disturbance::Disturbance;
 use crate::wire::{Message, Wire};
 
 const FOUR: &str = "a job runs four pods, two at a time";
@@ -21,8 +20,6 @@ const FAILS: &str = "a job fails beyond its back-off limit";
 const EACH_INDEX: &str = "each index succeeds";
 const PER_INDEX: &str = "each index has failures of its own";
 const SUCCEEDS_LATE: &str = "a pod of a work queue that counts as failed succeeds after all";
-/// The process that does not lead first, in runs with the seed of all cases.
-const STANDBY: &str = "carillon/1.0";
 const HANGS: &str = "the deadline of a job passes while a pod hangs";
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -37,28 +34,28 @@ fn counting() -> Vec<Mutant> {
             &["S5"],
             vec![calm(FOUR)],
         )
-        .plans_jobs(lets_go_first),
+        .plans::<Jobs>(lets_go_first),
         Mutant::new(
             "a pod of a Job is counted while it is held",
             "k/k#130103 class: the counter moves before the finalizer is gone",
             &["S4"],
             vec![calm(FOUR)],
         )
-        .plans_jobs(counts_at_once),
+        .plans::<Jobs>(counts_at_once),
         Mutant::new(
             "what was listed is forgotten with its pod",
             "k/k batch/v1 Job before 1.22: counts follow from the pods that are left",
             &["S4"],
             vec![calm(FOUR)],
         )
-        .plans_jobs(forgets_what_is_gone),
+        .plans::<Jobs>(forgets_what_is_gone),
         Mutant::new(
             "a pod is listed as succeeded and as failed",
             "k/k#125410",
             &["S4", "S6", "422", "L1"],
             vec![calm(FOUR)],
         )
-        .plans_jobs(lists_twice),
+        .plans::<Jobs>(lists_twice),
         Mutant::new(
             "a pod that counts as failed completes its Job when it succeeds after all",
             "k/k batch/v1 Job: getNewFinishedPods looks for successes in the list of successes only",
@@ -67,12 +64,12 @@ fn counting() -> Vec<Mutant> {
                 .map(|write| at(SUCCEEDS_LATE, write, Blow::Kill(Point::BeforeSend)))
                 .collect(),
         )
-        .plans_jobs(completes_with_a_failure),
+        .plans::<Jobs>(completes_with_a_failure),
         Mutant::new(
             "a new leader decides from what it was told before it led",
             "k/k#59848 class: a cache that was filled once is taken to be current",
             &["S4"],
-            (4..=12).map(not_told).collect(),
+            (4..=12).map(|write| not_told(FOUR, "carillon/1.0", write)).collect(),
         )
         .speaks(Wire {
             remembers: Some(|call| call.resource() == "pods"),
@@ -122,25 +119,6 @@ fn completes_with_a_failure(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-/// A kill at the n-th write, and a standby takes over whose watch of pods has hung so far.
-fn not_told(write: usize) -> Case {
-    let silence = |agent: &str| Silence {
-        resource: "pods".to_owned(),
-        agent: Some(agent.to_owned()),
-        during: Span { from: 0, to: 40 },
-    };
-    let disturbance = Disturbance {
-        at: vec![AtWrite {
-            write,
-            blow: Blow::Kill(Point::ReplyLost),
-        }],
-        then: Then::TakeOver,
-        silent: vec![silence(STANDBY)],
-        ..Disturbance::none(2)
-    };
-    under(FOUR, disturbance)
-}
-
 fn pods() -> Vec<Mutant> {
     vec![
         Mutant::new(
@@ -149,14 +127,14 @@ fn pods() -> Vec<Mutant> {
             &["S3"],
             vec![calm(FOUR)],
         )
-        .plans_jobs(|snapshot, now| of_job(snapshot, now, |job| job.spec.parallelism += 1)),
+        .plans::<Jobs>(|snapshot, now| of_job(snapshot, now, |job| job.spec.parallelism += 1)),
         Mutant::new(
             "an index that runs is started again",
             "k/k batch/v1 Job: duplicated indexes, found and removed later",
             &["S1"],
             vec![calm(EACH_INDEX)],
         )
-        .plans_jobs(starts_indexes_twice),
+        .plans::<Jobs>(starts_indexes_twice),
         Mutant::new(
             "pods of a Job have random names",
             "k/k batch/v1 Job: generateName, and expectations that a restart loses",
@@ -164,7 +142,7 @@ fn pods() -> Vec<Mutant> {
             // Where all pods are watched from the begin, the first list decides.
             vec![stale(NATIVE_FOUR, 2, 10)],
         )
-        .plans_jobs(random_names),
+        .plans::<Jobs>(random_names),
         Mutant::new(
             "names of pods follow from what is there",
             "kruise D7 class: the name of a pod that was counted is used again",
@@ -174,14 +152,14 @@ fn pods() -> Vec<Mutant> {
                 calm(FOUR),
             ],
         )
-        .plans_jobs(names_by_number),
+        .plans::<Jobs>(names_by_number),
         Mutant::new(
             "a suspended Job goes on",
             "k/k batch/v1 Job: suspend is looked at when pods are created only",
             &["S3", "L1", "L4", "S9"],
             vec![calm("a job is suspended while it runs and goes on")],
         )
-        .plans_jobs(|snapshot, now| of_job(snapshot, now, |job| job.spec.suspend = false)),
+        .plans::<Jobs>(|snapshot, now| of_job(snapshot, now, |job| job.spec.suspend = false)),
         Mutant::new(
             "a pod is replaced while it is told to stop, whatever the policy",
             "KEP-3939: podReplacementPolicy Failed",
@@ -190,7 +168,7 @@ fn pods() -> Vec<Mutant> {
                 "a pod that is told to stop is replaced when it has ended",
             )],
         )
-        .plans_jobs(|snapshot, now| {
+        .plans::<Jobs>(|snapshot, now| {
             of_job(snapshot, now, |job| job.spec.replaces_only_failed = false)
         }),
     ]
@@ -204,28 +182,30 @@ fn ends() -> Vec<Mutant> {
             &["S6"],
             vec![calm(HANGS)],
         )
-        .plans_jobs(ends_early),
+        .plans::<Jobs>(ends_early),
         Mutant::new(
             "an ended Job keeps the finalizer of its pods",
             "k/k#109485 class: pods that nobody releases",
             &["L3", "L7"],
             vec![calm(EACH_INDEX)],
         )
-        .plans_jobs(keeps_the_last),
+        .plans::<Jobs>(keeps_the_last),
         Mutant::new(
             "the limit of failures is never reached",
             "k/k#27997: 84k pods",
             &["L1", "S12", "L7"],
             vec![calm(FAILS)],
         )
-        .plans_jobs(|snapshot, now| of_job(snapshot, now, |job| job.spec.backoff_limit = i32::MAX)),
+        .plans::<Jobs>(|snapshot, now| {
+            of_job(snapshot, now, |job| job.spec.backoff_limit = i32::MAX)
+        }),
         Mutant::new(
             "nobody waits for the deadline of a Job",
             "k/k batch/v1 Job: TestPastDeadlineJobFinished",
             &["L1", "L7"],
             vec![calm(HANGS)],
         )
-        .plans_jobs(|snapshot, now| Plan {
+        .plans::<Jobs>(|snapshot, now| Plan {
             wake: None,
             ..plan(snapshot, now)
         }),
@@ -237,14 +217,14 @@ fn ends() -> Vec<Mutant> {
                 "the time of a deadline counts from when a job goes on",
             )],
         )
-        .plans_jobs(keeps_the_start),
+        .plans::<Jobs>(keeps_the_start),
         Mutant::new(
             "a Job that is over stops at its time to live, and not after it",
             "kruise D14 class: the time to live is judged too early",
             &["S9"],
             vec![calm("the time to live removes a job and its pods")],
         )
-        .plans_jobs(|snapshot, now| {
+        .plans::<Jobs>(|snapshot, now| {
             of_job(snapshot, now, |job| {
                 job.spec.ttl_seconds_after_finished =
                     job.spec.ttl_seconds_after_finished.map(|_| 0);
@@ -261,7 +241,7 @@ fn waits() -> Vec<Mutant> {
             &["S12"],
             vec![calm("a pod fails twice and is replaced after a wait")],
         )
-        .plans_jobs(|snapshot, now| {
+        .plans::<Jobs>(|snapshot, now| {
             let none = BackoffRecord::default();
             let limits = Limits {
                 backoff: jiff::SignedDuration::ZERO,
@@ -283,7 +263,7 @@ fn waits() -> Vec<Mutant> {
                 Disturbance::unknown_creation(),
             )],
         )
-        .plans_jobs(|snapshot, now| {
+        .plans::<Jobs>(|snapshot, now| {
             let none = Unanswered::new();
             let forgetful = Snapshot {
                 unanswered: &none,
@@ -297,7 +277,7 @@ fn waits() -> Vec<Mutant> {
             &["L1", "S12", "L7"],
             vec![calm(PER_INDEX)],
         )
-        .plans_jobs(|snapshot, now| {
+        .plans::<Jobs>(|snapshot, now| {
             let mut plan = plan(snapshot, now);
             for action in actions(&mut plan) {
                 if let Action::CreatePod(pod) = action {

@@ -1,25 +1,16 @@
 //! A bug that is put back.
 
-use carillon_plan::broadcast_job::action::Plan;
-use carillon_plan::broadcast_job::{Snapshot, plan};
-use carillon_plan::interlock::Trip;
-use carillon_plan::{cron_job, job};
+use carillon_operator::controllers::{Rules, RulesOf, ServedKind, Verify};
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
+use carillon_operator::kinds::cron_job::CronJobs;
+use carillon_operator::kinds::daemon_set::DaemonSets;
+use carillon_operator::kinds::job::Jobs;
+use carillon_plan::plan::Plan;
 use jiff::Timestamp;
 
 use super::interlock::look_on;
 use crate::case::Case;
 use crate::wire::Wire;
-
-/// What decides about a BroadcastJob.
-pub type Planner = fn(&Snapshot<'_>, Timestamp) -> Plan;
-/// What decides about a CronJob.
-pub type RunPlanner = fn(&cron_job::Snapshot<'_>, Timestamp) -> cron_job::action::Plan;
-
-/// What decides about a Job of batch/v1.
-pub type JobPlanner = fn(&job::Snapshot<'_>, Timestamp) -> job::action::Plan;
-
-/// What may forbid what was decided about a BroadcastJob.
-pub type Verify = fn(&Snapshot<'_>, &Plan, Timestamp) -> Result<(), Trip>;
 
 /// A published bug, as Carillon would have it.
 #[derive(Clone, Debug)]
@@ -28,14 +19,10 @@ pub struct Mutant {
     pub name: &'static str,
     /// Where the bug was published.
     pub published: &'static str,
-    /// The planner of BroadcastJobs with the bug.
-    pub plan: Planner,
-    /// The planner of CronJobs with the bug.
-    pub plan_runs: RunPlanner,
-    /// The planner of Jobs with the bug.
-    pub plan_jobs: JobPlanner,
-    /// The interlock of BroadcastJobs; it only looks on, unless it is what has the bug.
-    pub verify: Verify,
+    /// What decides, with the bug. The interlocks only look on, unless one is what has it.
+    pub rules: Rules,
+    /// Whether it plans otherwise, so that the interlock has something to look at.
+    pub has_planner: bool,
     /// The client with the bug.
     pub wire: Wire,
     /// Runs in which it shows; the first that does is enough.
@@ -51,39 +38,49 @@ impl Mutant {
         caught_by: &'static [&'static str],
         cases: Vec<Case>,
     ) -> Self {
+        let rules = looked_on::<BroadcastJobs>(Rules::default());
+        let rules = looked_on::<DaemonSets>(looked_on::<Jobs>(looked_on::<CronJobs>(rules)));
         Self {
             name,
             published,
-            plan,
-            plan_runs: cron_job::plan,
-            plan_jobs: job::plan,
-            verify: look_on,
+            rules,
+            has_planner: false,
             wire: Wire::default(),
             cases,
             caught_by,
         }
     }
 
-    pub(super) fn plans(self, plan: Planner) -> Self {
-        Self { plan, ..self }
+    /// The planner of a kind with the bug.
+    pub(super) fn plans<K: ServedKind>(
+        self,
+        plan: for<'a> fn(&K::Snapshot<'a>, Timestamp) -> Plan<K::Action>,
+    ) -> Self {
+        let verify = look_on::<K>;
+        Self {
+            rules: self.rules.with::<K>(RulesOf { plan, verify }),
+            has_planner: true,
+            ..self
+        }
     }
 
-    pub(super) fn plans_runs(self, plan_runs: RunPlanner) -> Self {
-        Self { plan_runs, ..self }
-    }
-
-    pub(super) fn plans_jobs(self, plan_jobs: JobPlanner) -> Self {
-        Self { plan_jobs, ..self }
+    /// The interlock of a kind with the bug.
+    pub(super) fn verifies<K: ServedKind>(self, verify: Verify<K>) -> Self {
+        let rules = self.rules.of::<K>();
+        Self {
+            rules: self.rules.with::<K>(RulesOf { verify, ..rules }),
+            ..self
+        }
     }
 
     pub(super) fn speaks(self, wire: Wire) -> Self {
         Self { wire, ..self }
     }
+}
 
-    /// Whether it plans otherwise, so that the interlock has something to look at.
-    pub fn has_planner(&self) -> bool {
-        !std::ptr::fn_addr_eq(self.plan, plan as Planner)
-            || !std::ptr::fn_addr_eq(self.plan_runs, cron_job::plan as RunPlanner)
-            || !std::ptr::fn_addr_eq(self.plan_jobs, job::plan as JobPlanner)
-    }
+fn looked_on<K: ServedKind>(rules: Rules) -> Rules {
+    rules.with::<K>(RulesOf {
+        verify: look_on::<K>,
+        ..RulesOf::default()
+    })
 }

@@ -1,5 +1,6 @@
 //! Bugs of identity: what tells a pod, an attempt or a node from another.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::collections::HashMap;
 
 use carillon_api::NodeState;
@@ -22,21 +23,21 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S1", "S2"],
             vec![at("every node succeeds", 3, Blow::Kill(Point::AfterReply))],
         )
-        .plans(random_names),
+        .plans::<BroadcastJobs>(random_names),
         Mutant::new(
             "the attempt is no part of a pod's name",
             "kruise D7",
             &["S2"],
             vec![calm("a running pod is deleted and its node is tried again")],
         )
-        .plans(first_attempts_only),
+        .plans::<BroadcastJobs>(first_attempts_only),
         Mutant::new(
             "a node is its name, whatever its uid",
             "Sieve fig. 5; kruise D21",
             &["L1", "L4"],
             vec![calm("a node that was served is replaced under its name")],
         )
-        .plans(nodes_by_name),
+        .plans::<BroadcastJobs>(nodes_by_name),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Bugs of order: what must be stored before what is done.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use carillon_plan::broadcast_job::action::{Action, Plan, Step};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use jiff::Timestamp;
@@ -17,42 +18,48 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S2", "S3"],
             vec![at("every node succeeds", 3, Blow::Kill(Point::AfterReply))],
         )
-        .plans(|snapshot, now| first(snapshot, now, |a| matches!(a, Action::CreatePod { .. }))),
+        .plans::<BroadcastJobs>(|snapshot, now| {
+            first(snapshot, now, |a| matches!(a, Action::CreatePod { .. }))
+        }),
         Mutant::new(
             "pods are released before their outcome is stored",
             "KEP-2307: finalizer removed before uncounted is stored",
             &["S5"],
             vec![calm("every node succeeds")],
         )
-        .plans(|snapshot, now| first(snapshot, now, |a| matches!(a, Action::ReleasePod { .. }))),
+        .plans::<BroadcastJobs>(|snapshot, now| {
+            first(snapshot, now, |a| matches!(a, Action::ReleasePod { .. }))
+        }),
         Mutant::new(
             "counters move before the records are stored",
             "k/k#130103",
             &["S4"],
             vec![calm("every node succeeds")],
         )
-        .plans(|snapshot, now| first(snapshot, now, |a| matches!(a, Action::WriteStatus(_)))),
+        .plans::<BroadcastJobs>(|snapshot, now| {
+            first(snapshot, now, |a| matches!(a, Action::WriteStatus(_)))
+        }),
         Mutant::new(
             "pods are stopped before the decision to fail is stored",
             "batch/v1 Job before FailureTarget; kruise D13",
             &["S9"],
             vec![calm("the deadline passes while a pod hangs")],
         )
-        .plans(stops_at_once),
+        .plans::<BroadcastJobs>(stops_at_once),
         Mutant::new(
             "a reservation is taken for a pod that was started",
             "Sieve: rabbitmq cluster-operator#782",
             &["L1"],
             vec![at("every node succeeds", 3, Blow::Kill(Point::BeforeSend))],
         )
-        .plans(never_keeps_promises),
+        .plans::<BroadcastJobs>(never_keeps_promises),
         Mutant::new(
             "pods are released only by the plan that records their outcome",
             "Sieve: cassandra-operator#398",
             &["L1", "L7"],
             vec![at("every node succeeds", 7, Blow::Kill(Point::AfterReply))],
         )
-        .plans(releases_once),
+        .plans::<BroadcastJobs>(releases_once),
         Mutant::new(
             "a job ends without a seal",
             "k/k#59848 class: a stale leader after the end",
@@ -61,7 +68,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 "a node joins and the job is edited after it has ended",
             )],
         )
-        .plans(never_seals),
+        .plans::<BroadcastJobs>(never_seals),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Bugs of judgement: what a pod means for its node, and what was counted.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,14 +22,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S4", "L4", "L1"],
             vec![calm("a running pod is deleted and takes its time to stop")],
         )
-        .plans(drained_is_done),
+        .plans::<BroadcastJobs>(drained_is_done),
         Mutant::new(
             "what was done is what pods are left",
             "kruise D5",
             &["S2", "S4"],
             vec![calm("a finished pod is deleted and its node stays done")],
         )
-        .plans(pods_are_the_state),
+        .plans::<BroadcastJobs>(pods_are_the_state),
         Mutant::new(
             "a node that is cordoned after its pod succeeded was not served",
             "kruise D4",
@@ -37,14 +38,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 "a node is cordoned after its pod succeeded and uncordoned later",
             )],
         )
-        .plans(cordoned_is_undone),
+        .plans::<BroadcastJobs>(cordoned_is_undone),
         Mutant::new(
             "the outcome of a pod is judged again as long as the pod is there",
             "k/k#125410",
             &["S4"],
             vec![calm("a pod that succeeded says later that it failed")],
         )
-        .plans(judges_again),
+        .plans::<BroadcastJobs>(judges_again),
         Mutant::new(
             "a pod over its restart limit counts as failed and runs on",
             "kruise D8, D9",
@@ -53,35 +54,35 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 "a crash loop is stopped at its limit and one restart is not",
             )],
         )
-        .plans(over_limit_is_over),
+        .plans::<BroadcastJobs>(over_limit_is_over),
         Mutant::new(
             "a disruption counts as a failure",
             "kruise D23, #2363",
             &["S4", "L7", "L1"],
             vec![calm("a running pod is deleted and its node is tried again")],
         )
-        .plans(disruption_is_failure),
+        .plans::<BroadcastJobs>(disruption_is_failure),
         Mutant::new(
             "pods that could not be created are counted as active",
             "kruise D19, #2414",
             &["S4", "L4"],
             vec![calm("a quota is full when the job begins")],
         )
-        .plans(counts_what_it_wants),
+        .plans::<BroadcastJobs>(counts_what_it_wants),
         Mutant::new(
             "a pod that has not started counts as failed before it is told to stop",
             "Carillon, seed 702262",
             &["S4", "L4"],
             vec![calm("pods start when their time to start is over")],
         )
-        .plans(gives_up_at_once),
+        .plans::<BroadcastJobs>(gives_up_at_once),
         Mutant::new(
             "on which node a pod has run is not looked at",
             "Carillon, issue 22",
             &["S4"],
             vec![calm("a pod is bound to another node than its own")],
         )
-        .plans(runs_anywhere),
+        .plans::<BroadcastJobs>(runs_anywhere),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Bugs of CronJobs: a tick that is run twice, beside another, too late or not at all.
 
+use carillon_operator::kinds::cron_job::CronJobs;
 use carillon_plan::cron_job::action::{Action, Plan, Step, Why};
 use carillon_plan::cron_job::{Snapshot, plan};
 use jiff::Timestamp;
@@ -29,7 +30,7 @@ fn names_and_promises() -> Vec<Mutant> {
             &["S7"],
             vec![calm("each tick starts a job")],
         )
-        .plans_runs(|snapshot, now| {
+        .plans::<CronJobs>(|snapshot, now| {
             let creates = |action: &Action| matches!(action, Action::CreateChild(_));
             first(plan(snapshot, now), creates)
         }),
@@ -39,14 +40,16 @@ fn names_and_promises() -> Vec<Mutant> {
             &["S7"],
             vec![calm("each tick starts a job")],
         )
-        .plans_runs(random_names),
+        .plans::<CronJobs>(random_names),
         Mutant::new(
             "a run that was asked for is not remembered",
             "kruise ACJ1 class: known only from what is left of it",
             &["S7"],
             vec![calm("its user asks again for a run that there was")],
         )
-        .plans_runs(|snapshot, now| of_cron(snapshot, now, |cron| cron.status.ran_now.clear())),
+        .plans::<CronJobs>(|snapshot, now| {
+            of_cron(snapshot, now, |cron| cron.status.ran_now.clear())
+        }),
     ]
 }
 
@@ -58,7 +61,7 @@ fn policies() -> Vec<Mutant> {
             &["S8"],
             vec![calm(FORBID)],
         )
-        .plans_runs(active_is_what_is_cached)
+        .plans::<CronJobs>(active_is_what_is_cached)
         // The gate waits for own writes: that they were made has to be told, and what was written lost.
         .speaks(Wire {
             overlooks: Some(|event| &*event.key.resource == "jobs.batch"),
@@ -70,14 +73,14 @@ fn policies() -> Vec<Mutant> {
             &["S8"],
             vec![calm(REPLACE)],
         )
-        .plans_runs(replaces_afterwards),
+        .plans::<CronJobs>(replaces_afterwards),
         Mutant::new(
             "a suspended CronJob goes on",
             "batch/v1 CronJob, its test: never ran, is time, suspended",
             &["S8", "L4"],
             vec![calm("it is suspended over ticks which are then left out")],
         )
-        .plans_runs(|snapshot, now| of_cron(snapshot, now, |cron| cron.suspended = false)),
+        .plans::<CronJobs>(|snapshot, now| of_cron(snapshot, now, |cron| cron.suspended = false)),
         Mutant::new(
             "a tick is made up for after its deadline",
             "batch/v1 CronJob, its test: never ran, is time, past deadline",
@@ -86,7 +89,7 @@ fn policies() -> Vec<Mutant> {
                 "the operator is down until the deadline of a tick has passed",
             )],
         )
-        .plans_runs(|snapshot, now| of_cron(snapshot, now, |cron| cron.deadline = None)),
+        .plans::<CronJobs>(|snapshot, now| of_cron(snapshot, now, |cron| cron.deadline = None)),
     ]
 }
 
@@ -98,28 +101,28 @@ fn records() -> Vec<Mutant> {
             &["S7", "S8"],
             vec![calm(NONE_KEPT)],
         )
-        .plans_runs(last_of_those_left),
+        .plans::<CronJobs>(last_of_those_left),
         Mutant::new(
             "runs are released before they are recorded",
             "KEP-2307 class: the finalizer goes before its reason is stored",
             &["S5"],
             vec![calm("each tick starts a job")],
         )
-        .plans_runs(lets_go_at_once),
+        .plans::<CronJobs>(lets_go_at_once),
         Mutant::new(
             "what has ended is removed before it is recorded",
             "batch/v1 CronJob: history is cleaned up first",
             &["S5"],
             vec![calm(AT_ONCE)],
         )
-        .plans_runs(removes_at_once),
+        .plans::<CronJobs>(removes_at_once),
         Mutant::new(
             "lastScheduleTime is when the run was started",
             "batch/v1beta1 CronJob: now instead of the scheduled time",
             &["S8"],
             vec![calm("runs come a little later than scheduled")],
         )
-        .plans_runs(notes_when_it_looked),
+        .plans::<CronJobs>(notes_when_it_looked),
         Mutant::new(
             "missed runs are not counted",
             "batch/v1 CronJob: what was missed is lost silently",
@@ -128,14 +131,14 @@ fn records() -> Vec<Mutant> {
                 "the operator is down over two ticks and the last of them is run",
             )],
         )
-        .plans_runs(counts_nothing),
+        .plans::<CronJobs>(counts_nothing),
         Mutant::new(
             "a run that vanished is active for ever",
             "batch/v1 CronJob, its test: this started but went missing",
             &["L1", "L7"],
             vec![calm("a user deletes a job while it runs")],
         )
-        .plans_runs(|snapshot, now| {
+        .plans::<CronJobs>(|snapshot, now| {
             without(plan(snapshot, now), |action| {
                 matches!(action, Action::ConfirmGone { .. })
             })
@@ -146,7 +149,7 @@ fn records() -> Vec<Mutant> {
             &["L1", "L7"],
             vec![calm("each tick starts a job")],
         )
-        .plans_runs(|snapshot, now| Plan {
+        .plans::<CronJobs>(|snapshot, now| Plan {
             wake: None,
             ..plan(snapshot, now)
         }),
@@ -165,7 +168,7 @@ fn records() -> Vec<Mutant> {
                 },
             )],
         )
-        .plans_runs(lets_go_of_active_ones),
+        .plans::<CronJobs>(lets_go_of_active_ones),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Bugs of stopping: pods that are stopped and should not be, and the other way round.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::collections::BTreeSet;
 
 use carillon_plan::broadcast_job::action::{Action, Plan, Step};
@@ -21,7 +22,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S9"],
             vec![calm("a node is cordoned while its pod runs")],
         )
-        .plans(cordon_stops),
+        .plans::<BroadcastJobs>(cordon_stops),
         Mutant::new(
             "restarts are not looked at",
             "kruise D8",
@@ -30,28 +31,30 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 "a crash loop is stopped at its limit and one restart is not",
             )],
         )
-        .plans(|snapshot, now| of_pods(snapshot, now, |_, pod| pod.restarts = 0)),
+        .plans::<BroadcastJobs>(|snapshot, now| of_pods(snapshot, now, |_, pod| pod.restarts = 0)),
         Mutant::new(
             "pods of a job that fails run on",
             "kruise D13",
             &["L1"],
             vec![calm("the deadline passes while a pod hangs")],
         )
-        .plans(never_stops),
+        .plans::<BroadcastJobs>(never_stops),
         Mutant::new(
             "one silent node holds up all others",
             "kruise D2, #1446; k/k#63465 class",
             &["L1"],
             vec![calm("a lost node gives up its place to the others")],
         )
-        .plans(|snapshot, now| of_nodes(snapshot, now, |_, node| node.not_ready_since = None)),
+        .plans::<BroadcastJobs>(|snapshot, now| {
+            of_nodes(snapshot, now, |_, node| node.not_ready_since = None)
+        }),
         Mutant::new(
             "a pod that vanished keeps its place",
             "kruise D15",
             &["L1"],
             vec![calm("a running pod is taken out of the store by force")],
         )
-        .plans(never_gone),
+        .plans::<BroadcastJobs>(never_gone),
         Mutant::new(
             "lists come from a cache, and a pod that is not in it is gone",
             "k/k#59848; ECK cloud-on-k8s#4956",
@@ -69,14 +72,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
             cached: Some(|call| call.resource() == "pods"),
             ..Wire::default()
         })
-        .plans(never_asks),
+        .plans::<BroadcastJobs>(never_asks),
         Mutant::new(
             "a job that is being deleted is worked on",
             "kruise D31",
             &["S6", "S11", "L3", "L1"],
             vec![calm("the job is deleted in the foreground while it runs")],
         )
-        .plans(|snapshot, now| of_job(snapshot, now, |job| job.meta.deleting = false)),
+        .plans::<BroadcastJobs>(|snapshot, now| {
+            of_job(snapshot, now, |job| job.meta.deleting = false)
+        }),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Bugs about pods that somebody has taken from their job.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::collections::BTreeMap;
 
 use carillon_plan::broadcast_job::action::Plan;
@@ -17,14 +18,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             &["S1"],
             vec![calm("a pod loses its owner while it runs")],
         )
-        .plans(takes_them_for_gone),
+        .plans::<BroadcastJobs>(takes_them_for_gone),
         Mutant::new(
             "a pod that was taken from its job is waited for and not looked at",
             "Carillon before decision 0034",
             &["L1"],
             vec![calm("a pod loses its label while it runs")],
         )
-        .plans(does_not_look),
+        .plans::<BroadcastJobs>(does_not_look),
     ]
 }
 

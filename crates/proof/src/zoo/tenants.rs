@@ -1,5 +1,6 @@
 //! Bugs of namespaces: what a tenant could do to others, and to the operator, before each of them was mended.
 
+use carillon_operator::kinds::broadcast_job::BroadcastJobs;
 use std::collections::HashSet;
 
 use carillon_plan::broadcast_job::Snapshot;
@@ -98,15 +99,13 @@ fn owners() -> Vec<Mutant> {
                 });
             },
         ),
-        Mutant {
-            verify: trips_on_strays,
-            ..Mutant::new(
-                "a pod beside those of the plan trips the interlock",
-                FOUND,
-                &["S17"],
-                beside(EVERY_NODE, 1..12),
-            )
-        },
+        Mutant::new(
+            "a pod beside those of the plan trips the interlock",
+            FOUND,
+            &["S17"],
+            beside(EVERY_NODE, 1..12),
+        )
+        .verifies::<BroadcastJobs>(trips_on_strays),
     ]
 }
 

@@ -14,7 +14,10 @@ pub(super) fn mischief(actor: &Actor, rng: &mut Rng) -> bool {
     }
     let view = View::new(actor);
     if rng.bool() {
-        edits::edit(&view, rng, false);
+        match view.job() {
+            Some(set) if set["apiVersion"] == "apps/v1" => edits::edit_native(&view, rng, false),
+            _ => edits::edit(&view, rng, false),
+        }
         return true;
     }
     let pods = view.pods();

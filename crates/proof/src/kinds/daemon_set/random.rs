@@ -12,6 +12,11 @@ use crate::scenario::{SECOND, Scenario};
 pub(super) fn scenario(name: &'static str, seed: u64, _: bool) -> Scenario {
     let mut rng = Rng::with_seed(seed ^ 0x6461_656d);
     Scenario {
+        subject: if rng.u32(0..4) == 0 {
+            &subject::NATIVE
+        } else {
+            &subject::SUBJECT
+        },
         nodes: rng.usize(2..=4),
         spec: spec(&mut rng),
         fates: [all_run, some_slow, some_evicted][rng.usize(0..3)],
@@ -26,7 +31,10 @@ fn spec(rng: &mut Rng) -> Value {
         0 => {}
         1 => strategy["rollingUpdate"] = json!({"maxUnavailable": rng.u32(1..=3)}),
         2 => strategy["rollingUpdate"] = json!({"maxUnavailable": "50%"}),
-        3 => strategy["rollingUpdate"] = json!({"maxSurge": rng.u32(1..=2)}),
+        3 => {
+            let surge = json!({"maxUnavailable": 0, "maxSurge": rng.u32(1..=2)});
+            strategy["rollingUpdate"] = surge;
+        }
         _ => strategy["type"] = json!("OnDelete"),
     }
     if spec["updateStrategy"].is_null()

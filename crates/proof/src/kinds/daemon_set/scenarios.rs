@@ -1,5 +1,7 @@
 //! What DaemonSets are put through.
 
+mod history;
+mod native;
 mod nodes;
 mod pods;
 mod updates;
@@ -8,5 +10,13 @@ use crate::scenario::Scenario;
 
 /// Each scenario.
 pub(super) fn all() -> Vec<Scenario> {
-    [nodes::all(), pods::all(), updates::all()].concat()
+    [
+        nodes::all(),
+        pods::all(),
+        updates::all(),
+        updates::held(),
+        history::all(),
+        native::all(),
+    ]
+    .concat()
 }

@@ -8,18 +8,30 @@ use super::template::template;
 use super::{edits, mischief};
 use crate::scenario::{Ends, JOB, NAMESPACE, SECOND, Same, Scenario, Subject};
 
-/// A DaemonSet of carillon.dev.
-pub static SUBJECT: Subject = Subject {
+const OURS: Subject = Subject {
     kind: "DaemonSet",
     resource: "daemonsets.carillon.dev",
     native: false,
     flags: &["--controllers=daemonset"],
-    manifest,
+    manifest: |spec| manifest("carillon.dev/v1alpha1", spec),
     edit: edits::edit,
     mischief: mischief::mischief,
     can_pause: false,
     mend: mischief::mend,
     depends_on_time: true,
+};
+
+/// A DaemonSet of carillon.dev.
+pub static SUBJECT: Subject = OURS;
+
+/// One of apps/v1, in a cluster without another controller for it.
+pub(super) static NATIVE: Subject = Subject {
+    resource: "daemonsets.apps",
+    native: true,
+    flags: &["--controllers=daemonset", "--serve-native=daemonsets"],
+    manifest: |spec| manifest("apps/v1", spec),
+    edit: edits::edit_native,
+    ..OURS
 };
 
 /// A DaemonSet on three nodes whose pods run for ever, watched for ten minutes.
@@ -41,14 +53,22 @@ pub(super) fn runs() -> Fate {
     }
 }
 
-fn manifest(spec: &Value) -> Value {
+/// The same of apps/v1.
+pub(super) fn native(name: &'static str) -> Scenario {
+    Scenario {
+        subject: &NATIVE,
+        ..scenario(name)
+    }
+}
+
+fn manifest(api: &str, spec: &Value) -> Value {
     let mut spec = spec.clone();
     if spec["template"].is_null() {
         spec["template"] = template("example.com/work:1");
     }
     spec["selector"] = json!({"matchLabels": {"app": "agent"}});
     json!({
-        "apiVersion": "carillon.dev/v1alpha1",
+        "apiVersion": api,
         "kind": "DaemonSet",
         "metadata": {"name": JOB, "namespace": NAMESPACE},
         "spec": spec,

@@ -69,6 +69,17 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("daemon: a node is tainted, and is not any more")
         },
         Scenario {
+            script: vec![later(
+                |view| available(view, 3),
+                5,
+                |view| {
+                    let taints = json!([{"key": "role", "effect": "NoSchedule"}]);
+                    view.patch_node("node-1", &json!({"spec": {"taints": taints}}));
+                },
+            )],
+            ..plain("daemon: a node that takes no more pods keeps its own")
+        },
+        Scenario {
             script: vec![
                 later(
                     |view| available(view, 3),

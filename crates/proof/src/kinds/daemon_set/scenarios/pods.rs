@@ -1,9 +1,12 @@
 //! Pods are deleted, fail, are adopted, and go with their DaemonSet.
 
 use carillon_sim::actors::{Fate, Work};
+use carillon_sim::{Delete, Propagation};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::nodes::{available, later};
+use super::updates::stop_slowly;
 use crate::kinds::daemon_set::subject::{runs, scenario as plain};
 use crate::scenario::{Ends, NAMESPACE, SECOND, Scenario, View};
 
@@ -14,6 +17,13 @@ fn evicted_at_first(_: &str, nth: usize) -> Fate {
         vec![Work::Hangs]
     };
     Fate { works, ..runs() }
+}
+
+fn always_evicted(_: &str, _: usize) -> Fate {
+    Fate {
+        works: vec![Work::Evicted(SECOND * 3)],
+        ..runs()
+    }
 }
 
 fn make_orphan(view: &View<'_>) {
@@ -44,6 +54,12 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("daemon: pods that are evicted come again, after a while")
         },
         Scenario {
+            nodes: 1,
+            fates: always_evicted,
+            ends: Ends::After(SignedDuration::from_mins(3)),
+            ..plain("daemon: pods that are always evicted come again, ever later")
+        },
+        Scenario {
             script: vec![later(|view| available(view, 3), 5, make_orphan)],
             ..plain("daemon: an orphan is adopted")
         },
@@ -65,11 +81,23 @@ pub(super) fn all() -> Vec<Scenario> {
                 |view| available(view, 3),
                 5,
                 |view| {
-                    view.delete_job(&carillon_sim::Delete::default());
+                    view.delete_job(&Delete::default());
                 },
             )],
             ends: Ends::Gone,
             ..plain("daemon: it goes, and its pods with it")
+        },
+        Scenario {
+            fates: stop_slowly,
+            script: vec![later(
+                |view| available(view, 3),
+                5,
+                |view| {
+                    view.delete_job(&Delete::with(Propagation::Foreground));
+                },
+            )],
+            ends: Ends::Gone,
+            ..plain("daemon: its pods go, and it with them")
         },
     ]
 }

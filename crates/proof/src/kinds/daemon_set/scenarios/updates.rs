@@ -1,22 +1,23 @@
 //! Another template.
 
-use serde_json::json;
+use carillon_sim::actors::Fate;
+use serde_json::{Value, json};
 
 use super::nodes::{available, later};
-use crate::kinds::daemon_set::subject::scenario as plain;
+use crate::kinds::daemon_set::subject::{runs, scenario as plain};
 use crate::kinds::daemon_set::template::template;
-use crate::scenario::{Scenario, Step, View};
+use crate::scenario::{SECOND, Scenario, Step, View};
 
-fn image(view: &View<'_>, image: &str) {
+pub(super) fn image(view: &View<'_>, image: &str) {
     view.edit_job(json!({"template": template(image)}));
 }
 
-fn updated(view: &View<'_>, nodes: i64) -> bool {
+pub(super) fn updated(view: &View<'_>, nodes: i64) -> bool {
     available(view, 3) && view.count("updatedNumberScheduled") == nodes
 }
 
 /// Another template when all run, and the first again when so many are updated.
-fn there_and_back(at: fn(&View<'_>) -> bool) -> Vec<Step> {
+pub(super) fn there_and_back(at: fn(&View<'_>) -> bool) -> Vec<Step> {
     vec![
         later(
             |view| available(view, 3),
@@ -27,7 +28,7 @@ fn there_and_back(at: fn(&View<'_>) -> bool) -> Vec<Step> {
     ]
 }
 
-fn once() -> Vec<Step> {
+pub(super) fn once() -> Vec<Step> {
     vec![later(
         |view| available(view, 3),
         5,
@@ -35,8 +36,27 @@ fn once() -> Vec<Step> {
     )]
 }
 
+fn start_slowly(_: &str, _: usize) -> Fate {
+    Fate {
+        start: SECOND * 10,
+        ..runs()
+    }
+}
+
+/// On the first node they stop at once.
+pub(super) fn stop_slowly(place: &str, _: usize) -> Fate {
+    Fate {
+        obeys: Some(0).filter(|_| place.ends_with('0')),
+        ..runs()
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)] // reads better with json!
+pub(super) fn rolling(rolling: Value) -> Value {
+    json!({"updateStrategy": {"rollingUpdate": rolling}})
+}
+
 pub(super) fn all() -> Vec<Scenario> {
-    let rolling = |rolling| json!({"updateStrategy": {"rollingUpdate": rolling}});
     vec![
         Scenario {
             script: once(),
@@ -49,12 +69,17 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         Scenario {
             spec: rolling(json!({"maxSurge": 1})),
+            fates: start_slowly,
             script: once(),
             ..plain("daemon: an update with a surge")
         },
         Scenario {
             spec: json!({"minReadySeconds": 10}),
-            script: once(),
+            script: vec![later(
+                |view| available(view, 3),
+                20,
+                |view| image(view, "example.com/work:2"),
+            )],
             ..plain("daemon: an update whose pods have to be ready for a while")
         },
         Scenario {
@@ -66,8 +91,15 @@ pub(super) fn all() -> Vec<Scenario> {
             script: there_and_back(|view| updated(view, 3)),
             ..plain("daemon: an update that is taken back, without a history")
         },
+    ]
+}
+
+/// Updates that somebody holds up, and one that a node does.
+pub(super) fn held() -> Vec<Scenario> {
+    vec![
         Scenario {
             spec: json!({"updateStrategy": {"type": "OnDelete"}}),
+            fates: start_slowly,
             script: vec![
                 later(
                     |view| available(view, 3),
@@ -88,6 +120,7 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         Scenario {
             spec: rolling(json!({"partition": 2})),
+            fates: start_slowly,
             script: vec![
                 later(
                     |view| available(view, 3),
@@ -105,6 +138,43 @@ pub(super) fn all() -> Vec<Scenario> {
                 ),
             ],
             ..plain("daemon: an update of one node, and then of the others")
+        },
+        Scenario {
+            fates: stop_slowly,
+            script: once(),
+            ..plain("daemon: an update of pods that stop slowly")
+        },
+        Scenario {
+            fates: start_slowly,
+            script: vec![
+                later(
+                    |view| available(view, 3),
+                    5,
+                    |view| image(view, "example.com/work:2"),
+                ),
+                later(
+                    |view| updated(view, 1),
+                    1,
+                    |view| view.edit_job(rolling(json!({"paused": true}))),
+                ),
+                later(
+                    |_| true,
+                    60,
+                    |view| view.edit_job(rolling(json!({"paused": false}))),
+                ),
+            ],
+            ..plain("daemon: an update that is paused half way")
+        },
+        Scenario {
+            script: vec![
+                later(
+                    |view| available(view, 3),
+                    5,
+                    |view| view.stop_kubelet("node-0", true),
+                ),
+                later(|_| true, 90, |view| image(view, "example.com/work:2")),
+            ],
+            ..plain("daemon: an update while a node is silent")
         },
     ]
 }

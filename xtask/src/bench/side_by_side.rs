@@ -1,25 +1,28 @@
-//! Figures as a table.
+//! Runs of a native kind, of kube-controller-manager and of ours, as tables.
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context, Result};
+use carillon_testbed::Cluster;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::case::Case;
-use crate::bench::api_writes::Timeline;
-use crate::bench::report::{Ratio, ratio_line};
-use crate::bench::server::Kind;
+use super::report::{Ratio, ratio_line};
+use super::server::Kind;
 
 /// One run of one of the two.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
-    /// Completions and mode.
+    /// What was done.
     pub(super) case: String,
     /// Who served.
     pub(super) kind: &'static str,
     pub(super) round: usize,
-    /// From the creation to the condition Complete, by the API server's clock.
+    /// From the first request to the end.
     pub(super) wall_seconds: f64,
-    pub(super) timeline: Timeline,
+    /// When the last pod was created, and when it had ended or was ready: the kubelets' last write.
+    pub(super) last_pod_created: f64,
+    pub(super) last_pod_done: f64,
     /// Of the process that served, until a little after the end.
     pub(super) cpu_seconds: f64,
     /// Of the control plane meanwhile.
@@ -32,7 +35,7 @@ pub(super) struct Sample {
     pub(super) writes: BTreeMap<String, usize>,
     /// Without leases: kube-controller-manager runs without leader election here.
     pub(super) writes_per_pod: f64,
-    /// What was told about the Job.
+    /// What was told about the object.
     pub(super) events: usize,
     pub(super) pods_created: usize,
 }
@@ -45,9 +48,21 @@ pub(super) struct Report {
     ratios: Vec<(String, Vec<Ratio>)>,
 }
 
+/// What we want to need at most, as a part of what kube-controller-manager needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach {
+    pub(super) cpu: f64,
+    pub(super) rss: f64,
+}
+
 impl Report {
-    pub(super) fn new(machine: String, cases: &[Case], samples: Vec<Sample>) -> Self {
-        let ratios = |case: &str| {
+    /// Each case with what it is to reach.
+    pub(super) fn new(
+        machine: String,
+        cases: impl IntoIterator<Item = (String, Reach)>,
+        samples: Vec<Sample>,
+    ) -> Self {
+        let ratios = |case: &str, reach: Reach| {
             let of_case = || samples.iter().filter(move |sample| sample.case == case);
             let ratio = |what, reach, of: fn(&Sample) -> f64| {
                 let each = |kind: Kind| {
@@ -58,15 +73,15 @@ impl Report {
             };
             vec![
                 ratio("wall time", 1.0, |sample| sample.wall_seconds),
-                ratio("CPU time", 0.25, |sample| sample.cpu_seconds),
-                ratio("peak RSS", 0.25, |sample| sample.peak_rss_bytes as f64),
+                ratio("CPU time", reach.cpu, |sample| sample.cpu_seconds),
+                ratio("peak RSS", reach.rss, |sample| sample.peak_rss_bytes as f64),
                 ratio("API writes", 1.0, |sample| sample.writes_per_pod),
             ]
         };
-        let cases = cases.iter().map(Case::to_string);
         let ratios = cases
-            .map(|case| {
-                let ratios = ratios(&case);
+            .into_iter()
+            .map(|(case, reach)| {
+                let ratios = ratios(&case, reach);
                 (case, ratios)
             })
             .collect();
@@ -81,7 +96,7 @@ impl Report {
         println!("{}", self.machine);
         println!();
         println!(
-            "| Job | round | served by | wall s | last pod created | ended | CPU s | control plane CPU s | strangers' CPU s | peak RSS MB | writes per pod | events | pods |"
+            "| what | round | served by | wall s | last pod created | ended or ready | CPU s | control plane CPU s | strangers' CPU s | peak RSS MB | writes per pod | events | pods |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
         for s in &self.samples {
@@ -91,8 +106,8 @@ impl Report {
                 s.round,
                 s.kind,
                 s.wall_seconds,
-                s.timeline.last_pod_created,
-                s.timeline.last_pod_ended,
+                s.last_pod_created,
+                s.last_pod_done,
                 s.cpu_seconds,
                 s.cluster_cpu_seconds,
                 s.stranger_cpu_seconds,
@@ -103,7 +118,7 @@ impl Report {
             );
         }
         println!();
-        println!("| Job | ours by theirs | each round | median | reach |");
+        println!("| what | ours by theirs | each round | median | reach |");
         println!("|---|---|---|---|---|");
         for (case, ratios) in &self.ratios {
             for ratio in ratios {
@@ -111,7 +126,7 @@ impl Report {
             }
         }
         println!();
-        println!("| Job | served by | API writes (round 1) | number |");
+        println!("| what | served by | API writes (round 1) | number |");
         println!("|---|---|---|---|");
         for sample in self.samples.iter().filter(|sample| sample.round == 1) {
             for (what, count) in &sample.writes {
@@ -119,4 +134,14 @@ impl Report {
             }
         }
     }
+}
+
+/// How often something was told about objects of a kind: an event that is repeated has a count.
+pub(super) fn events_told(cluster: &Cluster, namespace: &str, kind: &str) -> Result<usize> {
+    let events = cluster.kubectl_ok(["get", "events", "--namespace", namespace, "-o", "json"])?;
+    let events: Value = serde_json::from_str(&events)?;
+    let events = events["items"].as_array().context("a list of events")?;
+    let about = |event: &&Value| event["involvedObject"]["kind"] == kind;
+    let count = |event: &Value| event["count"].as_u64().unwrap_or(1).max(1) as usize;
+    Ok(events.iter().filter(about).map(count).sum())
 }
