@@ -246,25 +246,26 @@ impl<'n, 'a> Words<'n, 'a> {
             Nodes { holding: 1.., .. } => (false, reasons::PODS_UNAVAILABLE),
             _ if self.paused => (false, reasons::PAUSED_BY_USER),
             Nodes { in_turn: 1.., .. } => (false, reasons::UPDATING),
-            Nodes { kept: 1.., .. } => (false, reasons::OLD_PODS_KEPT),
+            // Who keeps them waits for no more than the rest: so tools judge a StatefulSet with a partition.
+            Nodes { kept: 1.., .. } => (true, reasons::OLD_PODS_KEPT),
             _ => (true, reasons::UPDATE_COMPLETE),
         }
     }
 }
 
-/// One word for kubectl's table: why it does not go on, or how far it is.
+/// One word for kubectl's table: why it does not go on, or how far it is. A healthy update is `Updating`, whatever its
+/// nodes wait for meanwhile.
 fn summary(status: &DaemonSetStatus, nodes: &Nodes<'_>) -> String {
     if let Some(stalled) = condition::stalled(&status.conditions) {
         return stalled;
     }
-    let ready = condition::find(&status.conditions, types::READY);
-    let reason = ready.map_or("", |ready| &*ready.reason);
-    let first = nodes.waiting.reasons().next();
-    let word = match (reason, first) {
+    let updates = reason_of(status, types::PROGRESSING) == reasons::UPDATING
+        && condition::is_true(&status.conditions, types::AVAILABLE);
+    let word = match (reason_of(status, types::READY), nodes.waiting.commonest()) {
         (reasons::UPDATE_COMPLETE, _) => "Complete",
         (reasons::PAUSED_BY_USER, _) => "Paused",
-        (_, Some(first)) => first,
-        (reason, None) => reason,
+        _ if updates => reasons::UPDATING,
+        (reason, commonest) => commonest.unwrap_or(reason),
     };
     word.to_owned()
 }
