@@ -267,3 +267,36 @@ fn a_native_one_that_moves_as_it_is_stored_keeps_its_pods() {
     let after = uids(&list(&bench, "pods"));
     assert!(after.len() == 2 && !after.iter().any(|uid| before.contains(uid)));
 }
+
+#[test]
+fn pods_of_another_namespace_are_neither_adopted_nor_counted() {
+    let [bench, other] = ["ds-tenant", "ds-tenant-other"].map(|name| lab().bench(name, 1));
+    let copy = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "copy", "namespace": other.name, "labels": {"app": "agent"}},
+        "spec": {"nodeName": bench.nodes[0], "containers": [{"name": "main", "image": "busybox:1.36"}]},
+    });
+    other.apply(&copy);
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    let set = ready(&bench, "agent");
+    let status = &set["status"];
+    assert_eq!(
+        (&status["desiredNumberScheduled"], &status["numberReady"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(
+        list(&bench, "pods").len(),
+        1,
+        "the copy is on its node and is not its pod"
+    );
+    bench.kubectl(&["delete", "cds", "agent"]);
+    bench.until("its pod is gone", || {
+        list(&bench, "pods").is_empty().then_some(())
+    });
+    let left = list(&other, "pods");
+    assert_eq!(
+        (left.len(), &left[0]["metadata"]["ownerReferences"]),
+        (1, &Value::Null)
+    );
+    assert_eq!(left[0]["metadata"]["deletionTimestamp"], Value::Null);
+}

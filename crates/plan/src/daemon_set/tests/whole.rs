@@ -350,6 +350,27 @@ fn old_pods_that_are_kept_on_purpose_are_counted_in_the_message() {
 }
 
 #[test]
+fn a_node_that_gets_no_pod_as_partitioned_scaling_says_keeps_nobody_waiting() {
+    let mut set = Whole::new(DAEMON_SET, None, &json!({}));
+    set.settle();
+    let mut spec = image("2");
+    spec["updateStrategy"] = json!({"rollingUpdate": {"partition": 1}});
+    spec["scaleStrategy"] = json!({"partitionedScaling": true});
+    set.edit(&spec);
+    set.settle();
+    set.pods.retain(|_, pod| pod.node.as_deref() != Some("n1"));
+    let new = set.set.status.update_revision.clone().unwrap();
+    set.pods
+        .values_mut()
+        .for_each(|pod| pod.labels = labels(&new));
+    set.settle();
+    let ready = find(&set.set.status.conditions, types::READY).unwrap();
+    let message =
+        "1/2 nodes have a pod of the current template, 1 get no pod, as partitionedScaling says";
+    assert_eq!((&*ready.status, &*ready.message), ("True", message));
+}
+
+#[test]
 fn a_node_is_excused_if_it_was_sick_before_and_not_if_the_update_may_have_made_it_sick() {
     let sick = |set: &mut Whole, since: i64| {
         set.nodes.get_mut("n1").unwrap().not_ready_since = Some(at(since));
