@@ -3,6 +3,7 @@
 
 #![allow(clippy::missing_panics_doc)] // a panic is how a test fails
 
+pub mod admission;
 pub mod api;
 pub mod lab;
 pub mod proof;

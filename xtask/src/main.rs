@@ -8,8 +8,11 @@ mod bench;
 mod chart;
 mod cluster;
 mod crds;
+#[cfg(test)]
+mod decisions;
 mod demo;
 mod fuzz;
+mod generated_part;
 mod golden;
 #[cfg(test)]
 mod imports;
@@ -32,6 +35,7 @@ mod rights;
 mod soak;
 mod test;
 mod transcripts;
+mod values;
 
 #[derive(Parser)]
 #[command(
@@ -68,6 +72,8 @@ enum Command {
     Test(test::Args),
     /// Run the commands shown in docs/kubectl-carillon.md and write what they print, or with --check compare
     Transcripts(transcripts::Args),
+    /// Write what the chart's values.yaml says into its README and schema, or with --check compare it
+    Values(values::Args),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +89,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Transcripts(args) => transcripts::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Values(args) => values::run(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

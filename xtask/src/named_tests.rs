@@ -27,7 +27,7 @@ const PAGES: [Page; 3] = [
     },
     Page {
         path: "docs/threat-model.md",
-        ids: || (1..=26).map(|number| format!("T{number}")).collect(),
+        ids: || (1..=28).map(|number| format!("T{number}")).collect(),
         tests: 40,
     },
 ];

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::generated_part::with_part;
+
 const LIST: &str = "charts/carillon/files/permissions.yaml";
 const PAGE: &str = "SECURITY.md";
 /// Has the words of what is served, the value `controllers`.
@@ -67,7 +69,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     let page = read(PAGE)?;
-    let wanted = with_table(&page, &table(&rows))?;
+    let table = format!("\n{}\n", table(&rows));
+    let wanted = with_part(&page, (BEGIN, END), &table).context(PAGE)?;
     if page == wanted {
         return Ok(());
     }
@@ -77,16 +80,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     fs::write(root.join(PAGE), wanted).with_context(|| format!("write {PAGE}"))?;
     println!("updated {PAGE}");
     Ok(())
-}
-
-/// The page with another table.
-fn with_table(page: &str, table: &str) -> Result<String> {
-    let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
-        Some((before, after))
-    });
-    let (before, after) = parts.with_context(|| format!("{PAGE} has no {BEGIN} and {END}"))?;
-    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }
 
 fn table(rows: &[Row]) -> String {
@@ -129,13 +122,5 @@ mod tests {
     #[test]
     fn the_table_of_what_the_operator_may_do_is_that_of_the_chart() {
         run(&Args { check: true }).unwrap();
-    }
-
-    #[test]
-    fn a_table_is_replaced_and_the_rest_of_the_page_stays() {
-        let page = format!("before\n{BEGIN}\nold\n{END}after\n");
-        let new = with_table(&page, "new").unwrap();
-        assert_eq!(new, format!("before\n{BEGIN}\nnew\n{END}after\n"));
-        assert!(with_table("nothing of the kind", "new").is_err());
     }
 }

@@ -132,7 +132,7 @@ pub mod reasons {
     pub const PODS_UNAVAILABLE: &str = "PodsUnavailable";
     /// Available: no more nodes are without an available pod than the budget allows.
     pub const ENOUGH_AVAILABLE: &str = "EnoughAvailable";
-    /// Ready is false: some nodes keep their old pod, as `partition`, `selector` or type OnDelete say.
+    /// Ready is true: all is as wanted, and some nodes keep their old pod, as `partition`, `selector` or type OnDelete say.
     pub const OLD_PODS_KEPT: &str = "OldPodsKept";
     /// Progressing is false: no node has moved for ten minutes, though one could.
     pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";

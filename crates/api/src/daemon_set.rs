@@ -1,16 +1,19 @@
-//! DaemonSet: one pod on every node that fits, and updates of them under a budget. Takes every manifest of an
-//! apps/v1 DaemonSet.
+//! DaemonSet: one pod on every node that fits, and updates of them under a budget. Takes what apps/v1 takes as a
+//! DaemonSet; `docs/daemonset.md` has the bounds.
 
+mod selector;
 mod status;
+mod update_strategy;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use status::DaemonSetStatus;
+pub use update_strategy::{RollingUpdate, UpdateStrategy, UpdateStrategyType};
 
 /// `spec.revisionHistoryLimit` when it is absent.
 pub const DEFAULT_REVISION_HISTORY_LIMIT: i32 = 10;
@@ -24,8 +27,8 @@ pub const DEFAULT_BURST_REPLICAS: u32 = 250;
     group = "carillon.dev",
     version = "v1alpha1",
     kind = "DaemonSet",
-    doc = "DaemonSet keeps one pod on every node that fits. It takes every manifest of an apps/v1 \
-           DaemonSet.",
+    doc = "DaemonSet keeps one pod on every node that fits. It takes manifests of apps/v1 after a change \
+           of their apiVersion.",
     namespaced,
     shortname = "cds",
     category = "carillon",
@@ -52,7 +55,7 @@ pub const DEFAULT_BURST_REPLICAS: u32 = 250;
         name = "Status",
         type_ = "string",
         json_path = ".status.summary",
-        description = "Complete, Updating, Paused, or what holds the update up"
+        description = "Complete, Updating, Paused, OldPodsKept, or what nodes wait for"
     ),
     printcolumn(
         name = "Age",
@@ -94,23 +97,24 @@ pub const DEFAULT_BURST_REPLICAS: u32 = 250;
         description = "Image of the first container",
         priority = 1
     ),
-    validation = Rule::new("self.spec.selector == oldSelf.spec.selector")
+    validation = Rule::new(selector::is_unchanged())
         .message("is immutable: create a new DaemonSet with the other selector")
         .field_path(".spec.selector")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new(
-        "!has(self.selector.matchLabels) || has(self.template.metadata) && \
-         has(self.template.metadata.labels) && self.selector.matchLabels.all(key, \
-         key in self.template.metadata.labels && \
-         self.template.metadata.labels[key] == self.selector.matchLabels[key])"
-    )
-    .message(
-        "`selector` does not match template `labels`: give spec.template.metadata.labels the labels \
-         of spec.selector.matchLabels"
-    )
-    .field_path(".template"),
+    validation = Rule::new(selector::MATCH_LABELS_MATCH)
+        .message(
+            "`selector` does not match template `labels`: give spec.template.metadata.labels the labels \
+             of spec.selector.matchLabels"
+        )
+        .field_path(".template"),
+    validation = Rule::new(selector::match_expressions_match())
+        .message(
+            "`selector` does not match template `labels`: give spec.template.metadata.labels what \
+             spec.selector.matchExpressions asks for"
+        )
+        .field_path(".template"),
     validation = Rule::new(
         "has(self.selector.matchLabels) && self.selector.matchLabels.size() > 0 || \
          has(self.selector.matchExpressions) && self.selector.matchExpressions.size() > 0"
@@ -120,7 +124,7 @@ pub const DEFAULT_BURST_REPLICAS: u32 = 250;
 )]
 pub struct DaemonSetSpec {
     /// Which pods are this DaemonSet's. Must match the labels of the template. Immutable.
-    #[schemars(schema_with = "selector")]
+    #[schemars(schema_with = "selector::schema")]
     pub selector: LabelSelector,
     /// The pod to run on each node: restartPolicy is Always, and nodes are chosen with nodeSelector,
     /// affinity and tolerations.
@@ -148,7 +152,7 @@ pub struct DaemonSetSpec {
     #[x_kube(
         validation = Rule::new(
             "type(self) == int ? self >= 1 && self <= 2147483647 \
-             : self.matches('^([1-9][0-9]?|100)%$')"
+             : self.matches('^0*([1-9][0-9]?|100)%$')"
         )
         .message("must be a number from 1 to 2147483647 or a percentage from 1% to 100%")
     )]
@@ -159,72 +163,6 @@ pub struct DaemonSetSpec {
     pub scale_strategy: Option<ScaleStrategy>,
 }
 
-/// How pods of an older template are replaced.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateStrategy {
-    /// RollingUpdate: by us, under a budget. OnDelete: when somebody deletes them.
-    #[serde(rename = "type", default)]
-    pub type_: UpdateStrategyType,
-    /// The budget, and which nodes are updated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "RollingUpdate")]
-    pub rolling_update: Option<RollingUpdate>,
-}
-
-/// How pods of an older template are replaced.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-pub enum UpdateStrategyType {
-    /// By us, under a budget.
-    #[default]
-    RollingUpdate,
-    /// When somebody deletes them.
-    OnDelete,
-}
-
-/// The budget of an update, and which nodes are updated.
-#[derive(Clone, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new(
-        "!has(self.maxSurge) || self.maxSurge == 0 || self.maxSurge == '0%' || \
-         !has(self.maxUnavailable) || self.maxUnavailable == 0 || self.maxUnavailable == '0%'"
-    )
-    .message("may not be set when maxUnavailable is not 0: set maxUnavailable: 0 or remove one of them")
-    .field_path(".maxSurge"),
-    validation = Rule::new(
-        "!(has(self.maxUnavailable) && (self.maxUnavailable == 0 || self.maxUnavailable == '0%')) || \
-         has(self.maxSurge) && self.maxSurge != 0 && self.maxSurge != '0%'"
-    )
-    .message("cannot be 0 when maxSurge is 0, or nothing would ever be updated: set one of them")
-    .field_path(".maxUnavailable")
-)]
-pub struct RollingUpdate {
-    /// Most nodes without an available pod because of an update: a number, or a percentage of the nodes that
-    /// should have one, rounded up. A node that was NotReady or cordoned before it was touched does not count.
-    /// Default: 1, with maxSurge 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "number_or_percentage")]
-    pub max_unavailable: Option<IntOrString>,
-    /// Most nodes with a second pod, which is available before the old one goes: a number, or a percentage of
-    /// the nodes that should have one, rounded up. Default: 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "number_or_percentage")]
-    pub max_surge: Option<IntOrString>,
-    /// Nodes that are left with their old pod: a number, or a percentage of the nodes that should have one,
-    /// rounded down. Default: 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "number_or_percentage")]
-    pub partition: Option<IntOrString>,
-    /// True: no further pod is replaced; nodes without a pod still get one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<bool>,
-    /// Only nodes with these labels are updated. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "selector")]
-    pub selector: Option<LabelSelector>,
-}
-
 /// How nodes that have no pod get one.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -232,30 +170,4 @@ pub struct ScaleStrategy {
     /// True: no more nodes get a pod of the current template than the partition leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitioned_scaling: Option<bool>,
-}
-
-fn number_or_percentage(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "x-kubernetes-int-or-string": true,
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "x-kubernetes-validations": [{
-            "rule": "type(self) == int ? self >= 0 && self <= 2147483647 \
-                     : self.matches('^(0|[1-9][0-9]?|100)%$')",
-            "message": "must be a number from 0 to 2147483647 or a percentage from 0% to 100%",
-        }],
-    })
-}
-
-/// A selector of labels, with the bounds that rules over it need.
-fn selector(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let mut schema = crate::open_schema::open_schema::<LabelSelector>();
-    schema["properties"]["matchLabels"]["maxProperties"] = 32.into();
-    schema["properties"]["matchLabels"]["additionalProperties"]["maxLength"] = 63.into();
-    schema["properties"]["matchExpressions"]["maxItems"] = 32.into();
-    let operators = json!(["In", "NotIn", "Exists", "DoesNotExist"]);
-    schema["properties"]["matchExpressions"]["items"]["properties"]["operator"]["enum"] = operators;
-    match schema {
-        Value::Object(object) => object.into(),
-        _ => schemars::Schema::default(),
-    }
 }

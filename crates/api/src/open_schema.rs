@@ -164,15 +164,30 @@ fn quantity() -> Value {
     })
 }
 
-/// The part of ObjectMeta that a template can mean.
-pub(crate) fn metadata() -> Value {
-    // As the API server checks labels of a pod, which is where these end up.
-    let label_value = json!({
+/// Key of a label, as the API server checks it.
+pub(crate) const LABEL_KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
+     ([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$";
+
+/// That the keys of a map are keys of labels.
+pub(crate) fn label_keys() -> Rule {
+    Rule::new(format!("self.all(key, key.matches(r'{LABEL_KEY}'))")).message(
+        "must have keys such as app or example.com/app: letters, digits, '-', '_' and '.', at most 63, after an \
+         optional DNS subdomain and '/'",
+    )
+}
+
+/// Value of a label, as the API server checks it.
+pub(crate) fn label_value() -> Value {
+    json!({
         "type": "string",
         "nullable": true,
         "maxLength": 63,
         "pattern": "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
-    });
+    })
+}
+
+/// The part of ObjectMeta that a template can mean.
+pub(crate) fn metadata() -> Value {
     json!({
         "type": "object",
         "nullable": true,
@@ -190,7 +205,7 @@ pub(crate) fn metadata() -> Value {
             "generateName": {"type": "string", "nullable": true},
             "labels": {
                 "type": "object", "nullable": true,
-                "additionalProperties": label_value,
+                "additionalProperties": label_value(),
             },
             "name": {"type": "string", "nullable": true},
             "namespace": {"type": "string", "nullable": true},

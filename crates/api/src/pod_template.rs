@@ -8,7 +8,7 @@ use kube::core::{Reason, Rule};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::open_schema::{metadata, metadata_with, open_schema, with_rules};
+use crate::open_schema::{label_keys, metadata, metadata_with, open_schema, with_rules};
 
 /// The schema of a pod template that is run once per node.
 pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -48,7 +48,7 @@ pub(crate) fn of_daemon_set(_: &mut SchemaGenerator) -> Schema {
     with_rules(
         &mut spec,
         &[
-            Rule::new("!has(self.restartPolicy) || self.restartPolicy == 'Always'")
+            Rule::new("!has(self.restartPolicy) || self.restartPolicy in ['', 'Always']")
                 .message("must be Always: remove it, or run what ends in a BroadcastJob")
                 .field_path(".restartPolicy"),
             Rule::new("!has(self.activeDeadlineSeconds)")
@@ -58,7 +58,8 @@ pub(crate) fn of_daemon_set(_: &mut SchemaGenerator) -> Schema {
             no_ephemeral_containers(),
         ],
     );
-    match template(&metadata(), &spec) {
+    let metadata = metadata_with(&[("labels", &[label_keys()])]);
+    match template(&metadata, &spec) {
         Value::Object(object) => object.into(),
         _ => Schema::default(),
     }

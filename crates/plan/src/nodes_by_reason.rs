@@ -33,6 +33,13 @@ impl<'a> NodesByReason<'a> {
         self.0.keys().copied()
     }
 
+    /// The reason of most nodes; of several the first.
+    pub(crate) fn commonest(&self) -> Option<&'static str> {
+        let most = self.0.values().map(|(count, _)| *count).max()?;
+        let is_most = |(_, (count, _)): &(_, &(usize, _))| *count == most;
+        self.0.iter().find(is_most).map(|(reason, _)| *reason)
+    }
+
     /// How many nodes.
     pub(crate) fn count(&self) -> usize {
         self.0.values().map(|(count, _)| count).sum()

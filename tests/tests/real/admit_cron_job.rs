@@ -7,26 +7,13 @@ mod changes;
 mod schedules;
 mod templates;
 
-use std::sync::{Mutex, OnceLock, PoisonError};
-
-use carillon_tests::api::{Api, Refused};
-use carillon_tests::{kubectl, namespace, shared_cluster};
+use carillon_tests::admission::{send, try_create, with};
+use carillon_tests::{kubectl, namespace};
 use http::Method;
 use serde_json::{Value, json};
 
 const OURS: &str = "carillon.dev/v1alpha1";
 const NATIVE: &str = "batch/v1";
-
-fn api() -> &'static Mutex<Api> {
-    static API: OnceLock<Mutex<Api>> = OnceLock::new();
-    API.get_or_init(|| Mutex::new(Api::of(shared_cluster())))
-}
-
-/// Sends a request of this test binary's client.
-fn send(method: Method, path: &str, body: &Value) -> Result<Value, Refused> {
-    let api = api().lock().unwrap_or_else(PoisonError::into_inner);
-    api.send(method, path, body)
-}
 
 /// A small valid CronJob of a group and version.
 fn cron_job(api_version: &str, name: &str) -> Value {
@@ -50,28 +37,6 @@ fn broadcast_cron_job(name: &str) -> Value {
     let job = cron_job["spec"]["jobTemplate"].take();
     cron_job["spec"]["broadcastJobTemplate"] = job;
     cron_job
-}
-
-/// A CronJob with `value` at `path`, a JSON pointer whose missing objects are made.
-fn with(mut cron_job: Value, path: &str, value: Value) -> Value {
-    let mut at = &mut cron_job;
-    for part in path.trim_start_matches('/').split('/') {
-        at = match part.parse::<usize>() {
-            Ok(place) => &mut at[place],
-            Err(_) => &mut at[part],
-        };
-    }
-    *at = value;
-    cron_job
-}
-
-/// Tries to create it, without storing it.
-fn try_create(cron_job: &Value) -> Result<Value, Refused> {
-    let api_version = cron_job["apiVersion"].as_str().unwrap();
-    let path = format!(
-        "/apis/{api_version}/namespaces/default/cronjobs?dryRun=All&fieldValidation=Strict"
-    );
-    send(Method::POST, &path, cron_job)
 }
 
 /// What is wrong with the answer, if it should be refused with `words`.

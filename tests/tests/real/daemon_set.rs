@@ -195,7 +195,10 @@ fn a_partition_keeps_nodes_old_and_a_pause_keeps_all() {
         (set["status"]["updated"] == "1/3" && set["status"]["numberAvailable"] == 3).then_some(set)
     });
     let ready_condition = condition_of(&kept, "Ready").unwrap();
-    assert_eq!(ready_condition["reason"], "OldPodsKept");
+    assert_eq!(
+        (&ready_condition["status"], &ready_condition["reason"]),
+        (&json!("True"), &json!("OldPodsKept"))
+    );
     bench.apply(&set("busybox:1.37", json!({"partition": 0})));
     ready(&bench, "agent");
 }
@@ -233,46 +236,67 @@ fn orphans_that_are_selected_are_adopted_and_pods_that_are_not_are_released() {
     });
 }
 
+/// Its template has all defaults then, and so is that of the revision that is adopted along with the pods.
 #[test]
-fn the_api_server_says_what_is_wrong_with_a_daemon_set() {
-    let bench = lab().bench("ds-admit", 0);
-    let apply = |more: Value| {
-        let object = daemon_set(&bench, "agent", "busybox:1.37", &more).to_string();
-        let reply = bench
-            .cluster
-            .kubectl_stdin(["create", "--dry-run=server", "-f", "-"], &object);
-        reply.map_or_else(|error| format!("{error:#}"), |_| String::new())
-    };
-    for (more, said) in [
-        (json!({}), ""),
-        (
-            json!({"selector": {"matchLabels": {"app": "other"}}}),
-            "does not match template",
-        ),
-        (json!({"selector": {}}), "must not be empty"),
-        (
-            json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}),
-            "may not be set when",
-        ),
-        (
-            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}),
-            "cannot be 0 when maxSurge is 0",
-        ),
-        (
-            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "5"}}}),
-            "a percentage from 0% to 100%",
-        ),
-        (json!({"burstReplicas": 0}), "from 1"),
-        (json!({"minReadySeconds": -1}), "0 or more"),
-    ] {
-        let reply = apply(more.clone());
-        assert!(
-            if said.is_empty() {
-                reply.is_empty()
-            } else {
-                reply.contains(said)
-            },
-            "{more}: {reply}"
-        );
-    }
+fn a_native_one_that_moves_as_it_is_stored_keeps_its_pods() {
+    let bench = lab().bench("ds-move", 2);
+    let mut native = daemon_set(&bench, "agent", "busybox:1.37", &json!({}));
+    native["apiVersion"] = json!("apps/v1");
+    bench.apply(&native);
+    let stored = bench.until("the native one is ready", || {
+        let set: Value =
+            serde_json::from_str(&bench.kubectl(&["get", "ds", "agent", "-o", "json"])).unwrap();
+        (set["status"]["numberAvailable"] == 2).then_some(set)
+    });
+    let before = uids(&list(&bench, "pods"));
+    let revisions = |bench: &Bench<'_>| uids(&list(bench, "controllerrevisions"));
+    let revisions_before = revisions(&bench);
+    bench.kubectl(&["delete", "ds", "agent", "--cascade=orphan"]);
+    let mut ours = daemon_set(&bench, "agent", "", &json!({}));
+    ours["spec"] = stored["spec"].clone();
+    bench.apply(&ours);
+    ready(&bench, "agent");
+    let (mut before, mut after) = (before, uids(&list(&bench, "pods")));
+    before.sort();
+    after.sort();
+    assert_eq!(after, before, "no pod was replaced");
+    assert_eq!(revisions(&bench), revisions_before);
+    // The manifest as it was written has another template.
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    ready(&bench, "agent");
+    let after = uids(&list(&bench, "pods"));
+    assert!(after.len() == 2 && !after.iter().any(|uid| before.contains(uid)));
+}
+
+#[test]
+fn pods_of_another_namespace_are_neither_adopted_nor_counted() {
+    let [bench, other] = ["ds-tenant", "ds-tenant-other"].map(|name| lab().bench(name, 1));
+    let copy = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "copy", "namespace": other.name, "labels": {"app": "agent"}},
+        "spec": {"nodeName": bench.nodes[0], "containers": [{"name": "main", "image": "busybox:1.36"}]},
+    });
+    other.apply(&copy);
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    let set = ready(&bench, "agent");
+    let status = &set["status"];
+    assert_eq!(
+        (&status["desiredNumberScheduled"], &status["numberReady"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(
+        list(&bench, "pods").len(),
+        1,
+        "the copy is on its node and is not its pod"
+    );
+    bench.kubectl(&["delete", "cds", "agent"]);
+    bench.until("its pod is gone", || {
+        list(&bench, "pods").is_empty().then_some(())
+    });
+    let left = list(&other, "pods");
+    assert_eq!(
+        (left.len(), &left[0]["metadata"]["ownerReferences"]),
+        (1, &Value::Null)
+    );
+    assert_eq!(left[0]["metadata"]["deletionTimestamp"], Value::Null);
 }

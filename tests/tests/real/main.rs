@@ -4,6 +4,7 @@
 
 mod admit_broadcast_job;
 mod admit_cron_job;
+mod admit_daemon_set;
 mod broadcast_job;
 mod chart;
 mod cli;

@@ -85,7 +85,8 @@ fn leads(operator: &Operator) -> Result<()> {
     wait::until("the first operator leads", LIMIT, EVERY, probe, String::new)
 }
 
-/// A job that ends with a failed node, and one that goes on, with a node left out of it.
+/// A job that ends with a failed node, one that goes on, with a node left out of it, and a DaemonSet that would make
+/// pods without end.
 fn work(cluster: &Cluster) -> Result<()> {
     let job = |name: &str, fate: &Fate| {
         json!({
@@ -116,7 +117,27 @@ fn work(cluster: &Cluster) -> Result<()> {
             "restartPolicy": "Never", "containers": [{"name": "work", "image": "busybox"}],
         }}},
     });
-    for object in [others, job("ends", &fates), job("hangs", &Fate::hangs())] {
+    let stalls = json!({
+        "apiVersion": "carillon.dev/v1alpha1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "stalls", "namespace": "default"},
+        "spec": {
+            "selector": {
+                "matchLabels": {"app": "stalls"},
+                "matchExpressions": [{"key": "controller-revision-hash", "operator": "DoesNotExist"}],
+            },
+            "template": {
+                "metadata": {"labels": {"app": "stalls"}},
+                "spec": {"containers": [{"name": "work", "image": "busybox"}]},
+            },
+        },
+    });
+    for object in [
+        others,
+        job("ends", &fates),
+        job("hangs", &Fate::hangs()),
+        stalls,
+    ] {
         cluster.kubectl_stdin(["create", "-f", "-"], &object.to_string())?;
     }
     for (name, path, value) in [
@@ -280,17 +301,23 @@ fn prometheus_loads_every_alert_of_the_chart_and_evaluates_it_without_an_error()
 }
 
 #[test]
-fn prometheus_answers_a_query_for_each_alert_expression_and_only_the_true_one_has_a_result() {
+fn prometheus_answers_a_query_for_each_alert_expression_and_only_the_true_ones_have_a_result() {
     let prometheus = &scene().prometheus;
     // node-0003 is cordoned, and the job that hangs has left it out.
     let reason = r#"carillon_broadcastjob_refused_nodes{reason="NodeUnschedulable"} == 1"#;
     prometheus.query_until_some(reason, LIMIT).unwrap();
+    // The DaemonSet that stalls.
+    let stalled = r#"carillon_daemonsets{state="stalled"} == 1"#;
+    prometheus.query_until_some(stalled, LIMIT).unwrap();
     for (name, rule) in alerts() {
         let data = prometheus.query(rule["expr"].as_str().unwrap()).unwrap();
         let result = data["result"].as_array().unwrap();
         if name == "CarillonBroadcastJobNodesRefused" {
             assert_eq!(result.len(), 1, "{result:?}");
             assert_eq!(result[0]["metric"]["reason"], "NodeUnschedulable");
+        } else if name == "CarillonDaemonSetStalled" {
+            assert_eq!(result.len(), 1, "{result:?}");
+            assert_eq!(result[0]["value"][1], "1", "{result:?}");
         } else {
             assert!(result.is_empty(), "{name} on a healthy cluster: {result:?}");
         }

@@ -80,7 +80,7 @@ pub struct DaemonSetStatus {
         skip_serializing_if = "String::is_empty"
     )]
     pub updated: String,
-    /// Complete, Updating, Paused, or what holds the update up, for kubectl's table.
+    /// Complete, Updating, Paused, OldPodsKept, or what nodes wait for, for kubectl's table.
     #[serde(
         default,
         deserialize_with = "crate::null::as_default",

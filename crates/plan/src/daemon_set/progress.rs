@@ -36,6 +36,8 @@ struct Nodes<'a> {
     in_turn: usize,
     /// They keep an old pod, as the spec says.
     kept: usize,
+    /// They get no pod, as `partitionedScaling` says.
+    empty: usize,
     /// They hold the update up.
     holding: usize,
 }
@@ -53,7 +55,7 @@ impl<'a> Nodes<'a> {
             }
         }
         let kept = snapshot.set.spec.partition.of_at_most(desired(on_nodes));
-        let by_partition = kept.saturating_sub(all.kept).min(all.in_turn);
+        let by_partition = kept.saturating_sub(all.kept + all.empty).min(all.in_turn);
         all.in_turn -= by_partition;
         all.kept += by_partition;
         all
@@ -82,7 +84,7 @@ impl<'a> Nodes<'a> {
         if let Some(excuse) = node.excuse {
             self.excused.add(excuse, name);
         } else if node.pods.is_empty() && set.spec.partitioned_scaling {
-            self.kept += 1;
+            self.empty += 1;
         } else {
             self.holding += 1;
             self.waiting.add(why_unavailable(node), name);
@@ -203,6 +205,7 @@ impl<'n, 'a> Words<'n, 'a> {
             (nodes.holding, "have no available pod"),
             (nodes.in_turn, "wait for their turn"),
             (nodes.kept, "keep their old pod"),
+            (nodes.empty, "get no pod, as partitionedScaling says"),
             (excused, "were sick before"),
         ];
         let rest = counts.iter().filter(|(count, _)| *count > 0);
@@ -247,25 +250,26 @@ impl<'n, 'a> Words<'n, 'a> {
             Nodes { holding: 1.., .. } => (false, reasons::PODS_UNAVAILABLE),
             _ if self.paused => (false, reasons::PAUSED_BY_USER),
             Nodes { in_turn: 1.., .. } => (false, reasons::UPDATING),
-            Nodes { kept: 1.., .. } => (false, reasons::OLD_PODS_KEPT),
+            // Who keeps them waits for no more than the rest: so tools judge a StatefulSet with a partition.
+            Nodes { kept: 1.., .. } | Nodes { empty: 1.., .. } => (true, reasons::OLD_PODS_KEPT),
             _ => (true, reasons::UPDATE_COMPLETE),
         }
     }
 }
 
-/// One word for kubectl's table: why it does not go on, or how far it is.
+/// One word for kubectl's table: why it does not go on, or how far it is. A healthy update is `Updating`, whatever its
+/// nodes wait for meanwhile.
 fn summary(status: &DaemonSetStatus, nodes: &Nodes<'_>) -> String {
     if let Some(stalled) = condition::stalled(&status.conditions) {
         return stalled;
     }
-    let ready = condition::find(&status.conditions, types::READY);
-    let reason = ready.map_or("", |ready| &*ready.reason);
-    let first = nodes.waiting.reasons().next();
-    let word = match (reason, first) {
+    let updates = reason_of(status, types::PROGRESSING) == reasons::UPDATING
+        && condition::is_true(&status.conditions, types::AVAILABLE);
+    let word = match (reason_of(status, types::READY), nodes.waiting.commonest()) {
         (reasons::UPDATE_COMPLETE, _) => "Complete",
         (reasons::PAUSED_BY_USER, _) => "Paused",
-        (_, Some(first)) => first,
-        (reason, None) => reason,
+        _ if updates => reasons::UPDATING,
+        (reason, commonest) => commonest.unwrap_or(reason),
     };
     word.to_owned()
 }

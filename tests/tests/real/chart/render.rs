@@ -8,7 +8,7 @@ use carillon_testbed::carillon::{NAMESPACE, RELEASE, workspace};
 use carillon_testbed::tools;
 use serde_json::{Value, json};
 
-use super::rights::granted;
+use super::rights::{VERBS, granted};
 
 pub(super) fn helm(args: &[&str]) -> Output {
     let mut command = Command::new(tools::helm().unwrap());
@@ -421,6 +421,7 @@ fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
             for (kind, of) in [
                 ("broadcastjobs", "broadcastjob"),
                 ("cronjobs", "cronjob"),
+                ("daemonsets", "daemonset"),
                 ("noderesultslices", "broadcastjob"),
             ] {
                 let reads = (format!("{kind}.carillon.dev"), "watch".to_owned());
@@ -432,6 +433,121 @@ fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
             }
         }
     }
+}
+
+#[test]
+fn people_may_write_each_kind_that_is_served_and_the_status_of_none() {
+    let objects = render(&["--set=rbac.aggregate.edit=true"]);
+    let people = rights(&objects, "ClusterRole", "carillon-edit", "");
+    for kind in ["broadcastjobs", "cronjobs", "daemonsets"] {
+        for verb in VERBS {
+            let right = (format!("{kind}.carillon.dev"), verb.to_owned());
+            assert!(people.contains(&right), "no {right:?} in {people:?}");
+        }
+        let of_status = people
+            .iter()
+            .filter(|(what, _)| *what == format!("{kind}/status.carillon.dev"));
+        let verbs: Vec<_> = of_status.map(|(_, verb)| &**verb).collect();
+        assert_eq!(verbs, ["get", "list", "watch"], "{kind}");
+    }
+    // explain and plan compare a template with nodes.
+    for (controllers, expected) in [
+        ("broadcastjob", true),
+        ("daemonset", true),
+        ("cronjob", false),
+    ] {
+        let objects = render(&[&format!("--set=controllers={{{controllers}}}")]);
+        let of_nodes = rights(&objects, "ClusterRole", "carillon-view-nodes", "");
+        assert_eq!(!of_nodes.is_empty(), expected, "{controllers}");
+    }
+}
+
+/// What `helm install` says.
+fn notes(values: &[&str]) -> String {
+    let chart = chart();
+    let mut args = vec![
+        "install",
+        RELEASE,
+        &chart,
+        "--dry-run=client",
+        "--namespace",
+        NAMESPACE,
+    ];
+    args.extend(values);
+    let output = helm(&args);
+    let text = said(&output);
+    assert!(output.status.success(), "{values:?}: {text}");
+    let (_, notes) = text.split_once("NOTES:").expect("notes");
+    notes.to_owned()
+}
+
+#[test]
+fn what_helm_says_after_an_install_is_of_what_is_served() {
+    for (values, there, not_there) in [
+        (
+            &[][..],
+            &["kind: BroadcastJob"][..],
+            &["kind: DaemonSet", "WARNING"][..],
+        ),
+        (
+            &[
+                "--set=controllers={daemonset}",
+                "--set=watchNamespaces={team-a}",
+            ],
+            &[
+                "kind: DaemonSet",
+                "kubectl apply -n team-a -f -",
+                "kubectl get -n team-a daemonsets.carillon.dev",
+            ],
+            &["kind: BroadcastJob", "WARNING"],
+        ),
+        (
+            &["--set=controllers={cronjob}"],
+            &["Is it up?"],
+            &["kind: ", "WARNING"],
+        ),
+        (
+            &["--set=serveNative={daemonsets,cronjobs}"],
+            &[
+                "serveNative has daemonsets",
+                "*,-daemonset-controller",
+                "*,-cronjob-controller",
+            ],
+            &["-job-controller"],
+        ),
+    ] {
+        let notes = notes(values);
+        for words in there {
+            assert!(notes.contains(words), "{values:?}: no {words:?} in {notes}");
+        }
+        for words in not_there {
+            assert!(!notes.contains(words), "{values:?}: {words:?} in {notes}");
+        }
+    }
+}
+
+#[test]
+fn the_chart_tells_artifact_hub_of_each_crd() {
+    let text = fs::read_to_string(workspace().join("charts/carillon/Chart.yaml")).unwrap();
+    let chart: Value = serde_saphyr::from_str(&text).unwrap();
+    let told = chart["annotations"]["artifacthub.io/crds"]
+        .as_str()
+        .unwrap();
+    let told: Vec<Value> = serde_saphyr::from_str(told).unwrap();
+    let told: BTreeSet<_> = told
+        .iter()
+        .map(|crd| {
+            (
+                crd["name"].as_str().unwrap().to_owned(),
+                crd["kind"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
+    let crds = carillon_api::crds().into_iter();
+    let crds: BTreeSet<_> = crds
+        .map(|crd| (crd.metadata.name.unwrap_or_default(), crd.spec.names.kind))
+        .collect();
+    assert_eq!(told, crds);
 }
 
 #[test]

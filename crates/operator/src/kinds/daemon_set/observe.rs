@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use carillon_api::condition::types::STALLED;
+use carillon_api::condition::types::{READY, STALLED};
 use carillon_plan::condition;
 use carillon_plan::daemon_set::DaemonSet;
+use carillon_plan::daemon_set::spec::Update;
 
 use super::metrics::{DaemonSetMetrics, STATES};
 use crate::store::Store;
@@ -21,11 +22,14 @@ pub(super) fn measure(store: &Store, metrics: &DaemonSetMetrics) {
     }
 }
 
+/// Old pods that are kept on purpose are no update. Of apps/v1 only the numbers say anything.
 fn state(set: &DaemonSet) -> &'static str {
     let status = &set.status;
     let all = status.desired_number_scheduled;
-    let done = status.updated_number_scheduled.unwrap_or(0) >= all
+    let updated = status.updated_number_scheduled.unwrap_or(0) >= all;
+    let settled = (updated || set.spec.update == Update::OnDelete)
         && status.number_available.unwrap_or(0) >= all;
+    let done = settled || condition::is_true(&status.conditions, READY);
     if condition::is_true(&status.conditions, STALLED) {
         "stalled"
     } else if done {
@@ -71,4 +75,64 @@ pub(super) fn debug(store: &Store) -> serde_json::Value {
         })
     });
     serde_json::json!(sets.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_plan::meta::Meta;
+    use carillon_plan::object_key::{DAEMON_SET, NATIVE_DAEMON_SET, ObjectKey};
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_set_that_keeps_old_pods_on_purpose_is_complete() {
+        let condition = |type_: &str, status: &str| {
+            json!({"type": type_, "status": status, "reason": "R", "message": "",
+                   "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let numbers = |updated: i32, available: i32| json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": updated, "numberAvailable": available});
+        let with = |mut status: Value, conditions: Value| {
+            status["conditions"] = conditions;
+            status
+        };
+        let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+        let paused = json!({"updateStrategy": {"rollingUpdate": {"paused": true}}});
+        let ready = json!([condition("Ready", "True")]);
+        let stalled = json!([condition("Stalled", "True"), condition("Ready", "False")]);
+        for (kind, spec, status, expected) in [
+            (DAEMON_SET, json!({}), numbers(3, 3), "complete"),
+            (DAEMON_SET, json!({}), numbers(1, 3), "updating"),
+            (
+                DAEMON_SET,
+                json!({}),
+                with(numbers(1, 3), ready),
+                "complete",
+            ),
+            (
+                DAEMON_SET,
+                json!({}),
+                with(numbers(1, 3), stalled),
+                "stalled",
+            ),
+            (DAEMON_SET, paused, numbers(1, 3), "paused"),
+            (NATIVE_DAEMON_SET, json!({}), numbers(1, 3), "updating"),
+            (
+                NATIVE_DAEMON_SET,
+                on_delete.clone(),
+                numbers(1, 3),
+                "complete",
+            ),
+            (NATIVE_DAEMON_SET, on_delete, numbers(1, 2), "updating"),
+        ] {
+            let uid = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001".parse().unwrap();
+            let meta = Meta::new(
+                ObjectKey::of(kind, "ops", "agent", uid),
+                Timestamp::UNIX_EPOCH,
+            );
+            let set = DaemonSet::read(meta, None, &spec, &status);
+            assert_eq!(state(&set), expected, "{kind:?} {spec} {status}");
+        }
+    }
 }

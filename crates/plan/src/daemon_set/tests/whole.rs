@@ -4,7 +4,7 @@ use carillon_api::condition::{reasons, types};
 use serde_json::{Value, json};
 
 use super::world::at;
-use crate::condition::find;
+use crate::condition::{find, is_true};
 use crate::daemon_set::action::{Act, Action, Plan};
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::pod::LABEL_REVISION;
@@ -300,6 +300,90 @@ fn only_an_update_that_stands_still_for_ten_minutes_is_stalled() {
         reasons::PROGRESS_DEADLINE_EXCEEDED
     );
     assert_eq!(set.set.status.waiting_for[0].reason, "PodNotReady");
+}
+
+/// The pods on `node` of an update to another image are not ready; what the status then says.
+fn updated(strategy: &Value, unready: &[&str]) -> Whole {
+    let mut set = Whole::new(DAEMON_SET, None, &json!({}));
+    set.settle();
+    let mut spec = image("2");
+    spec["updateStrategy"] = strategy.clone();
+    set.edit(&spec);
+    for _ in 0..20 {
+        set.sync();
+        for pod in set.pods.values_mut() {
+            if unready.iter().any(|node| pod.node.as_deref() == Some(node)) {
+                pod.ready = None;
+            }
+        }
+    }
+    set
+}
+
+#[test]
+fn the_word_for_kubectls_table_is_that_of_the_update_and_not_of_a_pod_in_it() {
+    let rolling = |more: Value| json!({"rollingUpdate": more});
+    for (strategy, unready, word, ready) in [
+        (json!({}), &[][..], "Complete", true),
+        // As many nodes wait as may.
+        (json!({}), &["n1"], "Updating", false),
+        // More of them wait.
+        (json!({}), &["n1", "n2"], "PodNotReady", false),
+        (rolling(json!({"paused": true})), &[], "Paused", false),
+        (rolling(json!({"partition": 1})), &[], "OldPodsKept", true),
+        (
+            rolling(json!({"selector": {"matchLabels": {"a": "b"}}})),
+            &[],
+            "OldPodsKept",
+            true,
+        ),
+        (json!({"type": "OnDelete"}), &[], "OldPodsKept", true),
+        (json!({"type": "OnDelete"}), &["n1"], "PodNotReady", false),
+    ] {
+        let set = updated(&strategy, unready);
+        let status = &set.set.status;
+        let is_ready = is_true(&status.conditions, types::READY);
+        assert_eq!(
+            (&*status.summary, is_ready),
+            (word, ready),
+            "{strategy} {unready:?}: {status:?}"
+        );
+    }
+}
+
+#[test]
+fn old_pods_that_are_kept_on_purpose_are_counted_in_the_message() {
+    let set = updated(&json!({"rollingUpdate": {"partition": 1}}), &[]);
+    let ready = find(&set.set.status.conditions, types::READY).unwrap();
+    assert_eq!(
+        ready.message,
+        "1/2 nodes have a pod of the current template, 1 keep their old pod"
+    );
+    let mut set = set;
+    set.edit(&image("2"));
+    set.settle();
+    assert_eq!(set.reason(types::READY), reasons::UPDATE_COMPLETE);
+}
+
+#[test]
+fn a_node_that_gets_no_pod_as_partitioned_scaling_says_keeps_nobody_waiting() {
+    let mut set = Whole::new(DAEMON_SET, None, &json!({}));
+    set.settle();
+    let mut spec = image("2");
+    spec["updateStrategy"] = json!({"rollingUpdate": {"partition": 1}});
+    spec["scaleStrategy"] = json!({"partitionedScaling": true});
+    set.edit(&spec);
+    set.settle();
+    set.pods.retain(|_, pod| pod.node.as_deref() != Some("n1"));
+    let new = set.set.status.update_revision.clone().unwrap();
+    set.pods
+        .values_mut()
+        .for_each(|pod| pod.labels = labels(&new));
+    set.settle();
+    let ready = find(&set.set.status.conditions, types::READY).unwrap();
+    let message =
+        "1/2 nodes have a pod of the current template, 1 get no pod, as partitionedScaling says";
+    assert_eq!((&*ready.status, &*ready.message), ("True", message));
 }
 
 #[test]
