@@ -361,7 +361,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::view::daemon_set::samples::{at, known, nodes, object, pod, revision};
+    use crate::view::daemon_set::samples::{at, known, lines, nodes, object, pod, revision};
 
     /// Seven nodes in mid-update: n1 is updated, n2 not ready, n3 to n5 wait, n6 is tainted, n7 too and has a pod.
     fn world(spec: &Value) -> Known {
@@ -379,16 +379,7 @@ mod tests {
     fn groups(known: &Known) -> Vec<String> {
         let all = all(known, at(60));
         assert_eq!(all.nodes, 7);
-        let line = |group: &Group<Place>| {
-            let Group {
-                place,
-                reason,
-                nodes,
-                ..
-            } = group;
-            format!("{place:?} {reason} {}", nodes.join(","))
-        };
-        all.groups.iter().map(line).collect()
+        lines(&all.groups)
     }
 
     #[test]

@@ -204,7 +204,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::view::daemon_set::samples::{at, known, nodes, object, pod, revision, template};
+    use crate::view::daemon_set::samples::{
+        at, known, lines, nodes, object, pod, revision, template,
+    };
 
     /// Six nodes: n1 to n4 have a pod of `old`, n5 has none, n6 is tainted and has none.
     fn world(spec: &Value, pods: &[Value]) -> Known {
@@ -219,16 +221,7 @@ mod tests {
     fn fates(spec: &Value) -> Vec<String> {
         let preview = preview(&mut world(spec, &old_pods()), at(60));
         assert_eq!(preview.nodes, 6);
-        let line = |group: &Group<Fate>| {
-            let Group {
-                place,
-                reason,
-                nodes,
-                ..
-            } = group;
-            format!("{place:?} {reason} {}", nodes.join(","))
-        };
-        preview.groups.iter().map(line).collect()
+        lines(&preview.groups)
     }
 
     #[test]

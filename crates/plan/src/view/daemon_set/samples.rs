@@ -1,10 +1,13 @@
 //! DaemonSets, pods and nodes for the tests of the views.
 
+use std::fmt::Debug;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::known::Known;
 use super::read::{self, SetPods, SetRevisions};
+use crate::view::groups::Group;
 use crate::view::read::node;
 
 pub(super) const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000500";
@@ -84,6 +87,20 @@ pub(super) fn nodes(count: u32, tainted: u32) -> Vec<Value> {
     let taint = json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]});
     let spec = |n| if n < tainted { &Value::Null } else { &taint };
     (1..=count).map(|n| a_node(n, spec(n))).collect()
+}
+
+/// `PLACE REASON n1,n2` for each group.
+pub(super) fn lines<P: Debug>(groups: &[Group<P>]) -> Vec<String> {
+    let line = |group: &Group<P>| {
+        let Group {
+            place,
+            reason,
+            nodes,
+            ..
+        } = group;
+        format!("{place:?} {reason} {}", nodes.join(","))
+    };
+    groups.iter().map(line).collect()
 }
 
 /// All of it, as whoever may read everything knows it.
