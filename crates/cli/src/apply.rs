@@ -155,6 +155,16 @@ fn remove_what_is_gone(patch: &mut Value, last: &Value) {
     }
 }
 
+/// Where a template is.
+pub(crate) const TEMPLATE: &str = "spec.template";
+
+/// What differs of a part of an object that is called so.
+pub(crate) fn differences(field: &str, old: &Value, new: &Value) -> Vec<Change> {
+    let mut found = Vec::new();
+    differ(field, Some(old), Some(new), &mut found);
+    found
+}
+
 /// What differs in labels, annotations and spec.
 fn changes(old: &Value, new: &Value) -> Vec<Change> {
     let mut found = Vec::new();

@@ -12,19 +12,20 @@ use crate::pause::{Pause, Resume};
 use crate::plan::Plan;
 use crate::results::Results;
 use crate::retry::Retry;
+use crate::rollout::Rollout;
 use crate::suspend::Suspend;
 use crate::trigger::Trigger;
 use crate::uninstall::Uninstall;
 use crate::wait::Wait;
 
-/// What BroadcastJobs do on which node and why not, and when CronJobs run
+/// What BroadcastJobs and DaemonSets do on which node and why not, and when CronJobs run
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-carillon",
     bin_name = "kubectl carillon",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 error. Those of plan, trigger, uninstall and wait are in their help."
+    after_help = "Exit codes: 0 done, 1 error. Those of plan, rollout status, trigger, uninstall and wait are in their help."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -43,6 +44,7 @@ pub(crate) enum Verb {
     Retry(Retry),
     Pause(Pause),
     Resume(Resume),
+    Rollout(Rollout),
     Wait(Wait),
     Next(Next),
     Calendar(Calendar),

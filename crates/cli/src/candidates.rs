@@ -10,6 +10,7 @@ use carillon_plan::view::read;
 use clap_complete::CompletionCandidate;
 
 use crate::client::{Api, Target, block_on, name_of};
+use crate::two_apis::SETS;
 
 /// Nobody waits longer for a name.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -29,8 +30,28 @@ pub(crate) fn jobs_and_crons() -> Vec<CompletionCandidate> {
     names(async |api| {
         let jobs = api.jobs(false).await.unwrap_or_default();
         let mut found: Vec<String> = jobs.iter().map(name_of).collect();
-        found.extend(api.cron_names().await);
-        found.dedup();
+        add(&mut found, api.cron_names().await);
+        Ok(found)
+    })
+}
+
+/// Adds names of another kind: one that both have is offered once.
+fn add(found: &mut Vec<String>, mut more: Vec<String>) {
+    more.retain(|name| !found.contains(name));
+    found.append(&mut more);
+}
+
+/// Names of the DaemonSets of both APIs.
+pub(crate) fn sets() -> Vec<CompletionCandidate> {
+    names(async |api| Ok(api.names_of_both(&SETS).await))
+}
+
+/// Names of the jobs of the namespace, and then of its DaemonSets.
+pub(crate) fn jobs_and_sets() -> Vec<CompletionCandidate> {
+    names(async |api| {
+        let jobs = api.jobs(false).await.unwrap_or_default();
+        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        add(&mut found, api.names_of_both(&SETS).await);
         Ok(found)
     })
 }
@@ -40,14 +61,15 @@ pub(crate) fn namespaces() -> Vec<CompletionCandidate> {
     names(async |api| Ok(api.namespaces().await?))
 }
 
-/// Names of the nodes with a result of the job named before.
+/// Names of the nodes with a result of the job named before; of all nodes where no job is.
 pub(crate) fn nodes() -> Vec<CompletionCandidate> {
     names(async |api| {
         let line: Vec<String> = std::env::args().collect();
-        let jobs = api.jobs(false).await?;
+        let jobs = api.jobs(false).await.unwrap_or_default();
         let named = jobs.iter().find(|job| line.contains(&name_of(job)));
         let Some(job) = named else {
-            return Ok(Vec::new());
+            let nodes = api.nodes().await?;
+            return Ok(nodes.keys().map(ToString::to_string).collect());
         };
         let slices = api.slices(&read::job(job)).await?;
         Ok(Ledger::read(&slices).names().map(str::to_owned).collect())

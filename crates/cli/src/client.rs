@@ -1,6 +1,8 @@
 //! The API server, as the verbs need it: a few paths, JSON in and out.
 
 mod cron_jobs;
+mod daemon_sets;
+mod two_apis;
 mod uninstall;
 
 use std::path::PathBuf;
@@ -27,8 +29,6 @@ use crate::problem;
 
 /// BroadcastJobs.
 pub(crate) const JOBS: Resource = ours("broadcastjobs");
-/// CronJobs of carillon.dev.
-pub(crate) const CRON_JOBS: Resource = ours("cronjobs");
 /// Pods.
 pub(crate) const PODS: Resource = core("pods");
 const NODES: Resource = core("nodes");
@@ -319,7 +319,7 @@ impl Api {
             .await
     }
 
-    async fn missing(&self, name: &str) -> Error {
+    pub(crate) async fn missing(&self, name: &str) -> Error {
         let others = match self.jobs(false).await {
             Ok(jobs) => jobs.iter().map(name_of).collect::<Vec<_>>(),
             Err(error) => return error,

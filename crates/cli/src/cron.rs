@@ -14,7 +14,7 @@ use crate::candidates;
 use crate::client::Api;
 use crate::flags::Global;
 use crate::manifest::{self, STDIN};
-use crate::names::{CronName, cron_name};
+use crate::names::{ApiName, cron_name};
 use crate::render::Screen;
 
 /// A CronJob by name.
@@ -22,7 +22,7 @@ use crate::render::Screen;
 pub(crate) struct Cron {
     /// Name of the CronJob, also as ccj/NAME; cj/NAME is one of batch/v1
     #[arg(value_parser = cron_name, add = ArgValueCandidates::new(candidates::crons))]
-    pub(crate) cron: CronName,
+    pub(crate) cron: ApiName,
 }
 
 /// A CronJob by name, CronJobs of a file, or a schedule.

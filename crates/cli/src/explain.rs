@@ -1,31 +1,37 @@
 //! `explain`: why a node is served or not, and where all nodes stand.
 
+mod daemon_set;
+
 use anyhow::{Result, bail};
 use carillon_plan::view::broadcast_job::explain;
-use carillon_plan::view::broadcast_job::explain::{Group, JobExplanation, NodeExplanation};
+use carillon_plan::view::broadcast_job::explain::{JobExplanation, NodeExplanation};
 use carillon_plan::view::broadcast_job::ledger::Ledger;
-use carillon_plan::view::broadcast_job::node_checks::{CheckResult, Finding, On};
-use carillon_plan::view::broadcast_job::outcomes::SAMPLE;
 use carillon_plan::view::broadcast_job::place::Place;
 use carillon_plan::view::broadcast_job::progress::{Progress, standing};
+use carillon_plan::view::groups::Group;
 use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::client::{Api, Asked};
 use crate::exit::DONE;
 use crate::family::family;
-use crate::flags::{JobName, Output};
+use crate::flags::Output;
 use crate::names::node_name;
-use crate::render::{Cell, Format, Screen, Table, Tone, indented, sample};
+use crate::nodes::{checks, print_checks, print_groups};
+use crate::render::{Format, Screen, Tone};
 use crate::results::by_attempt;
+use crate::target::{Found, Target, target};
 use crate::{candidates, problem};
 
-/// Explain where all nodes stand in a job, or why one does
+/// Explain where all nodes stand in a BroadcastJob or a DaemonSet, or why one does
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    #[command(flatten)]
-    job: JobName,
+    /// Name of a BroadcastJob or else of a DaemonSet, also as bcj/NAME, cds/NAME or ds/NAME (one of apps/v1)
+    #[arg(value_name = "JOB|SET", value_parser = target,
+          add = ArgValueCandidates::new(candidates::jobs_and_sets))]
+    target: Target,
     /// Every check of this node, what decides it, and what to write to change it
     #[arg(long, value_name = "NAME", value_parser = node_name,
           add = ArgValueCandidates::new(candidates::nodes))]
@@ -35,9 +41,18 @@ pub(crate) struct Explain {
 }
 
 pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Result<u8> {
-    let object = api.job(&args.job.job).await?;
-    let job = read::job(&object);
-    let family = family(api, &object).await?.members;
+    match args.target.find(api).await? {
+        Found::Job(object) => of_job(api, args, &object, screen).await,
+        Found::Set(object) => {
+            daemon_set::run(api, (args.node.as_deref(), &args.output), &object, screen).await
+        }
+    }
+}
+
+async fn of_job(api: &Api, args: &Explain, object: &Value, screen: &mut Screen) -> Result<u8> {
+    let job = read::job(object);
+    let name = &job.job.meta.owner.name;
+    let family = family(api, object).await?.members;
     let own = family
         .iter()
         .find(|one| one.stored.job.meta.owner == job.job.meta.owner);
@@ -46,7 +61,7 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
     let format = args.output.output;
     let Some(node) = &args.node else {
         let Some(nodes) = api.nodes_if_allowed().await? else {
-            return without_nodes(&args.job.job, "", format, screen);
+            return without_nodes(name, "", format, screen);
         };
         let all = explain::job(&family, &job.job, &nodes);
         let headline = Progress::of(&job, &ledger).headline();
@@ -63,7 +78,7 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
         Asked::Missing => None,
         Asked::NotAllowed => {
             let of_node = format!(" --node {node}");
-            return without_nodes(&args.job.job, &of_node, format, screen);
+            return without_nodes(name, &of_node, format, screen);
         }
     };
     let one = explain::node(&family, &job.job, node, row.as_ref(), Timestamp::now());
@@ -104,34 +119,16 @@ fn print_job(
     headers: bool,
     screen: &mut Screen,
 ) -> Result<()> {
-    if format == Some(Format::Name) {
-        let names = all.groups.iter().flat_map(|group| &group.nodes);
-        for name in names {
-            screen.line(&format!("node/{name}"))?;
-        }
-        return Ok(());
+    if format != Some(Format::Name) {
+        screen.line(&format!("{}: {headline}", all.job))?;
+        screen.blank()?;
     }
-    screen.line(&format!("{}: {headline}", all.job))?;
-    screen.blank()?;
-    let wide = format == Some(Format::Wide);
-    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
-    for group in &all.groups {
-        let shown = if wide { usize::MAX } else { SAMPLE };
-        table.row([
-            group.count.to_string().into(),
-            Cell::new(format!("{:?}", group.place), tone(group.place)),
-            Cell::from(&group.reason),
-            sample(&group.nodes, shown).into(),
-            example(&group.example, &group.nodes).into(),
-        ]);
-    }
-    screen.table(&table, headers)?;
-    screen.line(&format!("{:<7} in all", all.nodes))
+    print_groups((&all.groups, all.nodes), tone, (format, headers), screen)
 }
 
 /// Of a job that has ended early: how what it has not started is served.
 fn tell_not_started(all: &JobExplanation, screen: &mut Screen) {
-    let not_started = |group: &&Group| group.place == Place::NotStarted;
+    let not_started = |group: &&Group<Place>| group.place == Place::NotStarted;
     let nodes = all
         .groups
         .iter()
@@ -147,14 +144,6 @@ fn tell_not_started(all: &JobExplanation, screen: &mut Screen) {
             },
             all.job
         ));
-    }
-}
-
-/// What decides, for the first of some nodes.
-pub(crate) fn example(text: &str, nodes: &[String]) -> String {
-    match nodes.first() {
-        Some(node) if !text.is_empty() => format!("{node}: {text}"),
-        _ => String::new(),
     }
 }
 
@@ -174,13 +163,11 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
         screen.line("There is no such node.")?;
     } else if one.checks.is_empty() {
         screen.line("The Node object does not exist any more.")?;
-    } else {
+    } else if matches!(one.place, Place::Succeeded | Place::Running) {
         screen.table(&checks(&one.checks), headers)?;
-    }
-    if !matches!(one.place, Place::Succeeded | Place::Running) {
-        for finding in one.checks.iter().flat_map(|check| &check.findings) {
-            print_finding(finding, "spec.template.spec of a new job", screen)?;
-        }
+    } else {
+        let template = "spec.template.spec of a new job";
+        print_checks(&one.checks, template, headers, screen)?;
     }
     screen.blank()?;
     if one.attempts.is_empty() {
@@ -195,40 +182,6 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
     }
     screen.blank()?;
     screen.line(&format!("Next: {}.", one.next))
-}
-
-fn checks(checks: &[CheckResult]) -> Table {
-    let mut table = Table::new(&["CHECK", "RESULT", "FOUND"]);
-    for check in checks {
-        let (result, tone) = if check.passed {
-            ("pass", Tone::Good)
-        } else {
-            ("FAIL", Tone::Bad)
-        };
-        table.row([
-            check.check.into(),
-            Cell::new(result, tone),
-            Cell::from(&check.found),
-        ]);
-    }
-    table
-}
-
-/// What decides, and what to write to change it: on the node, or in the `template`.
-pub(crate) fn print_finding(finding: &Finding, template: &str, screen: &mut Screen) -> Result<()> {
-    screen.blank()?;
-    screen.line(&format!("{}: {}", finding.reason, finding.text))?;
-    for (number, remedy) in finding.remedies.iter().enumerate() {
-        let or = if number == 0 { "" } else { "or " };
-        let place = match remedy.on {
-            On::Node => String::new(),
-            On::Template => format!(", in {template}"),
-        };
-        let colon = if remedy.write.is_empty() { "" } else { ":" };
-        screen.line(&format!("  {or}{}{place}{colon}", remedy.what))?;
-        screen.text(&indented(&remedy.write, 6))?;
-    }
-    Ok(())
 }
 
 fn tone(place: Place) -> Tone {

@@ -1,10 +1,10 @@
 //! What people and their files give to the plugin, as strange bytes (`cargo xtask fuzz`).
 
 use carillon_fuzz::{check, check_within};
-use carillon_plan::view::{cron_job, read};
+use carillon_plan::view::{cron_job, daemon_set, read};
 
 use crate::manifest::objects;
-use crate::names::cron_name;
+use crate::names::{cron_name, set_name};
 use crate::wait::duration;
 
 const MANIFEST: &[u8] = b"apiVersion: carillon.dev/v1alpha1
@@ -45,6 +45,7 @@ fn manifest() {
         for object in objects(&text).into_iter().flatten() {
             read::job(&object);
             cron_job::read::cron(&object);
+            daemon_set::read::set(&object);
         }
     });
 }
@@ -54,6 +55,7 @@ fn words() {
     let samples: &[&[u8]] = &[
         b"ccj/report",
         b"cronjobs.batch/report",
+        b"daemonset.apps/agent",
         b"1h30m",
         b"90s",
         b"PT5M",
@@ -63,6 +65,9 @@ fn words() {
         let _ = duration(&text);
         if let Ok(cron) = cron_name(&text) {
             assert!(!cron.name.is_empty() && !cron.name.contains('/'));
+        }
+        if let Ok(set) = set_name(&text) {
+            assert!(!set.name.is_empty() && !set.name.contains('/'));
         }
     });
 }

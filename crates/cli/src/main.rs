@@ -23,14 +23,18 @@ mod get;
 mod manifest;
 mod names;
 mod next;
+mod nodes;
 mod pause;
 mod plan;
 mod problem;
 mod render;
 mod results;
 mod retry;
+mod rollout;
 mod suspend;
+mod target;
 mod trigger;
+mod two_apis;
 mod uninstall;
 mod wait;
 
@@ -88,6 +92,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Retry(args) => block_on(async { retry::run(&api().await?, args, screen).await }),
         Verb::Pause(args) => block_on(async { pause::pause(&api().await?, args, screen).await }),
         Verb::Resume(args) => block_on(async { pause::resume(&api().await?, args, screen).await }),
+        Verb::Rollout(args) => block_on(async { rollout::run(&api().await?, args, screen).await }),
         Verb::Wait(args) => block_on(async { wait::run(&api().await?, args, screen).await }),
         Verb::Next(args) => block_on(next::run(&cli.global, args, screen)),
         Verb::Calendar(args) => block_on(calendar::run(&cli.global, args, screen)),

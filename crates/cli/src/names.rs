@@ -2,15 +2,23 @@
 
 use carillon_plan::cron_job::Api as Side;
 
-/// The name of a CronJob, and of which API it may be.
+/// The name of an object of a kind that two APIs have, and of which of them it may be.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct CronName {
-    /// `None`: of carillon.dev, or else of batch/v1.
+pub(crate) struct ApiName {
+    /// `None`: of carillon.dev, or else of Kubernetes.
     pub(crate) side: Option<Side>,
     pub(crate) name: String,
 }
 
-impl CronName {
+impl ApiName {
+    /// Of carillon.dev, or else of Kubernetes.
+    pub(crate) fn any(name: &str) -> Self {
+        Self {
+            side: None,
+            name: name.to_owned(),
+        }
+    }
+
     /// The APIs to look in, in this order.
     pub(crate) fn sides(&self) -> &'static [Side] {
         match self.side {
@@ -21,22 +29,65 @@ impl CronName {
     }
 }
 
+/// How the objects of a kind that two APIs have are called on the command line.
+struct Forms {
+    /// Short name of those of carillon.dev.
+    ours: &'static str,
+    /// Short name of the others.
+    native: &'static str,
+    /// In lower case.
+    kind: &'static str,
+    /// The group of the others.
+    group: &'static str,
+    /// What to write.
+    help: &'static str,
+}
+
 /// `report`, `ccj/report`, `cj/report`, `cronjobs.batch/report`.
-pub(crate) fn cron_name(text: &str) -> Result<CronName, String> {
-    const FORMS: &str =
-        "write NAME, ccj/NAME for one of carillon.dev, or cj/NAME for one of batch/v1";
-    let (kind, name) = text.split_once('/').unwrap_or(("cronjob", text));
+pub(crate) fn cron_name(text: &str) -> Result<ApiName, String> {
+    const FORMS: Forms = Forms {
+        ours: "ccj",
+        native: "cj",
+        kind: "cronjob",
+        group: "batch",
+        help: "write NAME, ccj/NAME for one of carillon.dev, or cj/NAME for one of batch/v1",
+    };
+    api_name(text, &FORMS)
+}
+
+/// `agent`, `cds/agent`, `ds/agent`, `daemonsets.apps/agent`.
+pub(crate) fn set_name(text: &str) -> Result<ApiName, String> {
+    const FORMS: Forms = Forms {
+        ours: "cds",
+        native: "ds",
+        kind: "daemonset",
+        group: "apps",
+        help: "write NAME, cds/NAME for one of carillon.dev, or ds/NAME for one of apps/v1",
+    };
+    api_name(text, &FORMS)
+}
+
+fn api_name(text: &str, forms: &Forms) -> Result<ApiName, String> {
+    let (kind, name) = text.split_once('/').unwrap_or((forms.kind, text));
     let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
     let group = group.strip_prefix("v1alpha1.").unwrap_or(group);
     let group = group.strip_prefix("v1.").unwrap_or(group);
-    let side = match (kind.to_ascii_lowercase().as_str(), group) {
-        _ if name.is_empty() || name.contains('/') => return Err(FORMS.to_owned()),
-        ("ccj", _) | ("cronjob" | "cronjobs", "carillon.dev") => Some(Side::Carillon),
-        ("cj", _) | ("cronjob" | "cronjobs", "batch") => Some(Side::Native),
-        ("cronjob" | "cronjobs", "") => None,
-        _ => return Err(FORMS.to_owned()),
+    let wrong = || Err(forms.help.to_owned());
+    if name.is_empty() || name.contains('/') {
+        return wrong();
+    }
+    let kind = kind.to_ascii_lowercase();
+    let is_kind = kind.strip_suffix('s').unwrap_or(&kind) == forms.kind;
+    let side = match group {
+        _ if kind == forms.ours => Some(Side::Carillon),
+        _ if kind == forms.native => Some(Side::Native),
+        _ if !is_kind => return wrong(),
+        "" => None,
+        "carillon.dev" => Some(Side::Carillon),
+        group if group == forms.group => Some(Side::Native),
+        _ => return wrong(),
     };
-    Ok(CronName {
+    Ok(ApiName {
         side,
         name: name.to_owned(),
     })
@@ -89,7 +140,7 @@ mod tests {
             ("cronjobs.v1.batch/report", Some(Side::Native)),
         ] {
             let name = "report".to_owned();
-            assert_eq!(cron_name(text), Ok(CronName { side, name }), "{text}");
+            assert_eq!(cron_name(text), Ok(ApiName { side, name }), "{text}");
         }
         for wrong in [
             "",
@@ -99,6 +150,24 @@ mod tests {
             "a/b/c",
         ] {
             assert!(cron_name(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_daemon_set_is_named_as_kubectl_names_it() {
+        for (text, side) in [
+            ("agent", None),
+            ("daemonset/agent", None),
+            ("cds/agent", Some(Side::Carillon)),
+            ("DaemonSets.carillon.dev/agent", Some(Side::Carillon)),
+            ("ds/agent", Some(Side::Native)),
+            ("daemonset.apps/agent", Some(Side::Native)),
+        ] {
+            let name = "agent".to_owned();
+            assert_eq!(set_name(text), Ok(ApiName { side, name }), "{text}");
+        }
+        for wrong in ["", "ds/", "ccj/agent", "daemonset.batch/agent", "a/b/c"] {
+            assert!(set_name(wrong).is_err(), "{wrong:?}");
         }
     }
 }

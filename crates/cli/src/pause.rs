@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::client::Api;
 use crate::exit::DONE;
 use crate::flags::JobName;
-use crate::names::{CronName, cron_name, job_name};
+use crate::names::{ApiName, cron_name, job_name};
 use crate::render::Screen;
 use crate::{candidates, suspend};
 
@@ -48,7 +48,7 @@ enum Target {
     /// A BroadcastJob.
     Job(String),
     /// A CronJob.
-    Cron(CronName),
+    Cron(ApiName),
     /// Either, by name.
     Any(String),
 }
@@ -81,10 +81,7 @@ pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Res
         Target::Any(name) => name,
     };
     let job = api.job_if_any(name).await?;
-    let any = CronName {
-        side: None,
-        name: name.clone(),
-    };
+    let any = ApiName::any(name);
     let cron = match api.cron_if_any(&any).await {
         // Whoever may not see CronJobs means the job.
         Err(_) if job.is_some() => None,

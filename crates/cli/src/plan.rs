@@ -1,5 +1,8 @@
 //! `plan`: what manifests would do, before they are applied.
 
+mod daemon_set;
+mod said;
+
 use anyhow::{Error, Result};
 use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::broadcast_job::family::First;
@@ -12,26 +15,29 @@ use carillon_plan::view::read;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::apply::{self, Change, Effect, run_of};
-use crate::client::{Api, CRON_JOBS, JOBS, PODS, name_of};
+use self::said::{Said, ask_about_pod, print_about, print_notes};
+use crate::apply::{self, Effect, run_of};
+use crate::client::{Api, JOBS, name_of};
 use crate::exit::{DONE, NOT_ALL};
-use crate::explain::{example, print_finding};
 use crate::family::family;
 use crate::flags::Output;
+use crate::manifest;
+use crate::nodes::{example, print_finding};
 use crate::render::{Cell, Format, Screen, Table, Tone, count, sample};
-use crate::{manifest, problem};
+use crate::two_apis::{CRONS, SETS};
 
-/// Show what manifests would do: which nodes, which not and why, and what the API server refuses
+/// Show what manifests would do: on which nodes, on which not and why, and what the API server refuses
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Nothing is stored: the API server is asked by dry run what kubectl apply would do, and whether it would
 accept one pod of the template. Of a CronJob with a broadcastJobTemplate each run is planned; of a job that
-exists the changes are shown.
+exists the changes are shown; of a DaemonSet also which nodes replace, get or lose their pod.
 
 Exit codes: 0 every node that the job chooses (nodeSelector, affinity, nodeNames) would be served, or the
-job exists already; 2 some would not, there is none, or the API server refuses something; 1 error.")]
+job exists already; some node has or gets a pod of the DaemonSet; 2 some would not, there is none, or the API
+server refuses something; 1 error.")]
 pub(crate) struct Plan {
-    /// File with BroadcastJobs and CronJobs, YAML or JSON; - is standard input. Can be repeated
+    /// File with BroadcastJobs, CronJobs and DaemonSets, YAML or JSON; - is standard input. Can be repeated
     #[arg(short, long, value_name = "FILE", required = true)]
     filename: Vec<String>,
     #[command(flatten)]
@@ -40,26 +46,38 @@ pub(crate) struct Plan {
 
 /// One object of the manifests.
 #[derive(Serialize)]
+#[serde(untagged)]
+enum Planned {
+    Job(JobPlan),
+    Set(daemon_set::Planned),
+}
+
+impl Planned {
+    fn is_good(&self, nodes_known: bool) -> bool {
+        match self {
+            Self::Job(job) => job.is_good(),
+            Self::Set(set) => set.is_good(nodes_known),
+        }
+    }
+}
+
+/// A BroadcastJob, or a CronJob that starts some.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Planned {
+struct JobPlan {
     /// Kind of the object.
     kind: &'static str,
     #[serde(flatten)]
     preview: Preview,
-    /// What kubectl apply would do.
-    apply: Effect,
-    /// What it would change of an object that is there.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<Change>,
-    /// What could not be asked, and what else is worth knowing.
-    notes: Vec<String>,
+    #[serde(flatten)]
+    said: Said,
 }
 
-impl Planned {
+impl JobPlan {
     /// Whether the nodes of the cluster have anything to do with it.
     fn concerns_nodes(&self) -> bool {
-        let exists = matches!(self.apply, Effect::Changed | Effect::Unchanged);
-        self.apply != Effect::Refused && (self.kind == CRON_JOB || !exists)
+        let exists = matches!(self.said.apply, Effect::Changed | Effect::Unchanged);
+        self.said.apply != Effect::Refused && (self.kind == CRON_JOB || !exists)
     }
 
     fn is_good(&self) -> bool {
@@ -70,15 +88,20 @@ impl Planned {
 const JOB: &str = "BroadcastJob";
 const CRON_JOB: &str = "CronJob";
 
-/// A BroadcastJob, or a CronJob that starts some.
+/// A DaemonSet, of carillon.dev or of apps/v1.
+fn is_set(object: &Value) -> bool {
+    object["kind"] == SETS.kind
+}
+
+/// What can be planned.
 fn is_wanted(object: &Value) -> bool {
-    object["kind"] == JOB || run_of(object).is_some()
+    object["kind"] == JOB || is_set(object) || run_of(object).is_some()
 }
 
 pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Result<u8> {
     let mut objects = Vec::new();
     for file in &args.filename {
-        let what = "BroadcastJob, and no CronJob with a broadcastJobTemplate";
+        let what = "BroadcastJob or DaemonSet, and no CronJob with a broadcastJobTemplate";
         objects.extend(manifest::read(file, what, is_wanted, screen)?);
     }
     let nodes = api.nodes_if_allowed().await?;
@@ -90,7 +113,11 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
             None => chosen.clone(),
         };
         object["metadata"]["namespace"] = json!(api.namespace);
-        planned.push(plan_one(&api, &object, nodes.as_ref()).await?);
+        planned.push(if is_set(&object) {
+            Planned::Set(daemon_set::plan_one(&api, &object, nodes.as_ref(), screen).await?)
+        } else {
+            Planned::Job(plan_one(&api, &object, nodes.as_ref()).await?)
+        });
     }
     let format = args.output.output;
     if !screen.documents(format, &planned, false)? {
@@ -98,41 +125,41 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
             if at > 0 && format != Some(Format::Name) {
                 screen.blank()?;
             }
-            print(
-                one,
-                nodes.is_some(),
-                format,
-                !args.output.no_headers,
-                screen,
-            )?;
+            let how = (format, !args.output.no_headers);
+            match one {
+                Planned::Job(job) => print(job, nodes.is_some(), how, screen)?,
+                Planned::Set(set) => daemon_set::print(set, nodes.is_some(), how, screen)?,
+            }
         }
     }
-    Ok(if planned.iter().all(Planned::is_good) {
+    Ok(if planned.iter().all(|one| one.is_good(nodes.is_some())) {
         DONE
     } else {
         NOT_ALL
     })
 }
 
-async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Planned> {
+async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<JobPlan> {
     let of_run = run_of(object);
     let (kind, of) = match of_run {
-        Some(_) => (CRON_JOB, CRON_JOBS),
+        Some(_) => (CRON_JOB, CRONS.carillon),
         None => (JOB, JOBS),
     };
     let stored = read::job(of_run.as_ref().unwrap_or(object));
     let nothing = Nodes::new();
     let known = nodes.unwrap_or(&nothing);
     let answer = apply::ask(api, of, kind, object).await?;
-    let mut planned = Planned {
+    let mut planned = JobPlan {
         kind,
         preview: preview(&stored, known),
-        apply: answer.effect,
-        changes: answer.changes,
-        notes: Vec::new(),
+        said: Said {
+            apply: answer.effect,
+            changes: answer.changes,
+            notes: Vec::new(),
+        },
     };
     if answer.effect == Effect::NotAllowed {
-        planned.notes.push(format!(
+        planned.said.notes.push(format!(
             "whether the API server would accept it was not asked: you may not create {kind}s in this namespace"
         ));
     }
@@ -151,7 +178,7 @@ async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Pl
     {
         ask_about_family(api, (&stored.job, retry_of), known, &mut planned).await;
     }
-    if planned.apply != Effect::Refused && !planned.concerns_nodes() {
+    if planned.said.apply != Effect::Refused && !planned.concerns_nodes() {
         return Ok(planned);
     }
     // Without an answer about the job, there may still be one about its pods.
@@ -159,9 +186,9 @@ async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Pl
         .stored
         .map(|stored| run_of(&stored).unwrap_or(stored));
     let job = accepted.as_ref().or(of_run.as_ref()).unwrap_or(object);
-    ask_about_pod(api, job, known, &mut planned).await?;
+    ask_about_template(api, job, known, &mut planned).await?;
     if !planned.preview.problems.is_empty() {
-        planned.apply = Effect::Refused;
+        planned.said.apply = Effect::Refused;
     }
     Ok(planned)
 }
@@ -171,7 +198,7 @@ async fn ask_about_family(
     api: &Api,
     (job, retry_of): (&BroadcastJob, &First),
     nodes: &Nodes,
-    planned: &mut Planned,
+    planned: &mut JobPlan,
 ) {
     let asked = async {
         let Some(first) = api.job_if_any(&retry_of.name).await? else {
@@ -187,7 +214,7 @@ async fn ask_about_family(
         Ok((first, members)) => {
             in_family(&mut planned.preview, job, first.as_ref(), &members, nodes);
         }
-        Err(error) => planned.notes.push(format!(
+        Err(error) => planned.said.notes.push(format!(
             "what {} and its retries have done is not known: {error}",
             retry_of.name
         )),
@@ -195,11 +222,11 @@ async fn ask_about_family(
 }
 
 /// Whether the API server would accept a pod of the template.
-async fn ask_about_pod(
+async fn ask_about_template(
     api: &Api,
     object: &Value,
     nodes: &Nodes,
-    planned: &mut Planned,
+    planned: &mut JobPlan,
 ) -> Result<()> {
     let job = read::job(object).job;
     let first = planned.preview.served.first().map(String::as_str);
@@ -213,28 +240,10 @@ async fn ask_about_pod(
         node,
         PodPlacement::Scheduler,
     );
-    match api.create(PODS, true, &with_kind(body)).await {
-        Ok(_) => Ok(()),
-        // The operator creates the pods; whoever plans need not be allowed to.
-        Err(kube::Error::Api(status))
-            if status.code == 403 && status.message.contains("cannot create resource") =>
-        {
-            planned.notes.push(
-                "the template was not checked: you may not create pods in this namespace"
-                    .to_owned(),
-            );
-            Ok(())
-        }
-        Err(kube::Error::Api(status)) => {
-            let words = problem::words(&status).replace(&format!("Pod \"{pod}\" "), "the pod ");
-            planned
-                .preview
-                .problems
-                .push(format!("spec.template: {words}"));
-            Ok(())
-        }
-        Err(error) => Err(api.explain(error, "asking about a pod").await),
-    }
+    let (problem, unchecked) = ask_about_pod(api, &with_kind(body), &pod).await?;
+    planned.preview.problems.extend(problem);
+    planned.said.notes.extend(unchecked);
+    Ok(())
 }
 
 fn with_kind(mut pod: Value) -> Value {
@@ -244,7 +253,7 @@ fn with_kind(mut pod: Value) -> Value {
 }
 
 /// What the manifest comes to, in a line.
-fn headline(one: &Planned, nodes_known: bool) -> String {
+fn headline(one: &JobPlan, nodes_known: bool) -> String {
     let preview = &one.preview;
     let each_run = if one.kind == CRON_JOB {
         "each run of "
@@ -266,7 +275,7 @@ fn headline(one: &Planned, nodes_known: bool) -> String {
             count(rounds, "round")
         ),
     };
-    match one.apply {
+    match one.said.apply {
         Effect::Refused => format!("{subject}: REFUSED, nothing would run"),
         Effect::Changed if one.kind == JOB => {
             format!("{subject} exists: it would be changed, and run nothing again")
@@ -279,10 +288,9 @@ fn headline(one: &Planned, nodes_known: bool) -> String {
 }
 
 fn print(
-    one: &Planned,
+    one: &JobPlan,
     nodes_known: bool,
-    format: Option<Format>,
-    headers: bool,
+    (format, headers): (Option<Format>, bool),
     screen: &mut Screen,
 ) -> Result<()> {
     let preview = &one.preview;
@@ -293,29 +301,12 @@ fn print(
         return Ok(());
     }
     screen.line(&headline(one, nodes_known))?;
-    for problem in &preview.problems {
-        screen.blank()?;
-        screen.painted(&[(Tone::Bad, "error:"), (Tone::Plain, &format!(" {problem}"))])?;
-    }
-    for change in &one.changes {
-        screen.line(&format!("  {}", change.line()))?;
-    }
+    print_about(&preview.problems, &one.said.changes, screen)?;
     if one.concerns_nodes() && nodes_known {
         screen.blank()?;
         print_nodes(preview, format == Some(Format::Wide), headers, screen)?;
     }
-    if !nodes_known {
-        screen.blank()?;
-        screen.line(&format!(
-            "note: you may not list nodes: {}",
-            problem::VIEW_NODES
-        ))?;
-    }
-    for note in &one.notes {
-        screen.blank()?;
-        screen.line(&format!("note: {note}"))?;
-    }
-    Ok(())
+    print_notes(&one.said.notes, nodes_known, screen)
 }
 
 fn print_nodes(preview: &Preview, wide: bool, headers: bool, screen: &mut Screen) -> Result<()> {

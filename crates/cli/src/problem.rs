@@ -1,11 +1,12 @@
 //! What to say when something asked for is not there.
 
 use anyhow::{Error, anyhow};
-use carillon_plan::view::cron_job::api_version;
+use carillon_plan::cron_job::Api as Side;
 use kube::core::Status;
 
-use crate::names::CronName;
+use crate::names::ApiName;
 use crate::render::sample;
+use crate::two_apis::TwoApis;
 
 /// How somebody comes to read nodes.
 pub(crate) const VIEW_NODES: &str = "ask for a ClusterRoleBinding to carillon-view-nodes";
@@ -19,7 +20,7 @@ const NEAR: f64 = 0.7;
 /// The CRDs are not installed.
 pub(crate) fn not_installed(server: &str) -> Error {
     anyhow!(
-        "{server} does not serve carillon.dev/v1alpha1 BroadcastJobs: Carillon is not installed there.\n\
+        "{server} does not serve what was asked for of carillon.dev/v1alpha1: Carillon is not installed there.\n\
          Install it with helm (helm install carillon charts/carillon -n carillon-system --create-namespace), \
          or choose another cluster with --context"
     )
@@ -43,19 +44,25 @@ pub(crate) fn no_job(
     anyhow!("BroadcastJob {name} not found in namespace {namespace}. {hint}")
 }
 
-/// A CronJob does not exist; `others` are names that do.
-pub(crate) fn no_cron(wanted: &CronName, namespace: &str, others: &[String]) -> Error {
+/// An object of a kind that two APIs have does not exist; `others` are names that do.
+pub(crate) fn no_such(
+    kind: &TwoApis,
+    wanted: &ApiName,
+    namespace: &str,
+    others: &[String],
+) -> Error {
     let name = &wanted.name;
     let which = match wanted.sides() {
-        [one] => format!("of {}", api_version(*one)),
-        _ => "of carillon.dev or batch/v1".to_owned(),
+        [one] => format!("of {}", kind.api_version(*one)),
+        _ => format!("of carillon.dev or {}", kind.api_version(Side::Native)),
     };
+    let kind = kind.kind;
     let hint = if others.is_empty() {
         format!("There are none in {namespace}: use -n for another namespace")
     } else {
         those_that_are(name, others)
     };
-    anyhow!("CronJob {name} {which} not found in namespace {namespace}. {hint}")
+    anyhow!("{kind} {name} {which} not found in namespace {namespace}. {hint}")
 }
 
 /// Names like the one that was asked for.
@@ -130,6 +137,7 @@ pub(crate) fn words(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::two_apis::CRONS;
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -156,7 +164,7 @@ mod tests {
     fn a_missing_cron_job_is_answered_with_where_it_was_looked_for() {
         let message = |text: &str, others: &[&str]| {
             let wanted = crate::names::cron_name(text).unwrap();
-            no_cron(&wanted, "ops", &names(others)).to_string()
+            no_such(&CRONS, &wanted, "ops", &names(others)).to_string()
         };
         assert_eq!(
             message("books", &["close-books"]),

@@ -9,6 +9,7 @@ mod table;
 
 pub(crate) use self::age::{age, duration, seconds};
 pub(crate) use self::color::{Color, Tone};
+pub(crate) use self::document::yaml;
 pub(crate) use self::format::Format;
 pub(crate) use self::screen::Screen;
 pub(crate) use self::table::{Cell, Table};

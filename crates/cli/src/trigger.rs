@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::client::{Api, code};
 use crate::cron::Cron;
 use crate::exit::{DONE, FAILED, NOT_ALL};
-use crate::names::CronName;
+use crate::names::ApiName;
 use crate::render::{SAMPLE, Screen, sample};
 use crate::wait::duration;
 
@@ -114,7 +114,7 @@ pub(crate) async fn run(api: &Api, args: &Trigger, screen: &mut Screen) -> Resul
 }
 
 /// Writes the request; `None` when the CronJob changed each time.
-async fn ask(api: &Api, wanted: &CronName, dry_run: bool) -> Result<Option<(StoredCron, Request)>> {
+async fn ask(api: &Api, wanted: &ApiName, dry_run: bool) -> Result<Option<(StoredCron, Request)>> {
     for _ in 0..TRIES {
         let object = api.cron(wanted).await?;
         let stored = read::cron(&object);
@@ -174,7 +174,7 @@ fn refused(api: &Api, stored: &StoredCron, refusal: Refusal) -> Error {
     )
 }
 
-async fn stands(api: &Api, wanted: &CronName, request: &Request) -> Result<Standing> {
+async fn stands(api: &Api, wanted: &ApiName, request: &Request) -> Result<Standing> {
     let stored = read::cron(&api.cron(wanted).await?);
     let children = api.children_if_allowed(&stored).await?;
     Ok(standing(&stored, &children, request))

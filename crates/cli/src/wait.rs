@@ -43,13 +43,45 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u8> {
+    let look = async || {
+        let job = read::job(&api.job(&args.job.job).await?);
+        let progress = Progress::of(&job, &Ledger::default());
+        let (name, done, desired) = (&progress.name, progress.done, progress.desired);
+        let code = end(&job.job).map(|end| match end {
+            End::Served if args.require_success && progress.failed > 0 => FAILED,
+            End::Served => DONE,
+            End::Failed => FAILED,
+            End::NeedsHelp => NEEDS_HELP,
+        });
+        Ok(Seen {
+            line: format!("{name}: {done}/{desired} {}", progress.headline()),
+            code,
+        })
+    };
+    until_ended(args.timeout, screen, look).await
+}
+
+/// How far it is.
+pub(crate) struct Seen {
+    /// In words.
+    pub(crate) line: String,
+    /// What to exit with, if it has ended.
+    pub(crate) code: Option<u8>,
+}
+
+/// Looks every second until it has ended or the time is over, and tells each change.
+pub(crate) async fn until_ended(
+    timeout: Option<Duration>,
+    screen: &mut Screen,
+    mut look: impl AsyncFnMut() -> Result<Seen>,
+) -> Result<u8> {
     let start = Instant::now();
-    let over = || args.timeout.is_some_and(|limit| start.elapsed() >= limit);
+    let over = || timeout.is_some_and(|limit| start.elapsed() >= limit);
     let (mut said, mut reached) = (String::new(), false);
     loop {
-        let job = match api.job(&args.job.job).await {
-            Ok(job) => read::job(&job),
-            // A server that does not answer for a moment has not ended the job.
+        let Seen { line, code } = match look().await {
+            Ok(seen) => seen,
+            // A server that does not answer for a moment has not ended it.
             Err(error) if reached && error.is::<kube::Error>() && !over() => {
                 screen.aside(&format!("{error:#}"));
                 tokio::time::sleep(EVERY).await;
@@ -58,24 +90,13 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
             Err(error) => return Err(error),
         };
         reached = true;
-        let progress = Progress::of(&job, &Ledger::default());
-        let (name, done, desired) = (&progress.name, progress.done, progress.desired);
-        let line = format!("{name}: {done}/{desired} {}", progress.headline());
-        if let Some(end) = end(&job.job) {
+        if let Some(code) = code {
             screen.line(&line)?;
-            return Ok(match end {
-                End::Served if args.require_success && progress.failed > 0 => FAILED,
-                End::Served => DONE,
-                End::Failed => FAILED,
-                End::NeedsHelp => NEEDS_HELP,
-            });
+            return Ok(code);
         }
         if over() {
             screen.line(&line)?;
-            screen.aside(&format!(
-                "not within {:?}",
-                args.timeout.unwrap_or_default()
-            ));
+            screen.aside(&format!("not within {:?}", timeout.unwrap_or_default()));
             return Ok(NOT_ALL);
         }
         if line != said {

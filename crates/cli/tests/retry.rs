@@ -103,7 +103,9 @@ impl Cluster {
                 "nodes" => list(&[node("n1"), cordoned("n2")]),
                 "n1" => node("n1"),
                 "n2" => cordoned("n2"),
-                _ if path.contains("/nodes/") => return (404, refusal(404)),
+                _ if path.contains("/nodes/") || path.contains("/daemonsets/") => {
+                    return (404, refusal(404));
+                }
                 name => match jobs.iter().find(|job| is(job, name)) {
                     Some(job) => job.clone(),
                     None => return (404, refusal(404)),

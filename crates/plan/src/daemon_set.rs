@@ -4,14 +4,14 @@ pub mod action;
 pub mod backoff;
 mod claim;
 mod excuse;
-mod history;
+pub(crate) mod history;
 mod manage;
-mod on_nodes;
+pub(crate) mod on_nodes;
 pub mod pod;
 pub mod pod_body;
-mod progress;
+pub(crate) mod progress;
 pub mod revision;
-mod rolling_update;
+pub(crate) mod rolling_update;
 pub mod should_run;
 mod snapshot;
 pub mod spec;
@@ -86,8 +86,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         }
         Stored::Once(..) => {}
     }
-    let mut on_nodes = on_nodes(snapshot);
-    excuse::note(set, &mut on_nodes, (&current.hash, current.since));
+    let on_nodes = survey(snapshot, (&current.hash, current.since));
     pods(snapshot, &on_nodes, &current.hash, &mut plan, now);
     let old = beyond_limit(snapshot, &current).into_iter();
     let old = old.map(|(name, revision)| Action::DeleteRevision {
@@ -99,6 +98,16 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     plan.wake = plan.wake.into_iter().chain(wake).min();
     plan.steps.retain(|step| !step.actions.is_empty());
     plan
+}
+
+/// What is on each node, and which nodes are excused. The current revision: its hash, and since when it is stored.
+pub(crate) fn survey<'a>(
+    snapshot: &Snapshot<'a>,
+    (hash, since): (&str, Option<Timestamp>),
+) -> OnNodes<'a> {
+    let mut on_nodes = on_nodes(snapshot);
+    excuse::note(snapshot.set, &mut on_nodes, (hash, since));
+    on_nodes
 }
 
 fn is_empty(selector: &LabelSelector) -> bool {
@@ -234,17 +243,17 @@ fn merge(
 
 /// Which pods come and go.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct PodChanges<'a> {
+pub(crate) struct PodChanges<'a> {
     /// Nodes that get a pod.
-    create: Vec<&'a str>,
+    pub create: Vec<&'a str>,
     /// Pods that are deleted, by name, with why.
-    delete: Vec<(&'a str, Why)>,
+    pub delete: Vec<(&'a str, Why)>,
     /// When a failed pod may be replaced.
-    wake: Option<Timestamp>,
+    pub wake: Option<Timestamp>,
 }
 
 /// What should happen to pods now. `hash`: the current revision.
-fn pod_changes<'a>(
+pub(crate) fn pod_changes<'a>(
     snapshot: &Snapshot<'a>,
     nodes: &OnNodes<'a>,
     hash: &str,

@@ -17,7 +17,10 @@ use crate::parallelism::Parallelism;
 use crate::record::Record;
 use crate::schedule::{Schedule, zone};
 use crate::view::cron_job::read as cron;
-use crate::view::read;
+use crate::view::daemon_set::known::Known;
+use crate::view::daemon_set::progress::Progress;
+use crate::view::daemon_set::read::{SetPods, SetRevisions};
+use crate::view::{daemon_set, read};
 use crate::{Uid, job, pod, quantity, selector};
 
 const BROADCAST_JOB: &[u8] = br#"{"metadata":{"name":"fix","namespace":"ops","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
@@ -49,6 +52,25 @@ const JOB: &[u8] = br#"{"metadata":{"name":"sum","namespace":"ops","uid":"4e0c5d
 "template":{"spec":{"restartPolicy":"OnFailure","containers":[{"name":"c","env":null}]}}},
 "status":{"completedIndexes":"1,3-5","failedIndexes":"0","uncountedTerminatedPods":{"succeeded":["u"]},
 "conditions":[{"type":"Failed","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
+
+const DAEMON_SET: &[u8] = br#"{"apiVersion":"carillon.dev/v1alpha1","metadata":{"name":"agent","namespace":"ops",
+"uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z",
+"annotations":{"deprecated.daemonset.template.generation":"2"}},"spec":{"selector":{"matchLabels":{"a":"b"},
+"matchExpressions":[{"key":"k","operator":"In","values":["v"]}]},"minReadySeconds":3,"revisionHistoryLimit":2,
+"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"10%","partition":1,"paused":true,
+"selector":{"matchLabels":{"a":"b"}}}},"burstReplicas":"5%","template":{"metadata":{"labels":{"a":"b"}},
+"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"i"}]}}},"status":{"observedGeneration":3,
+"desiredNumberScheduled":2,"updatedNumberScheduled":1,"waitingFor":[{"reason":"PodNotReady","count":1,"sample":["n"]}],
+"conditions":[{"type":"Ready","status":"False","reason":"Updating","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
+
+const OF_SET: &[u8] = br#"{"metadata":{"name":"agent-x","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01","resourceVersion":"7",
+"creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-01-01T00:00:09Z","deletionGracePeriodSeconds":30,
+"labels":{"controller-revision-hash":"h"},"annotations":{"kubernetes.io/change-cause":"c"},"ownerReferences":
+[{"apiVersion":"carillon.dev/v1alpha1","kind":"DaemonSet","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","controller":true}]},
+"revision":3,"data":{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"a":"b"}}}}},"spec":{"affinity":
+{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchFields":
+[{"key":"metadata.name","operator":"In","values":["n"]}]}]}}}},"status":{"phase":"Running","containerStatuses":
+[{"restartCount":1}],"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:09Z"}]}}"#;
 
 const SLICE: &[u8] = br#"{"metadata":{"name":"s","labels":{"carillon.dev/slice-index":"3"}},"sealed":true,"results":
 [{"node":"n","nodeUID":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","attempt":1,"state":"Failed","pod":"p","exitCode":3,
@@ -190,6 +212,50 @@ fn native_job() {
         }
         cron::child(&object);
         cron::children(Uid::default(), ChildKind::Job, &[object]);
+    });
+}
+
+/// All that is asked of one, of its pods and of its revisions.
+fn ask_of_set(object: &Value, of_set: &Value) {
+    let stored = daemon_set::read::set(object);
+    daemon_set::read::selector(&stored.set);
+    let owner = stored.set.meta.owner.clone();
+    let (mut pods, mut revisions) = (SetPods::default(), SetRevisions::default());
+    pods.add(&owner, of_set);
+    revisions.add(&owner, of_set);
+    let nodes = value(NODE)
+        .as_ref()
+        .and_then(read::node)
+        .into_iter()
+        .collect();
+    let mut known = Known::new(stored, Some(pods), Some(revisions), nodes);
+    let now = Timestamp::UNIX_EPOCH;
+    let mut progress = Progress::of(&known.stored);
+    progress.look(&known, now);
+    progress.line();
+    daemon_set::explain::all(&known, now);
+    daemon_set::explain::node(&known, "n", now);
+    daemon_set::preview::preview(&mut known, now);
+    let _ = daemon_set::history::undo(&known, None);
+}
+
+#[test]
+fn daemon_set() {
+    let of_set = value(OF_SET).unwrap();
+    check("daemon_set", &[DAEMON_SET], |bytes| {
+        if let Some(object) = value(bytes) {
+            ask_of_set(&object, &of_set);
+        }
+    });
+}
+
+#[test]
+fn pod_and_revision_of_a_daemon_set() {
+    let object = value(DAEMON_SET).unwrap();
+    check("of_daemon_set", &[OF_SET], |bytes| {
+        if let Some(of_set) = value(bytes) {
+            ask_of_set(&object, &of_set);
+        }
     });
 }
 

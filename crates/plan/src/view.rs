@@ -5,5 +5,13 @@
 
 pub mod broadcast_job;
 pub mod cron_job;
+pub mod daemon_set;
+pub mod groups;
+pub mod node_checks;
 pub mod read;
 pub mod uninstall;
+
+/// The one in the middle of numbers that are in order; of two the lower.
+fn median(sorted: &[i64]) -> Option<i64> {
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+}

@@ -1,6 +1,7 @@
 //! `kubectl carillon` as people and scripts use it: what it prints, and its exit codes.
 
 mod cron_jobs;
+mod daemon_sets;
 mod desk;
 mod plugin;
 mod questions;

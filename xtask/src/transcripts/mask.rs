@@ -15,7 +15,8 @@ pub(super) fn mask(text: &str) -> String {
             let behind = above.column().and_then(|at| split_at_column(line, at));
             match (above, behind) {
                 (Above::Estimate(_), Some((start, rest))) => estimate_and_age(start, rest),
-                (Above::Distance(_), Some((start, rest))) => distance(start, rest),
+                (Above::Distance(_), Some((start, rest))) => column(start, rest, "90d"),
+                (Above::Age(_), Some((start, rest))) => column(&words(start), rest, "1m"),
                 _ => {
                     above = Above::Nothing;
                     words(line)
@@ -39,6 +40,8 @@ enum Above {
     Estimate(usize),
     /// IN: how long until a run.
     Distance(usize),
+    /// AGE, in a table without ETA.
+    Age(usize),
 }
 
 impl Above {
@@ -46,15 +49,19 @@ impl Above {
         if line.contains("ETA   ") && line.contains("AGE") {
             return line.find("ETA").map_or(Self::Nothing, Self::Estimate);
         }
-        let at = line.starts_with("SCHEDULED (").then(|| line.find("   IN"));
-        at.flatten()
-            .map_or(Self::Nothing, |at| Self::Distance(at + 3))
+        if line.starts_with("SCHEDULED (") {
+            let at = line.find("   IN");
+            return at.map_or(Self::Nothing, |at| Self::Distance(at + 3));
+        }
+        // Headers are in capitals.
+        let at = line.find("   AGE").filter(|_| *line == line.to_uppercase());
+        at.map_or(Self::Nothing, |at| Self::Age(at + 3))
     }
 
     fn column(self) -> Option<usize> {
         match self {
             Self::Nothing => None,
-            Self::Estimate(at) | Self::Distance(at) => Some(at),
+            Self::Estimate(at) | Self::Distance(at) | Self::Age(at) => Some(at),
         }
     }
 
@@ -63,20 +70,20 @@ impl Above {
         let Some((start, rest)) = self.column().and_then(|at| line.split_at_checked(at)) else {
             return line.to_owned();
         };
-        if let Self::Distance(_) = self {
-            return distance(start, rest);
+        if let Self::Distance(_) | Self::Age(_) = self {
+            return column(start, rest, "");
         }
         let after = rest.trim_start_matches("ETA").trim_start();
         format!("{start}ETA   AGE{}", after.trim_start_matches("AGE"))
     }
 }
 
-/// `IN     CLOCK`, `349d   comes twice`.
-fn distance(start: &str, rest: &str) -> String {
+/// `IN     CLOCK`, `349d   comes twice`: the first of these columns.
+fn column(start: &str, rest: &str, masked: &str) -> String {
     let (cell, behind) = rest.split_once("  ").unwrap_or((rest, ""));
     let cell = match cell.trim() {
-        word @ ("IN" | "-") => word,
-        _ => "90d",
+        word @ ("IN" | "AGE" | "-") => word,
+        _ => masked,
     };
     format!("{start}{cell:<3}   {}", behind.trim_start())
 }
@@ -126,10 +133,28 @@ fn words(line: &str) -> String {
         at += 1;
     }
     let line = masked.join(" ");
+    if line.starts_with("That takes about ") {
+        return pace(&line);
+    }
     match line.rsplit_once(", in ") {
         Some((start, _)) if line.starts_with("The next run is") => format!("{start}, in 90d"),
         _ => line,
     }
+}
+
+/// `That takes about 28s if each round takes 7s, within which …`.
+fn pace(line: &str) -> String {
+    let mut last = "";
+    let words = line.split(' ').map(|word| {
+        let behind = std::mem::replace(&mut last, word);
+        let ends = word.strip_suffix(',').map_or("", |_| ",");
+        match behind {
+            "about" => format!("1m{ends}"),
+            "takes" if word.starts_with(|c: char| c.is_ascii_digit()) => format!("15s{ends}"),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A time with zeros for its digits.
@@ -206,6 +231,24 @@ mod tests {
             ),
             "{one}"
         );
+    }
+
+    #[test]
+    fn ages_without_an_estimate_and_a_pace_are_replaced() {
+        let run = |age: &str, gap: &str| {
+            format!(
+                "POD          STATE   AGE{gap}WHY\nagent-0000   Ready   {age}   x\nagent-0001   Ready   -{gap}\n",
+            )
+        };
+        let one = mask(&run("13s", "   "));
+        assert_eq!(one, mask(&run("2m5s", "    ")));
+        assert!(one.contains("Ready   1m    x\n"), "{one}");
+        let pace = |all: &str, one: &str| {
+            let line =
+                format!("That takes about {all} if each round takes {one}, within which 7 pods");
+            mask(&line)
+        };
+        assert_eq!(pace("28s", "7s"), pace("0s", "0s"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The cluster that the commands are run on: node-0006 is tainted, node-0007 cordoned, three jobs
-//! meet failures, and two CronJobs run on request.
+//! meet failures, and two CronJobs run on request. `$SCENE` is a folder with `held-up.json`, a patch of
+//! the DaemonSet of the examples whose update comes no further than its first node.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ impl Scene {
 
         let programs = cluster.dir().join("programs");
         std::fs::create_dir_all(&programs)?;
+        std::fs::write(programs.join("held-up.json"), held_up().to_string())?;
         symlink(
             build(Program::Cli, Profile::Dev)?,
             programs.join("kubectl-carillon"),
@@ -52,8 +54,21 @@ impl Scene {
         command
             .env("KUBECONFIG", self.cluster.kubeconfig())
             .env("KUBECACHEDIR", self.cluster.dir().join("kubectl-cache"))
+            .env("SCENE", &self.programs)
             .env("PATH", format!("{}:{path}", self.programs.display()));
     }
+}
+
+fn held_up() -> Value {
+    json!({
+        "metadata": {"annotations": {"kubernetes.io/change-cause": "a newer image"}},
+        "spec": {"template": {
+            "spec": {"containers": [{
+                "name": "main", "image": "busybox:1.38", "command": ["sleep", "infinity"],
+                "resources": {"requests": {"cpu": "1000"}},
+            }]},
+        }},
+    })
 }
 
 fn objects() -> Vec<Value> {

@@ -5,30 +5,17 @@ use carillon_api::names::LABEL_CRON_JOB_UID;
 use carillon_api::path::Resource;
 use carillon_plan::cron_job::{Api as Side, ChildKind, Children};
 use carillon_plan::view::cron_job::read::{self, StoredCron};
-use carillon_plan::view::cron_job::resource;
 use serde_json::Value;
 
-use super::{Answer, Api, CRON_JOBS, JOBS, MERGE, by_us, code, dry, name_of};
-use crate::names::CronName;
-use crate::problem;
+use super::{Answer, Api, JOBS, code};
+use crate::names::ApiName;
+use crate::two_apis::CRONS;
 
-const NATIVE_CRON_JOBS: Resource = batch("cronjobs");
-pub(super) const NATIVE_JOBS: Resource = batch("jobs");
-
-const fn batch(plural: &'static str) -> Resource {
-    Resource {
-        group: "batch",
-        version: "v1",
-        plural,
-    }
-}
-
-fn crons(side: Side) -> Resource {
-    match side {
-        Side::Carillon => CRON_JOBS,
-        Side::Native => NATIVE_CRON_JOBS,
-    }
-}
+pub(super) const NATIVE_JOBS: Resource = Resource {
+    group: "batch",
+    version: "v1",
+    plural: "jobs",
+};
 
 fn children(kind: ChildKind) -> Resource {
     match kind {
@@ -39,71 +26,28 @@ fn children(kind: ChildKind) -> Resource {
 
 impl Api {
     /// A CronJob as stored: that of carillon.dev, or else that of batch/v1.
-    pub(crate) async fn cron(&self, wanted: &CronName) -> Result<Value> {
-        match self.cron_if_any(wanted).await? {
-            Some(cron) => Ok(cron),
-            None => Err(self.no_cron(wanted).await),
-        }
+    pub(crate) async fn cron(&self, wanted: &ApiName) -> Result<Value> {
+        self.of_two(&CRONS, wanted).await
     }
 
     /// The same, if there is one.
-    pub(crate) async fn cron_if_any(&self, wanted: &CronName) -> Result<Option<Value>> {
-        let name = &wanted.name;
-        for side in wanted.sides() {
-            match self.get(self.path(crons(*side), name)).await {
-                Ok(cron) => return Ok(Some(cron)),
-                Err(error) if code(&error) == Some(404) => {}
-                // Whoever asks for any of that name need not know that there are two APIs.
-                Err(error) if code(&error) == Some(403) && *side != wanted.sides()[0] => {}
-                Err(error) => {
-                    let what = format!("reading {}/{name}", resource(*side));
-                    return Err(self.explain(error, &what).await);
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    async fn no_cron(&self, wanted: &CronName) -> anyhow::Error {
-        let mut others = Vec::new();
-        for side in wanted.sides() {
-            let path = crons(*side).within(&self.namespace);
-            match self.list(path, "", |cron| name_of(&cron)).await {
-                Ok(names) => others.extend(names),
-                Err(error) if *wanted.sides() == [*side] => {
-                    return self.explain(error, "listing CronJobs").await;
-                }
-                Err(_) => {}
-            }
-        }
-        others.sort();
-        others.dedup();
-        problem::no_cron(wanted, &self.namespace, &others)
+    pub(crate) async fn cron_if_any(&self, wanted: &ApiName) -> Result<Option<Value>> {
+        self.of_two_if_any(&CRONS, wanted).await
     }
 
     /// Names of the CronJobs of both APIs.
     pub(crate) async fn cron_names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for side in [Side::Carillon, Side::Native] {
-            let path = crons(side).within(&self.namespace);
-            let listed = self.list(path, "", |cron| name_of(&cron)).await;
-            names.extend(listed.unwrap_or_default());
-        }
-        names.sort();
-        names.dedup();
-        names
+        self.names_of_both(&CRONS).await
     }
 
     /// Merges a patch into a CronJob, or only asks whether it could be.
     pub(crate) async fn merge_cron(
         &self,
-        (side, name): (Side, &str),
+        id: (Side, &str),
         dry_run: bool,
         patch: &Value,
     ) -> Answer<Value> {
-        let cron = self.path(crons(side), name);
-        let cron = cron.map(|path| dry(by_us(path), dry_run));
-        self.send("PATCH", cron, MERGE, Some(patch)).await
+        self.merge_of_two(&CRONS, id, dry_run, patch).await
     }
 
     /// The Jobs and BroadcastJobs that a CronJob controls.

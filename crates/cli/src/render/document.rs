@@ -21,7 +21,7 @@ pub(super) fn json(value: &impl Serialize) -> Result<String> {
 
 /// As YAML. Only a string in double quotes can be escaped: with one that has to be, all of it is written
 /// as JSON is, which is YAML.
-pub(super) fn yaml(value: &impl Serialize) -> Result<String> {
+pub(crate) fn yaml(value: &impl Serialize) -> Result<String> {
     let text = serde_saphyr::to_string(value)?;
     if !text.contains(|c| is_harmful(c) && c != '\n') {
         return Ok(text.trim_end().to_owned() + "\n");

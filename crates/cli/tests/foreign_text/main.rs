@@ -77,6 +77,11 @@ fn every_verb_prints_foreign_text_without_what_could_mislead() {
             &["explain", "open", "--node", "node-1"],
             &["next", "cron"],
             &["calendar", "cron"],
+            &["get", "cds"],
+            &["get", "cds/agent"],
+            &["explain", "cds/agent"],
+            &["rollout", "history", "agent"],
+            &["rollout", "history", "agent", "--revision=1"],
         ] {
             let mut args = verb.to_vec();
             if !format.is_empty() {
@@ -109,6 +114,11 @@ fn every_verb_prints_foreign_text_without_what_could_mislead() {
         &["explain", "open", "--node", "missing"],
         &["next", "ccj/missing"],
         &["calendar", "cron", "-n", "closed"],
+        &["explain", "cds/agent", "--node", "missing"],
+        &["rollout", "status", "agent", "--watch=false"],
+        &["rollout", "undo", "agent", "--dry-run"],
+        &["rollout", "restart", "agent"],
+        &["rollout", "status", "missing"],
         &["uninstall", "--check"],
         &["uninstall", "--release"],
         &["uninstall", "--release", "--force"],
@@ -138,6 +148,12 @@ fn manifests_and_what_the_api_server_says_about_them_are_printed_without_it_too(
              spec: {{schedule: {quoted}, jobTemplate: {{}}}}\n"
         ),
     );
+    let set = shell.file(
+        "set.yaml",
+        &format!(
+            "kind: DaemonSet\napiVersion: carillon.dev/v1alpha1\nmetadata: {{name: {quoted}}}\nspec: {{}}\n"
+        ),
+    );
     let neither = shell.file(
         "neither.yaml",
         &format!("kind: {quoted}\nmetadata: {{name: {quoted}}}\n"),
@@ -147,6 +163,8 @@ fn manifests_and_what_the_api_server_says_about_them_are_printed_without_it_too(
         &["plan", "-f", &job][..],
         &["plan", "-f", &job, "-o", "json"],
         &["plan", "-f", &job, "-o", "yaml"],
+        &["plan", "-f", &set],
+        &["plan", "-f", &set, "-o", "json"],
         &["plan", "-f", &neither],
         &["next", &cron],
         &["calendar", &cron],

@@ -56,6 +56,7 @@ pub(crate) const HARMFUL: [char; 33] = [
 const JOB_UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
 const NODE_UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000009";
 const CRON_UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000002";
+const SET_UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000005";
 
 /// Serves until the process ends; the port.
 pub(crate) fn start() -> u16 {
@@ -84,6 +85,11 @@ fn answer(method: &str, path: &str) -> (u16, Value) {
         [&"namespaces", _] => list(&[json!({"metadata": {"name": foreign()}})]),
         [&"cronjobs", _] => list(&[cron("cron")]),
         [&"jobs", _] => list(&[child(&[])]),
+        [&"daemonsets", _] => list(&[set()]),
+        [&"pods", _] => list(&[pod()]),
+        [&"controllerrevisions", _] => list(&[revision()]),
+        [&"agent", &"daemonsets"] if path.contains("carillon.dev") => set(),
+        [_, &"daemonsets"] => return (404, refusal(404, "NotFound")),
         [&"leases", _] => list(&[lease()]),
         [name, &"broadcastjobs"] => job(name),
         [_, &"nodes"] => node(),
@@ -183,6 +189,44 @@ fn child(types: &[&str]) -> Value {
                 "uid": CRON_UID, "controller": true}]},
         "status": {"conditions": conditions(types)},
     })
+}
+
+fn set() -> Value {
+    let nodes = json!([{"reason": foreign(), "count": 9, "sample": [foreign()]}]);
+    json!({
+        "apiVersion": "carillon.dev/v1alpha1", "kind": "DaemonSet",
+        "metadata": {"name": foreign(), "namespace": foreign(), "uid": SET_UID, "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1},
+        "spec": {"selector": {"matchLabels": {foreign(): foreign()}}, "template": {
+            "metadata": {"labels": {foreign(): foreign()}},
+            "spec": {"containers": [{"name": foreign(), "image": foreign()}]}}},
+        "status": {"observedGeneration": 1, "updateRevision": foreign(), "conditions": conditions(&["Stalled"]),
+            "waitingFor": nodes, "excused": nodes, "refused": nodes},
+    })
+}
+
+fn of_set(more: &Value) -> Value {
+    let mut object = json!({"metadata": {
+        "name": foreign(), "namespace": "ops", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-000000000006",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {"kubernetes.io/change-cause": foreign()},
+        "labels": {"controller-revision-hash": foreign()},
+        "ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1", "kind": "DaemonSet", "name": "agent",
+            "uid": SET_UID, "controller": true}]}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+fn pod() -> Value {
+    of_set(&json!({"spec": {"nodeName": foreign()}, "status": {"phase": foreign()}}))
+}
+
+fn revision() -> Value {
+    let template =
+        json!({"metadata": {"labels": {foreign(): foreign()}}, "spec": {foreign(): foreign()}});
+    of_set(&json!({"revision": 1, "data": {"spec": {"template": template}}}))
 }
 
 /// Renewed at every look.

@@ -11,7 +11,7 @@ use crate::uid::Uid;
 
 /// The revision of a DaemonSet's template.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Current<'a> {
+pub(crate) struct Current<'a> {
     /// Its name.
     pub name: String,
     /// The hash that its pods carry.
@@ -26,7 +26,7 @@ pub(super) struct Current<'a> {
 
 /// Whether the revision of a template is stored.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Stored<'a> {
+pub(crate) enum Stored<'a> {
     /// It is not, and its name is free.
     No,
     /// It is not, and another object has its name.
@@ -51,7 +51,7 @@ fn age<'a>((name, revision): &Named<'a>) -> (i64, Timestamp, &'a str) {
 }
 
 /// Finds the revision of the template among those that are stored.
-pub(super) fn current<'a>(snapshot: &Snapshot<'a>) -> Current<'a> {
+pub(crate) fn current<'a>(snapshot: &Snapshot<'a>) -> Current<'a> {
     let set = snapshot.set;
     let is_current = |revision: &Revision| revision.data.is(set.data, set.native);
     let (mut same, others): (Vec<_>, Vec<_>) =

@@ -9,7 +9,7 @@ use crate::node::NodeRow;
 
 /// A node, or one that is gone and still has pods.
 #[derive(Debug, Default)]
-pub(super) struct OnNode<'a> {
+pub(crate) struct OnNode<'a> {
     /// The node. `None`: there is no such node.
     pub row: Option<&'a NodeRow>,
     /// Whether it should have a pod. `None`: there is no such node.
@@ -23,21 +23,21 @@ pub(super) struct OnNode<'a> {
 
 impl OnNode<'_> {
     /// A pod should be there.
-    pub(super) fn runs(&self) -> bool {
+    pub(crate) fn runs(&self) -> bool {
         self.should.is_some_and(|should| should.runs())
     }
 }
 
 /// All nodes by name.
-pub(super) type OnNodes<'a> = BTreeMap<&'a str, OnNode<'a>>;
+pub(crate) type OnNodes<'a> = BTreeMap<&'a str, OnNode<'a>>;
 
 /// How many nodes should have a pod.
-pub(super) fn desired(on_nodes: &OnNodes<'_>) -> usize {
+pub(crate) fn desired(on_nodes: &OnNodes<'_>) -> usize {
     on_nodes.values().filter(|node| node.runs()).count()
 }
 
 /// Pods that only a finalizer keeps are left out: they must not block what comes in their place.
-pub(super) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
+pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
     let wish = &snapshot.set.spec.placement;
     let nodes = snapshot.nodes.iter().map(|(name, row)| {
         let on_node = OnNode {

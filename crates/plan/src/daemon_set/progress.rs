@@ -1,8 +1,8 @@
 //! What a DaemonSet of carillon.dev says of itself beyond numbers: conditions, and which nodes are refused, hold an
 //! update up, or are excused.
 
-use carillon_api::DaemonSetStatus;
 use carillon_api::condition::{reasons, types};
+use carillon_api::{DaemonSetStatus, Refused};
 use jiff::{SignedDuration, Timestamp};
 
 use super::on_nodes::{OnNode, OnNodes, desired};
@@ -54,8 +54,8 @@ impl<'a> Nodes<'a> {
                 None => {}
             }
         }
-        let kept = snapshot.set.spec.partition.of_at_most(desired(on_nodes));
-        let by_partition = kept.saturating_sub(all.kept + all.empty).min(all.in_turn);
+        let counts = (all.in_turn, all.kept + all.empty);
+        let by_partition = kept_by_partition(snapshot.set, desired(on_nodes), counts);
         all.in_turn -= by_partition;
         all.kept += by_partition;
         all
@@ -68,27 +68,89 @@ impl<'a> Nodes<'a> {
         node: &OnNode<'a>,
         (hash, now): (&str, Timestamp),
     ) {
-        let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
-        match pair(set, node.pods.iter(), hash) {
-            Pair::New(new) if available(new) => return,
-            Pair::Old((_, old)) if available(old) => {
-                if is_selected(set, node) && set.spec.update != Update::OnDelete {
-                    self.in_turn += 1;
-                } else {
-                    self.kept += 1;
-                }
-                return;
+        match stands(set, node, (hash, now)) {
+            Stands::Updated => {}
+            Stands::InTurn => self.in_turn += 1,
+            Stands::Kept(_) if node.pods.is_empty() => self.empty += 1,
+            Stands::Kept(_) => self.kept += 1,
+            Stands::Excused(excuse) => self.excused.add(excuse, name),
+            Stands::Holding(why) => {
+                self.holding += 1;
+                self.waiting.add(why, name);
             }
-            _ => {}
         }
-        if let Some(excuse) = node.excuse {
-            self.excused.add(excuse, name);
-        } else if node.pods.is_empty() && set.spec.partitioned_scaling {
-            self.empty += 1;
-        } else {
-            self.holding += 1;
-            self.waiting.add(why_unavailable(node), name);
+    }
+}
+
+/// How far an update has come with a node that should have a pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Stands {
+    /// It has an available pod of the current template.
+    Updated,
+    /// It keeps an old pod that is available, and could be updated. The partition may keep some of them.
+    InTurn,
+    /// It keeps an old pod, or has none, as a field of the spec says.
+    Kept(&'static str),
+    /// It was sick before.
+    Excused(&'static str),
+    /// It holds the update up.
+    Holding(&'static str),
+}
+
+/// Field that keeps an old pod, or lets a node be without one.
+pub(crate) const PARTITION: &str = "Partition";
+
+/// Where a node stands that should have a pod.
+pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Timestamp)) -> Stands {
+    let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
+    match pair(set, node.pods.iter(), hash) {
+        Pair::New(new) if available(new) => return Stands::Updated,
+        Pair::Old((_, old)) if available(old) => {
+            return match set.spec.update {
+                Update::OnDelete => Stands::Kept("OnDelete"),
+                Update::Rolling { .. } if is_selected(set, node) => Stands::InTurn,
+                Update::Rolling { .. } => Stands::Kept("NotSelected"),
+            };
         }
+        _ => {}
+    }
+    if let Some(excuse) = node.excuse {
+        Stands::Excused(excuse)
+    } else if node.pods.is_empty() && set.spec.partitioned_scaling {
+        Stands::Kept(PARTITION)
+    } else {
+        Stands::Holding(why_unavailable(node))
+    }
+}
+
+/// How many of the nodes whose turn would come keep their old pod by `partition`; `kept` keep it anyway.
+pub(crate) fn kept_by_partition(
+    set: &DaemonSet,
+    desired: usize,
+    (in_turn, kept): (usize, usize),
+) -> usize {
+    let partition = set.spec.partition.of_at_most(desired);
+    partition.saturating_sub(kept).min(in_turn)
+}
+
+/// The nodes that a status names, by reason.
+pub(crate) struct Told {
+    pub refused: Vec<Refused>,
+    pub waiting_for: Vec<Refused>,
+    pub excused: Vec<Refused>,
+}
+
+/// Those of a DaemonSet whose status does not name them, as a native one's.
+pub(crate) fn told(
+    snapshot: &Snapshot<'_>,
+    on_nodes: &OnNodes<'_>,
+    (hash, now): (&str, Timestamp),
+) -> Told {
+    let nodes = Nodes::of(snapshot, on_nodes, hash, now);
+    Told {
+        refused: nodes.refused.told(),
+        waiting_for: nodes.waiting.told(),
+        excused: nodes.excused.told(),
     }
 }
 

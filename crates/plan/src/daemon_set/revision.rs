@@ -66,15 +66,19 @@ impl DataDigest {
 
     /// That of the data which [`revision_data`] makes of a template.
     pub fn of_template(template: &Value) -> Self {
-        let patch = patch(template);
+        Self::of_data(patch(template))
+    }
+
+    /// That of data which was read. What kube-controller-manager and we store is in these very bytes.
+    pub(crate) fn of_data(data: Value) -> Self {
         Self {
-            exact: digest(&go_json(&patch)),
-            meaning: digest(&go_json(&without_nulls(patch))),
+            exact: digest(&go_json(&data)),
+            meaning: digest(&go_json(&without_nulls(data))),
         }
     }
 
     /// Whether both are the same to who serves native DaemonSets, or ours.
-    pub(super) fn is(self, other: Self, native: bool) -> bool {
+    pub(crate) fn is(self, other: Self, native: bool) -> bool {
         if native {
             self.exact == other.exact
         } else {

@@ -83,7 +83,7 @@ struct Place<'a> {
 
 /// Whether a pod is of the current template. The generation counts where the hash does not: a rewritten
 /// revision changes hashes and no pod.
-pub(super) fn is_updated(set: &DaemonSet, pod: &DaemonPod, hash: &str) -> bool {
+pub(crate) fn is_updated(set: &DaemonSet, pod: &DaemonPod, hash: &str) -> bool {
     let generation = set.template_generation;
     let same_template = generation.is_some() && pod.template_generation() == generation;
     same_template || pod.revision() == Some(hash)
@@ -159,7 +159,7 @@ pub(super) fn rolling_update<'a>(
 }
 
 /// Whether an update is about this node.
-pub(super) fn is_selected(set: &DaemonSet, node: &OnNode<'_>) -> bool {
+pub(crate) fn is_selected(set: &DaemonSet, node: &OnNode<'_>) -> bool {
     let selector = set.spec.node_selector.as_ref();
     selector.is_none_or(|selector| {
         node.row

@@ -27,6 +27,8 @@ impl ShouldRun<'_> {
     }
 }
 
+/// All that is checked of a node.
+pub(crate) const CHECKS: [Check; 4] = [IDENTITY[0], IDENTITY[1], IDENTITY[2], Check::Taints];
 /// Placement checks that depend on what a node is, and not on its state.
 const IDENTITY: [Check; 3] = [Check::NodeName, Check::NodeSelector, Check::NodeAffinity];
 

@@ -3,7 +3,6 @@
 pub mod explain;
 pub mod family;
 pub mod ledger;
-pub mod node_checks;
 pub mod outcomes;
 pub mod pause;
 pub mod place;

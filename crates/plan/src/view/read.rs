@@ -134,7 +134,7 @@ pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Sorted by key, as rows have them.
-fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+pub(super) fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let mut entries: Vec<_> = value.as_object().into_iter().flatten().collect();
     entries.sort_by_key(|(key, _)| *key);
     entries.into_iter().map(|(key, value)| (&**key, value))

@@ -12,7 +12,7 @@ fn get_says_how_far_a_job_is_and_why_it_goes_no_further() {
     assert_eq!(empty.stdout, "");
     assert_eq!(
         empty.stderr,
-        "No BroadcastJobs found in cli-get namespace.\n"
+        "No BroadcastJobs and no DaemonSets of carillon.dev found in cli-get namespace.\n"
     );
 
     let pause = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});

@@ -1,22 +1,21 @@
 //! Why a job stands where it stands on a node, and on all of them.
 
-use std::collections::BTreeMap;
-
 use carillon_api::condition::{reasons, results};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::family::{Members, Relative, Settled};
 use super::ledger::Ledger;
-use super::node_checks::{CheckResult, check_all};
 use super::outcomes::Attempt;
 use super::place::{Found, Place, find};
 use super::progress::{Standing, standing};
 use super::retry::choose_again;
 use crate::broadcast_job::BroadcastJob;
-use crate::eligibility::{Refusal, refusal};
+use crate::eligibility::{Check, Refusal, refusal};
 use crate::node::{NodeRow, Nodes};
 use crate::record::Record;
+use crate::view::groups::{Group, Groups};
+use crate::view::node_checks::{CheckResult, check_all};
 
 /// One node of a job.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -104,7 +103,9 @@ pub fn node(
         place: found.place,
         next,
         reason: found.reason,
-        checks: row.map_or_else(Vec::new, |row| check_all(&job.placement, name, row)),
+        checks: row.map_or_else(Vec::new, |row| {
+            check_all(&Check::ALL, &job.placement, name, row)
+        }),
         attempts: of(ledger),
         family: others,
     })
@@ -217,23 +218,7 @@ pub struct JobExplanation {
     /// and that do not exist.
     pub nodes: usize,
     /// The nodes by place and reason. The counts sum to `nodes`.
-    pub groups: Vec<Group>,
-}
-
-/// Nodes at the same place for the same reason.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Group {
-    /// Where they stand.
-    pub place: Place,
-    /// Why, in one word; may be empty.
-    pub reason: String,
-    /// How many nodes.
-    pub count: usize,
-    /// What decides for the first of them, in words; may be empty.
-    pub example: String,
-    /// The nodes, by name.
-    pub nodes: Vec<String>,
+    pub groups: Vec<Group<Place>>,
 }
 
 /// Explains all nodes, for a job of a family.
@@ -253,35 +238,26 @@ pub fn job(family: &[Relative], job: &BroadcastJob, nodes: &Nodes) -> JobExplana
     let unknown = listed
         .filter(|name| !nodes.contains_key(*name) && ledger.attempts(name).is_empty())
         .map(|name| (name, None, nothing));
-    let mut groups: BTreeMap<(Place, String), Group> = BTreeMap::new();
+    let mut groups = Groups::default();
     let mut total = 0;
     for (name, row, attempts) in there.chain(gone).chain(unknown) {
         total += 1;
         let settled = row.and_then(|row| members.settled(job, (name, Some(row.uid))));
         let settled = settled.map(|settled| settled.reason);
         let Found { place, reason, .. } = find(job, name, row, attempts, settled);
-        let key = (place, reason.clone());
-        let group = groups.entry(key).or_insert_with(|| Group {
-            place,
-            reason,
-            count: 0,
-            example: match (place, row) {
-                (Place::Refused | Place::Retrying | Place::Interrupted, Some(row)) => {
-                    let refusal = refusal(&job.placement, name, row);
-                    refusal.map_or_else(String::new, |refusal| refusal.to_string())
-                }
-                _ => String::new(),
-            },
-            nodes: Vec::new(),
+        groups.add((place, reason), name, || match (place, row) {
+            (Place::Refused | Place::Retrying | Place::Interrupted, Some(row)) => {
+                let refusal = refusal(&job.placement, name, row);
+                refusal.map_or_else(String::new, |refusal| refusal.to_string())
+            }
+            _ => String::new(),
         });
-        group.count += 1;
-        group.nodes.push(name.to_owned());
     }
     JobExplanation {
         namespace: job.meta.owner.namespace.clone(),
         job: job.meta.owner.name.clone(),
         nodes: total,
-        groups: groups.into_values().collect(),
+        groups: groups.told(),
     }
 }
 

@@ -7,11 +7,11 @@ use carillon_api::condition::results;
 use serde::Serialize;
 
 use super::family::{Members, Relative};
-use super::node_checks::{Finding, check_all};
 use super::retry::no_retry_of;
 use crate::broadcast_job::{BroadcastJob, no_first};
-use crate::eligibility::{Refusal, refusal};
+use crate::eligibility::{Check, Refusal, refusal};
 use crate::node::Nodes;
+use crate::view::node_checks::{Finding, check_all};
 use crate::view::read::StoredJob;
 
 /// Where the pods of a manifest would go.
@@ -100,7 +100,7 @@ pub fn preview(stored: &StoredJob, nodes: &Nodes) -> Preview {
             refusal,
             Refusal::NodeSelector { .. } | Refusal::NodeAffinity
         );
-        let checks = check_all(&job.placement, name, row).into_iter();
+        let checks = check_all(&Check::ALL, &job.placement, name, row).into_iter();
         if let Some(finding) = checks.flat_map(|check| check.findings).next() {
             refuse(cause(&refusal), finding, chosen, name);
         }

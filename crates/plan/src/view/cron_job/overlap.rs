@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::read::StoredCron;
 use crate::cron_job::{Child, Children};
 use crate::schedule::Schedule;
+use crate::view::median;
 
 /// Runs that are looked at: the last ones.
 pub const LAST: usize = 20;
@@ -66,7 +67,7 @@ pub fn overlap(stored: &StoredCron, children: &Children) -> Option<Overlap> {
     let gaps = || compared.iter().map(|(_, gap)| *gap);
     Some(Overlap {
         runs: seconds.len(),
-        median_seconds: *seconds.get(seconds.len().saturating_sub(1) / 2)?,
+        median_seconds: median(&seconds)?,
         longest_seconds: *seconds.last()?,
         compared: compared.len(),
         longer: compared.iter().filter(|(took, gap)| took > gap).count(),

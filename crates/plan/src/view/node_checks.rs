@@ -1,4 +1,4 @@
-//! Each check of a node for a job, with what decides it and what to write to change that.
+//! Each check of a node for the template of an object, with what decides it and what to write to change that.
 
 use serde::Serialize;
 
@@ -66,15 +66,21 @@ impl Remedy {
 pub enum On {
     /// The node.
     Node,
-    /// The template; as that is immutable, the one of a new job.
+    /// The template; where that is immutable, the one of a new object.
     Template,
 }
 
-/// All checks in their order, also those after the first that does not pass.
-pub fn check_all(wish: &Placement, name: &str, node: &NodeRow) -> Vec<CheckResult> {
+/// These checks in their order, also those after the first that does not pass.
+pub fn check_all(
+    checks: &[Check],
+    wish: &Placement,
+    name: &str,
+    node: &NodeRow,
+) -> Vec<CheckResult> {
     // What to do about cordoning is said once, by its own check.
     let said = node.unschedulable && !wish.tolerates_unschedulable();
-    let checks = Check::ALL.into_iter().map(|check| {
+    let checks = checks.iter().map(|check| {
+        let check = *check;
         let mut findings = findings(check, wish, name, node);
         let texts: Vec<&str> = findings.iter().map(|finding| &*finding.text).collect();
         let (passed, found) = match texts.as_slice() {
@@ -350,7 +356,7 @@ mod tests {
     }
 
     fn check(spec: &Value, name: &str) -> CheckResult {
-        check_all(&Placement::read(spec), "n1", &node())
+        check_all(&Check::ALL, &Placement::read(spec), "n1", &node())
             .into_iter()
             .find(|result| result.check == name)
             .unwrap()
@@ -388,7 +394,7 @@ mod tests {
             effect: Effect::NoSchedule,
         }]
         .into();
-        let results = check_all(&Placement::default(), "n1", &row);
+        let results = check_all(&Check::ALL, &Placement::default(), "n1", &row);
         let failed: Vec<_> = results
             .iter()
             .filter(|result| !result.passed)
@@ -456,7 +462,7 @@ mod tests {
     fn checks_after_the_first_that_fails_are_made_too() {
         let spec = json!({"nodeSelector": {"zone": "a"}, "containers": [
             {"resources": {"requests": {"cpu": "4500m", "memory": "1Gi"}}}]});
-        let failed: Vec<_> = check_all(&Placement::read(&spec), "n1", &node())
+        let failed: Vec<_> = check_all(&Check::ALL, &Placement::read(&spec), "n1", &node())
             .into_iter()
             .filter(|result| !result.passed)
             .map(|result| (result.check, result.findings.len()))
@@ -482,7 +488,7 @@ mod tests {
         ] {
             let wish = Placement::read(&spec);
             let row = node();
-            let first = check_all(&wish, "n1", &row)
+            let first = check_all(&Check::ALL, &wish, "n1", &row)
                 .into_iter()
                 .find_map(|result| Some(result.findings.first()?.reason));
             let refusal = crate::eligibility::refusal(&wish, "n1", &row);

@@ -1,0 +1,500 @@
+//! Whether a node has a pod of a DaemonSet, whether it should, and what it waits for.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::known::{CurrentRevision, Known};
+use super::short;
+use crate::daemon_set::on_nodes::{OnNode, OnNodes, desired};
+use crate::daemon_set::progress::{PARTITION, Stands, kept_by_partition, stands};
+use crate::daemon_set::rolling_update::is_updated;
+use crate::daemon_set::should_run::{CHECKS, ShouldRun};
+use crate::daemon_set::spec::Update;
+use crate::daemon_set::{Budget, DaemonSet, pod_changes};
+use crate::pod::PodPhase;
+use crate::view::groups::{Group, Groups};
+use crate::view::node_checks::{CheckResult, check_all};
+
+/// Where a node stands, in the order in which tables show it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub enum Place {
+    /// It has an available pod of the current template.
+    Updated,
+    /// It should have an available pod and has none, or none of the current template yet.
+    Waiting,
+    /// It keeps an old pod that is available, until its turn comes.
+    InTurn,
+    /// It keeps an old pod, as a field of the spec says.
+    Kept,
+    /// It was sick before the update reached it: the update does not wait for it.
+    Excused,
+    /// It should get no pod. One that is there stays.
+    Stays,
+    /// It should have no pod.
+    Refused,
+    /// The Node object is gone, and a pod is still there.
+    Gone,
+    /// Whoever asks may not list pods.
+    Unknown,
+}
+
+/// One node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeExplanation {
+    /// Namespace of the DaemonSet.
+    pub namespace: String,
+    /// Name of the DaemonSet.
+    pub daemon_set: String,
+    /// Name of the node.
+    pub node: String,
+    /// Where it stands.
+    pub place: Place,
+    /// Why, in one word; may be empty.
+    pub reason: String,
+    /// Every check; empty when the Node object is gone.
+    pub checks: Vec<CheckResult>,
+    /// The pods that are there, in the order in which they would be kept.
+    pub pods: Vec<PodThere>,
+    /// What happens next, in words.
+    pub next: String,
+}
+
+/// A pod on a node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodThere {
+    /// Name.
+    pub name: String,
+    /// Hash of the revision that it was made from.
+    pub revision: String,
+    /// Number of that revision, if it is known.
+    pub number: Option<i64>,
+    /// It was made from the current template.
+    pub current: bool,
+    /// In one word: Available, Ready, NotReady, NotScheduled, Terminating, Failed, Succeeded.
+    pub state: &'static str,
+    /// When it was created.
+    pub created: Timestamp,
+}
+
+/// All nodes.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetExplanation {
+    /// Namespace of the DaemonSet.
+    pub namespace: String,
+    /// Name of the DaemonSet.
+    pub daemon_set: String,
+    /// Nodes of the cluster, and those that are gone and still have a pod.
+    pub nodes: usize,
+    /// The nodes by place and reason. The counts sum to `nodes`.
+    pub groups: Vec<Group<Place>>,
+}
+
+/// A DaemonSet looked at once.
+pub(super) struct Look<'a> {
+    pub known: &'a Known,
+    pub set: &'a DaemonSet,
+    pub current: CurrentRevision,
+    pub nodes: OnNodes<'a>,
+    /// Nodes whose turn would come, and that the partition keeps. Nodes are updated by name, so they are the last ones.
+    by_partition: BTreeSet<&'a str>,
+    pub now: Timestamp,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn at(known: &'a Known, now: Timestamp) -> Self {
+        let current = known.current();
+        let nodes = known.survey(&current);
+        let mut look = Self {
+            known,
+            set: &known.stored.set,
+            current,
+            nodes,
+            by_partition: BTreeSet::new(),
+            now,
+        };
+        let stands = |node: &OnNode<'_>| node.runs().then(|| look.stands(node));
+        let in_turn = look.nodes.iter();
+        let in_turn: Vec<&str> = in_turn
+            .filter(|(_, node)| stands(node) == Some(Stands::InTurn))
+            .map(|(name, _)| *name)
+            .collect();
+        let kept = look.nodes.values();
+        let kept = kept.filter(|node| matches!(stands(node), Some(Stands::Kept(_))));
+        let counts = (in_turn.len(), kept.count());
+        let last = kept_by_partition(look.set, desired(&look.nodes), counts);
+        look.by_partition = in_turn.into_iter().rev().take(last).collect();
+        look
+    }
+
+    fn stands(&self, node: &OnNode<'_>) -> Stands {
+        stands(self.set, node, (&self.current.hash, self.now))
+    }
+
+    /// Where a node stands, and why.
+    pub(super) fn place(&self, name: &str, node: &OnNode<'_>) -> (Place, &'static str) {
+        let there = !node.pods.is_empty();
+        match node.should {
+            None => (Place::Gone, "NodeGone"),
+            Some(ShouldRun::OnlyIfThere(refusal)) if there => (Place::Stays, refusal.reason()),
+            Some(ShouldRun::No(refusal) | ShouldRun::OnlyIfThere(refusal)) => {
+                (Place::Refused, refusal.reason())
+            }
+            Some(ShouldRun::Yes) if self.known.pods.is_none() => (Place::Unknown, ""),
+            Some(ShouldRun::Yes) => match self.stands(node) {
+                Stands::Updated => (Place::Updated, ""),
+                Stands::InTurn if self.by_partition.contains(name) => (Place::Kept, PARTITION),
+                Stands::InTurn if self.set.spec.paused => (Place::InTurn, "Paused"),
+                Stands::InTurn => (Place::InTurn, ""),
+                Stands::Kept(field) => (Place::Kept, field),
+                Stands::Excused(why) => (Place::Excused, why),
+                Stands::Holding(why) => (Place::Waiting, why),
+            },
+        }
+    }
+
+    /// What decides that a node should have no pod.
+    pub(super) fn refusal(node: &OnNode<'_>) -> String {
+        match node.should {
+            Some(ShouldRun::No(refusal) | ShouldRun::OnlyIfThere(refusal)) => refusal.to_string(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Explains all nodes.
+pub fn all(known: &Known, now: Timestamp) -> SetExplanation {
+    let look = Look::at(known, now);
+    let mut groups = Groups::default();
+    for (name, node) in &look.nodes {
+        let (place, reason) = look.place(name, node);
+        let place = (place, reason.to_owned());
+        groups.add(place, name, || Look::refusal(node));
+    }
+    let owner = &look.set.meta.owner;
+    SetExplanation {
+        namespace: owner.namespace.clone(),
+        daemon_set: owner.name.clone(),
+        nodes: look.nodes.len(),
+        groups: groups.told(),
+    }
+}
+
+/// Explains one node. `None`: there is no such node, and no pod on one.
+pub fn node(known: &Known, name: &str, now: Timestamp) -> Option<NodeExplanation> {
+    let look = Look::at(known, now);
+    let node = look.nodes.get(name)?;
+    let (place, reason) = look.place(name, node);
+    let owner = &look.set.meta.owner;
+    let wish = &look.set.spec.placement;
+    Some(NodeExplanation {
+        namespace: owner.namespace.clone(),
+        daemon_set: owner.name.clone(),
+        node: name.to_owned(),
+        place,
+        reason: reason.to_owned(),
+        checks: node
+            .row
+            .map_or_else(Vec::new, |row| check_all(&CHECKS, wish, name, row)),
+        pods: pods(&look, node),
+        next: next(&look, name, node, (place, reason)),
+    })
+}
+
+fn pods(look: &Look<'_>, node: &OnNode<'_>) -> Vec<PodThere> {
+    let set = look.set;
+    let told = node.pods.iter().map(|(name, pod)| {
+        let revision = pod.revision().unwrap_or_default();
+        let state = if pod.is_deleting() {
+            "Terminating"
+        } else if pod.phase == PodPhase::Failed {
+            "Failed"
+        } else if pod.phase == PodPhase::Succeeded {
+            "Succeeded"
+        } else if !pod.bound {
+            "NotScheduled"
+        } else if pod.is_available(set.spec.min_ready_seconds, look.now) {
+            "Available"
+        } else if pod.ready.is_some() {
+            "Ready"
+        } else {
+            "NotReady"
+        };
+        PodThere {
+            name: (*name).to_owned(),
+            revision: revision.to_owned(),
+            number: look.known.number(revision),
+            current: is_updated(set, pod, &look.current.hash),
+            state,
+            created: pod.created,
+        }
+    });
+    told.collect()
+}
+
+/// What happens next on a node.
+fn next(
+    look: &Look<'_>,
+    name: &str,
+    node: &OnNode<'_>,
+    (place, reason): (Place, &'static str),
+) -> String {
+    let set = look.set;
+    let newest = node.pods.iter().max_by_key(|(_, pod)| pod.created);
+    let pod = newest.map_or("", |(name, _)| *name);
+    let namespace = &set.meta.owner.namespace;
+    match place {
+        Place::Updated => "nothing: it has an available pod of the current template".to_owned(),
+        Place::Waiting => waits_for(look, name, reason, pod),
+        Place::InTurn if set.spec.paused => format!(
+            "its pod is replaced when the update is resumed: kubectl carillon rollout resume {}",
+            short(set)
+        ),
+        Place::InTurn => in_turn(look, name),
+        Place::Kept => match reason {
+            PARTITION => "its pod stays until spec.updateStrategy.rollingUpdate.partition is less",
+            "OnDelete" => {
+                return format!(
+                    "its pod is replaced when somebody deletes it: kubectl delete pod -n {namespace} {pod}"
+                );
+            }
+            _ => "its pod stays until spec.updateStrategy.rollingUpdate.selector selects the node",
+        }
+        .to_owned(),
+        Place::Excused => {
+            "the update does not wait for it; it gets a pod of the current template when it can".to_owned()
+        }
+        Place::Stays => {
+            "its pod stays, unless an update of the template takes it: none comes in its place until all checks pass"
+                .to_owned()
+        }
+        Place::Refused if node.pods.iter().any(|(_, pod)| !pod.is_deleting()) => {
+            format!("its pod is deleted: {pod}")
+        }
+        Place::Refused => "it gets a pod when all checks pass".to_owned(),
+        Place::Gone => format!("the pod goes with the node: {pod}"),
+        Place::Unknown => "not known: you may not list pods".to_owned(),
+    }
+}
+
+fn waits_for(look: &Look<'_>, name: &str, reason: &str, pod: &str) -> String {
+    let namespace = &look.set.meta.owner.namespace;
+    let describe = format!("kubectl describe pod -n {namespace} {pod}");
+    match reason {
+        "PodMissing" => format!(
+            "its pod is created; if that takes long, see the events: kubectl describe {}",
+            short(look.set)
+        ),
+        "PodTerminating" => format!("the next pod comes when this one is gone: {pod}"),
+        "PodEnded" => format!(
+            "its pod is replaced when the back-off of the node is over. What it said: kubectl logs -n {namespace} {pod}"
+        ),
+        "PodNotScheduled" => {
+            format!("the scheduler has to bind its pod. Why it does not: {describe}")
+        }
+        "PodNotStarted" => {
+            format!("the containers of its pod have to start. Why they do not: {describe}")
+        }
+        "MinReadySeconds" => format!(
+            "its pod counts as available when it has been ready for {}s",
+            look.set.spec.min_ready_seconds
+        ),
+        _ if is_due(look, name) => "its pod, which is not ready, is replaced".to_owned(),
+        _ => {
+            format!("its pod has to become ready. What it says: kubectl logs -n {namespace} {pod}")
+        }
+    }
+}
+
+/// Whether the controller would replace its pod now, by the very rules of the controller.
+fn is_due(look: &Look<'_>, name: &str) -> bool {
+    let snapshot = look.known.snapshot();
+    let changes = pod_changes(&snapshot, &look.nodes, &look.current.hash, look.now);
+    let node_of = |pod: &str| snapshot.pods.get(pod).and_then(|pod| pod.node.as_deref());
+    let mut replaced = changes.delete.iter().filter_map(|(pod, _)| node_of(pod));
+    changes.create.contains(&name) || replaced.any(|node| node == name)
+}
+
+fn in_turn(look: &Look<'_>, name: &str) -> String {
+    if is_due(look, name) {
+        return "its pod is replaced now".to_owned();
+    }
+    let before = look.nodes.range(..name);
+    let before = before.filter(|(name, node)| look.place(name, node).0 == Place::InTurn);
+    let before = match before.count() {
+        0 => String::new(),
+        1 => ", after 1 other".to_owned(),
+        count => format!(", after {count} others"),
+    };
+    let holding = look.nodes.iter();
+    let holding = holding.filter(|(name, node)| look.place(name, node).0 == Place::Waiting);
+    let holding: Vec<&str> = holding.map(|(name, _)| *name).collect();
+    let waits = match *holding {
+        [] => String::new(),
+        [one] => format!(" once {one} has an available pod"),
+        [one, ..] => format!(
+            " once {one} and {} more have an available pod",
+            holding.len() - 1
+        ),
+    };
+    let at_a_time = at_a_time(look.set.spec.update, desired(&look.nodes));
+    format!(
+        "its pod is replaced when its turn comes{before}{waits}: by name, {at_a_time} at a time"
+    )
+}
+
+/// How many nodes an update takes at a time.
+pub(super) fn at_a_time(update: Update, desired: usize) -> usize {
+    let budget = Budget::of(update, desired);
+    budget.map_or(0, |budget| match budget.max_surge {
+        0 => budget.max_unavailable,
+        surge => surge,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::view::daemon_set::samples::{at, known, lines, nodes, object, pod, revision};
+
+    /// Seven nodes in mid-update: n1 is updated, n2 not ready, n3 to n5 wait, n6 is tainted, n7 too and has a pod.
+    fn world(spec: &Value) -> Known {
+        let mut pods = vec![pod(1, "new", true), pod(2, "new", false)];
+        pods.extend([3, 4, 5, 7].map(|n| pod(n, "old", true)));
+        let revisions = [revision(1, "old"), revision(2, "new")];
+        known(
+            &object("carillon.dev/v1alpha1", spec),
+            &revisions,
+            &pods,
+            &nodes(7, 6),
+        )
+    }
+
+    fn groups(known: &Known) -> Vec<String> {
+        let all = all(known, at(60));
+        assert_eq!(all.nodes, 7);
+        lines(&all.groups)
+    }
+
+    #[test]
+    fn each_node_is_in_one_group_by_what_the_controller_makes_of_it() {
+        let refused = [
+            "Stays NodeTaintNotTolerated n7",
+            "Refused NodeTaintNotTolerated n6",
+        ];
+        for (strategy, rest) in [
+            (
+                json!({}),
+                vec!["Updated  n1", "Waiting PodNotReady n2", "InTurn  n3,n4,n5"],
+            ),
+            (
+                json!({"rollingUpdate": {"partition": 2}}),
+                vec![
+                    "Updated  n1",
+                    "Waiting PodNotReady n2",
+                    "InTurn  n3",
+                    "Kept Partition n4,n5",
+                ],
+            ),
+            (
+                json!({"rollingUpdate": {"paused": true}}),
+                vec![
+                    "Updated  n1",
+                    "Waiting PodNotReady n2",
+                    "InTurn Paused n3,n4,n5",
+                ],
+            ),
+            (
+                json!({"type": "OnDelete"}),
+                vec![
+                    "Updated  n1",
+                    "Waiting PodNotReady n2",
+                    "Kept OnDelete n3,n4,n5",
+                ],
+            ),
+            (
+                json!({"rollingUpdate": {"selector": {"matchLabels": {"a": "b"}}}}),
+                vec![
+                    "Updated  n1",
+                    "Waiting PodNotReady n2",
+                    "Kept NotSelected n3,n4,n5",
+                ],
+            ),
+        ] {
+            let expected: Vec<&str> = rest.into_iter().chain(refused).collect();
+            assert_eq!(
+                groups(&world(&json!({"updateStrategy": strategy}))),
+                expected,
+                "{strategy}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_one_node_it_is_said_what_happens_next() {
+        let says = |strategy: Value, name: &str| {
+            let known = world(&json!({"updateStrategy": strategy}));
+            node(&known, name, at(60)).map(|found| found.next)
+        };
+        let plain = |name| says(json!({}), name).unwrap();
+        assert_eq!(
+            plain("n1"),
+            "nothing: it has an available pod of the current template"
+        );
+        assert_eq!(
+            plain("n2"),
+            "its pod has to become ready. What it says: kubectl logs -n ops agent-n2"
+        );
+        assert_eq!(
+            plain("n4"),
+            "its pod is replaced when its turn comes, after 1 other once n2 has an available pod: by name, 1 at a time"
+        );
+        assert!(plain("n6").starts_with("it gets a pod when"));
+        let two = json!({"rollingUpdate": {"maxUnavailable": 2}});
+        assert_eq!(says(two, "n3").unwrap(), "its pod is replaced now");
+        let paused = says(json!({"rollingUpdate": {"paused": true}}), "n3").unwrap();
+        assert!(
+            paused.ends_with("kubectl carillon rollout resume cds/agent"),
+            "{paused}"
+        );
+        assert_eq!(says(json!({}), "n9"), None);
+    }
+
+    #[test]
+    fn a_node_passes_its_checks_exactly_if_it_should_have_a_pod() {
+        let known = world(&json!({}));
+        for n in 1..=7 {
+            let found = node(&known, &format!("n{n}"), at(60)).unwrap();
+            let passes = found.checks.iter().all(|check| check.passed);
+            let runs = !matches!(found.place, Place::Stays | Place::Refused);
+            assert_eq!(passes, runs, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn pods_are_told_with_the_number_of_their_revision() {
+        let found = node(&world(&json!({})), "n3", at(60)).unwrap();
+        let pod = &found.pods[0];
+        assert_eq!(
+            (pod.number, pod.current, pod.state),
+            (Some(1), false, "Available")
+        );
+    }
+
+    #[test]
+    fn who_may_not_list_pods_still_learns_which_nodes_are_meant() {
+        let mut known = world(&json!({}));
+        known.pods = None;
+        let expected = [
+            "Refused NodeTaintNotTolerated n6,n7",
+            "Unknown  n1,n2,n3,n4,n5",
+        ];
+        assert_eq!(groups(&known), expected);
+    }
+}
