@@ -89,10 +89,14 @@ pub(crate) fn judge(
             }
         }
     }
+    let is_played = |difference: &Difference| {
+        let mut scenarios_of = difference.scenarios.iter();
+        difference.scenarios.is_empty() || scenarios_of.any(|name| scenarios.contains(name))
+    };
     let must_be_seen = differences
         .iter()
         .enumerate()
-        .filter(|(_, difference)| difference.always);
+        .filter(|(_, difference)| difference.always && is_played(difference));
     verdict.unseen = must_be_seen
         .filter(|(at, _)| !named.contains_key(at))
         .map(|(_, difference)| difference)

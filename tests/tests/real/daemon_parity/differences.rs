@@ -44,13 +44,19 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         always: true,
     },
     Difference {
-        scenarios: &[
-            "no-such-account",
-            "no-room",
-            "no-room-at-first",
-            "room-for-one",
-            "no-room-in-an-update",
+        scenarios: &["released-revision-is-needed-again"],
+        facts: &[
+            (Only::Theirs, "R1"),
+            (Only::Ours, "R3"),
+            (Only::Ours, "collisionCount = 1"),
         ],
+        why: "a revision that is no longer controlled and has the name of the one that is needed: \
+              kube-controller-manager uses it, and its history lacks what its pods are made from; we make \
+              another one, as both do where that revision says something else",
+        always: true,
+    },
+    Difference {
+        scenarios: &["no-such-account"],
         facts: &[
             (Only::Theirs, "Error creating: pods \"d-\" is forbidden"),
             (Only::Ours, "Error creating: pods \"d-*\" is forbidden"),

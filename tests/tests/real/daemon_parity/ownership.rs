@@ -142,6 +142,28 @@ pub(crate) fn all() -> Vec<Scenario> {
                 "apis/apps/v1/controllerrevisions/d-$HASH-1",
                 json!({"metadata": {"labels": {"app": "other"}}}),
             )),
+        // Its name is that of the revision that is needed, and its labels are not.
+        two("released-revision-is-needed-again", &[])
+            .then(to("busybox:1.37"))
+            .then(Deed::Request(
+                Method::PATCH,
+                "apis/apps/v1/controllerrevisions/d-$HASH-1",
+                json!({"metadata": {"labels": {"app": "other"}}}),
+            ))
+            .then(to("busybox:1.36")),
+        two("name-of-a-revision-is-taken", &[])
+            .then(to("busybox:1.37"))
+            .then(Deed::Request(
+                Method::DELETE,
+                "apis/apps/v1/controllerrevisions/d-$HASH-1",
+                Value::Null,
+            ))
+            .then(Deed::Request(
+                Method::POST,
+                REVISIONS,
+                revision("d-$HASH-1", 1, &json!({"app": "other"})),
+            ))
+            .then(to("busybox:1.36")),
         two("revision-loses-its-owner", &[]).then(Deed::Request(
             Method::PATCH,
             "apis/apps/v1/controllerrevisions/d-$HASH-1",
