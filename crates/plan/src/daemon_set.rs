@@ -246,6 +246,8 @@ fn merge(
 pub(crate) struct PodChanges<'a> {
     /// Nodes that get a pod.
     pub create: Vec<&'a str>,
+    /// Nodes that get a second pod when it is known that old pods of others go.
+    waiting: Vec<&'a str>,
     /// Pods that are deleted, by name, with why.
     pub delete: Vec<(&'a str, Why)>,
     /// When a failed pod may be replaced.
@@ -261,13 +263,21 @@ pub(crate) fn pod_changes<'a>(
 ) -> PodChanges<'a> {
     let managed = manage(snapshot, nodes, hash, now);
     let next = rolling_update(snapshot.set, nodes, &managed, hash, now);
+    // Pods are created before others are deleted: two nodes would have two pods where one may. Whoever sees the
+    // deletion plans again; if it fails, the budget stays used up.
+    let replaces = managed.delete.iter().any(|(_, why)| *why == Why::Outdated);
+    let (mut create, mut waiting) = (managed.create, next.create);
+    if !replaces {
+        create.append(&mut waiting);
+    }
     let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
     let deleted = managed
         .delete
         .into_iter()
         .map(|((name, _), why)| (name, why));
     PodChanges {
-        create: managed.create.into_iter().chain(next.create).collect(),
+        create,
+        waiting,
         delete: deleted.chain(outdated).collect(),
         wake: managed.wake,
     }

@@ -9,8 +9,8 @@ mod deadlines;
 mod deletion;
 mod differences;
 mod failure_policy;
+mod here;
 mod indexed;
-mod names;
 mod ownership;
 mod per_index;
 mod pods;
@@ -21,12 +21,8 @@ mod success_policy;
 mod suspension;
 mod templates;
 mod view;
-mod watched;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 use std::thread::scope;
-use std::time::Instant;
 
 use carillon_testbed::carillon::apply_crds;
 use carillon_testbed::{Audit, Cluster, Config, Operator, Options};
@@ -35,15 +31,18 @@ use serde_json::json;
 
 use self::differences::DIFFERENCES;
 use self::scenario::Scenario;
-use self::side::{Server, Stage};
-use self::watched::Watched;
+use self::side::Server;
+use crate::parity::rounds::{Rounds, assert_all_ended, chosen};
+use crate::parity::stage::Stage;
+use crate::parity::watched::Watched;
 use crate::parity::{View, judge, merge, print_and_assert};
 
-/// Scenarios at a time: most of the time they wait.
-const AT_A_TIME: usize = 28;
-/// Which of two events falls into which sync is chance, and now and then it shows. What one of them
-/// does otherwise than the other shows every time.
-const RUNS: usize = 3;
+/// What is looked at.
+const WATCHED: [(&str, &str); 3] = [
+    ("jobs", "/apis/batch/v1/jobs"),
+    ("pods", "/api/v1/pods"),
+    ("events", "/api/v1/events"),
+];
 
 /// kube-controller-manager.
 const THEIRS: Server = Server {
@@ -77,18 +76,7 @@ fn scenarios() -> Vec<Scenario> {
         deletion::all(),
     ]
     .concat();
-    let names: BTreeSet<_> = all.iter().map(|scenario| scenario.name).collect();
-    assert_eq!(names.len(), all.len(), "a name stands for one scenario");
-    // To look into one: its name, or the beginning of some.
-    match std::env::var("CARILLON_SCENARIOS") {
-        Ok(chosen) => {
-            let is_chosen = |name: &str| chosen.split(',').any(|one| name.starts_with(one));
-            all.into_iter()
-                .filter(|scenario| is_chosen(scenario.name))
-                .collect()
-        }
-        Err(_) => all,
-    }
+    chosen(all, |scenario| scenario.name)
 }
 
 fn cluster(name: &str) -> Cluster {
@@ -144,7 +132,7 @@ fn jobs_served_by_kube_controller_manager_twice_show_no_difference() {
 fn jobs_that_are_not_the_same_show_a_difference() {
     let cluster = cluster("job-parity-differs");
     let api = Api::of(&cluster);
-    let watched = Watched::start(&cluster, &api);
+    let watched = Watched::start(&cluster, &api, &WATCHED);
     let stage = Stage {
         api: &api,
         watched: &watched,
@@ -199,86 +187,29 @@ fn jobs_that_are_not_the_same_show_a_difference() {
     });
 }
 
-/// Plays all scenarios on both sides, and gives what was seen: the same, if any run of one side was
-/// like any of the other.
+/// Plays all scenarios on both sides, and gives what was seen.
 fn play(cluster: &Cluster, scenarios: &[Scenario], servers: [Server; 2]) -> (View, View) {
-    let start = Instant::now();
     let api = Api::of(cluster);
-    let watched = Watched::start(cluster, &api);
+    let watched = Watched::start(cluster, &api, &WATCHED);
     let stage = Stage {
         api: &api,
         watched: &watched,
     };
-    let waiting = Mutex::new(scenarios.iter());
-    let views: Mutex<[View; 2]> = Mutex::default();
-    scope(|scope| {
-        let worker = || {
-            let next = || {
-                waiting
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .next()
-            };
-            while let Some(scenario) = next() {
-                let seen = play_until_same(&stage, scenario, servers);
-                let mut views = views.lock().unwrap_or_else(PoisonError::into_inner);
-                for (view, facts) in views.iter_mut().zip(seen) {
-                    view.insert(scenario.name, facts);
-                }
-            }
-        };
-        for _ in 0..AT_A_TIME {
-            scope.spawn(worker);
-        }
-    });
-    println!("played in {:.0?}", start.elapsed());
-    let [theirs, ours] = views.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (theirs, ours)
-}
-
-fn play_until_same(
-    stage: &Stage<'_>,
-    scenario: &Scenario,
-    servers: [Server; 2],
-) -> [BTreeSet<String>; 2] {
-    let name = scenario.name;
-    let judged = |theirs: &BTreeSet<String>, ours: &BTreeSet<String>| {
-        let [theirs, ours] = [theirs, ours].map(|facts| View::from([(name, facts.clone())]));
-        judge(DIFFERENCES, &[name], &theirs, &ours)
+    let rounds = Rounds {
+        at_a_time: 28,
+        runs: 3,
+        differences: DIFFERENCES,
     };
-    let mut runs: [Vec<BTreeSet<String>>; 2] = Default::default();
-    for run in 0..RUNS {
-        scope(|scope| {
-            let sides =
-                servers.map(|server| scope.spawn(move || stage.play(scenario, server, run)));
-            for (runs, side) in runs.iter_mut().zip(sides) {
-                runs.push(side.join().expect("a scenario is played"));
-            }
-        });
-        for theirs in &runs[0] {
-            for ours in &runs[1] {
-                if judged(theirs, ours).unnamed.is_empty() {
-                    return [theirs.clone(), ours.clone()];
-                }
-            }
-        }
-        let different = judged(&runs[0][run], &runs[1][run]).unnamed;
-        println!("run {run}: {different:#?}");
-        // Another two minutes would show no more.
-        if runs.iter().any(|runs| runs[run].contains(side::NO_END)) {
-            break;
-        }
-    }
-    runs.map(|mut runs| runs.pop().expect("a run"))
+    rounds.play(
+        scenarios,
+        |scenario| scenario.name,
+        |scenario, side, run| stage.play(scenario, servers[side], run),
+    )
 }
 
 fn assert_the_same(scenarios: &[Scenario], theirs: &View, ours: &View) {
     let names: Vec<_> = scenarios.iter().map(|scenario| scenario.name).collect();
-    let unending: BTreeMap<_, _> = theirs
-        .iter()
-        .filter(|(_, facts)| facts.contains(side::NO_END))
-        .collect();
-    assert!(unending.is_empty(), "not to their end: {unending:#?}");
+    assert_all_ended(theirs);
     let verdict = judge(DIFFERENCES, &names, theirs, ours);
     print_and_assert(&verdict, names.len());
 }

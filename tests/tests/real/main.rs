@@ -11,6 +11,7 @@ mod cli;
 mod conformance;
 mod cron_job;
 mod cron_parity;
+mod daemon_parity;
 mod daemon_set;
 mod exactly_once;
 mod examples;

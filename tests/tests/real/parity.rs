@@ -1,5 +1,10 @@
 //! What is compared when the same objects are served by two controllers, and how.
 
+pub(crate) mod plain;
+pub(crate) mod rounds;
+pub(crate) mod stage;
+pub(crate) mod watched;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -19,7 +24,7 @@ pub(crate) enum Only {
 /// A difference that we know of.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    /// Where it shows.
+    /// Where it shows. None: anywhere.
     pub(crate) scenarios: &'static [&'static str],
     /// The facts that only one of the two shows, each by a part of it.
     pub(crate) facts: &'static [(Only, &'static str)],
@@ -67,7 +72,8 @@ pub(crate) fn judge(
         for (only, fact) in only_theirs.chain(only_ours) {
             let is_meant = |difference: &Difference| {
                 let mut facts = difference.facts.iter();
-                difference.scenarios.contains(name)
+                let scenarios = difference.scenarios;
+                (scenarios.is_empty() || scenarios.contains(name))
                     && facts.any(|(who, part)| *who == only && fact.contains(part))
             };
             let shown = format!(
@@ -83,10 +89,14 @@ pub(crate) fn judge(
             }
         }
     }
+    let is_played = |difference: &Difference| {
+        let mut scenarios_of = difference.scenarios.iter();
+        difference.scenarios.is_empty() || scenarios_of.any(|name| scenarios.contains(name))
+    };
     let must_be_seen = differences
         .iter()
         .enumerate()
-        .filter(|(_, difference)| difference.always);
+        .filter(|(_, difference)| difference.always && is_played(difference));
     verdict.unseen = must_be_seen
         .filter(|(at, _)| !named.contains_key(at))
         .map(|(_, difference)| difference)

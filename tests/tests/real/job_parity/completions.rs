@@ -4,7 +4,7 @@ use carillon_testbed::Fate;
 use serde_json::{Value, json};
 
 use super::scenario::{Scenario, all_pods, ends, fails, ready, runs};
-use super::watched::Here;
+use crate::parity::watched::Here;
 
 fn sizes(completions: u32, parallelism: u32) -> Value {
     json!({"completions": completions, "parallelism": parallelism})
@@ -42,7 +42,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         )
         .patch(|here| here.count("ready") == 2, &json!({"parallelism": 0}))
         .patch(
-            |here| here.count("active") == 0 && here.pods.is_empty(),
+            |here| here.count("active") == 0 && here.pods().is_empty(),
             &json!({"parallelism": 2}),
         ),
         Scenario::of("many", &[sizes(15, 15)]),

@@ -4,7 +4,7 @@ use carillon_testbed::Fate;
 use serde_json::{Value, json};
 
 use super::scenario::{Scenario, all_pods, ends, fails, indexed, ready, slow_to_stop};
-use super::watched::Here;
+use crate::parity::watched::Here;
 
 fn deadline(seconds: u32) -> Value {
     json!({"activeDeadlineSeconds": seconds})

@@ -4,16 +4,17 @@ use carillon_testbed::Fate;
 use http::Method;
 use serde_json::{Value, json};
 
+use super::here::is_held;
 use super::scenario::{Deed, JOBS, Scenario, all_pods, fails, indexed, ready, slow_to_stop};
-use super::watched::{Here, is_held};
+use crate::parity::watched::Here;
 
 /// The Job is gone, and no pod waits to be counted by it.
 fn all_gone(here: &Here) -> bool {
-    here.is_gone() && here.pods.is_empty()
+    here.is_gone() && here.pods().is_empty()
 }
 
 fn released(here: &Here) -> bool {
-    !here.pods.is_empty() && !here.pods.iter().any(is_held)
+    !here.pods().is_empty() && !here.pods().iter().any(is_held)
 }
 
 /// Scenarios.

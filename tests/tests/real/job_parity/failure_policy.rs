@@ -3,10 +3,9 @@
 use carillon_testbed::Fate;
 use serde_json::{Value, json};
 
-use super::scenario::{
-    PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs, slow_to_stop,
-};
-use super::watched::index_of;
+use super::here::index_of;
+use super::scenario::{Scenario, all_pods, ends, fails, indexed, ready, runs, slow_to_stop};
+use crate::parity::stage::PodDeed;
 
 fn rules(rules: &Value) -> Value {
     json!({"podFailurePolicy": {"rules": rules}})

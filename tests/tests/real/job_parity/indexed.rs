@@ -3,8 +3,10 @@
 use carillon_testbed::Fate;
 use serde_json::json;
 
-use super::scenario::{PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
-use super::watched::{Here, index_of};
+use super::here::index_of;
+use super::scenario::{Scenario, all_pods, ends, fails, indexed, ready, runs};
+use crate::parity::stage::PodDeed;
+use crate::parity::watched::Here;
 
 /// Scenarios.
 pub(crate) fn all() -> Vec<Scenario> {

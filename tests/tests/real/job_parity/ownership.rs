@@ -4,9 +4,11 @@ use carillon_testbed::Fate;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::scenario::{Deed, PODS, PodDeed, Scenario, all_pods, ends, fails, indexed, ready, runs};
+use super::here::{TRACKING, is_held};
+use super::scenario::{Deed, PODS, Scenario, all_pods, ends, fails, indexed, ready, runs};
 use super::side::change_to;
-use super::watched::{Here, TRACKING, is_held};
+use crate::parity::stage::PodDeed;
+use crate::parity::watched::Here;
 
 fn any(_: &Value) -> bool {
     true
@@ -162,12 +164,12 @@ pub(crate) fn all() -> Vec<Scenario> {
                 PodDeed::Patch(json!({"metadata": {"labels": {"app": "other"}}})),
             )
             .pod(
-                |here| here.pods.len() == 2 && here.pods.iter().all(running),
+                |here| here.pods().len() == 2 && here.pods().iter().all(running),
                 |pod| pod["metadata"]["labels"]["app"] == "other",
                 PodDeed::Patch(json!({"metadata": {"labels": {"app": "mine"}}})),
             )
             // The newer one has to go.
-            .until(|here| here.pods.len() == 1 && here.count("active") == 1),
+            .until(|here| here.pods().len() == 1 && here.count("active") == 1),
         Scenario::of(
             "pod-with-an-owner-made-by-hand",
             &[by_label(), two, all_pods(&runs("9500ms"))],

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::names::leaves;
-use super::view::without_chance;
-use super::watched::{Here, Seen, index_of, is_held};
+use super::here::{index_of, is_held};
+use crate::parity::plain::{leaves, without_chance};
+use crate::parity::watched::{Here, Seen};
 
 /// What tests write on pods.
 const FATES: &str = "testbed.carillon.dev/";
@@ -20,7 +20,7 @@ struct Life<'a> {
 pub(crate) fn facts(here: &Here, namespace: &str) -> Vec<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut by_uid: BTreeMap<&str, Life<'_>> = BTreeMap::new();
-    for seen in here.changes.iter().filter(|seen| seen.plural == "pods") {
+    for seen in here.seen("pods") {
         let uid = seen.object["metadata"]["uid"].as_str().unwrap_or_default();
         let life = by_uid.entry(uid).or_insert_with(|| {
             order.push(uid);
@@ -162,7 +162,7 @@ impl Life<'_> {
         let released = last_held.and_then(|last| self.released_after(last.revision));
         let mut facts = Vec::new();
         for list in ["succeeded", "failed"] {
-            let jobs = here.changes.iter().filter(|seen| seen.plural == "jobs");
+            let jobs = here.seen("jobs");
             let mut listed = None;
             let mut unlisted = None;
             for job in jobs {

@@ -3,8 +3,9 @@
 use carillon_testbed::Fate;
 use serde_json::{Value, json};
 
-use super::scenario::{PodDeed, Scenario, ends, fails, indexed, ready, slow_to_stop};
-use super::watched::index_of;
+use super::here::index_of;
+use super::scenario::{Scenario, ends, fails, indexed, ready, slow_to_stop};
+use crate::parity::stage::PodDeed;
 
 fn policy(policy: &str) -> Value {
     json!({"podReplacementPolicy": policy})

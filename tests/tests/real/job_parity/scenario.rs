@@ -4,8 +4,9 @@ use carillon_testbed::Fate;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::watched::Here;
 use crate::parity::merge;
+use crate::parity::stage::PodDeed;
+use crate::parity::watched::Here;
 
 /// What the namespace of a scenario has to show.
 pub(crate) type Condition = fn(&Here) -> bool;
@@ -41,19 +42,6 @@ pub(crate) enum Deed {
     Pod(Pick, PodDeed),
     /// A request, its path below the namespace. The text `UID` in it is the Job's uid.
     Request(Method, &'static str, Value),
-}
-
-/// What is done to a pod.
-#[derive(Clone)]
-pub(crate) enum PodDeed {
-    /// It is deleted.
-    Delete,
-    /// It is deleted with no time left to its containers.
-    DeleteNow,
-    /// Fields are changed, by a merge patch.
-    Patch(Value),
-    /// Its status is changed, by a merge patch made from the pod.
-    Status(fn(&Value) -> Value),
 }
 
 /// Jobs.

@@ -1,29 +1,21 @@
 //! One of the two namespaces of a scenario, and what is done in it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use carillon_testbed::Fate;
-use carillon_tests::api::Api;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::scenario::{Deed, JOBS, PODS, PodDeed, Scenario};
+use super::here::index_of;
+use super::scenario::{Deed, JOBS, PODS, Scenario};
 use super::view::facts;
-use super::watched::{Here, Watched, index_of};
+use crate::parity::rounds::NO_END;
+use crate::parity::stage::{LIMIT, QUIET, Stage, UNTOLD, delete_options};
+use crate::parity::watched::Here;
 use crate::parity::{below, merge};
 
 /// Pods wait for their fates, where those are by order, like this.
 const WAITS: &str = "testbed.carillon.dev/fate";
-/// Nothing takes as long unless it is broken.
-const LIMIT: Duration = Duration::from_mins(2);
-/// Controllers gather events for a second, three times what the busiest machine takes for the rest.
-const QUIET: Duration = Duration::from_secs(4);
-/// What has not been told so long after everything else is not told at all.
-const UNTOLD: Duration = Duration::from_secs(20);
-
-/// The fact that a scenario lasted longer than that.
-pub(crate) const NO_END: &str = "it did not come to its end";
 
 /// Who serves the Jobs of a namespace.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +24,6 @@ pub(crate) struct Server {
     pub(crate) suffix: &'static str,
     /// `spec.managedBy` of the Jobs.
     pub(crate) managed_by: Option<&'static str>,
-}
-
-/// Where all are served.
-pub(crate) struct Stage<'a> {
-    /// A client.
-    pub(crate) api: &'a Api,
-    /// What has been seen.
-    pub(crate) watched: &'a Watched,
 }
 
 /// What is to be done next.
@@ -57,7 +41,7 @@ impl Stage<'_> {
     /// Plays a scenario in a namespace of its own, and gives the facts that it shows.
     pub(crate) fn play(&self, scenario: &Scenario, server: Server, run: usize) -> BTreeSet<String> {
         let namespace = format!("{}-{}-{run}", scenario.name, server.suffix);
-        self.prepare(&namespace);
+        self.namespace(&namespace);
         for (plural, object) in &scenario.before {
             self.api.create(&below(&namespace, plural), object);
         }
@@ -80,7 +64,7 @@ impl Stage<'_> {
                 }
                 match next {
                     Some((condition, deed)) => {
-                        let is_due = (here.job.is_some() || here.is_gone()) && condition(here);
+                        let is_due = (here.job().is_some() || here.is_gone()) && condition(here);
                         is_due.then(|| request(deed, here)).flatten().map(Step::Act)
                     }
                     None => ((scenario.until)(here) && is_at_rest(here)).then_some(Step::End),
@@ -104,7 +88,7 @@ impl Stage<'_> {
                     // The other side may show the same; then it is the scenario that is wrong.
                     println!(
                         "{namespace}: not at its end within {LIMIT:?}, {done} acts done: {}",
-                        here.job
+                        here.job()
                             .map(|job| job["status"].clone())
                             .unwrap_or_default()
                     );
@@ -115,45 +99,8 @@ impl Stage<'_> {
             }
         }
         let facts = facts(&self.watched.here(&namespace), &namespace);
-        self.clear(&namespace);
+        self.clear(&namespace, JOBS);
         facts
-    }
-
-    fn prepare(&self, namespace: &str) {
-        let object =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        self.api.create("/api/v1/namespaces", &object);
-        let account = below(namespace, "api/v1/serviceaccounts/default");
-        carillon_tests::until("a namespace has its ServiceAccount", || {
-            self.api.find(&account).is_some()
-        });
-    }
-
-    /// Nothing that runs on is to keep the others from running.
-    fn clear(&self, namespace: &str) {
-        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
-            "propagationPolicy": "Background"});
-        let all = below(namespace, JOBS);
-        let _ = self.api.send(Method::DELETE, &all, &options);
-        let _ = self
-            .api
-            .send(Method::DELETE, &below(namespace, PODS), &options);
-    }
-
-    fn act(&self, namespace: &str, method: &Method, path: &str, body: &Value) {
-        let path = below(namespace, path);
-        let is_deletion = *method == Method::DELETE;
-        let answer = self.api.send(method.clone(), &path, body);
-        let answer = answer.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"));
-        let revision = answer["metadata"]["resourceVersion"].as_str();
-        let revision = revision.and_then(|revision| revision.parse().ok());
-        // What is waited for next is looked for in what was made of this.
-        if let Some(revision) = revision
-            && !is_deletion
-        {
-            let seen = |here: &Here| here.has_reached(revision).then_some(());
-            self.watched.until(namespace, LIMIT, seen);
-        }
     }
 }
 
@@ -168,7 +115,7 @@ fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Optio
         return None;
     }
     let text = |pod: &Value, field: &str| pod["metadata"][field].as_str().map(str::to_owned);
-    let pod = here.pods.iter().find(|pod| {
+    let pod = here.pods().iter().find(|pod| {
         pod["metadata"]["annotations"][WAITS] == "never-starts"
             && text(pod, "uid").is_some_and(|uid| !told.contains(&uid))
     })?;
@@ -177,7 +124,7 @@ fn next_fate(scenario: &Scenario, here: &Here, told: &BTreeSet<String>) -> Optio
     let (of, fates) = scenario.fates.iter().find(own)?;
     // How many were there before it: each was seen when it was created.
     let mut before = BTreeSet::new();
-    for seen in here.changes.iter().filter(|seen| seen.plural == "pods") {
+    for seen in here.seen("pods") {
         if seen.object["metadata"]["uid"] == pod["metadata"]["uid"] {
             break;
         }
@@ -202,8 +149,7 @@ pub(crate) fn change_to(fate: &Fate) -> Value {
 
 /// The request of a deed. `None`: there is no such pod yet.
 fn request(deed: &Deed, here: &Here) -> Option<(Method, String, Value)> {
-    let job = |field: &str| -> Option<&str> { here.job.as_ref()?["metadata"][field].as_str() };
-    let options = |field: &str, value: Value| json!({"kind": "DeleteOptions", "apiVersion": "v1", field: value});
+    let job = |field: &str| -> Option<&str> { here.job()?["metadata"][field].as_str() };
     Some(match deed {
         Deed::Patch(patch) => (
             Method::PATCH,
@@ -211,7 +157,7 @@ fn request(deed: &Deed, here: &Here) -> Option<(Method, String, Value)> {
             patch.clone(),
         ),
         Deed::Delete(policy) => {
-            let options = options("propagationPolicy", json!(policy));
+            let options = delete_options("propagationPolicy", *policy);
             (Method::DELETE, format!("{JOBS}/{}", job("name")?), options)
         }
         Deed::Request(method, path, body) => {
@@ -221,20 +167,8 @@ fn request(deed: &Deed, here: &Here) -> Option<(Method, String, Value)> {
             (method.clone(), (*path).to_owned(), body)
         }
         Deed::Pod(pick, deed) => {
-            let pod = here.pods.iter().find(|pod| pick(pod))?;
-            let path = format!("{PODS}/{}", pod["metadata"]["name"].as_str()?);
-            match deed {
-                PodDeed::Delete => (Method::DELETE, path, Value::Null),
-                PodDeed::DeleteNow => {
-                    let options = options("gracePeriodSeconds", json!(0));
-                    (Method::DELETE, path, options)
-                }
-                PodDeed::Patch(change) => (Method::PATCH, path, change.clone()),
-                PodDeed::Status(of) => {
-                    let status = json!({"status": of(pod)});
-                    (Method::PATCH, format!("{path}/status"), status)
-                }
-            }
+            let pod = here.pods().iter().find(|pod| pick(pod))?;
+            deed.request(pod)
         }
     })
 }

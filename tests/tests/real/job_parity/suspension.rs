@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::scenario::{Deed, Scenario, all_pods, ends, fails, indexed, ready, runs, slow_to_stop};
-use super::watched::Here;
+use crate::parity::watched::Here;
 
 fn suspend(suspend: bool) -> Value {
     json!({"suspend": suspend})
@@ -22,7 +22,7 @@ fn at_rest(here: &Here) -> bool {
 
 /// Suspended, and the time of its start is kept.
 fn started(here: &Here) -> bool {
-    let job = here.job.as_ref();
+    let job = here.job();
     here.is("Suspended") && job.is_some_and(|job| job["status"]["startTime"].is_string())
 }
 

@@ -4,9 +4,8 @@ use carillon_testbed::Fate;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::scenario::{
-    Deed, PodDeed, QUOTAS, Scenario, all_pods, ends, fails, indexed, ready, runs,
-};
+use super::scenario::{Deed, QUOTAS, Scenario, all_pods, ends, fails, indexed, ready, runs};
+use crate::parity::stage::PodDeed;
 
 fn quota(pods: u32) -> Value {
     json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"},

@@ -5,27 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::names::{leaves, plain};
-use super::watched::Here;
 use super::{course, pods};
+use crate::parity::plain::{leaves, plain, without_chance};
+use crate::parity::watched::Here;
 
-/// Not the controller's, or different for each object.
-const METADATA: [&str; 6] = [
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "managedFields",
-    "namespace",
-    "selfLink",
-];
 /// Before the message of an event that stands for many.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// All facts.
 pub(crate) fn facts(here: &Here, namespace: &str) -> BTreeSet<String> {
     let mut facts = BTreeSet::new();
-    let jobs = here.changes.iter().filter(|seen| seen.plural == "jobs");
-    let jobs: Vec<&Value> = jobs.map(|seen| &seen.object).collect();
+    let jobs: Vec<&Value> = here.seen("jobs").map(|seen| &seen.object).collect();
     if let Some(last) = jobs.last() {
         let last = leaves(&job(last), namespace);
         facts.extend(
@@ -39,15 +29,6 @@ pub(crate) fn facts(here: &Here, namespace: &str) -> BTreeSet<String> {
     facts.extend(pods::facts(here, namespace));
     facts.extend(events(here, namespace));
     facts
-}
-
-/// An object without what is different for each.
-pub(crate) fn without_chance(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.retain(|key, _| !METADATA.contains(&&**key));
-    }
-    object
 }
 
 fn job(job: &Value) -> Value {
@@ -112,8 +93,9 @@ fn is_close(one: &Value, other: &Value) -> bool {
 /// Events about the Job, each once: how often one is told, and from which number on many are
 /// combined, is a matter of pace.
 fn events(here: &Here, namespace: &str) -> BTreeSet<String> {
-    let events = here.changes.iter().filter(|seen| seen.plural == "events");
-    let about_it = events.filter(|seen| seen.object["involvedObject"]["kind"] == "Job");
+    let about_it = here
+        .seen("events")
+        .filter(|seen| seen.object["involvedObject"]["kind"] == "Job");
     about_it
         .map(|seen| {
             let text = |field: &str| seen.object[field].as_str().unwrap_or_default();

@@ -1,5 +1,8 @@
 //! Whom a change of a pod or of a revision wakes.
 
+#[cfg(test)]
+mod tests;
+
 use carillon_plan::selector::selects;
 
 use super::tables::{CONTROLLER, DaemonSetTables};

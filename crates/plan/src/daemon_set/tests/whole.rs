@@ -230,6 +230,29 @@ fn a_template_that_changes_in_the_middle_of_a_surge_waits_for_what_goes() {
 }
 
 #[test]
+fn the_next_node_gets_a_second_pod_when_the_old_one_of_the_node_before_goes() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    for kind in [NATIVE_DAEMON_SET, DAEMON_SET] {
+        let mut set = Whole::new(kind, None, &surge);
+        set.settle();
+        let nodes = set.pods.len();
+        let mut spec = surge.clone();
+        spec["template"] = image("2")["template"].clone();
+        set.edit(&spec);
+        for _ in 0..nodes {
+            let words = set.sync();
+            assert!(words.contains(&"create_pod"), "{words:?}");
+            assert_eq!(set.pods.len(), nodes + 1);
+            let words = set.sync();
+            assert!(words.contains(&"delete_pod"), "{words:?}");
+            assert!(!words.contains(&"create_pod"), "{words:?}");
+        }
+        set.settle();
+        assert_eq!(set.set.status.updated_number_scheduled, Some(2));
+    }
+}
+
+#[test]
 fn a_pod_that_was_released_keeps_its_name_and_its_node_gets_another() {
     let mut set = Whole::new(DAEMON_SET, None, &json!({}));
     set.settle();

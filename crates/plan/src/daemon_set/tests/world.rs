@@ -112,7 +112,9 @@ impl World {
     /// What is planned now: nodes that get a pod, and pods that go.
     pub(super) fn planned(&self) -> (Vec<String>, Vec<(String, Why)>) {
         let changes = self.changes();
-        let create = changes.create.into_iter().map(str::to_owned);
+        // Upstream's tests see at once what is deleted.
+        let create = changes.create.into_iter().chain(changes.waiting);
+        let create = create.map(str::to_owned);
         let delete = changes.delete.into_iter();
         let delete = delete.map(|(name, why)| (name.to_owned(), why));
         (create.collect(), delete.collect())

@@ -1,4 +1,4 @@
-//! Everything that the API shows of the namespaces, from watches that begin before all Jobs.
+//! Everything that the API shows of the namespaces, from watches that begin before all scenarios.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -10,13 +10,7 @@ use std::time::{Duration, Instant};
 
 use carillon_testbed::Cluster;
 use carillon_tests::api::Api;
-use carillon_tests::lab::is;
 use serde_json::Value;
-
-/// What keeps a pod until it has been counted.
-pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
-/// Where a pod says which index it is for.
-pub(crate) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// One change.
 #[derive(Clone, Debug)]
@@ -36,66 +30,34 @@ pub(crate) struct Seen {
 pub(crate) struct Here {
     /// Every change, in the order in which the watches told.
     pub(crate) changes: Vec<Seen>,
-    /// The Job as it is, if it is.
-    pub(crate) job: Option<Value>,
-    /// The pods that there are, the oldest first.
-    pub(crate) pods: Vec<Value>,
+    /// What there is, by plural, the oldest first.
+    there: BTreeMap<&'static str, Vec<Value>>,
     latest: u64,
     last: Option<Instant>,
 }
 
 impl Here {
-    /// A number of the Job's status; 0 where there is none.
-    pub(crate) fn count(&self, field: &str) -> i64 {
-        let job = self.job.as_ref();
-        job.and_then(|job| job["status"][field].as_i64())
-            .unwrap_or(0)
+    /// The objects that there are, the oldest first.
+    pub(crate) fn all(&self, plural: &str) -> &[Value] {
+        self.there.get(plural).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the Job has this condition.
-    pub(crate) fn is(&self, condition: &str) -> bool {
-        self.job.as_ref().is_some_and(|job| is(job, condition))
+    /// The pods that there are, the oldest first.
+    pub(crate) fn pods(&self) -> &[Value] {
+        self.all("pods")
     }
 
-    /// Whether the Job was looked at: the first sync writes how many are ready.
-    pub(crate) fn is_served(&self) -> bool {
-        let job = self.job.as_ref();
-        job.is_some_and(|job| job["status"]["ready"].is_number())
+    /// What was seen of one resource, in order.
+    pub(crate) fn seen(&self, plural: &'static str) -> impl Iterator<Item = &Seen> {
+        self.changes
+            .iter()
+            .filter(move |seen| seen.plural == plural)
     }
 
     /// Whether an event with this reason was seen.
     pub(crate) fn told(&self, reason: &str) -> bool {
-        self.changes
-            .iter()
-            .any(|seen| seen.plural == "events" && seen.object["reason"] == reason)
-    }
-
-    /// Whether the Job is gone after it was there.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.job.is_none() && self.changes.iter().any(|seen| seen.plural == "jobs")
-    }
-
-    /// Whether the Job is finished or gone, and no pod waits to be counted.
-    pub(crate) fn has_ended(&self) -> bool {
-        (self.is("Complete") || self.is("Failed") || self.is_gone())
-            && !self.pods.iter().any(is_held)
-    }
-
-    /// Whether the last condition of the Job was told as an event. They come in order, but later than
-    /// what they tell of.
-    pub(crate) fn has_told(&self) -> bool {
-        let job = self.changes.iter().rfind(|seen| seen.plural == "jobs");
-        let conditions = job.map(|seen| &seen.object["status"]["conditions"]);
-        let mut conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-        conditions.all(|condition| {
-            let is_true = condition["status"] == "True";
-            match condition["type"].as_str() {
-                Some("Complete") => self.told("Completed"),
-                Some("Failed") => self.told(condition["reason"].as_str().unwrap_or_default()),
-                Some("Suspended") => self.told(if is_true { "Suspended" } else { "Resumed" }),
-                _ => true,
-            }
-        })
+        self.seen("events")
+            .any(|seen| seen.object["reason"] == reason)
     }
 
     /// How long nothing has happened.
@@ -111,36 +73,19 @@ impl Here {
     fn take(&mut self, seen: Seen) {
         self.latest = self.latest.max(seen.revision);
         self.last = Some(Instant::now());
-        match seen.plural {
-            "jobs" => self.job = (!seen.gone).then(|| seen.object.clone()),
-            "pods" => {
-                let uid = &seen.object["metadata"]["uid"];
-                let at = self
-                    .pods
-                    .iter()
-                    .position(|pod| pod["metadata"]["uid"] == *uid);
-                match (at, seen.gone) {
-                    (Some(at), true) => drop(self.pods.remove(at)),
-                    (Some(at), false) => self.pods[at] = seen.object.clone(),
-                    (None, true) => {}
-                    (None, false) => self.pods.push(seen.object.clone()),
-                }
-            }
-            _ => {}
+        let there = self.there.entry(seen.plural).or_default();
+        let uid = &seen.object["metadata"]["uid"];
+        let at = there
+            .iter()
+            .position(|known| known["metadata"]["uid"] == *uid);
+        match (at, seen.gone) {
+            (Some(at), true) => drop(there.remove(at)),
+            (Some(at), false) => there[at] = seen.object.clone(),
+            (None, true) => {}
+            (None, false) => there.push(seen.object.clone()),
         }
         self.changes.push(seen);
     }
-}
-
-/// Whether a pod has the finalizer of its Job.
-pub(crate) fn is_held(pod: &Value) -> bool {
-    let finalizers = pod["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|all| all.iter().any(|finalizer| finalizer == TRACKING))
-}
-
-/// The completion index of a pod.
-pub(crate) fn index_of(pod: &Value) -> Option<u32> {
-    pod["metadata"]["annotations"][INDEX].as_str()?.parse().ok()
 }
 
 #[derive(Default)]
@@ -151,21 +96,20 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-/// Watches of jobs, pods and events of all namespaces.
+/// Watches of some resources in all namespaces.
 pub(crate) struct Watched {
     shared: Arc<Shared>,
 }
 
 impl Watched {
-    /// Begins to watch.
-    pub(crate) fn start(cluster: &Cluster, api: &Api) -> Self {
+    /// Begins to watch resources: plurals, and the paths of their lists.
+    pub(crate) fn start(
+        cluster: &Cluster,
+        api: &Api,
+        resources: &[(&'static str, &'static str)],
+    ) -> Self {
         let shared = Arc::new(Shared::default());
-        let resources = [
-            ("jobs", "/apis/batch/v1/jobs"),
-            ("pods", "/api/v1/pods"),
-            ("events", "/api/v1/events"),
-        ];
-        for (plural, path) in resources {
+        for &(plural, path) in resources {
             let list = api.get(path).expect("a list");
             let from = list["metadata"]["resourceVersion"].as_str();
             let from = from.expect("a revision").to_owned();

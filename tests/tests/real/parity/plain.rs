@@ -1,4 +1,4 @@
-//! What differs between two Jobs that are the same, made equal.
+//! What differs between two objects that are the same, made equal.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,27 @@ const ENDINGS: [(usize, &str); 2] = [
     (5, "bcdfghjklmnpqrstvwxz2456789"),
     (10, "bcdfghjklmnpqrstvwxz245678901367"),
 ];
+
+/// What generated names begin with: a Job is `j` here, a DaemonSet `d`.
+const OWNERS: [&str; 3] = ["j-", "d-", "kube-api-access-"];
+/// Not a controller's to set, or different for each object.
+const METADATA: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+    "namespace",
+    "selfLink",
+];
+
+/// An object without what is different for each.
+pub(crate) fn without_chance(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !METADATA.contains(&&**key));
+    }
+    object
+}
 
 /// A text without the name of the namespace, uids and generated names.
 pub(crate) fn plain(text: &str, namespace: &str) -> String {
@@ -32,7 +53,7 @@ fn word_without_chance(word: &str) -> String {
     if is_uid(word) {
         return "UID".to_owned();
     }
-    let of_a_pod = word.starts_with("j-") || word.starts_with("kube-api-access-");
+    let has_generated_name = OWNERS.iter().any(|owner| word.starts_with(owner));
     let is_made = |end: &str| {
         let fits = |(length, alphabet): &(usize, &str)| {
             end.len() == *length && end.chars().all(|c| alphabet.contains(c))
@@ -40,7 +61,7 @@ fn word_without_chance(word: &str) -> String {
         ENDINGS.iter().any(fits)
     };
     match word.rsplit_once('-') {
-        Some((name, end)) if of_a_pod && is_made(end) => format!("{name}-*"),
+        Some((name, end)) if has_generated_name && is_made(end) => format!("{name}-*"),
         _ => word.to_owned(),
     }
 }

@@ -1,0 +1,229 @@
+//! Which DaemonSets are looked at when something changes. Upstream's tests of its handlers are named beside ours.
+
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::kinds::daemon_set::{Native, SlimDaemonSet, SlimRevision};
+use crate::slim::{SlimNode, SlimPod};
+use crate::store::{Row, Tables, Wake};
+
+fn uid(n: u8) -> String {
+    format!("4e0c5d6a-0b1c-4d2e-8f3a-0000000000{n:02x}")
+}
+
+/// The names of those that are woken, each once.
+fn names(wakes: &[Wake]) -> BTreeSet<String> {
+    let names = wakes.iter().map(|wake| match wake {
+        Wake::Now(key) | Wake::Soon(key) => key.object().name.clone(),
+    });
+    names.collect()
+}
+
+fn read<R: DeserializeOwned>(object: &Value) -> R {
+    serde_json::from_value(object.clone()).unwrap()
+}
+
+fn enter<R: Row + DeserializeOwned>(tables: &mut Tables, object: &Value) -> BTreeSet<String> {
+    let mut wakes = Vec::new();
+    read::<R>(object).enter(tables, &mut wakes);
+    names(&wakes)
+}
+
+fn leave<R: Row + DeserializeOwned>(tables: &mut Tables, object: &Value) -> BTreeSet<String> {
+    let mut wakes = Vec::new();
+    read::<R>(object).leave(tables, &mut wakes);
+    names(&wakes)
+}
+
+fn of(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// DaemonSet `n`, which selects pods by this label.
+fn set(n: u8, app: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": format!("set-{n}"), "namespace": "ops", "uid": uid(n), "resourceVersion": "1"},
+        "spec": {
+            "selector": {"matchLabels": {"app": app}},
+            "template": {
+                "metadata": {"labels": {"app": app}},
+                "spec": {"nodeSelector": {"pool": app}, "containers": [{"name": "main", "image": "busybox"}]},
+            },
+        },
+    })
+}
+
+/// Two that select `x`, and a third one.
+fn three() -> Tables {
+    let mut tables = Tables::default();
+    for (n, app) in [(1, "x"), (2, "x"), (3, "y")] {
+        enter::<SlimDaemonSet<Native>>(&mut tables, &set(n, app));
+    }
+    tables
+}
+
+/// Pod 9, or another object with these labels, of the DaemonSet `owner`.
+fn object(rv: u64, app: &str, owner: Option<u8>) -> Value {
+    let owner = owner.map(|n| {
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": format!("set-{n}"),
+            "uid": uid(n), "controller": true})
+    });
+    json!({"metadata": {
+        "name": "object", "namespace": "ops", "uid": uid(9), "resourceVersion": rv.to_string(),
+        "labels": {"app": app}, "ownerReferences": owner.into_iter().collect::<Vec<_>>(),
+    }})
+}
+
+/// `TestAddPod`, `TestUpdatePod`, `TestDeletePod`.
+#[test]
+fn a_pod_wakes_the_set_that_controls_it_and_no_other_that_selects_it() {
+    let mut tables = three();
+    let mut pod = object(10, "x", Some(1));
+    assert_eq!(enter::<SlimPod>(&mut tables, &pod), of(&["set-1"]));
+    pod["metadata"]["resourceVersion"] = json!("11");
+    assert_eq!(
+        enter::<SlimPod>(&mut tables, &pod),
+        of(&[]),
+        "nothing of interest"
+    );
+    pod["status"] = json!({"phase": "Failed"});
+    assert_eq!(enter::<SlimPod>(&mut tables, &pod), of(&["set-1"]));
+    pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(
+        enter::<SlimPod>(&mut tables, &pod),
+        of(&["set-1"]),
+        "it goes"
+    );
+    assert_eq!(leave::<SlimPod>(&mut tables, &pod), of(&["set-1"]));
+}
+
+/// `TestAddPodOrphan`.
+#[test]
+fn a_pod_that_nothing_controls_wakes_each_set_that_selects_it() {
+    let mut tables = three();
+    let woken = enter::<SlimPod>(&mut tables, &object(10, "x", None));
+    assert_eq!(woken, of(&["set-1", "set-2"]));
+    let mut elsewhere = object(10, "x", None);
+    elsewhere["metadata"]["namespace"] = json!("other");
+    elsewhere["metadata"]["uid"] = json!(uid(8));
+    assert_eq!(enter::<SlimPod>(&mut tables, &elsewhere), of(&[]));
+}
+
+/// `TestUpdatePodOrphanSameLabels`, `TestUpdatePodOrphanWithNewLabels`, `TestDeletePodOrphan`.
+#[test]
+fn a_pod_that_nothing_controls_wakes_again_only_with_other_labels_and_not_when_it_goes() {
+    let mut tables = three();
+    enter::<SlimPod>(&mut tables, &object(10, "z", None));
+    let mut same = object(11, "z", None);
+    same["status"] = json!({"phase": "Running"});
+    assert_eq!(enter::<SlimPod>(&mut tables, &same), of(&[]));
+    let other = object(12, "x", None);
+    assert_eq!(
+        enter::<SlimPod>(&mut tables, &other),
+        of(&["set-1", "set-2"])
+    );
+    assert_eq!(leave::<SlimPod>(&mut tables, &other), of(&[]));
+}
+
+/// `TestUpdatePodChangeControllerRef`, `TestUpdatePodControllerRefRemoved`.
+#[test]
+fn a_pod_that_changes_hands_wakes_both_and_one_that_is_released_all_that_select_it() {
+    let mut tables = three();
+    enter::<SlimPod>(&mut tables, &object(10, "x", Some(1)));
+    let woken = enter::<SlimPod>(&mut tables, &object(11, "x", Some(2)));
+    assert_eq!(woken, of(&["set-1", "set-2"]));
+    let woken = enter::<SlimPod>(&mut tables, &object(12, "x", None));
+    assert_eq!(woken, of(&["set-1", "set-2"]));
+}
+
+/// `TestDeleteNoDaemonPod`.
+#[test]
+fn a_pod_of_another_kind_wakes_nobody() {
+    let mut tables = three();
+    let mut pod = object(10, "x", None);
+    pod["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "name": "set-1", "uid": uid(7), "controller": true}]);
+    assert_eq!(enter::<SlimPod>(&mut tables, &pod), of(&[]));
+    assert_eq!(leave::<SlimPod>(&mut tables, &pod), of(&[]));
+}
+
+/// Upstream only notes the creation of a revision that is controlled.
+#[test]
+fn a_revision_wakes_who_controls_it_or_may_adopt_it() {
+    let mut tables = three();
+    let revision = |rv, app, owner| {
+        let mut revision = object(rv, app, owner);
+        revision["revision"] = json!(1);
+        revision
+    };
+    let woken = enter::<SlimRevision>(&mut tables, &revision(10, "x", Some(3)));
+    assert_eq!(woken, of(&["set-3"]));
+    let woken = enter::<SlimRevision>(&mut tables, &revision(11, "x", None));
+    assert_eq!(woken, of(&["set-1", "set-2", "set-3"]));
+    assert_eq!(
+        leave::<SlimRevision>(&mut tables, &revision(11, "x", None)),
+        of(&[])
+    );
+}
+
+fn node(rv: u64, change: &Value) -> Value {
+    let mut node = json!({
+        "metadata": {"name": "n", "uid": uid(6), "resourceVersion": rv.to_string(), "labels": {"pool": "x"}},
+        "spec": {"taints": []},
+        "status": {"allocatable": {"cpu": "1"},
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    });
+    for (pointer, value) in change.as_object().unwrap() {
+        *node.pointer_mut(pointer).unwrap() = value.clone();
+    }
+    node
+}
+
+/// `TestAddNode`, `TestUpdateNode`, `TestShouldIgnoreNodeUpdate`. Upstream asks each set about a node whose labels or
+/// taints have changed; here only those are woken for which the answer is another one, and all by a node that comes or
+/// goes.
+#[test]
+fn a_node_wakes_the_sets_for_which_its_change_makes_a_difference() {
+    let mut tables = three();
+    let taint = |effect: &str| json!({"/spec/taints": [{"key": "k", "effect": effect}]});
+    let not_ready =
+        json!([{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:01Z"}]);
+    let of_x = ["set-1", "set-2"];
+    for (rv, (what, change, woken)) in (10..).zip([
+        ("it joins", json!({}), &["set-1", "set-2", "set-3"][..]),
+        ("nothing changes", json!({}), &[]),
+        (
+            "more room",
+            json!({"/status/allocatable": {"cpu": "2"}}),
+            &[],
+        ),
+        ("not ready", json!({"/status/conditions": not_ready}), &[]),
+        ("ready again", json!({}), &[]),
+        ("preferably not", taint("PreferNoSchedule"), &[]),
+        ("no new pods", taint("NoSchedule"), &of_x),
+        ("no pods", taint("NoExecute"), &of_x),
+        ("again", json!({}), &of_x),
+        (
+            "another pool",
+            json!({"/metadata/labels/pool": "y"}),
+            &["set-1", "set-2", "set-3"],
+        ),
+        (
+            "the same with a label more",
+            json!({"/metadata/labels": {"pool": "y", "a": "b"}}),
+            &[],
+        ),
+    ]) {
+        let found = enter::<SlimNode>(&mut tables, &node(rv, &change));
+        assert_eq!(found, of(woken), "{what}");
+    }
+    let gone = leave::<SlimNode>(&mut tables, &node(21, &json!({})));
+    assert_eq!(
+        gone,
+        of(&["set-1", "set-2", "set-3"]),
+        "its pods do not count any more"
+    );
+}
