@@ -16,7 +16,7 @@ fn uid(n: u8) -> String {
 /// The names of those that are woken, each once.
 fn names(wakes: &[Wake]) -> BTreeSet<String> {
     let names = wakes.iter().map(|wake| match wake {
-        Wake::Now(key) | Wake::Soon(key) => key.object().name.to_string(),
+        Wake::Now(key) | Wake::Soon(key) => key.object().name.clone(),
     });
     names.collect()
 }
