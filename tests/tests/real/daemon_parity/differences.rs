@@ -71,4 +71,14 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
               which node is first is the order of a hash table, or that of their names",
         always: false,
     },
+    Difference {
+        scenarios: &["tainted-and-its-pod-deleted", "label-taken-off-slowly"],
+        facts: &[
+            (Only::Theirs, "status numberMisscheduled = 1"),
+            (Only::Ours, "status numberMisscheduled = 0"),
+        ],
+        why: "when the pod of such a node is gone, now and then kube-controller-manager goes on to count it until \
+              something else happens",
+        always: false,
+    },
 ];

@@ -57,7 +57,8 @@ pub(crate) fn all() -> Vec<Scenario> {
             .then_noticed(Deed::Node(1, taints(&NO_SCHEDULE)), one_is_misscheduled)
             .then_until(Deed::Pods(Whose::On(1), PodDeed::Delete), |here| {
                 here.is_at(1) && here.pods().len() == 1
-            }),
+            })
+            .then_something_else(|here| here.is_at(1)),
         two("tainted-no-execute")
             .then_until(Deed::Node(1, taints(&NO_EXECUTE)), |here| here.is_at(1))
             .then_until(Deed::Node(1, taints(&[])), |here| here.is_at(2)),
@@ -94,7 +95,8 @@ pub(crate) fn all() -> Vec<Scenario> {
             2,
             &[fate(&Fate::default().with("termination-time", "5s"))],
         )
-        .then_until(Deed::Node(1, of_other), |here| here.is_at(1)),
+        .then_until(Deed::Node(1, of_other), |here| here.is_at(1))
+        .then_something_else(|here| here.is_at(1)),
         two("cordoned")
             .then(Deed::Node(1, json!({"spec": {"unschedulable": true}})))
             .then(Deed::Pods(Whose::On(1), PodDeed::Delete))

@@ -241,9 +241,13 @@ impl Scenario {
 
     /// One deed more, of which kube-controller-manager takes no notice until something else happens.
     pub(crate) fn then_noticed(self, deed: Deed, until: Condition) -> Self {
-        let something = json!({"metadata": {"annotations": {"something": "else"}}});
-        self.then_until(deed, |_| true)
-            .then_until(Deed::Set(something), until)
+        self.then_until(deed, |_| true).then_something_else(until)
+    }
+
+    /// Something happens that changes nothing, and the DaemonSet is looked at.
+    pub(crate) fn then_something_else(self, until: Condition) -> Self {
+        let something = json!({"metadata": {"annotations": {"something": format!("else {}", self.steps.len())}}});
+        self.then_until(Deed::Set(something), until)
     }
 
     /// Nodes are counted.

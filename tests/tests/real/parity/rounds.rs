@@ -121,3 +121,16 @@ pub(crate) fn assert_all_ended(theirs: &View) {
         .collect();
     assert!(unending.is_empty(), "not to their end: {unending:#?}");
 }
+
+/// Panics unless what was seen of two objects that are not the same shows a difference with this part.
+pub(crate) fn assert_shown(
+    name: &'static str,
+    shown: &str,
+    one: BTreeSet<String>,
+    other: BTreeSet<String>,
+) {
+    let [one, other] = [one, other].map(|facts| View::from([(name, facts)]));
+    let unnamed = judge(&[], &[name], &one, &other).unnamed;
+    let is_shown = unnamed.iter().any(|fact| fact.contains(shown));
+    assert!(is_shown, "{name}: {unnamed:#?}");
+}
