@@ -15,6 +15,7 @@ use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
 mod cron_jobs;
+mod daemon_set;
 mod follow;
 mod jobs;
 mod outcome;
@@ -70,6 +71,7 @@ fn play(args: &Args, interrupt: &Interrupt) -> Result<bool> {
     interrupt.check()?;
 
     cron_jobs::apply(cluster)?;
+    daemon_set::apply(cluster)?;
     let scenes = scenario::scenes(args.nodes);
     let expected = apply(cluster, &scenes)?;
     let resumable = scenes
@@ -86,20 +88,24 @@ fn play(args: &Args, interrupt: &Interrupt) -> Result<bool> {
     println!();
     outcome::print_failures(cluster, NAME)?;
     println!();
+    // One node has joined.
+    let updated = daemon_set::update(cluster, args.nodes + 1, interrupt)?;
     let crons = cron_jobs::outcome(cluster)?;
     interrupt.check()?;
     print_metrics(&operators)?;
     let seconds = start.elapsed().as_secs();
-    if wrong.is_empty() && crons {
+    let good = wrong.is_empty() && updated && crons;
+    if good {
         println!(
-            "\nall {} jobs ended as they had to and both CronJobs have run, {seconds}s after the start",
+            "\nall {} jobs ended as they had to, the DaemonSet is updated and both CronJobs have run, \
+             {seconds}s after the start",
             expected.len()
         );
     } else {
         println!("\nnot as expected: {}", wrong.join(", "));
     }
     stage.end(operators)?;
-    Ok(wrong.is_empty() && crons)
+    Ok(good)
 }
 
 fn step(text: &str) {
