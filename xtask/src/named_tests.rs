@@ -14,7 +14,16 @@ struct Page {
     tests: usize,
 }
 
-const PAGES: [Page; 3] = [
+const PAGES: [Page; 4] = [
+    Page {
+        path: "docs/daemonset-upstream-tests.md",
+        ids: || {
+            let upstream = (1..=86).map(|number| number.to_string());
+            let kruise = [1012, 1323, 1871].map(|issue| format!("kruise {issue}"));
+            upstream.chain(kruise).collect()
+        },
+        tests: 100,
+    },
     Page {
         path: "docs/defects.md",
         ids: || (1..=31).map(|number| format!("D{number}")).collect(),

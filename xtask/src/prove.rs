@@ -67,6 +67,8 @@ impl Part {
                 "--test-threads=1",
                 "proof::",
                 "cron_parity::",
+                "daemon_parity::native_daemon_sets",
+                "daemon_parity::daemon_sets_that_are_not",
                 "job_parity::jobs_managed_by_us",
                 "job_parity::jobs_that_are_not_the_same",
             ]),

@@ -150,12 +150,33 @@ pub(super) fn rolling_update<'a>(
         })
         .collect();
     let room = room(set, &places, desired);
-    let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
+    let health = |pod: &DaemonPod| {
+        if pod.is_available(set.spec.min_ready_seconds, now) {
+            Health::Available
+        } else if pod.ready.is_some() && !set.native {
+            Health::Young
+        } else {
+            Health::Down
+        }
+    };
     if budget.max_surge == 0 {
-        in_place(places, budget, room, available)
+        in_place(places, budget, room, health)
     } else {
-        with_surge(places, budget, room, available)
+        with_surge(places, budget, room, health)
     }
+}
+
+/// What a pod is worth to those who use it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Health {
+    /// It has been ready for `minReadySeconds`.
+    Available,
+    /// It is ready, and was not for long: it serves, and so is replaced under the budget. Upstream replaces all such
+    /// pods at once (kruise issue 1323: two updates within `minReadySeconds`, or kubelets that are restarted), and so
+    /// no pod of a native DaemonSet is young.
+    Young,
+    /// Nobody loses anything when it goes.
+    Down,
 }
 
 /// Whether an update is about this node.
@@ -184,23 +205,34 @@ fn in_place(
     places: Vec<Place<'_>>,
     budget: Budget,
     room: usize,
-    available: impl Fn(&DaemonPod) -> bool,
+    health: impl Fn(&DaemonPod) -> Health,
 ) -> Next<'_> {
-    let mut unavailable = 0;
-    let (mut delete, mut candidates) = (Vec::new(), Vec::new());
+    let (mut unavailable, mut unavailable_young) = (0, 0);
+    let (mut delete, mut young, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
     for place in places {
-        match place.pair {
-            Pair::New(new) if available(new) => continue,
-            Pair::Old((name, old)) if available(old) => {
-                candidates.extend(place.selected.then_some(name));
-                continue;
+        let old = match place.pair {
+            Pair::New(new) if health(new) == Health::Available => continue,
+            Pair::Old((name, old)) => Some((name, health(old))),
+            Pair::None | Pair::New(_) | Pair::Both { .. } | Pair::Excess => None,
+        };
+        let old = old.filter(|_| place.selected);
+        match old {
+            Some((name, Health::Available)) => candidates.push(name),
+            Some((name, Health::Young)) => {
+                young.push(name);
+                unavailable_young += usize::from(!place.excused);
             }
-            Pair::Old((name, _)) => delete.extend(place.selected.then_some(name)),
-            Pair::None | Pair::New(_) | Pair::Both { .. } | Pair::Excess => {}
+            Some((name, Health::Down)) => delete.push(name),
+            None => {}
         }
-        unavailable += usize::from(place.selected && !place.excused);
+        let is_down = old.is_none_or(|(_, health)| health == Health::Down);
+        unavailable += usize::from(is_down && place.selected && !place.excused);
     }
-    candidates.truncate(budget.max_unavailable.saturating_sub(unavailable));
+    let left = budget.max_unavailable.saturating_sub(unavailable);
+    // A young pod is an unavailable one, whether it stays or goes.
+    candidates.truncate(left.saturating_sub(unavailable_young));
+    young.truncate(left);
+    delete.extend(young);
     delete.extend(candidates);
     delete.truncate(room);
     Next {
@@ -214,8 +246,9 @@ fn with_surge(
     places: Vec<Place<'_>>,
     budget: Budget,
     room: usize,
-    available: impl Fn(&DaemonPod) -> bool,
+    health: impl Fn(&DaemonPod) -> Health,
 ) -> Next<'_> {
+    let available = |pod: &DaemonPod| health(pod) == Health::Available;
     let (mut surging, mut available_nodes) = (0, 0);
     let mut next = Next::default();
     // Where placement moves, nodes that are left keep their pods until others have one.
@@ -235,9 +268,8 @@ fn with_surge(
                 }
             }
             Pair::Old((name, old)) => {
-                let is_available = available(old);
-                available_nodes += usize::from(is_available);
-                match (is_available, place.runs) {
+                available_nodes += usize::from(available(old));
+                match (health(old) != Health::Down, place.runs) {
                     (false, false) => next.delete.push(name),
                     (true, false) => left.push(name),
                     (_, true) if !place.selected => {}

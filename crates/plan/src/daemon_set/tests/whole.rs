@@ -22,18 +22,18 @@ fn uid(n: u64) -> Uid {
 }
 
 /// A DaemonSet of some API on two nodes, its pods, and its revisions.
-struct Whole {
-    set: DaemonSet,
-    pods: DaemonPods,
-    free: DaemonPods,
-    revisions: Revisions,
-    nodes: Nodes,
-    now: i64,
+pub(super) struct Whole {
+    pub set: DaemonSet,
+    pub pods: DaemonPods,
+    pub free: DaemonPods,
+    pub revisions: Revisions,
+    pub nodes: Nodes,
+    pub now: i64,
     made: u64,
 }
 
 impl Whole {
-    fn new(kind: ApiKind, generation: Option<i64>, more: &Value) -> Self {
+    pub(super) fn new(kind: ApiKind, generation: Option<i64>, more: &Value) -> Self {
         let meta = Meta::new(ObjectKey::of(kind, "ops", "agent", uid(0)), at(0));
         let mut spec = json!({
             "selector": {"matchLabels": {"app": "agent"}},
@@ -53,7 +53,7 @@ impl Whole {
         }
     }
 
-    fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> Plan {
         let snapshot = Snapshot {
             set: &self.set,
             pods: &self.pods,
@@ -73,7 +73,7 @@ impl Whole {
     }
 
     /// Plans, and does it: pods are ready at once. The words of what was done.
-    fn sync(&mut self) -> Vec<&'static str> {
+    pub(super) fn sync(&mut self) -> Vec<&'static str> {
         let actions: Vec<Action> = self
             .plan()
             .steps
@@ -118,7 +118,7 @@ impl Whole {
         words
     }
 
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for _ in 0..20 {
             if self.sync().is_empty() {
                 return;
@@ -127,7 +127,7 @@ impl Whole {
         panic!("it does not settle: {:?}", self.plan());
     }
 
-    fn edit(&mut self, more: &Value) {
+    pub(super) fn edit(&mut self, more: &Value) {
         let other = Self::new((self.set.meta.owner.api_version, "DaemonSet"), None, more);
         let (mut meta, status) = (self.set.meta.clone(), self.set.status.clone());
         meta.generation += 1;
@@ -138,7 +138,7 @@ impl Whole {
         };
     }
 
-    fn reason(&self, type_: &str) -> &str {
+    pub(super) fn reason(&self, type_: &str) -> &str {
         find(&self.set.status.conditions, type_).map_or("", |condition| &condition.reason)
     }
 }
@@ -151,7 +151,7 @@ fn labels(hash: &str) -> crate::node::Labels {
     .into()
 }
 
-fn image(image: &str) -> Value {
+pub(super) fn image(image: &str) -> Value {
     json!({"template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"image": image}}})
 }
 
