@@ -44,9 +44,10 @@ const TYPES: [&str; 24] = [
 const NAMES: [&str; 2] = ["name::pod", "name::request"];
 
 /// How a refusal is written down: nothing of it says whether a plan passes.
-const REFUSAL: [&str; 4] = [
+const REFUSAL: [&str; 5] = [
     "broadcast_job::action::write_status",
     "condition::set",
+    "condition::stalled",
     "cron_job::columns::fill",
     "pod::printable",
 ];

@@ -22,7 +22,7 @@ const PAGES: [Page; 4] = [
             let kruise = [1012, 1323, 1871].map(|issue| format!("kruise {issue}"));
             upstream.chain(kruise).collect()
         },
-        tests: 100,
+        tests: 80,
     },
     Page {
         path: "docs/defects.md",

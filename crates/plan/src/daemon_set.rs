@@ -22,6 +22,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use carillon_api::condition::{reasons, types};
+use carillon_api::daemon_set::DEFAULT_BURST_REPLICAS;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -29,14 +30,15 @@ use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
 use self::history::{Current, Stored, beyond_limit, current};
 pub use self::manage::Why;
 use self::manage::manage;
-use self::on_nodes::{OnNode, OnNodes, desired, on_nodes};
+use self::on_nodes::{OnNodes, desired, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
 use self::pod::{LABEL_GENERATION, LABEL_REVISION};
 pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
-use self::rolling_update::rolling_update;
+use self::rolling_update::{rolling_update, room_for_new};
 pub use self::snapshot::Snapshot;
 pub use self::spec::DaemonSet;
+use self::spec::Quota;
 use crate::condition;
 use crate::name;
 use crate::selector::selects_by;
@@ -264,7 +266,7 @@ pub(crate) fn pod_changes<'a>(
     let managed = manage(snapshot, nodes, hash, now);
     let next = rolling_update(snapshot.set, nodes, &managed, hash, now);
     // Pods are created before others are deleted: two nodes would have two pods where one may. Whoever sees the
-    // deletion plans again; if it fails, the budget stays used up.
+    // deletion plans again; if it is refused, no further node gets a second pod, as with upstream.
     let replaces = managed.delete.iter().any(|(_, why)| *why == Why::Outdated);
     let (mut create, mut waiting) = (managed.create, next.create);
     if !replaces {
@@ -288,8 +290,11 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     plan.wake = changes.wake;
     let desired = desired(nodes);
     let burst = snapshot.set.spec.burst;
-    let burst = burst.map(|burst| burst.of_at_most(desired).max(1));
-    let most = burst.unwrap_or(usize::MAX).min(snapshot.max_pod_changes);
+    let burst = burst.unwrap_or(Quota::Count(DEFAULT_BURST_REPLICAS));
+    let most = burst
+        .of_at_most(desired)
+        .max(1)
+        .min(snapshot.max_pod_changes);
     let creatable = changes.create.iter().filter_map(|node| {
         let name = free_name(snapshot, node)?;
         Some(Action::CreatePod(NewPod {
@@ -299,7 +304,7 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         }))
     });
     let created: Vec<Action> = creatable
-        .take(scaled(snapshot, nodes, (hash, desired), most))
+        .take(most.min(room_for_new(snapshot.set, nodes, (hash, desired))))
         .collect();
     let deleted = changes.delete.iter().take(most).filter_map(|(name, why)| {
         let pod = snapshot.pods.get(*name)?;
@@ -316,27 +321,6 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     plan.again |= rest && !(created.is_empty() && deleted.is_empty());
     plan.steps.push(Step::slowly(created));
     plan.steps.push(Step::wanted(deleted));
-}
-
-/// How many pods of the current template may be created. With `partitionedScaling` nodes of the partition get none.
-fn scaled(
-    snapshot: &Snapshot<'_>,
-    nodes: &OnNodes<'_>,
-    (hash, desired): (&str, usize),
-    most: usize,
-) -> usize {
-    let set = snapshot.set;
-    let kept = set.spec.partition.of_at_most(desired);
-    if !set.spec.partitioned_scaling || kept == 0 {
-        return most;
-    }
-    let is_new = |pod: &DaemonPod| rolling_update::is_updated(set, pod, hash);
-    let has_new = |node: &&OnNode<'_>| {
-        let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
-        node.runs() && pods.any(|(_, pod)| is_new(pod))
-    };
-    let new = nodes.values().filter(has_new);
-    most.min(desired.saturating_sub(kept + new.count()))
 }
 
 /// Names that are tried for a node: more than one are held by others only if pods were released there.

@@ -8,8 +8,9 @@ use super::spec::DaemonSet;
 
 /// Notes which nodes are excused. `since`: when the current revision was stored.
 ///
-/// A node that has its old pod was not touched. One that has none, or the new one, may have become sick by that: it is
-/// excused only if it was not ready before there was the revision. Native DaemonSets keep upstream's arithmetic.
+/// A node that has its old pod was not touched, nor made sick by it if it was not ready before that pod was deleted. One
+/// that has none, or the new one, may have become sick by that: it is excused only if it was not ready before there was
+/// the revision. Native DaemonSets keep upstream's arithmetic.
 pub(super) fn note(
     set: &DaemonSet,
     on_nodes: &mut OnNodes<'_>,
@@ -30,16 +31,15 @@ fn excuse(
 ) -> Option<&'static str> {
     let row = node.row?;
     let is_old = |pod| !is_updated(set, pod, hash);
-    let untouched = !node.pods.is_empty()
-        && node
-            .pods
-            .iter()
-            .all(|(_, pod)| !pod.is_deleting() && is_old(pod));
-    let before = |sick: Timestamp| since.is_none_or(|since| sick <= since);
-    if row
-        .not_ready_since
-        .is_some_and(|sick| untouched || before(sick))
-    {
+    let only_old = !node.pods.is_empty() && node.pods.iter().all(|(_, pod)| is_old(pod));
+    let untouched = only_old && node.pods.iter().all(|(_, pod)| !pod.is_deleting());
+    // On a node that is dead a pod that was told to stop never does.
+    let before = |sick: Timestamp| {
+        let mut deleted = node.pods.iter().filter_map(|(_, pod)| pod.deletion);
+        let by_its_pods = only_old && deleted.all(|deleted| sick <= deleted);
+        by_its_pods || since.is_none_or(|since| sick <= since)
+    };
+    if row.not_ready_since.is_some_and(before) {
         Some("NodeNotReady")
     } else if !untouched {
         None

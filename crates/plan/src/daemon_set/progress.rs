@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::DaemonPod;
-use super::rolling_update::{Budget, Pair, is_selected, pair};
+use super::rolling_update::{Budget, Pair, is_selected, pair, room_for_new};
 use super::should_run::ShouldRun;
 use super::snapshot::Snapshot;
 use super::spec::{DaemonSet, Update};
@@ -40,6 +40,14 @@ struct Nodes<'a> {
     empty: usize,
     /// They hold the update up.
     holding: usize,
+    /// They have no available pod, and keep the one that they have, as the spec says.
+    stuck: usize,
+    /// Of those that hold it up: they have an old pod.
+    holding_old: usize,
+    /// They were sick before, and have their old pod.
+    excused_old: usize,
+    /// They have no pod where `partitionedScaling` may be the reason.
+    without: Vec<&'a str>,
 }
 
 impl<'a> Nodes<'a> {
@@ -54,11 +62,33 @@ impl<'a> Nodes<'a> {
                 None => {}
             }
         }
-        let counts = (all.in_turn, all.kept + all.empty);
-        let by_partition = kept_by_partition(snapshot.set, desired(on_nodes), counts);
-        all.in_turn -= by_partition;
-        all.kept += by_partition;
+        all.partition(snapshot.set, on_nodes, hash);
         all
+    }
+
+    /// What the partition keeps.
+    fn partition(&mut self, set: &DaemonSet, on_nodes: &OnNodes<'a>, hash: &str) {
+        let desired = desired(on_nodes);
+        let room = room_for_new(set, on_nodes, (hash, desired));
+        for (at, name) in std::mem::take(&mut self.without).into_iter().enumerate() {
+            if at < room {
+                self.holding += 1;
+                self.waiting.add("PodMissing", name);
+            } else {
+                self.empty += 1;
+            }
+        }
+        let counts = (self.in_turn, self.kept + self.empty + self.excused_old);
+        let by_partition = kept_by_partition(set, desired, counts);
+        self.in_turn -= by_partition;
+        self.kept += by_partition;
+        // Where it keeps all that are left, nobody moves those of them that are not available.
+        let kept = set.spec.partition.of_at_most(desired);
+        let old = self.in_turn + self.kept + self.stuck + self.excused_old + self.holding_old;
+        if kept > 0 && old <= kept {
+            self.holding -= self.holding_old;
+            self.stuck += self.holding_old;
+        }
     }
 
     fn add(
@@ -68,14 +98,23 @@ impl<'a> Nodes<'a> {
         node: &OnNode<'a>,
         (hash, now): (&str, Timestamp),
     ) {
+        let is_old = || matches!(pair(set, node.pods.iter(), hash), Pair::Old(_));
         match stands(set, node, (hash, now)) {
             Stands::Updated => {}
             Stands::InTurn => self.in_turn += 1,
-            Stands::Kept(_) if node.pods.is_empty() => self.empty += 1,
+            Stands::Kept(_) if node.pods.is_empty() => self.without.push(name),
             Stands::Kept(_) => self.kept += 1,
-            Stands::Excused(excuse) => self.excused.add(excuse, name),
+            Stands::Excused(excuse) => {
+                self.excused_old += usize::from(is_old());
+                self.excused.add(excuse, name);
+            }
+            Stands::Stuck(why) => {
+                self.stuck += 1;
+                self.waiting.add(why, name);
+            }
             Stands::Holding(why) => {
                 self.holding += 1;
+                self.holding_old += usize::from(is_old());
                 self.waiting.add(why, name);
             }
         }
@@ -93,6 +132,8 @@ pub(crate) enum Stands {
     Kept(&'static str),
     /// It was sick before.
     Excused(&'static str),
+    /// It has no available pod, and the update is not about it.
+    Stuck(&'static str),
     /// It holds the update up.
     Holding(&'static str),
 }
@@ -103,7 +144,10 @@ pub(crate) const PARTITION: &str = "Partition";
 /// Where a node stands that should have a pod.
 pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Timestamp)) -> Stands {
     let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
-    match pair(set, node.pods.iter(), hash) {
+    let in_update = set.spec.update != Update::OnDelete && is_selected(set, node);
+    let pair = pair(set, node.pods.iter(), hash);
+    let keeps_old = matches!(pair, Pair::Old(_)) && !in_update;
+    match pair {
         Pair::New(new) if available(new) => return Stands::Updated,
         Pair::Old((_, old)) if available(old) => {
             return match set.spec.update {
@@ -118,6 +162,8 @@ pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Tim
         Stands::Excused(excuse)
     } else if node.pods.is_empty() && set.spec.partitioned_scaling {
         Stands::Kept(PARTITION)
+    } else if keeps_old {
+        Stands::Stuck(why_unavailable(node))
     } else {
         Stands::Holding(why_unavailable(node))
     }
@@ -264,7 +310,7 @@ impl<'n, 'a> Words<'n, 'a> {
         let budget = Budget::of(set.spec.update, desired);
         let allowed = budget.map_or(0, |budget| budget.max_unavailable);
         let counts = [
-            (nodes.holding, "have no available pod"),
+            (nodes.holding + nodes.stuck, "have no available pod"),
             (nodes.in_turn, "wait for their turn"),
             (nodes.kept, "keep their old pod"),
             (nodes.empty, "get no pod, as partitionedScaling says"),
@@ -309,7 +355,9 @@ impl<'n, 'a> Words<'n, 'a> {
 
     fn ready(&self) -> (bool, &'static str) {
         match self.nodes {
-            Nodes { holding: 1.., .. } => (false, reasons::PODS_UNAVAILABLE),
+            Nodes { holding: 1.., .. } | Nodes { stuck: 1.., .. } => {
+                (false, reasons::PODS_UNAVAILABLE)
+            }
             _ if self.paused => (false, reasons::PAUSED_BY_USER),
             Nodes { in_turn: 1.., .. } => (false, reasons::UPDATING),
             // Who keeps them waits for no more than the rest: so tools judge a StatefulSet with a partition.

@@ -200,6 +200,24 @@ fn room(set: &DaemonSet, places: &[Place<'_>], desired: usize) -> usize {
     old.count().saturating_sub(kept)
 }
 
+/// How many more pods of the current template may be created. With `partitionedScaling` nodes of the partition get none.
+pub(super) fn room_for_new(
+    set: &DaemonSet,
+    on_nodes: &OnNodes<'_>,
+    (hash, desired): (&str, usize),
+) -> usize {
+    let kept = set.spec.partition.of_at_most(desired);
+    if !set.spec.partitioned_scaling || kept == 0 {
+        return usize::MAX;
+    }
+    let has_new = |node: &&OnNode<'_>| {
+        let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
+        node.runs() && pods.any(|(_, pod)| is_updated(set, pod, hash))
+    };
+    let new = on_nodes.values().filter(has_new);
+    desired.saturating_sub(kept + new.count())
+}
+
 /// The old pod goes first: as many nodes as may be are without one.
 fn in_place(
     places: Vec<Place<'_>>,
@@ -209,6 +227,7 @@ fn in_place(
 ) -> Next<'_> {
     let (mut unavailable, mut unavailable_young) = (0, 0);
     let (mut delete, mut young, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
+    let mut excused = Vec::new();
     for place in places {
         let old = match place.pair {
             Pair::New(new) if health(new) == Health::Available => continue,
@@ -222,6 +241,7 @@ fn in_place(
                 young.push(name);
                 unavailable_young += usize::from(!place.excused);
             }
+            Some((name, Health::Down)) if place.excused => excused.push(name),
             Some((name, Health::Down)) => delete.push(name),
             None => {}
         }
@@ -229,12 +249,16 @@ fn in_place(
         unavailable += usize::from(is_down && place.selected && !place.excused);
     }
     let left = budget.max_unavailable.saturating_sub(unavailable);
+    let rest = room.saturating_sub(delete.len() + young.len() + candidates.len());
     // A young pod is an unavailable one, whether it stays or goes.
     candidates.truncate(left.saturating_sub(unavailable_young));
     young.truncate(left);
     delete.extend(young);
     delete.extend(candidates);
     delete.truncate(room);
+    // They are not what tries a template: of a partition they get what others leave.
+    excused.truncate(rest);
+    delete.extend(excused);
     Next {
         create: Vec::new(),
         delete,
@@ -252,7 +276,7 @@ fn with_surge(
     let (mut surging, mut available_nodes) = (0, 0);
     let mut next = Next::default();
     // Where placement moves, nodes that are left keep their pods until others have one.
-    let (mut candidates, mut left) = (Vec::new(), Vec::new());
+    let (mut candidates, mut excused, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for place in places {
         let counts = usize::from(!place.excused);
         match place.pair {
@@ -273,16 +297,20 @@ fn with_surge(
                     (false, false) => next.delete.push(name),
                     (true, false) => left.push(name),
                     (_, true) if !place.selected => {}
+                    (false, true) if place.excused => excused.push(place.name),
                     (false, true) => next.create.push(place.name),
                     (true, true) => candidates.push(place.name),
                 }
             }
         }
     }
+    let rest = room.saturating_sub(next.create.len() + candidates.len());
     candidates.truncate(budget.max_surge.saturating_sub(surging));
     left.truncate(available_nodes.saturating_sub(budget.desired));
     next.create.extend(candidates);
     next.create.truncate(room);
+    excused.truncate(rest);
+    next.create.extend(excused);
     next.delete.extend(left);
     next
 }

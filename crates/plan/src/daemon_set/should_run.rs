@@ -25,6 +25,14 @@ impl ShouldRun<'_> {
     pub fn stays(&self) -> bool {
         !matches!(self, Self::No(_))
     }
+
+    /// Why no pod should be there.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Yes => None,
+            Self::OnlyIfThere(refusal) | Self::No(refusal) => Some(refusal.reason()),
+        }
+    }
 }
 
 /// All that is checked of a node.

@@ -95,6 +95,7 @@ pub fn refuse(set: &DaemonSet, trip: &Trip, now: Timestamp) -> Plan {
             set.meta.generation,
             now,
         );
+        status.summary = condition::stalled(&status.conditions).unwrap_or_default();
     }
     if status != set.status {
         let write = Action::WriteStatus(Box::new(status));
@@ -310,8 +311,9 @@ impl<'a> Check<'a> {
             let is_well = row.is_some_and(|row| {
                 row.not_ready_since.is_none() && !row.unschedulable && !row.deleting
             });
+            // What an update leaves alone does not hold it up.
             taken += usize::from(loses && !keeps);
-            down += usize::from(is_well && available().next().is_none());
+            down += usize::from(is_well && self.is_selected(node) && available().next().is_none());
         }
         let nodes = self.snapshot.nodes.len().max(self.on_nodes.len());
         let allowed = most(max_unavailable, nodes).max(1);
@@ -322,6 +324,32 @@ impl<'a> Check<'a> {
             "{taken} available pods are replaced, {down} nodes are without one, {allowed} may be"
         );
         trip(rules::BUDGET, why)
+    }
+
+    /// Whether `rollingUpdate.selector` selects a node.
+    fn is_selected(&self, node: &str) -> bool {
+        let Some(selector) = &self.snapshot.set.spec.node_selector else {
+            return true;
+        };
+        let row = self.snapshot.nodes.get(node);
+        let label = |key: &str| row.and_then(|row| row.label(key));
+        let mut labels = selector.match_labels.iter().flatten();
+        let mut expressions = selector.match_expressions.iter().flatten();
+        labels.all(|(key, value)| label(key) == Some(value))
+            && expressions.all(|wanted| {
+                let found = label(&wanted.key);
+                let listed = found.is_some_and(|found| {
+                    let mut values = wanted.values.iter().flatten();
+                    values.any(|value| value == found)
+                });
+                match &*wanted.operator {
+                    "In" => listed,
+                    "NotIn" => !listed,
+                    "Exists" => found.is_some(),
+                    "DoesNotExist" => found.is_none(),
+                    _ => false,
+                }
+            })
     }
 
     fn create_revision(&self, new: &NewRevision) -> Result<(), Trip> {

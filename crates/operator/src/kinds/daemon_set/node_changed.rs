@@ -23,7 +23,10 @@ pub(super) fn node_changed(
     for set in tables.daemon_sets.iter() {
         let should = |node: Option<&NodeRow>| {
             let should = node.map(|node| should_run(&set.spec.placement, name, node));
-            should.map(|should| (should.runs(), should.stays()))
+            // The status of ours says why a node gets none.
+            let why = should.and_then(|should| should.reason());
+            let why = why.filter(|_| !set.native);
+            should.map(|should| (should.runs(), should.stays(), why))
         };
         let makes_a_difference = replaced
             || should(old) != should(new)

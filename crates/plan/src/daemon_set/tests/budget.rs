@@ -1,10 +1,12 @@
-//! What an update may take away: issues of OpenKruise.
+//! What an update may take away, and whom it waits for.
 
+use carillon_api::condition::{reasons, types};
 use serde_json::{Value, json};
 
 use super::whole::{Whole, image};
 use super::world::at;
 use crate::daemon_set::pod::DaemonPod;
+use crate::node::NodeRow;
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
 
 /// A DaemonSet of this strategy whose pods have to be ready for half a minute, and were for as many seconds.
@@ -104,4 +106,143 @@ fn a_node_that_the_selector_selects_no_more_keeps_its_new_pod() {
     set.pods.remove(&new[0]);
     set.settle();
     assert_eq!((set.pods.len(), of_old(&set)), (2, 1));
+}
+
+/// A DaemonSet on so many nodes that all have an available pod, of this strategy, whose template is edited after
+/// something has happened to nodes and pods.
+fn edited(nodes: usize, spec: &Value, happens: impl FnOnce(&mut Whole)) -> Whole {
+    let mut set = Whole::new(DAEMON_SET, None, spec);
+    set.nodes = (1..=nodes)
+        .map(|n| (format!("n{n}").into(), NodeRow::default()))
+        .collect();
+    set.settle();
+    set.now += 100;
+    happens(&mut set);
+    set.sync();
+    set.now += 100;
+    let mut other = spec.clone();
+    other["template"] = image("2")["template"].clone();
+    set.edit(&other);
+    set
+}
+
+fn unready(set: &mut Whole, node: &str) {
+    let pods = set.pods.values_mut();
+    for pod in pods.filter(|pod| pod.node.as_deref() == Some(node)) {
+        pod.ready = None;
+    }
+}
+
+fn sick(set: &mut Whole, node: &str) {
+    unready(set, node);
+    set.nodes.get_mut(node).unwrap().not_ready_since = Some(at(set.now));
+}
+
+/// Nodes whose pod is of the newest revision.
+fn updated(set: &Whole) -> Vec<&str> {
+    let newest = set.set.status.update_revision.as_deref();
+    let pods = set.pods.values();
+    let new = pods.filter(|pod| pod.revision() == newest && pod.deletion.is_none());
+    let mut nodes: Vec<&str> = new.filter_map(|pod| pod.node.as_deref()).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+#[test]
+fn a_broken_pod_that_the_selector_does_not_select_holds_nothing_up() {
+    let selector = json!({"matchLabels": {"pool": "a"}});
+    let spec = json!({"updateStrategy": {"rollingUpdate": {"selector": selector}}});
+    let mut set = edited(3, &spec, |set| {
+        for node in ["n1", "n2"] {
+            set.nodes.get_mut(node).unwrap().labels = [("pool".into(), "a".into())].into();
+        }
+        unready(set, "n3");
+    });
+    set.settle();
+    assert_eq!(updated(&set), ["n1", "n2"]);
+}
+
+#[test]
+fn a_pod_that_nothing_replaces_makes_no_update_stand_still() {
+    let nobody = json!({"matchLabels": {"pool": "b"}});
+    for strategy in [
+        json!({"type": "OnDelete"}),
+        json!({"rollingUpdate": {"selector": nobody}}),
+        json!({"rollingUpdate": {"partition": "100%"}}),
+    ] {
+        let spec = json!({"updateStrategy": strategy});
+        let mut set = edited(3, &spec, |set| unready(set, "n1"));
+        set.settle();
+        set.now += 10_000;
+        set.settle();
+        assert_eq!(set.reason(types::STALLED), "", "{strategy}");
+        assert_eq!(set.reason(types::READY), reasons::PODS_UNAVAILABLE);
+        assert_eq!(set.set.status.waiting_for[0].reason, "PodNotReady");
+    }
+}
+
+#[test]
+fn with_partitioned_scaling_a_node_that_gets_a_pod_is_waited_for() {
+    let spec = |partition: i64| {
+        json!({
+            "scaleStrategy": {"partitionedScaling": true},
+            "updateStrategy": {"rollingUpdate": {"partition": partition}},
+        })
+    };
+    for (partition, reason) in [(0, reasons::UPDATE_COMPLETE), (1, reasons::OLD_PODS_KEPT)] {
+        let mut set = Whole::new(DAEMON_SET, None, &spec(partition));
+        set.sync();
+        assert_eq!(set.reason(types::READY), reasons::PODS_UNAVAILABLE);
+        assert_eq!(set.reason(types::PROGRESSING), reasons::UPDATING);
+        set.settle();
+        assert_eq!(set.reason(types::READY), reason);
+    }
+}
+
+#[test]
+fn a_sick_node_stays_excused_when_its_old_pod_was_told_to_stop() {
+    let mut set = edited(3, &json!({}), |_| {});
+    set.sync();
+    // The node becomes sick after the revision was stored, and its pod never stops.
+    sick(&mut set, "n3");
+    set.now += 1;
+    for pod in set
+        .pods
+        .values_mut()
+        .filter(|pod| pod.node.as_deref() == Some("n3"))
+    {
+        pod.deletion = Some(at(set.now));
+    }
+    set.now += 1;
+    set.settle();
+    assert_eq!(updated(&set), ["n1", "n2"]);
+    assert_eq!(set.set.status.excused[0].sample, ["n3"]);
+    // One that became sick because its pod was stopped is not.
+    let mut set = edited(3, &json!({}), |_| {});
+    set.sync();
+    for pod in set
+        .pods
+        .values_mut()
+        .filter(|pod| pod.node.as_deref() == Some("n3"))
+    {
+        pod.deletion = Some(at(set.now));
+    }
+    set.now += 1;
+    sick(&mut set, "n3");
+    set.settle();
+    assert_eq!(updated(&set), ["n1"]);
+}
+
+#[test]
+fn sick_nodes_are_not_those_that_try_a_template() {
+    let spec = json!({"updateStrategy": {"rollingUpdate": {"partition": 3}}});
+    let mut set = edited(5, &spec, |set| {
+        sick(set, "n4");
+        sick(set, "n5");
+    });
+    set.sync();
+    assert_eq!(set.reason(types::READY), reasons::UPDATING);
+    set.settle();
+    assert_eq!(updated(&set), ["n1", "n2"]);
+    assert_eq!(set.reason(types::READY), reasons::OLD_PODS_KEPT);
 }

@@ -33,6 +33,7 @@ impl World {
         let meta = Meta::new(ObjectKey::of(DAEMON_SET, "ops", "agent", uid(0)), at(0));
         let spec = json!({
             "selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}},
             "updateStrategy": {"rollingUpdate": rolling_update},
         });
         let mut world = Self {

@@ -152,7 +152,7 @@ impl<'a> Look<'a> {
                 Stands::InTurn => (Place::InTurn, ""),
                 Stands::Kept(field) => (Place::Kept, field),
                 Stands::Excused(why) => (Place::Excused, why),
-                Stands::Holding(why) => (Place::Waiting, why),
+                Stands::Stuck(why) | Stands::Holding(why) => (Place::Waiting, why),
             },
         }
     }

@@ -191,11 +191,11 @@ fn standing(set: &DaemonSet) -> (Standing, &str) {
     let is_ready = condition::is_true(&status.conditions, types::READY);
     let on_delete = set.spec.update == Update::OnDelete;
     match (ready, progressing) {
+        (reasons::OLD_PODS_KEPT, _) if on_delete => (Standing::OldPodsKept, ON_DELETE),
+        (reasons::OLD_PODS_KEPT, _) => (Standing::OldPodsKept, ready),
         _ if is_ready => (Standing::Complete, ready),
         ("", _) => (Standing::NotStarted, ""),
         (_, reasons::PAUSED_BY_USER) => (Standing::Paused, progressing),
-        (reasons::OLD_PODS_KEPT, _) if on_delete => (Standing::OldPodsKept, ON_DELETE),
-        (reasons::OLD_PODS_KEPT, _) => (Standing::OldPodsKept, ready),
         (_, reasons::UPDATE_COMPLETE) => (Standing::Unavailable, ready),
         _ => (Standing::Updating, ready),
     }
@@ -314,7 +314,7 @@ mod tests {
             ),
             (
                 json!([
-                    condition("Ready", false, "OldPodsKept"),
+                    condition("Ready", true, "OldPodsKept"),
                     condition("Progressing", true, "UpdateComplete")
                 ]),
                 json!({"rollingUpdate": {"partition": 3}}),
@@ -322,7 +322,7 @@ mod tests {
                 Some(End::Done),
             ),
             (
-                json!([condition("Ready", false, "OldPodsKept")]),
+                json!([condition("Ready", true, "OldPodsKept")]),
                 on_delete,
                 "OldPodsKept: of type OnDelete: an old pod is replaced when somebody deletes it",
                 Some(End::NeedsHelp),
