@@ -152,6 +152,7 @@ impl Case {
             ..Assumptions::default()
         };
         let at_once = disturbance.without_lease && disturbance.processes > 1;
+        assumptions.several_lead = at_once;
         let creations = if at_once {
             late::creations(&outcome.history)
         } else {

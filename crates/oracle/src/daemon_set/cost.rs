@@ -19,7 +19,8 @@ const FOR_EACH_CHANGE: u64 = 12;
 const IDLE_WRITES: usize = 3;
 
 /// S12. We create no more pods of a DaemonSet for a node than a base, and so many for each change by others that could
-/// be a reason. Between two statuses that we write something happens that a status may tell of, but for a few.
+/// be a reason. Between two statuses that we write something happens that a status may tell of, but for a few; unless
+/// several lead.
 pub fn bounded_pods(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -31,7 +32,7 @@ pub fn bounded_pods(history: &History, assumptions: &Assumptions) -> Verdict {
         let Some(object) = step.new.as_deref().or(step.old.as_deref()) else {
             continue;
         };
-        if happens(step) {
+        if happens(step) || assumptions.several_lead {
             idle.clear();
         } else if let Some(set) = world.sets.get(uid(object)) {
             let writes = idle.entry(uid(object)).or_default();

@@ -3,11 +3,12 @@
 use super::world::World;
 use crate::history::History;
 use crate::invariant::Invariant::S1;
-use crate::object::{PODS, has_ended, node_of, uid};
+use crate::object::{PODS, has_ended, is_deleting, node_of, uid};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S1. Where we create a pod of a DaemonSet for a node, no other pod of it that we made is there that has not ended;
-/// one is if the DaemonSet has, or ever had, a `maxSurge`.
+/// one is if the DaemonSet has, or ever had, a `maxSurge`. Pods of apps/v1 that were told to stop do not count then, as
+/// with upstream: they have no slot that others wait for. Nor is a DaemonSet of apps/v1 judged if several lead.
 pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -18,13 +19,18 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
             continue;
         };
         let Some(set) = world.of(pod) else { continue };
+        if set.is_native() && assumptions.several_lead {
+            continue;
+        }
         if assumptions.others(step) || (assumptions.late)(step) {
             continue;
         }
         let others = set.on(node_of(pod));
         let others = others.filter(|other| uid(other.last) != uid(pod) && other.ours);
-        let others = others.filter(|other| !has_ended(other.last)).count();
-        checked.require(others <= usize::from(set.ever_surged()), || {
+        let surged = set.ever_surged();
+        let stops = |pod| is_deleting(pod) && surged && set.is_native();
+        let others = others.filter(|other| !has_ended(other.last) && !stops(other.last));
+        checked.require(others.count() <= usize::from(surged), || {
             let what = format!("{} is one more pod on {}", step.key, node_of(pod));
             Violation::at(S1, step, what)
         })?;

@@ -6,13 +6,15 @@ use crate::invariant::Invariant::S5;
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S5. Where we delete a revision, no pod of its DaemonSet carries its hash, unless another revision has that, too.
+/// It is not judged if several lead: one of them may not have seen the pod.
 pub fn kept_while_used(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     for step in &history.steps {
         let gone = step.old.as_deref().filter(|_| step.new.is_none());
         world.apply(step);
-        let Some(gone) = gone.filter(|_| assumptions.ours(step)) else {
+        let Some(gone) = gone.filter(|_| assumptions.ours(step) && !assumptions.several_lead)
+        else {
             continue;
         };
         if &*step.key.resource != "controllerrevisions.apps" {

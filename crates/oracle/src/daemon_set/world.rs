@@ -174,6 +174,11 @@ impl<'h> Set<'h> {
         specs
     }
 
+    /// Whether it is of apps/v1.
+    pub(crate) fn is_native(&self) -> bool {
+        &*self.key.resource == NATIVE
+    }
+
     /// Since when it is being deleted, or is gone.
     pub(crate) fn going(&self) -> Option<Since> {
         let mut versions = self.versions.iter();
