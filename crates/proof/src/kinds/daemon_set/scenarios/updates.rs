@@ -12,8 +12,12 @@ pub(super) fn image(view: &View<'_>, image: &str) {
     view.edit_job(json!({"template": template(image)}));
 }
 
+/// So many nodes or more have a pod of the template of now: a crash may hide each of them for a while.
 pub(super) fn updated(view: &View<'_>, nodes: i64) -> bool {
-    available(view, 3) && view.count("updatedNumberScheduled") == nodes
+    let seen = view
+        .job()
+        .is_some_and(|set| set["status"]["observedGeneration"] == set["metadata"]["generation"]);
+    seen && available(view, 3) && view.count("updatedNumberScheduled") >= nodes
 }
 
 /// Another template when all run, and the first again when so many are updated.
