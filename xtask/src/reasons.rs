@@ -21,7 +21,7 @@ const PAGES: [&str; 3] = [
 const SOURCES: [&str; 2] = ["crates/plan/src", "crates/operator/src"];
 
 /// Words of several words that these sources have and that are no reasons of ours.
-const OTHER_WORDS: [&str; 20] = [
+const OTHER_WORDS: [&str; 22] = [
     "AlreadyExists",
     "BadRequest",
     "ContainerCreating",
@@ -35,6 +35,8 @@ const OTHER_WORDS: [&str; 20] = [
     "NonIndexed",
     "NotFound",
     "NotIn",
+    "NotReady",
+    "NotScheduled",
     "OnDelete",
     "OnFailure",
     "PodInitializing",
