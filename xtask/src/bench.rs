@@ -22,6 +22,7 @@ mod daemonset;
 mod failover;
 mod job;
 mod machine;
+mod meter;
 mod neighbour;
 mod plan;
 mod quantile;

@@ -14,6 +14,7 @@ use carillon_testbed::{Cluster, Config};
 use serde_json::{Value, json};
 
 use self::table::{Report, Sample};
+use super::meter::Meter;
 use super::server::{Kind, Native, Server};
 use super::{api_writes, build_operator, machine, measured};
 use crate::interrupt::Interrupt;
@@ -22,6 +23,7 @@ use crate::interrupt::Interrupt;
 const OTHER_CONTROLLERS: &str = "--controllers=*,-cronjob-controller,-job-controller";
 const CRON_JOBS: Native = Native {
     controller: "cronjob-controller",
+    account: "cronjob-controller",
     plural: "cronjobs",
 };
 /// Runs of each CronJob, a minute apart.
@@ -122,8 +124,7 @@ impl Run<'_> {
         let server = self.servers.start(cluster, self.kind)?;
         sleep(SETTLE);
         let mark = api_writes::mark(cluster)?;
-        let cluster_before = machine::control_plane_seconds(cluster)?;
-        let before = (server.usage()?, machine::busy_seconds()?);
+        let meter = Meter::begin(cluster, &server)?;
 
         let first = minute_after(AHEAD)?;
         self.create(&namespace, first)?;
@@ -131,10 +132,8 @@ impl Run<'_> {
         self.wait_recorded(&namespace, (first + self.ticks - 1) * 60)?;
         sleep(AFTER);
 
-        let after = (server.usage()?, machine::busy_seconds()?);
-        let cluster_spent = machine::control_plane_seconds(cluster)? - cluster_before;
+        let spent = meter.end()?;
         let events = api_writes::since(cluster, mark)?;
-        let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
         let server_user = self.servers.user(self.kind);
         let writes = api_writes::by_verb(&events, |user| user == server_user);
         let late = skew::of_creations(&events, &namespace)?;
@@ -149,10 +148,10 @@ impl Run<'_> {
             kind: self.kind.name(),
             round: self.round,
             skew: skew::Skew::of(&late),
-            cpu_seconds,
-            stranger_cpu_seconds: (after.1 - before.1) - cluster_spent - cpu_seconds,
-            cluster_cpu_seconds: cluster_spent,
-            peak_rss_bytes: after.0.peak_rss_bytes,
+            cpu_seconds: spent.cpu_seconds,
+            stranger_cpu_seconds: spent.stranger_cpu_seconds,
+            cluster_cpu_seconds: spent.cluster_cpu_seconds,
+            peak_rss_bytes: spent.peak_rss_bytes,
             writes_per_job: writes.values().sum::<usize>() as f64
                 / (self.crons as u64 * self.ticks) as f64,
             writes,

@@ -25,6 +25,7 @@ use crate::interrupt::Interrupt;
 const OTHER_CONTROLLERS: &str = "--controllers=*,-daemonset-controller";
 const DAEMON_SETS: Native = Native {
     controller: "daemonset-controller",
+    account: "daemon-set-controller",
     plural: "daemonsets",
 };
 /// Before a run: the cluster and who serves are up.

@@ -14,6 +14,7 @@ use anyhow::Result;
 use carillon_testbed::{Cluster, Config};
 
 use self::case::{Case, Mode, NAMESPACE};
+use super::meter::Meter;
 use super::server::{Kind, Native, Server};
 use super::side_by_side::{Reach, Report, Sample, events_told};
 use super::{api_writes, build_operator, machine, measured};
@@ -23,6 +24,7 @@ use crate::interrupt::Interrupt;
 const OTHER_CONTROLLERS: &str = "--controllers=*,-job-controller";
 const JOBS: Native = Native {
     controller: "job-controller",
+    account: "job-controller",
     plural: "jobs",
 };
 const REACH: Reach = Reach {
@@ -144,17 +146,14 @@ impl Run<'_> {
         let server = self.servers.start(cluster, self.kind)?;
         sleep(SETTLE);
         let mark = api_writes::mark(cluster)?;
-        let cluster_before = machine::control_plane_seconds(cluster)?;
-        let before = (server.usage()?, machine::busy_seconds()?);
+        let meter = Meter::begin(cluster, &server)?;
 
         let job = case.manifest().to_string();
         cluster.kubectl_stdin(["create", "-f", "-"], &job)?;
         play::until_complete(cluster, mark, case)?;
         sleep(AFTER);
 
-        let after = (server.usage()?, machine::busy_seconds()?);
-        let cluster_cpu_seconds = machine::control_plane_seconds(cluster)? - cluster_before;
-        let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
+        let spent = meter.end()?;
         let events = api_writes::since(cluster, mark)?;
         outcome::ensure_as_scripted(cluster, case)?;
         let server_user = self.servers.user(self.kind);
@@ -170,10 +169,10 @@ impl Run<'_> {
             wall_seconds: timeline.complete,
             last_pod_created: timeline.last_pod_created,
             last_pod_done: timeline.last_pod_ended,
-            cpu_seconds,
-            cluster_cpu_seconds,
-            stranger_cpu_seconds: (after.1 - before.1) - cluster_cpu_seconds - cpu_seconds,
-            peak_rss_bytes: after.0.peak_rss_bytes,
+            cpu_seconds: spent.cpu_seconds,
+            cluster_cpu_seconds: spent.cluster_cpu_seconds,
+            stranger_cpu_seconds: spent.stranger_cpu_seconds,
+            peak_rss_bytes: spent.peak_rss_bytes,
             writes_per_pod: without_leases as f64 / pods_created as f64,
             writes,
             events: events_told(cluster, NAMESPACE, "Job")?,

@@ -21,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(10);
 pub(super) struct Native {
     /// kube-controller-manager's controller.
     pub(super) controller: &'static str,
+    /// Its ServiceAccount, which is not always called like it.
+    pub(super) account: &'static str,
     /// Carillon's `--serve-native`.
     pub(super) plural: &'static str,
 }
@@ -110,10 +112,7 @@ impl Server {
     pub(super) fn user(&self, kind: Kind) -> String {
         match kind {
             Kind::Theirs | Kind::TheirsByDefault => {
-                format!(
-                    "system:serviceaccount:kube-system:{}",
-                    self.native.controller
-                )
+                format!("system:serviceaccount:kube-system:{}", self.native.account)
             }
             Kind::Ours => format!("system:serviceaccount:{NAMESPACE}:{RELEASE}"),
         }

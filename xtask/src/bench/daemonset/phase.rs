@@ -8,9 +8,10 @@ use carillon_testbed::{AuditEvent, Cluster};
 use serde_json::Value;
 
 use super::case::{Case, NAMESPACE};
+use crate::bench::api_writes;
+use crate::bench::meter::Meter;
 use crate::bench::server::{Kind, Running};
 use crate::bench::side_by_side::{Sample, events_told};
-use crate::bench::{api_writes, machine};
 
 /// The answer is what the API server has to do besides.
 const EVERY: Duration = Duration::from_secs(1);
@@ -34,15 +35,12 @@ impl Phase<'_> {
     pub(super) fn measure(&self, act: impl FnOnce() -> Result<()>) -> Result<Sample> {
         let cluster = self.cluster;
         let mark = api_writes::mark(cluster)?;
-        let cluster_before = machine::control_plane_seconds(cluster)?;
-        let before = (self.server.usage()?, machine::busy_seconds()?);
+        let meter = Meter::begin(cluster, self.server)?;
         let told = events_told(cluster, NAMESPACE, "DaemonSet")?;
         let begin = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
         act()?;
         sleep(AFTER);
-        let after = (self.server.usage()?, machine::busy_seconds()?);
-        let cluster_cpu_seconds = machine::control_plane_seconds(cluster)? - cluster_before;
-        let cpu_seconds = after.0.cpu_seconds - before.0.cpu_seconds;
+        let spent = meter.end()?;
         let events = api_writes::since(cluster, mark)?;
         let writes = api_writes::by_verb(&events, |user| user == self.user);
         let without_leases = writes.iter().filter(|(what, _)| !what.ends_with(" leases"));
@@ -57,10 +55,10 @@ impl Phase<'_> {
             wall_seconds: last_pod_done,
             last_pod_created: last("create", "")?,
             last_pod_done,
-            cpu_seconds,
-            cluster_cpu_seconds,
-            stranger_cpu_seconds: (after.1 - before.1) - cluster_cpu_seconds - cpu_seconds,
-            peak_rss_bytes: after.0.peak_rss_bytes,
+            cpu_seconds: spent.cpu_seconds,
+            cluster_cpu_seconds: spent.cluster_cpu_seconds,
+            stranger_cpu_seconds: spent.stranger_cpu_seconds,
+            peak_rss_bytes: spent.peak_rss_bytes,
             writes_per_pod: without_leases as f64 / pods_created as f64,
             writes,
             events: events_told(cluster, NAMESPACE, "DaemonSet")? - told,

@@ -133,6 +133,13 @@ fn unready(set: &mut Whole, node: &str) {
     }
 }
 
+fn told_to_stop(set: &mut Whole, node: &str) {
+    let pods = set.pods.values_mut();
+    for pod in pods.filter(|pod| pod.node.as_deref() == Some(node)) {
+        pod.deletion = Some(at(set.now));
+    }
+}
+
 fn sick(set: &mut Whole, node: &str) {
     unready(set, node);
     set.nodes.get_mut(node).unwrap().not_ready_since = Some(at(set.now));
@@ -206,13 +213,7 @@ fn a_sick_node_stays_excused_when_its_old_pod_was_told_to_stop() {
     // The node becomes sick after the revision was stored, and its pod never stops.
     sick(&mut set, "n3");
     set.now += 1;
-    for pod in set
-        .pods
-        .values_mut()
-        .filter(|pod| pod.node.as_deref() == Some("n3"))
-    {
-        pod.deletion = Some(at(set.now));
-    }
+    told_to_stop(&mut set, "n3");
     set.now += 1;
     set.settle();
     assert_eq!(updated(&set), ["n1", "n2"]);
@@ -220,13 +221,7 @@ fn a_sick_node_stays_excused_when_its_old_pod_was_told_to_stop() {
     // One that became sick because its pod was stopped is not.
     let mut set = edited(3, &json!({}), |_| {});
     set.sync();
-    for pod in set
-        .pods
-        .values_mut()
-        .filter(|pod| pod.node.as_deref() == Some("n3"))
-    {
-        pod.deletion = Some(at(set.now));
-    }
+    told_to_stop(&mut set, "n3");
     set.now += 1;
     sick(&mut set, "n3");
     set.settle();

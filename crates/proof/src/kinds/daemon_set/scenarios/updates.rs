@@ -23,21 +23,22 @@ pub(super) fn updated(view: &View<'_>, nodes: i64) -> bool {
 /// Another template when all run, and the first again when so many are updated.
 pub(super) fn there_and_back(at: fn(&View<'_>) -> bool) -> Vec<Step> {
     vec![
-        later(
-            |view| available(view, 3),
-            5,
-            |view| image(view, "example.com/work:2"),
-        ),
+        new_image(),
         later(at, 1, |view| image(view, "example.com/work:1")),
     ]
 }
 
-pub(super) fn once() -> Vec<Step> {
-    vec![later(
+/// Another template when all run.
+fn new_image() -> Step {
+    later(
         |view| available(view, 3),
         5,
         |view| image(view, "example.com/work:2"),
-    )]
+    )
+}
+
+pub(super) fn once() -> Vec<Step> {
+    vec![new_image()]
 }
 
 fn start_slowly(_: &str, _: usize) -> Fate {
@@ -105,11 +106,7 @@ pub(super) fn held() -> Vec<Scenario> {
             spec: json!({"updateStrategy": {"type": "OnDelete"}}),
             fates: start_slowly,
             script: vec![
-                later(
-                    |view| available(view, 3),
-                    5,
-                    |view| image(view, "example.com/work:2"),
-                ),
+                new_image(),
                 later(
                     |_| true,
                     20,
@@ -126,11 +123,7 @@ pub(super) fn held() -> Vec<Scenario> {
             spec: rolling(json!({"partition": 2})),
             fates: start_slowly,
             script: vec![
-                later(
-                    |view| available(view, 3),
-                    5,
-                    |view| image(view, "example.com/work:2"),
-                ),
+                new_image(),
                 later(
                     |view| updated(view, 1),
                     20,
@@ -151,11 +144,7 @@ pub(super) fn held() -> Vec<Scenario> {
         Scenario {
             fates: start_slowly,
             script: vec![
-                later(
-                    |view| available(view, 3),
-                    5,
-                    |view| image(view, "example.com/work:2"),
-                ),
+                new_image(),
                 later(
                     |view| updated(view, 1),
                     1,
