@@ -50,9 +50,17 @@ fn complete(bench: &Bench<'_>, name: &str) -> String {
 
 /// An update whose first node never has an available pod.
 fn held_up(bench: &Bench<'_>) -> Value {
-    let never =
-        json!({"node-0000": {"fate": "never-starts", "waiting-reason": "ImagePullBackOff"}});
-    set(bench, "busybox:1.37", &never, &json!({}))
+    held_up_on(bench, &["node-0000".to_owned()])
+}
+
+/// An update that never has an available pod on these nodes.
+fn held_up_on(bench: &Bench<'_>, nodes: &[String]) -> Value {
+    let never = json!({"fate": "never-starts", "waiting-reason": "ImagePullBackOff"});
+    let fates: Value = nodes
+        .iter()
+        .map(|node| (node.clone(), never.clone()))
+        .collect();
+    set(bench, "busybox:1.37", &fates, &json!({}))
 }
 
 #[test]
@@ -264,7 +272,8 @@ fn native_ones_are_read_undone_and_restarted_and_have_no_pause() {
         complete(&bench, "ds/agent"),
         "agent: 7/7 updated, 7 available, Complete\n"
     );
-    bench.apply(&native(held_up(&bench)));
+    // kube-controller-manager takes nodes in any order: whichever is first must hold it up.
+    bench.apply(&native(held_up_on(&bench, &bench.nodes)));
     let held = bench.until("what holds it up is seen among its pods", || {
         let args = ["rollout", "status", "ds/agent", "--watch=false"];
         let answer = carillon(&bench, &args);
