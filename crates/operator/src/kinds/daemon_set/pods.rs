@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use carillon_plan::Uid;
 
 use super::tables::{CONTROLLER, KINDS};
-use super::wakes::wake;
+use super::wakes::{awaits_pods, gone, wake};
 use crate::slim::{AllLabels, SlimMeta, SlimPod};
 use crate::store::{PodTable, Tables, Wake};
 use crate::watch::{Held, Listed};
@@ -29,13 +29,20 @@ impl PodTable for PodsOfDaemonSets {
         let Some(row) = pod.daemon_row(before, &mut tables.strings) else {
             return;
         };
+        let became_ready = row.ready.is_some() && before.is_some_and(|old| old.ready.is_none());
         let concerns = sets.pods.enter(meta, &KINDS, row, &mut tables.strings);
+        let awaiting = concerns.owners.iter().filter(|owner| {
+            let set = sets.get(owner);
+            became_ready && set.is_some_and(|set| awaits_pods(set))
+        });
+        wakes.extend(awaiting.map(|owner| Wake::now(CONTROLLER, owner.clone())));
         wake(sets, &meta.namespace, concerns, wakes);
     }
 
     fn leave(&self, tables: &mut Tables, pod: &SlimMeta<AllLabels>, wakes: &mut Vec<Wake>) {
+        let row = tables.daemon_sets.pods.known(pod).cloned();
         let owner = tables.daemon_sets.pods.leave(pod);
-        wakes.extend(owner.map(|owner| Wake::soon(CONTROLLER, owner)));
+        wakes.extend(owner.map(|owner| gone(tables, owner, row.as_ref())));
     }
 
     fn sweep(

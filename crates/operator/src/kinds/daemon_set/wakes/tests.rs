@@ -227,3 +227,43 @@ fn a_node_wakes_the_sets_for_which_its_change_makes_a_difference() {
         "its pods do not count any more"
     );
 }
+
+/// A change lets work go on, or it is only counted.
+#[test]
+fn a_pod_wakes_its_set_at_once_where_that_lets_work_go_on() {
+    let woken_at_once = |wakes: &[Wake]| wakes.iter().any(|wake| matches!(wake, Wake::Now(_)));
+    let updating = json!({"currentNumberScheduled": 2, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2});
+    let created = json!({"currentNumberScheduled": 1, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2});
+    for (what, status, has_node, expected) in [
+        ("an update", updating.clone(), true, [true, true]),
+        (
+            "an update, and the node is gone",
+            updating,
+            false,
+            [true, false],
+        ),
+        ("pods are created", created, true, [false, true]),
+    ] {
+        let mut tables = Tables::default();
+        let mut set = set(1, "x");
+        set["status"] = status;
+        enter::<SlimDaemonSet<Native>>(&mut tables, &set);
+        if has_node {
+            enter::<SlimNode>(&mut tables, &node(1, &json!({})));
+        }
+        let mut pod = object(10, "x", Some(1));
+        pod["spec"] = json!({"nodeName": "n"});
+        enter::<SlimPod>(&mut tables, &pod);
+        pod["metadata"]["resourceVersion"] = json!("11");
+        pod["status"] = json!({"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+        let (mut ready, mut gone) = (Vec::new(), Vec::new());
+        read::<SlimPod>(&pod).enter(&mut tables, &mut ready);
+        read::<SlimPod>(&pod).leave(&mut tables, &mut gone);
+        assert_eq!(
+            [woken_at_once(&ready), woken_at_once(&gone)],
+            expected,
+            "{what}"
+        );
+    }
+}
