@@ -113,9 +113,9 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<All> {
                     run.servers.announce();
                 }
                 match what {
-                    What::Rollout => samples.extend(run.rollout()?),
-                    What::Join => samples.push(run.join()?),
-                    What::Idle => idle.push(run.idle()?),
+                    What::Rollout => samples.extend(run.rollout(interrupt)?),
+                    What::Join => samples.push(run.join(interrupt)?),
+                    What::Idle => idle.push(run.idle(interrupt)?),
                 }
                 run.server.stop()?;
             }
@@ -188,12 +188,16 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn until_served(&self, interrupt: &Interrupt, sets: usize, nodes: usize) -> Result<()> {
+        phase::until_served(&self.cluster, (sets, nodes), || interrupt.check())
+    }
+
     /// One DaemonSet is created on all nodes, and then gets another template.
-    fn rollout(&self) -> Result<[Sample; 2]> {
+    fn rollout(&self, interrupt: &Interrupt) -> Result<[Sample; 2]> {
         let nodes = self.args.nodes;
         let created = self.phase(Case::Create { nodes }).measure(|| {
             self.cluster.create_all(&[case::daemon_set(0, 1)])?;
-            phase::until_served(&self.cluster, 1, nodes)
+            self.until_served(interrupt, 1, nodes)
         })?;
         let updated = self.phase(Case::Update { nodes }).measure(|| {
             let patch = case::another_template().to_string();
@@ -207,17 +211,17 @@ impl<'a> Run<'a> {
             .map(str::to_owned);
             let how = ["--type=merge".to_owned(), format!("--patch={patch}")];
             self.cluster.kubectl_ok(target.into_iter().chain(how))?;
-            phase::until_served(&self.cluster, 1, nodes)
+            self.until_served(interrupt, 1, nodes)
         })?;
         Ok([created, updated])
     }
 
     /// Many nodes join many DaemonSets.
-    fn join(&self) -> Result<Sample> {
+    fn join(&self, interrupt: &Interrupt) -> Result<Sample> {
         let (sets, joining) = (self.args.sets, self.args.joining);
         let manifests: Vec<_> = (0..sets).map(|n| case::daemon_set(n, 1)).collect();
         self.cluster.create_all(&manifests)?;
-        phase::until_served(&self.cluster, sets, BEFORE)?;
+        self.until_served(interrupt, sets, BEFORE)?;
         sleep(SETTLE);
         self.phase(Case::Join { sets, joining }).measure(|| {
             let begin = Instant::now();
@@ -229,12 +233,12 @@ impl<'a> Run<'a> {
                 self.cluster.register_nodes(size, &[], &[])?;
                 left -= size;
             }
-            phase::until_served(&self.cluster, sets, BEFORE + joining)
+            self.until_served(interrupt, sets, BEFORE + joining)
         })
     }
 
     /// Nodes report, and nothing else happens.
-    fn idle(&self) -> Result<Idle> {
+    fn idle(&self, interrupt: &Interrupt) -> Result<Idle> {
         let Args {
             sets,
             idle_nodes,
@@ -244,7 +248,7 @@ impl<'a> Run<'a> {
         let manifests: Vec<_> = (0..sets).map(|n| case::daemon_set(n, idle_share)).collect();
         case::label_shares(&self.cluster, idle_nodes, idle_share)?;
         self.cluster.create_all(&manifests)?;
-        phase::until_served(&self.cluster, sets, idle_nodes.div_ceil(idle_share))?;
+        self.until_served(interrupt, sets, idle_nodes.div_ceil(idle_share))?;
         eprint!(
             "{sets} sets on {idle_nodes} nodes idle, {}: ",
             self.kind.name()

@@ -87,11 +87,16 @@ fn last(events: &[AuditEvent], verb: &str, subresource: &str) -> Result<f64> {
     api_writes::seconds(&last.stage_time)
 }
 
-/// Waits until each DaemonSet has an available pod of its template on so many nodes.
-pub(super) fn until_served(cluster: &Cluster, sets: usize, nodes: usize) -> Result<()> {
+/// Waits until each DaemonSet has an available pod of its template on so many nodes, as long as `check` allows.
+pub(super) fn until_served(
+    cluster: &Cluster,
+    (sets, nodes): (usize, usize),
+    check: impl Fn() -> Result<()>,
+) -> Result<()> {
     let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets");
     let limit = SystemTime::now() + LIMIT;
     loop {
+        check()?;
         let all = cluster.kubectl_ok(["get", "--raw", &path])?;
         let all: Value = serde_json::from_str(&all)?;
         let items = all["items"].as_array().context("a list of DaemonSets")?;
