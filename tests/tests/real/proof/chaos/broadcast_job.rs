@@ -1,20 +1,15 @@
 //! One job on many nodes while everything fails: nodes, the API server, and the operator itself.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use carillon_oracle::Assumptions;
-use carillon_testbed::{Operator, Options, Signal};
-use carillon_tests::api::Api;
-use carillon_tests::lab::{self, Bench, is, leads};
+use carillon_tests::lab::{self, is};
 use carillon_tests::proof;
 use fastrand::Rng;
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// How long a job may take once nothing fails any more.
-const HEAL: Duration = Duration::from_mins(10);
-const EVERY: Duration = Duration::from_millis(100);
+use super::{Chaos, Fault, HEAL, Subject};
 
 /// How much goes wrong.
 struct Form {
@@ -27,27 +22,6 @@ struct Form {
     special: usize,
     faults: &'static [(Fault, usize)],
     seed: u64,
-}
-
-/// One thing that goes wrong.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Fault {
-    /// SIGKILL to the operator that leads; another process starts in its place.
-    KillLeader,
-    /// SIGKILL to the one that does not.
-    KillFollower,
-    /// The leader is stopped until the other leads, and continued.
-    PauseLeader,
-    /// SIGKILL to the API server, which is started again.
-    KillApiServer,
-    /// Kubelets stop, and start again at the end.
-    StopKubelets,
-    /// A kubelet reports that it is not ready, until the end.
-    NotReady,
-    /// A node is deleted, and comes back later as another of the same name.
-    ReplaceNode,
-    /// A user deletes a pod that runs.
-    DeletePod,
 }
 
 const SMALL: Form = Form {
@@ -88,257 +62,36 @@ const FULL: Form = Form {
     seed: 2,
 };
 
-/// How long a node stays away: longer than kwok takes to renew a lease. It queues a node that is
-/// back sooner a second time, and then stops to renew any.
-const AWAY: Duration = Duration::from_secs(12);
-/// Kubelets that stop at a time.
-const KUBELETS: usize = 5;
+const SUBJECT: Subject = Subject {
+    look: job,
+    works: |chaos| {
+        let before = done(chaos);
+        chaos.patiently("the job goes on", |chaos| done(chaos) > before);
+    },
+    args: &[],
+    both_lead: false,
+    through_proxy: false,
+};
 
-struct Chaos<'a> {
-    bench: &'a Bench<'a>,
-    api: Api,
-    rng: Rng,
-    replicas: Vec<Operator>,
-    /// Processes started so far.
-    started: usize,
-    stopped: Vec<String>,
-    not_ready: Vec<String>,
-    /// Nodes that are to come back, and since when they are away.
-    away: Vec<(Instant, Value)>,
+fn job(chaos: &Chaos<'_>) -> Value {
+    let namespace = chaos.bench.name;
+    let path = format!("/apis/carillon.dev/v1alpha1/namespaces/{namespace}/broadcastjobs/fix");
+    // The API server may be on its way back.
+    chaos.api.get(&path).unwrap_or_default()
 }
 
-impl<'a> Chaos<'a> {
-    fn start(bench: &'a Bench<'a>, seed: u64) -> Self {
-        let mut chaos = Self {
-            bench,
-            api: Api::of(bench.cluster),
-            rng: Rng::with_seed(seed),
-            replicas: Vec::new(),
-            started: 0,
-            stopped: Vec::new(),
-            not_ready: Vec::new(),
-            away: Vec::new(),
-        };
-        for _ in 0..2 {
-            let replica = chaos.replica();
-            replica.wait_ready().unwrap();
-            chaos.replicas.push(replica);
-        }
-        chaos
-    }
+fn done(chaos: &Chaos<'_>) -> u64 {
+    let status = &job(chaos)["status"];
+    let count = |field: &str| status[field].as_u64().unwrap_or(0);
+    count("succeeded") + count("failed")
+}
 
-    /// A process more. While the API server is away it waits for it.
-    fn replica(&mut self) -> Operator {
-        self.started += 1;
-        let options = Options::new(&format!("operator-{}", self.started))
-            .arg("--lease-namespace=default")
-            .arg("--lease-duration=6s")
-            .arg("--lease-renew-deadline=5s")
-            .arg("--lease-retry-period=500ms");
-        Operator::launch(self.bench.cluster, &options).unwrap()
-    }
-
-    /// Puts a new process in the place of each that has ended.
-    fn replace_dead(&mut self) {
-        for index in 0..self.replicas.len() {
-            if !self.replicas[index].process.is_alive() {
-                self.replicas[index] = self.replica();
-            }
-        }
-    }
-
-    /// The replica that leads, once there is one.
-    fn leader(&mut self) -> usize {
-        let mut leader = None;
-        self.patiently("somebody leads", |chaos| {
-            leader = chaos.replicas.iter().position(leads);
-            leader.is_some()
-        });
-        leader.unwrap()
-    }
-
-    fn inflict(&mut self, fault: Fault) {
-        match fault {
-            Fault::KillLeader => {
-                let leader = self.leader();
-                self.kill(leader);
-            }
-            Fault::KillFollower => {
-                let follower = 1 - self.leader();
-                self.kill(follower);
-            }
-            Fault::PauseLeader => self.pause_leader(),
-            Fault::KillApiServer => {
-                self.bench.cluster.kill_apiserver().unwrap();
-                self.bench.cluster.start_apiserver().unwrap();
-            }
-            Fault::StopKubelets => self.stop_kubelets(),
-            Fault::NotReady => {
-                if let Some(node) = self.node_with_pod() {
-                    self.bench.cluster.set_node_ready(&node, false).unwrap();
-                    self.not_ready.push(node);
-                }
-            }
-            Fault::ReplaceNode => self.remove_node(),
-            Fault::DeletePod => self.delete_pod(),
-        }
-    }
-
-    fn kill(&mut self, index: usize) {
-        self.replicas[index].process.kill().unwrap();
-        self.replicas[index] = self.replica();
-    }
-
-    fn pause_leader(&mut self) {
-        // One that cannot renew in time ends by itself: there may be no process to stop.
-        let mut paused = self.leader();
-        while self.replicas[paused].process.signal(Signal::STOP).is_err() {
-            self.replace_dead();
-            paused = self.leader();
-        }
-        let other = 1 - paused;
-        self.patiently("the other leads", |chaos| leads(&chaos.replicas[other]));
-        let before = self.done();
-        self.patiently("the other works", |chaos| chaos.done() > before);
-        let process = &self.replicas[paused].process;
-        process.signal(Signal::CONT).unwrap();
-        let exit = process.wait_exit(lab::LIMIT).unwrap();
-        assert!(exit.is_some(), "a leader that has lost its lease exits");
-        self.replicas[paused] = self.replica();
-    }
-
-    /// Waits for `condition`, with a process in the place of each that has ended.
-    fn patiently(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
-        let start = Instant::now();
-        while !condition(self) {
-            let late = start.elapsed() >= HEAL;
-            assert!(!late, "{what}: not after {HEAL:?}: {:#}", self.job());
-            self.replace_dead();
-            std::thread::sleep(EVERY);
-        }
-    }
-
-    fn stop_kubelets(&mut self) {
-        let mut nodes: Vec<String> = (0..KUBELETS).filter_map(|_| self.node_with_pod()).collect();
-        nodes.sort();
-        nodes.dedup();
-        let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
-        if !names.is_empty() {
-            self.bench.cluster.stop_kubelets(&names).unwrap();
-        }
-        self.stopped.extend(nodes);
-    }
-
-    /// A node of the job goes, to come back under the same name.
-    fn remove_node(&mut self) {
-        let Some(name) = self.node_with_pod() else {
-            return;
-        };
-        let path = format!("/api/v1/nodes/{name}");
-        let mut node = self.api.get(&path).unwrap();
-        self.patiently("the node is gone", |chaos| {
-            // Without an answer it may be so all the same.
-            let _ = chaos.api.send(Method::DELETE, &path, &Value::Null);
-            chaos.api.find(&path).is_none()
-        });
-        for field in [
-            "uid",
-            "resourceVersion",
-            "creationTimestamp",
-            "managedFields",
-        ] {
-            node["metadata"].as_object_mut().unwrap().remove(field);
-        }
-        node["spec"] = json!({});
-        self.away.push((Instant::now(), node));
-    }
-
-    /// Creates the nodes again that were away for long enough.
-    fn return_nodes(&mut self) {
-        let due: Vec<_> = self
-            .away
-            .extract_if(.., |(since, _)| since.elapsed() >= AWAY)
-            .collect();
-        for (_, node) in due {
-            let path = format!(
-                "/api/v1/nodes/{}",
-                node["metadata"]["name"].as_str().unwrap()
-            );
-            self.patiently("the node is back", |chaos| {
-                let _ = chaos.api.send(Method::POST, "/api/v1/nodes", &node);
-                chaos.api.find(&path).is_some()
-            });
-        }
-    }
-
-    fn delete_pod(&mut self) {
-        if let Some(pod) = self.running_pod() {
-            let name = pod["metadata"]["name"].as_str().unwrap();
-            let path = format!("/api/v1/namespaces/{}/pods/{name}", self.bench.name);
-            // It may have ended and gone since.
-            let _ = self.api.send(Method::DELETE, &path, &Value::Null);
-        }
-    }
-
-    /// A pod of the job that runs, on a node that nothing was done to yet.
-    fn running_pod(&mut self) -> Option<Value> {
-        let pods = format!(
-            "/api/v1/namespaces/{}/pods?fieldSelector=status.phase=Running",
-            self.bench.name
-        );
-        let mut running = self.api.list(&pods);
-        let away = self.away.iter().map(|(_, node)| &node["metadata"]["name"]);
-        let away: Vec<&Value> = away.collect();
-        running.retain(|pod| {
-            let node = &pod["spec"]["nodeName"];
-            let touched = self.stopped.iter().chain(&self.not_ready);
-            // A pod outlives its node for a while.
-            !touched.into_iter().any(|name| *node == *name.as_str()) && !away.contains(&node)
-        });
-        let picked = self.rng.usize(..running.len().max(1));
-        running.into_iter().nth(picked)
-    }
-
-    fn node_with_pod(&mut self) -> Option<String> {
-        let pod = self.running_pod()?;
-        Some(pod["spec"]["nodeName"].as_str()?.to_owned())
-    }
-
-    fn job(&self) -> Value {
-        let namespace = self.bench.name;
-        let path = format!("/apis/carillon.dev/v1alpha1/namespaces/{namespace}/broadcastjobs/fix");
-        // The API server may be on its way back.
-        self.api.get(&path).unwrap_or_default()
-    }
-
-    fn done(&self) -> u64 {
-        let status = &self.job()["status"];
-        let count = |field: &str| status[field].as_u64().unwrap_or(0);
-        count("succeeded") + count("failed")
-    }
-
-    /// Waits until `count` nodes are done.
-    fn reach(&mut self, count: u64) {
-        self.patiently(&format!("{count} nodes are done"), |chaos| {
-            chaos.return_nodes();
-            chaos.done() >= count
-        });
-    }
-
-    fn heal(&mut self) {
-        self.patiently("all nodes are back", |chaos| {
-            chaos.return_nodes();
-            chaos.away.is_empty()
-        });
-        let stopped: Vec<&str> = self.stopped.iter().map(String::as_str).collect();
-        if !stopped.is_empty() {
-            self.bench.cluster.start_kubelets(&stopped).unwrap();
-        }
-        self.stopped.clear();
-        for node in self.not_ready.drain(..) {
-            self.bench.cluster.set_node_ready(&node, true).unwrap();
-        }
-    }
+/// Waits until `count` nodes are done.
+fn reach(chaos: &mut Chaos<'_>, count: u64) {
+    chaos.patiently(&format!("{count} nodes are done"), |chaos| {
+        chaos.return_nodes();
+        done(chaos) >= count
+    });
 }
 
 /// Run times from 2 to 10 s and failures, decided by a seed. Only some nodes are named: the table
@@ -378,7 +131,7 @@ fn endure(form: &Form) {
     let fates = fates(form, &mut rng);
     let faults = schedule(form, &mut rng);
     println!("seed {}", form.seed);
-    let mut chaos = Chaos::start(&bench, form.seed);
+    let mut chaos = Chaos::start(&bench, form.seed, SUBJECT);
     let start = Instant::now();
     let spec = json!({
         "parallelism": form.parallelism,
@@ -388,32 +141,28 @@ fn endure(form: &Form) {
     for (index, fault) in faults.iter().enumerate() {
         // Spread over nine tenths of the run.
         let due = form.nodes * 9 * (index + 1) / 10 / (faults.len() + 1);
-        chaos.reach(due as u64);
+        reach(&mut chaos, due as u64);
         println!(
             "{:>6.1?} {:>5} nodes done: {fault:?}",
             start.elapsed(),
-            chaos.done()
+            done(&chaos)
         );
         chaos.inflict(*fault);
     }
     // The job must not complete without the nodes that are away or not ready for the moment.
     bench.patch("fix", &json!({"spec": {"paused": true}}));
-    chaos.patiently("the job is paused", |chaos| is(&chaos.job(), "Paused"));
-    assert!(!is(&chaos.job(), "Complete"), "the job ran while it failed");
+    chaos.patiently("the job is paused", |chaos| is(&job(chaos), "Paused"));
+    assert!(!is(&job(&chaos), "Complete"), "the job ran while it failed");
     chaos.heal();
-    chaos.patiently("every node takes pods", |chaos| {
-        let nodes = chaos.api.list("/api/v1/nodes");
-        nodes.iter().all(|node| node["spec"]["taints"].is_null())
-    });
     bench.patch("fix", &json!({"spec": {"paused": false}}));
     let healed = Timestamp::now();
     println!(
         "{:>6.1?} {:>5} nodes done: nothing fails any more",
         start.elapsed(),
-        chaos.done()
+        done(&chaos)
     );
-    chaos.patiently("the job is complete", |chaos| is(&chaos.job(), "Complete"));
-    let job = chaos.job();
+    chaos.patiently("the job is complete", |chaos| is(&job(chaos), "Complete"));
+    let job = job(&chaos);
     println!("{:>6.1?} complete: {}", start.elapsed(), job["status"]);
     assert_every_node_is_accounted_for(&chaos, &job);
     let assumptions = Assumptions {
