@@ -392,6 +392,22 @@ impl<'a> Chaos<'a> {
         Some(pod["spec"]["nodeName"].as_str()?.to_owned())
     }
 
+    /// Removes pods that have ended, whose removal an API server had begun when it was killed. A kubelet would ask for
+    /// it again; kwok does not.
+    fn bury(&self) {
+        let pods = format!("/api/v1/namespaces/{}/pods", self.bench.name);
+        for pod in self.api.list(&pods) {
+            let metadata = &pod["metadata"];
+            if metadata["deletionGracePeriodSeconds"] == 0 && metadata["finalizers"].is_null() {
+                let path = format!("{pods}/{}", name(&pod).unwrap());
+                let now =
+                    json!({"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}});
+                // It may be gone by now.
+                let _ = self.api.send(Method::DELETE, &path, &now);
+            }
+        }
+    }
+
     /// Mends all that was done to nodes and pods, and waits until every node takes pods.
     fn heal(&mut self) {
         self.patiently("all nodes are back", |chaos| {
@@ -399,6 +415,7 @@ impl<'a> Chaos<'a> {
             let mut harms = chaos.harms.iter();
             !harms.any(|harm| matches!(harm, Harm::Away(..)))
         });
+        self.bury();
         let harms = std::mem::take(&mut self.harms);
         let cluster = self.bench.cluster;
         let stopped: Vec<&str> = harms

@@ -304,6 +304,7 @@ fn endure(form: &Form) {
     println!("{:>6.1?} nothing fails any more", start.elapsed());
     chaos.patiently("all are complete", |chaos| {
         delete_old(chaos);
+        chaos.bury();
         let sets: Vec<Value> = names().filter_map(|name| get(chaos, name)).collect();
         let nodes = chaos.api.list("/api/v1/nodes").len();
         let complete = |set| is_complete(set, nodes);
