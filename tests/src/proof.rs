@@ -33,7 +33,7 @@ pub fn history(cluster: &Cluster) -> History {
 
 /// At a revision a history has the objects that the API server lists then, as they are, and no others: what was changed
 /// or removed is part of it. (It may go on behind that revision.)
-fn assert_whole(cluster: &Cluster, history: &History, last: u64) {
+fn assert_whole(cluster: &Cluster, history: &History, revision: u64) {
     let kinds = [
         ("nodes", "/api/v1/nodes"),
         ("pods", "/api/v1/pods"),
@@ -43,13 +43,13 @@ fn assert_whole(cluster: &Cluster, history: &History, last: u64) {
         ),
     ];
     for (resource, path) in kinds {
-        let at = format!("--raw={path}?resourceVersion={last}&resourceVersionMatch=Exact");
+        let at = format!("--raw={path}?resourceVersion={revision}&resourceVersionMatch=Exact");
         let list = cluster.kubectl_ok(["get", &at]).expect("a list of then");
         let list: Value = serde_json::from_str(&list).expect("JSON");
         let listed = list["items"].as_array().into_iter().flatten();
         let listed: BTreeSet<(&str, &str)> = listed.map(version).collect();
         let mut told = BTreeMap::new();
-        let until = history.steps.iter().take_while(|step| step.rev <= last);
+        let until = history.steps.iter().take_while(|step| step.rev <= revision);
         for step in until.filter(|step| &*step.key.resource == resource) {
             match step.new.as_deref() {
                 Some(object) => drop(told.insert(&step.key, version(object))),
@@ -57,7 +57,7 @@ fn assert_whole(cluster: &Cluster, history: &History, last: u64) {
             }
         }
         let told: BTreeSet<_> = told.into_values().collect();
-        assert_eq!(told, listed, "{resource} at revision {last}");
+        assert_eq!(told, listed, "{resource} at revision {revision}");
     }
 }
 
