@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cluster::Audit;
 
-/// Entries for pods, our kinds and leases (except the nodes' own) carry the request's body.
+/// Entries for pods, our kinds, what is served natively and leases (except the nodes' own) carry the request's body.
 /// Events are left out, and so is the stage before an answer is known.
 pub(crate) fn policy(audit: Audit) -> Value {
     let level = match audit {
@@ -32,6 +32,7 @@ pub(crate) fn policy(audit: Audit) -> Value {
              "verbs": ["create", "update", "patch", "delete", "deletecollection"],
              "resources": [
                 {"group": "", "resources": ["pods", "pods/*"]},
+                {"group": "apps", "resources": ["daemonsets", "daemonsets/*", "controllerrevisions"]},
                 {"group": "batch"},
                 {"group": "carillon.dev"},
                 {"group": "coordination.k8s.io", "resources": ["leases"]},

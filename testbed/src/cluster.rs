@@ -30,7 +30,7 @@ const START_ATTEMPTS: usize = 3;
 pub enum Audit {
     /// Nothing.
     Off,
-    /// All requests; with bodies for writes of pods, jobs, leases and our kinds.
+    /// All requests; with bodies for writes of pods, jobs, DaemonSets, revisions, leases and our kinds.
     #[default]
     Requests,
     /// The same, and the answers to those writes (so uids and resourceVersions).

@@ -1,4 +1,4 @@
-//! A proxy before the API server that kills its client at a chosen write.
+//! A proxy before the API server that kills its client at a chosen write, or breaks all its connections.
 //!
 //! The client speaks plain HTTP/1.1 to it and brings its own credentials. Watches are streamed. Each
 //! connection carries one request, so nothing is pooled that a fault could leave half used.
@@ -138,6 +138,11 @@ impl FaultProxy {
     /// Writes since the start, or since the last [`arm`](Self::arm).
     pub fn writes(&self) -> usize {
         self.shared.state().writes
+    }
+
+    /// Ends all connections that are open: watches break, and what is under way has no answer. New ones are taken.
+    pub fn break_connections(&self) {
+        self.shared.hang_up();
     }
 
     /// All requests, in the order they came.

@@ -39,7 +39,11 @@ pub fn cluster(name: &str, nodes: usize) -> Cluster {
 
 /// The same, of which every request and its answer is recorded: its history can be judged.
 pub fn judged_cluster(name: &str, nodes: usize) -> Cluster {
-    let mut config = Config::new(name).with_nodes(nodes);
+    judged(Config::new(name).with_nodes(nodes))
+}
+
+/// The same of any other form.
+pub fn judged(mut config: Config) -> Cluster {
     config.audit = Audit::Responses;
     let cluster = Cluster::start(config).expect("a cluster");
     apply_crds(&cluster).expect("our CRDs");

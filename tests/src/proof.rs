@@ -1,6 +1,6 @@
 //! The history of a cluster, and what the oracle says of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -15,6 +15,7 @@ pub fn history(cluster: &Cluster) -> History {
     let read = cluster.watch_lines(last, |line| Ok(reader.line(line)?));
     read.expect("etcd's history");
     let mut history = reader.history();
+    assert_whole(cluster, &history, last);
     let log = File::open(cluster.audit_log()).expect("an audit log");
     let lines = BufReader::new(log).lines().map_while(Result::ok);
     let writes: Vec<_> = lines.filter_map(|line| audit::read(&line)).collect();
@@ -28,6 +29,42 @@ pub fn history(cluster: &Cluster) -> History {
     }
     println!("changes without a known request: {unknown:?}");
     history
+}
+
+/// At a revision a history has the objects that the API server lists then, as they are, and no others: what was changed
+/// or removed is part of it. (It may go on behind that revision.)
+fn assert_whole(cluster: &Cluster, history: &History, revision: u64) {
+    let kinds = [
+        ("nodes", "/api/v1/nodes"),
+        ("pods", "/api/v1/pods"),
+        (
+            "controllerrevisions.apps",
+            "/apis/apps/v1/controllerrevisions",
+        ),
+    ];
+    for (resource, path) in kinds {
+        let at = format!("--raw={path}?resourceVersion={revision}&resourceVersionMatch=Exact");
+        let list = cluster.kubectl_ok(["get", &at]).expect("a list of then");
+        let list: Value = serde_json::from_str(&list).expect("JSON");
+        let listed = list["items"].as_array().into_iter().flatten();
+        let listed: BTreeSet<(&str, &str)> = listed.map(version).collect();
+        let mut told = BTreeMap::new();
+        let until = history.steps.iter().take_while(|step| step.rev <= revision);
+        for step in until.filter(|step| &*step.key.resource == resource) {
+            match step.new.as_deref() {
+                Some(object) => drop(told.insert(&step.key, version(object))),
+                None => drop(told.remove(&step.key)),
+            }
+        }
+        let told: BTreeSet<_> = told.into_values().collect();
+        assert_eq!(told, listed, "{resource} at revision {revision}");
+    }
+}
+
+/// Uid and resourceVersion.
+fn version(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    (text("uid"), text("resourceVersion"))
 }
 
 /// Judges every invariant at every revision of a cluster's store, prints how much was checked, and

@@ -1,8 +1,8 @@
 //! Reads a history from etcd: the stream of its HTTP gateway's `POST /v3/watch`.
 //!
 //! The watch has `{"create_request": {"key": "L3JlZ2lzdHJ5Lw==", "range_end": "L3JlZ2lzdHJ5MA==",
-//! "start_revision": "1", "prev_kv": true}}`: everything under `/registry/`, from the beginning. The
-//! API server must run with `--storage-media-type=application/json` and
+//! "start_revision": "1", "prev_kv": true}}`: everything under `/registry/`, from the beginning. (From there on it may
+//! do without `prev_kv`.) The API server must run with `--storage-media-type=application/json` and
 //! `--etcd-compaction-interval=0`.
 
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ pub const WATCH: &str = r#"{"create_request": {"key": "L3JlZ2lzdHJ5Lw==", "range
 pub struct Reader {
     steps: Vec<Step>,
     state: HashMap<Key, Arc<Value>>,
+    /// What lies at each path: of what is removed a stream may tell nothing else.
+    keys: HashMap<String, Key>,
     /// The newest time seen, in objects.
     now: Option<Timestamp>,
     /// The highest revision etcd spoke of.
@@ -121,11 +123,9 @@ impl Reader {
         let deleted = event.type_ == "DELETE";
         let before = event.prev_kv.as_ref().and_then(read);
         let mut new = if deleted { None } else { read(&event.kv) };
-        let Some(key) = new
-            .as_ref()
-            .or(before.as_ref())
-            .and_then(|object| key(&path, object))
-        else {
+        let told = new.as_ref().or(before.as_ref());
+        let known = || self.keys.get(&path).filter(|_| deleted).cloned();
+        let Some(key) = told.and_then(|object| key(&path, object)).or_else(known) else {
             // Not an object: the API server's own counters and leases of addresses.
             self.unreadable += 1;
             return Ok(());
@@ -133,6 +133,11 @@ impl Reader {
         if let Some(object) = &mut new {
             object["metadata"]["resourceVersion"] = Value::from(event.kv.mod_revision);
             self.now = self.now.max(newest_time(object));
+        }
+        if deleted {
+            self.keys.remove(&path);
+        } else {
+            self.keys.insert(path, key.clone());
         }
         let new = new.map(Arc::new);
         let known = match &new {
@@ -318,6 +323,25 @@ mod tests {
         assert_eq!(steps[1].old, steps[0].new);
         assert_eq!((&steps[2].old, &steps[2].new), (&steps[1].new, &None));
         assert_eq!(steps[2].at.to_string(), "2026-01-01T00:00:05Z");
+    }
+
+    #[test]
+    fn a_removal_is_seen_in_a_stream_that_does_not_tell_what_was_there_before() {
+        let mut reader = Reader::default();
+        let path = "/registry/pods/ops/p";
+        let gone = json!({"type": "DELETE", "kv": {"key": encode(path), "mod_revision": "8"}});
+        let twice = gone.clone();
+        let first = put(path, 5, &pod("Pending"));
+        reader.line(&line(&[first, gone, twice])).unwrap();
+        assert_eq!(
+            reader.unreadable(),
+            1,
+            "nobody knows what was removed there"
+        );
+        let steps = reader.history().steps;
+        assert_eq!(steps.len(), 2);
+        assert_eq!((&steps[1].old, &steps[1].new), (&steps[0].new, &None));
+        assert_eq!(steps[1].key.to_string(), "pods ops/p");
     }
 
     #[test]

@@ -96,6 +96,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refusal_is_told_anew_unless_all_of_it_is_told_already() {
+        let refusal = Refusal("quota exceeded".to_owned());
+        let (reason, message) = refusal.stalled();
+        for (status, reason, message, tells) in [
+            (true, reason, message, false),
+            (false, reason, message, true),
+            (true, "InvalidTemplate", message, true),
+            (true, reason, "another quota", true),
+            (false, "InvalidTemplate", "another quota", true),
+        ] {
+            let now = Timestamp::UNIX_EPOCH;
+            let mut conditions = Vec::new();
+            set(
+                &mut conditions,
+                types::STALLED,
+                status,
+                reason,
+                message,
+                1,
+                now,
+            );
+            let case = format!("{status} {reason} {message}");
+            assert_eq!(refusal.tell(&mut conditions, 2, now), tells, "{case}");
+            let told = find(&conditions, types::STALLED).unwrap();
+            let said = (&*told.status, &*told.reason, &*told.message);
+            let (reason, message) = refusal.stalled();
+            assert_eq!(said, ("True", reason, message), "{case}");
+        }
+        let mut none = Vec::new();
+        assert!(refusal.tell(&mut none, 1, Timestamp::UNIX_EPOCH));
+    }
+
+    #[test]
     fn the_transition_time_moves_only_with_the_status() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let mut conditions = Vec::new();

@@ -85,8 +85,8 @@ fn leads(operator: &Operator) -> Result<()> {
     wait::until("the first operator leads", LIMIT, EVERY, probe, String::new)
 }
 
-/// A job that ends with a failed node, one that goes on, with a node left out of it, and a DaemonSet that would make
-/// pods without end.
+/// A job that ends with a failed node, one that goes on, with a node left out of it, a DaemonSet that would make pods
+/// without end, and one whose pods never start.
 fn work(cluster: &Cluster) -> Result<()> {
     let job = |name: &str, fate: &Fate| {
         json!({
@@ -117,26 +117,30 @@ fn work(cluster: &Cluster) -> Result<()> {
             "restartPolicy": "Never", "containers": [{"name": "work", "image": "busybox"}],
         }}},
     });
-    let stalls = json!({
-        "apiVersion": "carillon.dev/v1alpha1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "stalls", "namespace": "default"},
-        "spec": {
-            "selector": {
-                "matchLabels": {"app": "stalls"},
-                "matchExpressions": [{"key": "controller-revision-hash", "operator": "DoesNotExist"}],
+    let daemon_set = |name: &str, fate: &Fate| {
+        json!({
+            "apiVersion": "carillon.dev/v1alpha1",
+            "kind": "DaemonSet",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name}, "annotations": fate.annotations()},
+                    "spec": {"containers": [{"name": "work", "image": "busybox"}]},
+                },
             },
-            "template": {
-                "metadata": {"labels": {"app": "stalls"}},
-                "spec": {"containers": [{"name": "work", "image": "busybox"}]},
-            },
-        },
-    });
+        })
+    };
+    let mut stalls = daemon_set("stalls", &Fate::default());
+    stalls["spec"]["selector"]["matchExpressions"] =
+        json!([{"key": "controller-revision-hash", "operator": "DoesNotExist"}]);
+    let lacks = daemon_set("lacks", &Fate::never_starts("ImagePullBackOff"));
     for object in [
         others,
         job("ends", &fates),
         job("hangs", &Fate::hangs()),
         stalls,
+        lacks,
     ] {
         cluster.kubectl_stdin(["create", "-f", "-"], &object.to_string())?;
     }
@@ -309,13 +313,16 @@ fn prometheus_answers_a_query_for_each_alert_expression_and_only_the_true_ones_h
     // The DaemonSet that stalls.
     let stalled = r#"carillon_daemonsets{state="stalled"} == 1"#;
     prometheus.query_until_some(stalled, LIMIT).unwrap();
+    // The one whose pods never start.
+    let unavailable = "carillon_daemonsets_unavailable == 1";
+    prometheus.query_until_some(unavailable, LIMIT).unwrap();
     for (name, rule) in alerts() {
         let data = prometheus.query(rule["expr"].as_str().unwrap()).unwrap();
         let result = data["result"].as_array().unwrap();
         if name == "CarillonBroadcastJobNodesRefused" {
             assert_eq!(result.len(), 1, "{result:?}");
             assert_eq!(result[0]["metric"]["reason"], "NodeUnschedulable");
-        } else if name == "CarillonDaemonSetStalled" {
+        } else if name.starts_with("CarillonDaemonSet") {
             assert_eq!(result.len(), 1, "{result:?}");
             assert_eq!(result[0]["value"][1], "1", "{result:?}");
         } else {

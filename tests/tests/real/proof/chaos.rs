@@ -1,33 +1,28 @@
-//! One job on many nodes while everything fails: nodes, the API server, and the operator itself.
+//! What goes wrong around those who work: nodes, pods, connections, the API server, and the operator itself.
 
+mod broadcast_job;
+mod daemon_sets;
+
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use carillon_oracle::Assumptions;
-use carillon_testbed::{Operator, Options, Signal};
+use carillon_testbed::{FaultProxy, Operator, Options, Signal};
 use carillon_tests::api::Api;
-use carillon_tests::lab::{self, Bench, is, leads};
-use carillon_tests::proof;
+use carillon_tests::lab::{self, Bench, leads};
 use fastrand::Rng;
 use http::Method;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// How long a job may take once nothing fails any more.
+/// How long all may take once nothing fails any more.
 const HEAL: Duration = Duration::from_mins(10);
 const EVERY: Duration = Duration::from_millis(100);
-
-/// How much goes wrong.
-struct Form {
-    name: &'static str,
-    nodes: usize,
-    parallelism: usize,
-    /// Run times of pods, in tenths of a second.
-    run_time: std::ops::RangeInclusive<u32>,
-    /// Nodes whose pods run shorter or longer, or fail.
-    special: usize,
-    faults: &'static [(Fault, usize)],
-    seed: u64,
-}
+/// How long a node stays away: longer than kwok takes to renew a lease. It queues a node that is
+/// back sooner a second time, and then stops to renew any.
+const AWAY: Duration = Duration::from_secs(12);
+/// Kubelets that stop at a time.
+const KUBELETS: usize = 5;
+/// Key of the taint of a node, and part of what keeps a pod.
+const OURS: &str = "chaos.example.com";
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,88 +31,105 @@ enum Fault {
     KillLeader,
     /// SIGKILL to the one that does not.
     KillFollower,
-    /// The leader is stopped until the other leads, and continued.
+    /// The leader is stopped until the other has worked, and continued.
     PauseLeader,
     /// SIGKILL to the API server, which is started again.
     KillApiServer,
-    /// Kubelets stop, and start again at the end.
+    /// All connections of operators break.
+    BreakConnections,
+    /// Kubelets stop, until all is mended.
     StopKubelets,
-    /// A kubelet reports that it is not ready, until the end.
+    /// A kubelet reports that it is not ready, until all is mended.
     NotReady,
     /// A node is deleted, and comes back later as another of the same name.
     ReplaceNode,
+    /// A node is deleted for good.
+    RemoveNode,
+    /// A node joins.
+    AddNode,
+    /// A node has a taint of this effect, until all is mended.
+    Taint(&'static str),
+    /// A node is cordoned, until all is mended.
+    Cordon,
     /// A user deletes a pod that runs.
     DeletePod,
+    /// A kubelet evicts a pod.
+    FailPod,
+    /// A finalizer of others keeps a pod, until all is mended.
+    HoldPod,
+    /// A user takes a pod out of its controller's selector.
+    ReleasePod,
 }
 
-const SMALL: Form = Form {
-    name: "chaos-small",
-    nodes: 60,
-    parallelism: 6,
-    run_time: 10..=30,
-    special: 20,
-    faults: &[
-        (Fault::KillLeader, 1),
-        (Fault::KillFollower, 1),
-        (Fault::PauseLeader, 1),
-        (Fault::KillApiServer, 1),
-        (Fault::StopKubelets, 1),
-        (Fault::NotReady, 1),
-        (Fault::ReplaceNode, 1),
-        (Fault::DeletePod, 2),
-    ],
-    seed: 1,
-};
+/// Something that is to be mended.
+#[derive(Debug)]
+enum Harm {
+    Stopped(String),
+    NotReady(String),
+    /// A node that is to come back, and since when it is away.
+    Away(Instant, Value),
+    Tainted(String),
+    Cordoned(String),
+    /// A pod on a node.
+    Held {
+        pod: String,
+        node: String,
+    },
+}
 
-const FULL: Form = Form {
-    name: "chaos",
-    nodes: 1000,
-    parallelism: 100,
-    run_time: 20..=100,
-    special: 100,
-    faults: &[
-        (Fault::KillLeader, 8),
-        (Fault::KillFollower, 2),
-        (Fault::PauseLeader, 1),
-        (Fault::KillApiServer, 2),
-        (Fault::StopKubelets, 4),
-        (Fault::NotReady, 15),
-        (Fault::ReplaceNode, 15),
-        (Fault::DeletePod, 15),
-    ],
-    seed: 2,
-};
+impl Harm {
+    /// The node that it was done to.
+    fn node(&self) -> &str {
+        match self {
+            Self::Away(_, node) => name(node).unwrap_or_default(),
+            Self::Stopped(node)
+            | Self::NotReady(node)
+            | Self::Tainted(node)
+            | Self::Cordoned(node)
+            | Self::Held { node, .. } => node,
+        }
+    }
+}
 
-/// How long a node stays away: longer than kwok takes to renew a lease. It queues a node that is
-/// back sooner a second time, and then stops to renew any.
-const AWAY: Duration = Duration::from_secs(12);
-/// Kubelets that stop at a time.
-const KUBELETS: usize = 5;
+/// Who works, and how that is seen.
+#[derive(Clone, Copy)]
+struct Subject {
+    /// What a failure shows.
+    look: fn(&Chaos<'_>) -> Value,
+    /// Waits until an operator has worked from now on.
+    works: fn(&mut Chaos<'_>),
+    /// What the operator is told besides.
+    args: &'static [&'static str],
+    /// Both operators lead at once, without a lease.
+    both_lead: bool,
+    /// Operators talk to the API server through a proxy.
+    through_proxy: bool,
+}
 
 struct Chaos<'a> {
     bench: &'a Bench<'a>,
+    subject: Subject,
     api: Api,
     rng: Rng,
+    proxy: Option<FaultProxy>,
     replicas: Vec<Operator>,
     /// Processes started so far.
     started: usize,
-    stopped: Vec<String>,
-    not_ready: Vec<String>,
-    /// Nodes that are to come back, and since when they are away.
-    away: Vec<(Instant, Value)>,
+    harms: Vec<Harm>,
 }
 
 impl<'a> Chaos<'a> {
-    fn start(bench: &'a Bench<'a>, seed: u64) -> Self {
+    fn start(bench: &'a Bench<'a>, seed: u64, subject: Subject) -> Self {
+        let proxy = || FaultProxy::start(bench.cluster, "operators").unwrap();
         let mut chaos = Self {
             bench,
+            subject,
             api: Api::of(bench.cluster),
             rng: Rng::with_seed(seed),
+            proxy: subject.through_proxy.then(proxy),
             replicas: Vec::new(),
             started: 0,
-            stopped: Vec::new(),
-            not_ready: Vec::new(),
-            away: Vec::new(),
+            harms: Vec::new(),
         };
         for _ in 0..2 {
             let replica = chaos.replica();
@@ -130,11 +142,23 @@ impl<'a> Chaos<'a> {
     /// A process more. While the API server is away it waits for it.
     fn replica(&mut self) -> Operator {
         self.started += 1;
-        let options = Options::new(&format!("operator-{}", self.started))
-            .arg("--lease-namespace=default")
-            .arg("--lease-duration=6s")
-            .arg("--lease-renew-deadline=5s")
-            .arg("--lease-retry-period=500ms");
+        let mut options = Options::new(&format!("operator-{}", self.started));
+        let election: &[&str] = if self.subject.both_lead {
+            &["--leader-elect=false"]
+        } else {
+            &[
+                "--lease-namespace=default",
+                "--lease-duration=6s",
+                "--lease-renew-deadline=5s",
+                "--lease-retry-period=500ms",
+            ]
+        };
+        for arg in election.iter().chain(self.subject.args) {
+            options = options.arg(arg);
+        }
+        if let Some(proxy) = &self.proxy {
+            options = options.kubeconfig(proxy.kubeconfig());
+        }
         Operator::launch(self.bench.cluster, &options).unwrap()
     }
 
@@ -147,8 +171,12 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    /// The replica that leads, once there is one.
+    /// The replica that leads, once there is one; one of them where both do.
     fn leader(&mut self) -> usize {
+        if self.subject.both_lead {
+            self.replace_dead();
+            return self.rng.usize(..self.replicas.len());
+        }
         let mut leader = None;
         self.patiently("somebody leads", |chaos| {
             leader = chaos.replicas.iter().position(leads);
@@ -172,15 +200,21 @@ impl<'a> Chaos<'a> {
                 self.bench.cluster.kill_apiserver().unwrap();
                 self.bench.cluster.start_apiserver().unwrap();
             }
-            Fault::StopKubelets => self.stop_kubelets(),
-            Fault::NotReady => {
-                if let Some(node) = self.node_with_pod() {
-                    self.bench.cluster.set_node_ready(&node, false).unwrap();
-                    self.not_ready.push(node);
-                }
+            Fault::BreakConnections => {
+                let proxy = self.proxy.as_ref();
+                proxy.expect("operators have a proxy").break_connections();
             }
-            Fault::ReplaceNode => self.remove_node(),
-            Fault::DeletePod => self.delete_pod(),
+            Fault::AddNode => {
+                let labels = [("bench", self.bench.name)];
+                let added = self.bench.cluster.add_nodes(1, &labels, &[]);
+                added.unwrap();
+            }
+            Fault::StopKubelets => self.stop_kubelets(),
+            Fault::ReplaceNode | Fault::RemoveNode => self.remove_node(fault == Fault::ReplaceNode),
+            Fault::NotReady | Fault::Taint(_) | Fault::Cordon => self.harm_node(fault),
+            Fault::DeletePod | Fault::FailPod | Fault::HoldPod | Fault::ReleasePod => {
+                self.harm_pod(fault);
+            }
         }
     }
 
@@ -197,14 +231,18 @@ impl<'a> Chaos<'a> {
             paused = self.leader();
         }
         let other = 1 - paused;
-        self.patiently("the other leads", |chaos| leads(&chaos.replicas[other]));
-        let before = self.done();
-        self.patiently("the other works", |chaos| chaos.done() > before);
+        let elected = !self.subject.both_lead;
+        if elected {
+            self.patiently("the other leads", |chaos| leads(&chaos.replicas[other]));
+        }
+        (self.subject.works)(self);
         let process = &self.replicas[paused].process;
         process.signal(Signal::CONT).unwrap();
-        let exit = process.wait_exit(lab::LIMIT).unwrap();
-        assert!(exit.is_some(), "a leader that has lost its lease exits");
-        self.replicas[paused] = self.replica();
+        if elected {
+            let exit = process.wait_exit(lab::LIMIT).unwrap();
+            assert!(exit.is_some(), "a leader that has lost its lease exits");
+            self.replicas[paused] = self.replica();
+        }
     }
 
     /// Waits for `condition`, with a process in the place of each that has ended.
@@ -212,7 +250,11 @@ impl<'a> Chaos<'a> {
         let start = Instant::now();
         while !condition(self) {
             let late = start.elapsed() >= HEAL;
-            assert!(!late, "{what}: not after {HEAL:?}: {:#}", self.job());
+            assert!(
+                !late,
+                "{what}: not after {HEAL:?}: {:#}",
+                (self.subject.look)(self)
+            );
             self.replace_dead();
             std::thread::sleep(EVERY);
         }
@@ -226,11 +268,35 @@ impl<'a> Chaos<'a> {
         if !names.is_empty() {
             self.bench.cluster.stop_kubelets(&names).unwrap();
         }
-        self.stopped.extend(nodes);
+        self.harms.extend(nodes.into_iter().map(Harm::Stopped));
     }
 
-    /// A node of the job goes, to come back under the same name.
-    fn remove_node(&mut self) {
+    fn harm_node(&mut self, fault: Fault) {
+        let Some(node) = self.node_with_pod() else {
+            return;
+        };
+        let cluster = self.bench.cluster;
+        self.harms.push(match fault {
+            Fault::NotReady => {
+                cluster.set_node_ready(&node, false).unwrap();
+                Harm::NotReady(node)
+            }
+            Fault::Taint(effect) => {
+                let taint = format!("{OURS}=yes:{effect}");
+                cluster
+                    .kubectl_ok(["taint", "node", &node, &taint])
+                    .unwrap();
+                Harm::Tainted(node)
+            }
+            _ => {
+                cluster.kubectl_ok(["cordon", &node]).unwrap();
+                Harm::Cordoned(node)
+            }
+        });
+    }
+
+    /// A node with pods goes, and may be to come back under the same name.
+    fn remove_node(&mut self, comes_back: bool) {
         let Some(name) = self.node_with_pod() else {
             return;
         };
@@ -250,50 +316,72 @@ impl<'a> Chaos<'a> {
             node["metadata"].as_object_mut().unwrap().remove(field);
         }
         node["spec"] = json!({});
-        self.away.push((Instant::now(), node));
+        if comes_back {
+            self.harms.push(Harm::Away(Instant::now(), node));
+        }
     }
 
     /// Creates the nodes again that were away for long enough.
     fn return_nodes(&mut self) {
-        let due: Vec<_> = self
-            .away
-            .extract_if(.., |(since, _)| since.elapsed() >= AWAY)
-            .collect();
-        for (_, node) in due {
-            let path = format!(
-                "/api/v1/nodes/{}",
-                node["metadata"]["name"].as_str().unwrap()
-            );
+        let long =
+            |harm: &mut Harm| matches!(harm, Harm::Away(since, _) if since.elapsed() >= AWAY);
+        let due: Vec<Harm> = self.harms.extract_if(.., long).collect();
+        for harm in due {
+            let Harm::Away(_, node) = &harm else { continue };
+            let path = format!("/api/v1/nodes/{}", harm.node());
             self.patiently("the node is back", |chaos| {
-                let _ = chaos.api.send(Method::POST, "/api/v1/nodes", &node);
+                let _ = chaos.api.send(Method::POST, "/api/v1/nodes", node);
                 chaos.api.find(&path).is_some()
             });
         }
     }
 
-    fn delete_pod(&mut self) {
-        if let Some(pod) = self.running_pod() {
-            let name = pod["metadata"]["name"].as_str().unwrap();
-            let path = format!("/api/v1/namespaces/{}/pods/{name}", self.bench.name);
-            // It may have ended and gone since.
-            let _ = self.api.send(Method::DELETE, &path, &Value::Null);
-        }
+    fn harm_pod(&mut self, fault: Fault) {
+        let Some(pod) = self.running_pod() else {
+            return;
+        };
+        let name = name(&pod).unwrap();
+        let path = format!("/api/v1/namespaces/{}/pods/{name}", self.bench.name);
+        let uid = &pod["metadata"]["uid"];
+        // It may have ended and gone since: no answer is waited for.
+        let _ = match fault {
+            Fault::DeletePod => self.api.send(Method::DELETE, &path, &Value::Null),
+            Fault::FailPod => {
+                let evicted = json!({"metadata": {"uid": uid},
+                    "status": {"phase": "Failed", "reason": "Evicted"}});
+                let status = format!("{path}/status");
+                self.api.send(Method::PATCH, &status, &evicted)
+            }
+            Fault::HoldPod => {
+                let held =
+                    json!({"metadata": {"uid": uid, "finalizers": [format!("{OURS}/held")]}});
+                let node = pod["spec"]["nodeName"].as_str().unwrap().to_owned();
+                let pod = path.clone();
+                self.harms.push(Harm::Held { pod, node });
+                let held = self.api.send(Method::PATCH, &path, &held);
+                let _ = self.api.send(Method::DELETE, &path, &Value::Null);
+                held
+            }
+            _ => {
+                let labels = json!({"metadata": {"uid": uid, "labels": {"app": null}}});
+                self.api.send(Method::PATCH, &path, &labels)
+            }
+        };
     }
 
-    /// A pod of the job that runs, on a node that nothing was done to yet.
+    /// A pod that runs, on a node that nothing was done to yet.
     fn running_pod(&mut self) -> Option<Value> {
         let pods = format!(
             "/api/v1/namespaces/{}/pods?fieldSelector=status.phase=Running",
             self.bench.name
         );
         let mut running = self.api.list(&pods);
-        let away = self.away.iter().map(|(_, node)| &node["metadata"]["name"]);
-        let away: Vec<&Value> = away.collect();
+        // A pod outlives its node for a while.
+        let nodes = self.api.list("/api/v1/nodes");
+        let there: BTreeSet<&str> = nodes.iter().filter_map(name).collect();
         running.retain(|pod| {
-            let node = &pod["spec"]["nodeName"];
-            let touched = self.stopped.iter().chain(&self.not_ready);
-            // A pod outlives its node for a while.
-            !touched.into_iter().any(|name| *node == *name.as_str()) && !away.contains(&node)
+            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+            there.contains(node) && !self.harms.iter().any(|harm| harm.node() == node)
         });
         let picked = self.rng.usize(..running.len().max(1));
         running.into_iter().nth(picked)
@@ -304,155 +392,64 @@ impl<'a> Chaos<'a> {
         Some(pod["spec"]["nodeName"].as_str()?.to_owned())
     }
 
-    fn job(&self) -> Value {
-        let namespace = self.bench.name;
-        let path = format!("/apis/carillon.dev/v1alpha1/namespaces/{namespace}/broadcastjobs/fix");
-        // The API server may be on its way back.
-        self.api.get(&path).unwrap_or_default()
+    /// Removes pods that have ended, whose removal an API server had begun when it was killed. A kubelet would ask for
+    /// it again; kwok does not.
+    fn bury(&self) {
+        let pods = format!("/api/v1/namespaces/{}/pods", self.bench.name);
+        for pod in self.api.list(&pods) {
+            let metadata = &pod["metadata"];
+            if metadata["deletionGracePeriodSeconds"] == 0 && metadata["finalizers"].is_null() {
+                let path = format!("{pods}/{}", name(&pod).unwrap());
+                let now =
+                    json!({"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}});
+                // It may be gone by now.
+                let _ = self.api.send(Method::DELETE, &path, &now);
+            }
+        }
     }
 
-    fn done(&self) -> u64 {
-        let status = &self.job()["status"];
-        let count = |field: &str| status[field].as_u64().unwrap_or(0);
-        count("succeeded") + count("failed")
-    }
-
-    /// Waits until `count` nodes are done.
-    fn reach(&mut self, count: u64) {
-        self.patiently(&format!("{count} nodes are done"), |chaos| {
-            chaos.return_nodes();
-            chaos.done() >= count
-        });
-    }
-
+    /// Mends all that was done to nodes and pods, and waits until every node takes pods.
     fn heal(&mut self) {
         self.patiently("all nodes are back", |chaos| {
             chaos.return_nodes();
-            chaos.away.is_empty()
+            let mut harms = chaos.harms.iter();
+            !harms.any(|harm| matches!(harm, Harm::Away(..)))
         });
-        let stopped: Vec<&str> = self.stopped.iter().map(String::as_str).collect();
-        if !stopped.is_empty() {
-            self.bench.cluster.start_kubelets(&stopped).unwrap();
-        }
-        self.stopped.clear();
-        for node in self.not_ready.drain(..) {
-            self.bench.cluster.set_node_ready(&node, true).unwrap();
-        }
-    }
-}
-
-/// Run times from 2 to 10 s and failures, decided by a seed. Only some nodes are named: the table
-/// is part of every pod.
-fn fates(form: &Form, rng: &mut Rng) -> Value {
-    let seconds = |tenths: u32| format!("{}ms", tenths * 100);
-    let (shortest, longest) = (*form.run_time.start(), *form.run_time.end());
-    let mut fates = json!({"*": {"run-time": seconds(u32::midpoint(shortest, longest))}});
-    for _ in 0..form.special {
-        let node = format!("node-{:04}", rng.usize(..form.nodes));
-        let mut fate = json!({"run-time": seconds(rng.u32(form.run_time.clone()))});
-        if rng.u8(..4) == 0 {
-            fate["exit-code"] = json!(1 + rng.u8(..100));
-        }
-        fates[node] = fate;
-    }
-    fates
-}
-
-/// The faults of a form in an order decided by a seed. Nodes go in the first half: the job has to
-/// run still when they are back.
-fn schedule(form: &Form, rng: &mut Rng) -> Vec<Fault> {
-    let each = form.faults.iter();
-    let all = each.flat_map(|(fault, times)| vec![*fault; *times]);
-    let (nodes, mut faults): (Vec<_>, Vec<_>) = all.partition(|fault| *fault == Fault::ReplaceNode);
-    rng.shuffle(&mut faults);
-    for fault in nodes {
-        faults.insert(rng.usize(..=faults.len() / 2), fault);
-    }
-    faults
-}
-
-fn endure(form: &Form) {
-    let cluster = lab::judged_cluster(form.name, form.nodes);
-    let bench = lab::bench(&cluster, form.name);
-    let mut rng = Rng::with_seed(form.seed);
-    let fates = fates(form, &mut rng);
-    let faults = schedule(form, &mut rng);
-    println!("seed {}", form.seed);
-    let mut chaos = Chaos::start(&bench, form.seed);
-    let start = Instant::now();
-    let spec = json!({
-        "parallelism": form.parallelism,
-        "failurePolicy": {"type": "Continue"},
-    });
-    bench.apply(&bench.job("fix", &fates, &spec));
-    for (index, fault) in faults.iter().enumerate() {
-        // Spread over nine tenths of the run.
-        let due = form.nodes * 9 * (index + 1) / 10 / (faults.len() + 1);
-        chaos.reach(due as u64);
-        println!(
-            "{:>6.1?} {:>5} nodes done: {fault:?}",
-            start.elapsed(),
-            chaos.done()
-        );
-        chaos.inflict(*fault);
-    }
-    // The job must not complete without the nodes that are away or not ready for the moment.
-    bench.patch("fix", &json!({"spec": {"paused": true}}));
-    chaos.patiently("the job is paused", |chaos| is(&chaos.job(), "Paused"));
-    assert!(!is(&chaos.job(), "Complete"), "the job ran while it failed");
-    chaos.heal();
-    chaos.patiently("every node takes pods", |chaos| {
-        let nodes = chaos.api.list("/api/v1/nodes");
-        nodes.iter().all(|node| node["spec"]["taints"].is_null())
-    });
-    bench.patch("fix", &json!({"spec": {"paused": false}}));
-    let healed = Timestamp::now();
-    println!(
-        "{:>6.1?} {:>5} nodes done: nothing fails any more",
-        start.elapsed(),
-        chaos.done()
-    );
-    chaos.patiently("the job is complete", |chaos| is(&chaos.job(), "Complete"));
-    let job = chaos.job();
-    println!("{:>6.1?} complete: {}", start.elapsed(), job["status"]);
-    assert_every_node_is_accounted_for(&chaos, &job);
-    let assumptions = Assumptions {
-        // Watches break, and a process that was stopped goes on with what it saw before.
-        lag: SignedDuration::from_secs(30),
-        late_requests: true,
-        healed: Some((healed, SignedDuration::try_from(HEAL).unwrap())),
-        over: true,
-        ..Assumptions::default()
-    };
-    proof::assert_no_violation(&cluster, &assumptions);
-}
-
-/// Every node that there is has a result of its own, and the status counts them.
-fn assert_every_node_is_accounted_for(chaos: &Chaos<'_>, job: &Value) {
-    let results = chaos.bench.results("fix");
-    let nodes = chaos.api.list("/api/v1/nodes");
-    assert_eq!(nodes.len(), chaos.bench.nodes.len());
-    for node in &nodes {
-        let of = results
+        self.bury();
+        let harms = std::mem::take(&mut self.harms);
+        let cluster = self.bench.cluster;
+        let stopped: Vec<&str> = harms
             .iter()
-            .filter(|r| r["nodeUID"] == node["metadata"]["uid"]);
-        let ended = of.filter(|r| r["state"] == "Succeeded" || r["state"] == "Failed");
-        let name = &node["metadata"]["name"];
-        assert_eq!(ended.count(), 1, "{name} has one outcome");
-    }
-    let count = |state: &str| json!(results.iter().filter(|r| r["state"] == state).count());
-    for (field, state) in [("succeeded", "Succeeded"), ("failed", "Failed")] {
-        assert_eq!(job["status"][field], count(state), "{field}");
+            .filter(|harm| matches!(harm, Harm::Stopped(_)))
+            .map(Harm::node)
+            .collect();
+        if !stopped.is_empty() {
+            cluster.start_kubelets(&stopped).unwrap();
+        }
+        for harm in &harms {
+            match harm {
+                Harm::Stopped(_) | Harm::Away(..) => {}
+                Harm::NotReady(node) => cluster.set_node_ready(node, true).unwrap(),
+                Harm::Tainted(node) => {
+                    let taint = format!("{OURS}-");
+                    drop(cluster.kubectl_ok(["taint", "node", node, &taint]).unwrap());
+                }
+                Harm::Cordoned(node) => drop(cluster.kubectl_ok(["uncordon", node]).unwrap()),
+                Harm::Held { pod, .. } => self.patiently("the pod is let go", |chaos| {
+                    let free = json!({"metadata": {"finalizers": []}});
+                    let _ = chaos.api.send(Method::PATCH, pod, &free);
+                    let pod = chaos.api.find(pod).unwrap_or_default();
+                    pod["metadata"]["finalizers"].is_null()
+                }),
+            }
+        }
+        self.patiently("every node takes pods", |chaos| {
+            let nodes = chaos.api.list("/api/v1/nodes");
+            nodes.iter().all(|node| node["spec"]["taints"].is_null())
+        });
     }
 }
 
-#[test]
-fn a_job_survives_one_of_each_fault() {
-    endure(&SMALL);
-}
-
-#[test]
-#[ignore = "takes minutes; the proof runs it"]
-fn a_job_on_a_thousand_nodes_survives_everything() {
-    endure(&FULL);
+fn name(object: &Value) -> Option<&str> {
+    object["metadata"]["name"].as_str()
 }

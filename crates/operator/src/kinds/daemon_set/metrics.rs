@@ -1,9 +1,9 @@
 //! The metrics of DaemonSets of both APIs.
 
-use prometheus::{IntCounterVec, IntGaugeVec, Registry};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
 use crate::gate::Kind;
-use crate::metrics::register::{counter, gauge, histogram};
+use crate::metrics::register::{counter, gauge, histogram, single_gauge};
 use crate::metrics::syncs;
 use crate::metrics::syncs::Syncs;
 
@@ -16,6 +16,8 @@ pub struct DaemonSetMetrics {
     pub syncs: Syncs,
     /// `carillon_daemonsets{state}`
     pub daemon_sets: IntGaugeVec,
+    /// `carillon_daemonsets_unavailable`
+    pub unavailable: IntGauge,
     /// `daemonset_controller_stale_sync_skips_total{group,resource}`
     pub stale_sync_skips: IntCounterVec,
 }
@@ -29,6 +31,7 @@ impl DaemonSetMetrics {
                 total: counter(r, "carillon_daemonset_syncs_total", "DaemonSet syncs, by result.", &["result"])?,
             },
             daemon_sets: gauge(r, "carillon_daemonsets", "DaemonSets that are served, by state.", &["state"])?,
+            unavailable: single_gauge(r, "carillon_daemonsets_unavailable", "DaemonSets of carillon.dev whose condition Available is False.")?,
             stale_sync_skips: counter(r, "daemonset_controller_stale_sync_skips_total", "Times a DaemonSet had to wait because the cache of a resource had not seen the controller's own write.", &["group", "resource"])?,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use carillon_api::condition::types::{READY, STALLED};
+use carillon_api::condition::types::{AVAILABLE, READY, STALLED};
 use carillon_plan::condition;
 use carillon_plan::daemon_set::DaemonSet;
 use carillon_plan::daemon_set::spec::Update;
@@ -14,9 +14,12 @@ use crate::store::Store;
 pub(super) fn measure(store: &Store, metrics: &DaemonSetMetrics) {
     let tables = store.read();
     let mut states: HashMap<&str, i64> = STATES.map(|state| (state, 0)).into();
+    let mut unavailable = 0;
     for set in tables.daemon_sets.iter() {
         *states.entry(state(set)).or_default() += 1;
+        unavailable += i64::from(is_unavailable(set));
     }
+    metrics.unavailable.set(unavailable);
     for (state, count) in states {
         metrics.daemon_sets.with_label_values(&[state]).set(count);
     }
@@ -39,6 +42,12 @@ fn state(set: &DaemonSet) -> &'static str {
     } else {
         "updating"
     }
+}
+
+/// More of its nodes are without an available pod than `maxUnavailable`. One of apps/v1 has no conditions.
+fn is_unavailable(set: &DaemonSet) -> bool {
+    let available = condition::find(&set.status.conditions, AVAILABLE);
+    available.is_some_and(|available| available.status == "False")
 }
 
 /// What `/debug/store` shows of DaemonSets.
@@ -80,18 +89,52 @@ pub(super) fn debug(store: &Store) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use carillon_plan::meta::Meta;
-    use carillon_plan::object_key::{DAEMON_SET, NATIVE_DAEMON_SET, ObjectKey};
+    use carillon_plan::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET, ObjectKey};
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
 
+    fn set(kind: ApiKind, spec: &Value, status: &Value) -> DaemonSet {
+        let uid = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001".parse().unwrap();
+        let meta = Meta::new(
+            ObjectKey::of(kind, "ops", "agent", uid),
+            Timestamp::UNIX_EPOCH,
+        );
+        DaemonSet::read(meta, None, spec, status)
+    }
+
+    fn condition(type_: &str, status: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": "R", "message": "",
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    #[test]
+    fn a_set_is_unavailable_if_its_condition_says_so_whatever_its_state() {
+        for (conditions, expected) in [
+            (json!([]), false),
+            (json!([condition("Available", "True")]), false),
+            (json!([condition("Available", "Unknown")]), false),
+            (
+                json!([condition("Ready", "False"), condition("Available", "False")]),
+                true,
+            ),
+            (
+                json!([
+                    condition("Available", "False"),
+                    condition("Stalled", "True")
+                ]),
+                true,
+            ),
+        ] {
+            let status = json!({"desiredNumberScheduled": 3, "conditions": conditions});
+            let set = set(DAEMON_SET, &json!({}), &status);
+            assert_eq!(is_unavailable(&set), expected, "{status}");
+        }
+    }
+
     #[test]
     fn a_set_that_keeps_old_pods_on_purpose_is_complete() {
-        let condition = |type_: &str, status: &str| {
-            json!({"type": type_, "status": status, "reason": "R", "message": "",
-                   "lastTransitionTime": "2026-01-01T00:00:00Z"})
-        };
         let numbers = |updated: i32, available: i32| json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": updated, "numberAvailable": available});
         let with = |mut status: Value, conditions: Value| {
             status["conditions"] = conditions;
@@ -126,12 +169,7 @@ mod tests {
             ),
             (NATIVE_DAEMON_SET, on_delete, numbers(1, 2), "updating"),
         ] {
-            let uid = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001".parse().unwrap();
-            let meta = Meta::new(
-                ObjectKey::of(kind, "ops", "agent", uid),
-                Timestamp::UNIX_EPOCH,
-            );
-            let set = DaemonSet::read(meta, None, &spec, &status);
+            let set = set(kind, &spec, &status);
             assert_eq!(state(&set), expected, "{kind:?} {spec} {status}");
         }
     }

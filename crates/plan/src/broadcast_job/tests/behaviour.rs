@@ -264,6 +264,24 @@ fn a_job_paused_by_failure_is_resumed_by_the_annotation_and_pauses_again_on_the_
 }
 
 #[test]
+fn what_ended_a_pause_is_told_to_the_end_of_the_job_and_one_that_never_was_is_not_told() {
+    let mut world = World::new(2, json!({"parallelism": 1, "paused": true}));
+    world.settle();
+    world.spec["paused"] = json!(false);
+    world.settle();
+    let resumed = Some((false, reasons::RESUMED.to_owned()));
+    assert_eq!(world.condition(types::PAUSED), resumed);
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(world.condition(types::PAUSED), resumed);
+
+    let mut world = World::new(2, json!({}));
+    world.run_to_the_end();
+    assert!(world.is(types::COMPLETE));
+    assert_eq!(world.condition(types::PAUSED), None);
+}
+
+#[test]
 fn whoever_takes_over_with_spec_paused_resumes_by_unsetting_it() {
     let mut world = World::new(
         3,

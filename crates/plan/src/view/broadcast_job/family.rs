@@ -565,6 +565,26 @@ mod tests {
     }
 
     #[test]
+    fn a_retry_is_of_the_job_that_it_names_by_name_and_uid() {
+        let first = first(&json!({}), vec![]).stored.job;
+        let of = |name: &str, uid: String| {
+            let named = json!({"retryOf": {"name": name, "uid": uid}});
+            job(&named, &json!({}))
+        };
+        let jobs = vec![
+            of("fix", uid(500).to_string()),
+            of("other", uid(500).to_string()),
+            of("fix", uid(501).to_string()),
+            job(&json!({}), &json!({})),
+        ];
+        let found = retries(&first, jobs);
+        let named = found.iter().map(|stored| stored.job.retry_of.as_ref());
+        let named: Vec<_> = named.map(|named| named.unwrap()).collect();
+        assert_eq!(named.len(), 1, "{named:?}");
+        assert_eq!((&*named[0].name, named[0].uid), ("fix", uid(500)));
+    }
+
+    #[test]
     fn a_number_that_a_retry_has_had_is_not_given_again() {
         let first = json!({"status": {"retries": [
             {"name": "fix-retry-1", "uid": "a"}, {"name": "fix-retry-4", "uid": "b"}, {"name": "mine", "uid": "c"}]}});

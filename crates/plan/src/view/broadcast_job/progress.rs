@@ -374,6 +374,24 @@ mod tests {
         assert_eq!(shown(&paused, vec![]), "Paused: 2 nodes failed");
     }
 
+    #[test]
+    fn failures_that_a_resume_has_accepted_are_not_among_those_that_pause_a_job() {
+        let paused = [condition("Paused", "PausedByFailure", "set the annotation")];
+        let records = ["n1", "n2", "n3"].map(|node| record(node, 1, NodeState::Failed));
+        let slices = slice(records.into());
+        let headline = |acknowledged: i32| {
+            let status = json!({"desired": 9, "failed": 3, "acknowledgedFailures": acknowledged,
+                "conditions": paused});
+            let job = job(&json!({}), &status);
+            Progress::of(&job, &Ledger::read(&slices)).headline()
+        };
+        for (acknowledged, more) in [(0, " and 2 more"), (1, " and 1 more"), (2, ""), (3, "")] {
+            let end = format!("failed (exit 3){more}");
+            let headline = headline(acknowledged);
+            assert!(headline.ends_with(&end), "{acknowledged}: {headline}");
+        }
+    }
+
     fn seconds(parallelism: &Value, done: i32, records: Vec<Record>) -> Option<i64> {
         let job = job(
             &json!({"parallelism": parallelism}),
