@@ -6,7 +6,7 @@ mod daemon_sets;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use carillon_testbed::{FaultProxy, Operator, Options, Signal};
+use carillon_testbed::{Component, FaultProxy, Operator, Options, Signal};
 use carillon_tests::api::Api;
 use carillon_tests::lab::{self, Bench, leads};
 use fastrand::Rng;
@@ -162,8 +162,13 @@ impl<'a> Chaos<'a> {
         Operator::launch(self.bench.cluster, &options).unwrap()
     }
 
-    /// Puts a new process in the place of each that has ended.
+    /// Puts a new process in the place of each that has ended. kube-scheduler ends when a pod is not where it had seen it
+    /// last, as when the API server was killed.
     fn replace_dead(&mut self) {
+        if !self.bench.cluster.is_alive(Component::Scheduler) {
+            let started = self.bench.cluster.restart(Component::Scheduler);
+            started.unwrap();
+        }
         for index in 0..self.replicas.len() {
             if !self.replicas[index].process.is_alive() {
                 self.replicas[index] = self.replica();
