@@ -9,6 +9,7 @@ mod manage;
 pub(crate) mod on_nodes;
 pub mod pod;
 pub mod pod_body;
+mod pod_name;
 pub(crate) mod progress;
 pub mod revision;
 pub(crate) mod rolling_update;
@@ -16,6 +17,7 @@ pub mod should_run;
 mod snapshot;
 pub mod spec;
 mod status;
+pub mod taken;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +35,7 @@ use self::manage::manage;
 use self::on_nodes::{OnNodes, desired, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
 use self::pod::{LABEL_GENERATION, LABEL_REVISION};
+use self::pod_name::free_name;
 pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
 use self::rolling_update::{rolling_update, room_for_new};
@@ -40,7 +43,6 @@ pub use self::snapshot::Snapshot;
 pub use self::spec::DaemonSet;
 use self::spec::Quota;
 use crate::condition;
-use crate::name;
 use crate::selector::selects_by;
 
 /// What should happen now. Source: `syncDaemonSet`.
@@ -264,7 +266,7 @@ pub(crate) fn pod_changes<'a>(
     now: Timestamp,
 ) -> PodChanges<'a> {
     let managed = manage(snapshot, nodes, hash, now);
-    let next = rolling_update(snapshot.set, nodes, &managed, hash, now);
+    let next = rolling_update(snapshot, nodes, &managed, hash, now);
     // Pods are created before others are deleted: two nodes would have two pods where one may. Whoever sees the
     // deletion plans again; if it is refused, no further node gets a second pod, as with upstream.
     let replaces = managed.delete.iter().any(|(_, why)| *why == Why::Outdated);
@@ -287,7 +289,8 @@ pub(crate) fn pod_changes<'a>(
 
 fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Plan, now: Timestamp) {
     let changes = pod_changes(snapshot, nodes, hash, now);
-    plan.wake = changes.wake;
+    let free_again = taken::next(snapshot.taken_pods, snapshot.set.meta.generation, now);
+    plan.wake = changes.wake.into_iter().chain(free_again).min();
     let desired = desired(nodes);
     let burst = snapshot.set.spec.burst;
     let burst = burst.unwrap_or(Quota::Count(DEFAULT_BURST_REPLICAS));
@@ -296,7 +299,7 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         .max(1)
         .min(snapshot.max_pod_changes);
     let creatable = changes.create.iter().filter_map(|node| {
-        let name = free_name(snapshot, node)?;
+        let name = free_name(snapshot, node, now)?;
         Some(Action::CreatePod(NewPod {
             name,
             node: (*node).to_owned(),
@@ -321,36 +324,6 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     plan.again |= rest && !(created.is_empty() && deleted.is_empty());
     plan.steps.push(Step::slowly(created));
     plan.steps.push(Step::wanted(deleted));
-}
-
-/// Names that are tried for a node: more than one are held by others only if pods were released there.
-const MOST_NAMES: u32 = 64;
-
-/// The name of the next pod of a node. `None`: each that it may have is taken. One that a pod has kept which was
-/// released is left to it.
-fn free_name(snapshot: &Snapshot<'_>, node: &str) -> Option<String> {
-    let set = snapshot.set;
-    let owner = &set.meta.owner;
-    // Upstream has names without an end, and so no pod that waits for a name.
-    let mut slots = match (set.native, set.spec.update.may_surge()) {
-        (true, _) => MOST_NAMES,
-        (false, true) => 2,
-        (false, false) => 1,
-    };
-    for slot in 0..MOST_NAMES {
-        let name = name::daemon_pod(&owner.name, owner.uid, node, slot);
-        if snapshot.free.contains_key(name.as_str()) {
-            continue;
-        }
-        if !snapshot.pods.contains_key(name.as_str()) {
-            return Some(name);
-        }
-        slots -= 1;
-        if slots == 0 {
-            return None;
-        }
-    }
-    None
 }
 
 /// What people are told of a pod that has ended.

@@ -236,6 +236,54 @@ fn orphans_that_are_selected_are_adopted_and_pods_that_are_not_are_released() {
     });
 }
 
+/// Who has the name is neither fought nor passed by: with another name a node could get two pods.
+#[test]
+fn a_node_whose_name_another_controllers_pod_has_waits_for_it_and_says_so() {
+    let bench = lab().bench("ds-taken", 2);
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    ready(&bench, "agent");
+    let name = {
+        let pods = list(&bench, "pods");
+        let of_first = |pod: &&Value| pod["spec"]["nodeName"] == bench.nodes[0].as_str();
+        let pod = pods.iter().find(of_first).unwrap();
+        pod["metadata"]["name"].as_str().unwrap().to_owned()
+    };
+    bench.kubectl(&["create", "configmap", "other"]);
+    let other: Value =
+        serde_json::from_str(&bench.kubectl(&["get", "cm", "other", "-o", "json"])).unwrap();
+    let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "other",
+        "uid": other["metadata"]["uid"], "controller": true}]);
+    let theirs = json!({"metadata": {"labels": {"app": "other"}, "ownerReferences": owner}});
+    bench.kubectl(&[
+        "patch",
+        "pod",
+        &name,
+        "--type=merge",
+        "-p",
+        &theirs.to_string(),
+    ]);
+    let told = bench.until("the node is named", || {
+        let told = get(&bench, "agent")["status"]["waitingFor"][0].clone();
+        (told["reason"] == "PodNameTaken").then_some(told)
+    });
+    assert_eq!(told["sample"], json!([bench.nodes[0]]));
+    assert_eq!(list(&bench, "pods").len(), 2);
+    bench.until("an event says what to do", || {
+        let events = list(&bench, "events.events.k8s.io");
+        let says = |event: &Value| {
+            let note = event["note"].as_str().unwrap_or_default();
+            event["reason"] == "FailedCreate"
+                && note.contains(&name)
+                && note.contains("delete the Pod")
+        };
+        events.iter().any(says).then_some(())
+    });
+    assert!(!is(&get(&bench, "agent"), "Stalled"));
+    bench.kubectl(&["delete", "pod", &name]);
+    ready(&bench, "agent");
+    assert_eq!(nodes(&list(&bench, "pods")), bench.nodes);
+}
+
 /// Its template has all defaults then, and so is that of the revision that is adopted along with the pods.
 #[test]
 fn a_native_one_that_moves_as_it_is_stored_keeps_its_pods() {

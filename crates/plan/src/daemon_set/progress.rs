@@ -46,8 +46,8 @@ struct Nodes<'a> {
     holding_old: usize,
     /// They were sick before, and have their old pod.
     excused_old: usize,
-    /// They have no pod where `partitionedScaling` may be the reason.
-    without: Vec<&'a str>,
+    /// They have no pod where `partitionedScaling` may be the reason; and why they have none, if it is not.
+    without: Vec<(&'a str, &'static str)>,
 }
 
 impl<'a> Nodes<'a> {
@@ -70,10 +70,10 @@ impl<'a> Nodes<'a> {
     fn partition(&mut self, set: &DaemonSet, on_nodes: &OnNodes<'a>, hash: &str) {
         let desired = desired(on_nodes);
         let room = room_for_new(set, on_nodes, (hash, desired));
-        for (at, name) in std::mem::take(&mut self.without).into_iter().enumerate() {
+        for (at, (name, why)) in std::mem::take(&mut self.without).into_iter().enumerate() {
             if at < room {
                 self.holding += 1;
-                self.waiting.add("PodMissing", name);
+                self.waiting.add(why, name);
             } else {
                 self.empty += 1;
             }
@@ -101,8 +101,16 @@ impl<'a> Nodes<'a> {
         let is_old = || matches!(pair(set, node.pods.iter(), hash), Pair::Old(_));
         match stands(set, node, (hash, now)) {
             Stands::Updated => {}
-            Stands::InTurn => self.in_turn += 1,
-            Stands::Kept(_) if node.pods.is_empty() => self.without.push(name),
+            Stands::InTurn => {
+                self.in_turn += 1;
+                // It needs a second name for its turn.
+                if node.name_taken && set.spec.update.may_surge() {
+                    self.waiting.add(POD_NAME_TAKEN, name);
+                }
+            }
+            Stands::Kept(_) if node.pods.is_empty() => {
+                self.without.push((name, why_unavailable(node)));
+            }
             Stands::Kept(_) => self.kept += 1,
             Stands::Excused(excuse) => {
                 self.excused_old += usize::from(is_old());
@@ -140,6 +148,9 @@ pub(crate) enum Stands {
 
 /// Field that keeps an old pod, or lets a node be without one.
 pub(crate) const PARTITION: &str = "Partition";
+
+/// A node has no pod, or none of the current template, since somebody else's pod has its name.
+pub(crate) const POD_NAME_TAKEN: &str = "PodNameTaken";
 
 /// Where a node stands that should have a pod.
 pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Timestamp)) -> Stands {
@@ -207,6 +218,7 @@ fn why_unavailable(node: &OnNode<'_>) -> &'static str {
         .iter()
         .max_by_key(|(_, pod)| (!pod.is_deleting(), pod.created));
     match newest {
+        None if node.name_taken => POD_NAME_TAKEN,
         None => "PodMissing",
         Some((_, pod)) if pod.is_deleting() => "PodTerminating",
         Some((_, pod)) => match pod.phase {

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use super::manage::Managed;
 use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::{DaemonPod, Named};
+use super::pod_name::free_name;
+use super::snapshot::Snapshot;
 use super::spec::{DaemonSet, Update};
 use crate::selector::selects_by;
 
@@ -118,12 +120,13 @@ where
 
 /// What is done next, node by node in the order of their names. `managed`: what is done in any case.
 pub(super) fn rolling_update<'a>(
-    set: &DaemonSet,
+    snapshot: &Snapshot<'a>,
     on_nodes: &OnNodes<'a>,
     managed: &Managed<'a>,
     hash: &str,
     now: Timestamp,
 ) -> Next<'a> {
+    let set = snapshot.set;
     let desired = desired(on_nodes);
     let Some(budget) = Budget::of(set.spec.update, desired).filter(|_| !set.spec.paused) else {
         return Next::default();
@@ -162,7 +165,8 @@ pub(super) fn rolling_update<'a>(
     if budget.max_surge == 0 {
         in_place(places, budget, room, health)
     } else {
-        with_surge(places, budget, room, health)
+        let has_name = |node: &str| free_name(snapshot, node, now).is_some();
+        with_surge(places, budget, room, (health, has_name))
     }
 }
 
@@ -270,7 +274,7 @@ fn with_surge(
     places: Vec<Place<'_>>,
     budget: Budget,
     room: usize,
-    health: impl Fn(&DaemonPod) -> Health,
+    (health, has_name): (impl Fn(&DaemonPod) -> Health, impl Fn(&str) -> bool),
 ) -> Next<'_> {
     let available = |pod: &DaemonPod| health(pod) == Health::Available;
     let (mut surging, mut available_nodes) = (0, 0);
@@ -305,7 +309,12 @@ fn with_surge(
         }
     }
     let rest = room.saturating_sub(next.create.len() + candidates.len());
-    candidates.truncate(budget.max_surge.saturating_sub(surging));
+    // One whose names others have is not waited for.
+    let may_surge = budget.max_surge.saturating_sub(surging);
+    let candidates = candidates
+        .into_iter()
+        .filter(|node| has_name(node))
+        .take(may_surge);
     left.truncate(available_nodes.saturating_sub(budget.desired));
     next.create.extend(candidates);
     next.create.truncate(room);

@@ -6,6 +6,7 @@ use super::backoff::FailedNodes;
 use super::pod::DaemonPods;
 use super::revision::Revisions;
 use super::spec::DaemonSet;
+use super::taken::TakenNames;
 use crate::condition::Refusal;
 use crate::node::Nodes;
 
@@ -28,6 +29,8 @@ pub struct Snapshot<'a> {
     pub failed: &'a FailedNodes,
     /// Names that would be those of its next revision, and that other objects have.
     pub taken: &'a BTreeSet<String>,
+    /// Names of its pods that other pods have.
+    pub taken_pods: &'a TakenNames,
     /// What is refused again and again.
     pub refusal: Option<&'a Refusal>,
     /// Most pods that are created, and most that are deleted, in one plan.

@@ -4,6 +4,7 @@
 mod budget;
 mod duplicates;
 mod ended;
+mod taken;
 mod update;
 mod whole;
 mod world;

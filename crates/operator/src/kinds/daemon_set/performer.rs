@@ -29,6 +29,13 @@ pub enum Answer {
     FailedPodDeleted(String),
     /// Another object has this name, which was to be that of a revision.
     NameTaken(String),
+    /// Another pod has this name, which was to be that of the pod of a node.
+    PodNameTaken {
+        /// The name.
+        name: String,
+        /// The node.
+        node: String,
+    },
 }
 
 type Done = crate::apply::Done<Answer>;
@@ -177,6 +184,10 @@ impl Perform for Performer<'_> {
             Action::CreateRevision(revision) if is_taken(error) => {
                 Some(Answer::NameTaken(revision.name.clone()))
             }
+            Action::CreatePod(pod) if is_taken(error) => Some(Answer::PodNameTaken {
+                name: pod.name.clone(),
+                node: pod.node.clone(),
+            }),
             _ => None,
         }
     }

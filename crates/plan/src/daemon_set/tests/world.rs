@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::daemon_set::backoff::{FailedNodes, replaced};
 use crate::daemon_set::on_nodes::on_nodes;
 use crate::daemon_set::pod::LABEL_REVISION;
+use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{
     DaemonPod, DaemonPods, DaemonSet, PodChanges, Revisions, Snapshot, Why, pod_changes, status,
 };
@@ -30,7 +31,7 @@ pub(super) struct World {
     pub nodes: Nodes,
     pub pods: DaemonPods,
     pub failed: FailedNodes,
-    none: (DaemonPods, Revisions, BTreeSet<String>),
+    none: (DaemonPods, Revisions, BTreeSet<String>, TakenNames),
     pub hash: String,
     pub now: Timestamp,
     created: usize,
@@ -99,6 +100,7 @@ impl World {
             nodes: &self.nodes,
             failed: &self.failed,
             taken: &self.none.2,
+            taken_pods: &self.none.3,
             refusal: None,
             max_pod_changes: 250,
         }

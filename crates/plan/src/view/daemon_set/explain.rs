@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::known::{CurrentRevision, Known};
 use super::short;
 use crate::daemon_set::on_nodes::{OnNode, OnNodes, desired};
-use crate::daemon_set::progress::{PARTITION, Stands, kept_by_partition, stands};
+use crate::daemon_set::progress::{PARTITION, POD_NAME_TAKEN, Stands, kept_by_partition, stands};
 use crate::daemon_set::rolling_update::is_updated;
 use crate::daemon_set::should_run::{CHECKS, ShouldRun};
 use crate::daemon_set::spec::Update;
@@ -152,8 +152,22 @@ impl<'a> Look<'a> {
                 Stands::InTurn => (Place::InTurn, ""),
                 Stands::Kept(field) => (Place::Kept, field),
                 Stands::Excused(why) => (Place::Excused, why),
-                Stands::Stuck(why) | Stands::Holding(why) => (Place::Waiting, why),
+                Stands::Stuck(why) | Stands::Holding(why) => (Place::Waiting, self.told(name, why)),
             },
+        }
+    }
+
+    /// Why a node waits, as the status says it where only the controller can know.
+    fn told(&self, name: &str, why: &'static str) -> &'static str {
+        let status = &self.set.status;
+        let mut told = status.waiting_for.iter();
+        let is_taken = told.any(|told| {
+            told.reason == POD_NAME_TAKEN && told.sample.iter().any(|node| node == name)
+        });
+        if is_taken && why == "PodMissing" {
+            POD_NAME_TAKEN
+        } else {
+            why
         }
     }
 
@@ -287,6 +301,11 @@ fn waits_for(look: &Look<'_>, name: &str, reason: &str, pod: &str) -> String {
     match reason {
         "PodMissing" => format!(
             "its pod is created; if that takes long, see the events: kubectl describe {}",
+            short(look.set)
+        ),
+        POD_NAME_TAKEN => format!(
+            "its pod is created when its name is free, which is tried once a minute. Whose pod has it: kubectl \
+             describe {}",
             short(look.set)
         ),
         "PodTerminating" => format!("the next pod comes when this one is gone: {pod}"),
@@ -464,6 +483,24 @@ mod tests {
             "{paused}"
         );
         assert_eq!(says(json!({}), "n9"), None);
+    }
+
+    #[test]
+    fn what_only_the_controller_can_know_is_taken_from_the_status() {
+        let mut known = world(&json!({}));
+        known.pods.as_mut().unwrap().owned.remove("agent-n2");
+        let next = |known: &Known| node(known, "n2", at(60)).unwrap();
+        assert_eq!(next(&known).reason, "PodMissing");
+        let status =
+            json!({"waitingFor": [{"reason": "PodNameTaken", "count": 1, "sample": ["n2"]}]});
+        known.stored.set.status = serde_json::from_value(status).unwrap();
+        let told = next(&known);
+        assert_eq!(told.reason, "PodNameTaken");
+        assert!(
+            told.next.ends_with("kubectl describe cds/agent"),
+            "{}",
+            told.next
+        );
     }
 
     #[test]

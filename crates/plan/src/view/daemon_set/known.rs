@@ -8,6 +8,7 @@ use super::read::{SetPods, SetRevisions, StoredSet};
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::history::current;
 use crate::daemon_set::on_nodes::OnNodes;
+use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{DaemonPods, Revisions, Snapshot, survey};
 use crate::node::Nodes;
 
@@ -32,6 +33,7 @@ struct Nothing {
     revisions: Revisions,
     failed: FailedNodes,
     taken: BTreeSet<String>,
+    taken_pods: TakenNames,
 }
 
 /// The revision of the template.
@@ -83,6 +85,7 @@ impl Known {
             nodes: &self.nodes,
             failed: &nothing.failed,
             taken: &nothing.taken,
+            taken_pods: &nothing.taken_pods,
             refusal: None,
             max_pod_changes: usize::MAX,
         }
