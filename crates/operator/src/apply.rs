@@ -487,6 +487,21 @@ pub fn is_quota(message: &str) -> bool {
     message.contains("exceeded quota")
 }
 
+/// Whether a refusal is one of validation. A policy of admission says 422, too, and may mean this object alone.
+pub fn names_a_field(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| !cause.field.is_empty())
+}
+
+/// Whether the creation of one pod may have been refused for what is on its node, as by an admission webhook.
+pub fn is_of_one(error: &SendError) -> bool {
+    let of_one = |status: &kube::core::Status| {
+        let of_all = names_a_field(status) || is_terminating(status) || is_quota(&status.message);
+        matches!(status.code, 400 | 403 | 422) && !of_all
+    };
+    error.refused().is_some_and(of_one)
+}
+
 /// What people are told of a creation or deletion that did not succeed. Nothing, of a namespace on its way out, and
 /// of what was not sent.
 pub fn words(error: &SendError) -> Option<String> {

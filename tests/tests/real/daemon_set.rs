@@ -284,6 +284,75 @@ fn a_node_whose_name_another_controllers_pod_has_waits_for_it_and_says_so() {
     assert_eq!(nodes(&list(&bench, "pods")), bench.nodes);
 }
 
+/// A policy of admission: what it says about deletions of pods in the namespace of a bench.
+fn forbids_deletions(bench: &Bench<'_>, expression: &str) {
+    let version = "admissionregistration.k8s.io/v1";
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]);
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": bench.name}});
+    let validation = json!({"expression": expression, "message": "not this one"});
+    bench.apply(
+        &json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": bench.name},
+        "spec": {"matchConstraints": {"resourceRules": rules, "namespaceSelector": here}, "validations": [validation]}}),
+    );
+    bench.apply(
+        &json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": bench.name},
+        "spec": {"policyName": bench.name, "validationActions": ["Deny"]}}),
+    );
+}
+
+#[test]
+fn a_deletion_that_is_forbidden_on_one_node_stops_no_other() {
+    let bench = lab().bench("ds-forbidden", 3);
+    let with = |image: &str, rolling: &Value| {
+        let strategy = json!({"updateStrategy": {"rollingUpdate": rolling}});
+        daemon_set(&bench, "agent", image, &strategy)
+    };
+    let (one, surge) = (json!({"maxUnavailable": 1}), json!({"maxSurge": 1}));
+    bench.apply(&with("busybox:1.36", &one));
+    ready(&bench, "agent");
+    let first = bench.nodes[0].as_str();
+    let on = |node: &str| {
+        let pods = list(&bench, "pods").into_iter();
+        pods.filter(|pod| pod["spec"]["nodeName"] == node)
+            .collect::<Vec<_>>()
+    };
+    let name = on(first)[0]["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let namespace = bench.name;
+    forbids_deletions(&bench, &format!("oldObject.spec.nodeName != '{first}'"));
+    bench.until("deletions are forbidden", || {
+        let args = ["delete", "pod", &name, "-n", namespace, "--dry-run=server"];
+        bench.cluster.kubectl_ok(args).is_err().then_some(())
+    });
+    bench.apply(&with("busybox:1.37", &one));
+    bench.until("the other two are updated", || {
+        let status = get(&bench, "agent")["status"].clone();
+        (status["updatedNumberScheduled"] == 2 && status["numberAvailable"] == 3).then_some(())
+    });
+    // The first node gets a second pod, and is not waited for by the others.
+    bench.apply(&with("busybox:1.38", &surge));
+    bench.until("all have a new pod, and the first an old one, too", || {
+        let images = |pod: &Value| pod["spec"]["containers"][0]["image"].clone();
+        let pods = list(&bench, "pods");
+        let new = pods.iter().filter(|pod| images(pod) == "busybox:1.38");
+        (new.count() == 3 && pods.len() == 4).then_some(())
+    });
+    assert_eq!(on(first).len(), 2);
+    let kinds = [
+        "validatingadmissionpolicybinding",
+        "validatingadmissionpolicy",
+    ];
+    for kind in kinds {
+        bench.kubectl(&["delete", kind, bench.name]);
+    }
+    ready(&bench, "agent");
+    bench.until("the old pod is gone", || {
+        (list(&bench, "pods").len() == 3).then_some(())
+    });
+}
+
 /// Its template has all defaults then, and so is that of the revision that is adopted along with the pods.
 #[test]
 fn a_native_one_that_moves_as_it_is_stored_keeps_its_pods() {

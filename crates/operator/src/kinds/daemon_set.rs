@@ -21,7 +21,7 @@ use std::sync::Arc;
 use carillon_plan::ObjectKey;
 use carillon_plan::daemon_set::action::{Action, CREATE_POD, Note, Plan};
 use carillon_plan::daemon_set::backoff::replaced;
-use carillon_plan::daemon_set::{self, DaemonSet, Snapshot, taken};
+use carillon_plan::daemon_set::{self, DaemonSet, Snapshot, refused, taken};
 use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
 
@@ -153,6 +153,7 @@ impl ServedKind for DaemonSets {
             match answer {
                 Answer::FailedPodDeleted(node) => drop(failed.insert(node)),
                 Answer::NameTaken(name) => learnt.at_once |= memory.taken.insert(name),
+                Answer::NodeRefused(node) => refused::note(&mut memory.refused_nodes, &node, now),
                 Answer::PodNameTaken { name, node } => {
                     let generation = set.meta.generation;
                     taken::note(&mut memory.taken_pods, (&name, &node), generation, now);

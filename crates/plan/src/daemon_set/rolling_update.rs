@@ -81,6 +81,8 @@ struct Place<'a> {
     selected: bool,
     /// It was sick before.
     excused: bool,
+    /// When something was refused for it last.
+    refused: Option<Timestamp>,
 }
 
 /// Whether a pod is of the current template. The generation counts where the hash does not: a rewritten
@@ -118,7 +120,7 @@ where
     }
 }
 
-/// What is done next, node by node in the order of their names. `managed`: what is done in any case.
+/// What is done next, node by node in the order of their names; those for which something was refused come last. `managed`: what is done in any case.
 pub(super) fn rolling_update<'a>(
     snapshot: &Snapshot<'a>,
     on_nodes: &OnNodes<'a>,
@@ -135,7 +137,7 @@ pub(super) fn rolling_update<'a>(
     let busy = managed.busy();
     let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.is_empty();
     let places = on_nodes.iter().filter(concerned);
-    let places: Vec<Place<'a>> = places
+    let mut places: Vec<Place<'a>> = places
         .map(|(name, node)| {
             let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
             Place {
@@ -143,15 +145,18 @@ pub(super) fn rolling_update<'a>(
                 runs: node.runs(),
                 // Where a pod goes or comes otherwise, no second one comes now.
                 pair: if budget.max_surge > 0 && busy.contains(*name) {
-                    Pair::Excess
+                    busy_pair(set, node)
                 } else {
                     pair(set, stay, hash)
                 },
                 selected: is_selected(set, node),
                 excused: node.excuse.is_some(),
+                refused: node.refused,
             }
         })
         .collect();
+    // Others have their turn before a node for which something was refused.
+    places.sort_by_key(|place| place.refused);
     let room = room(set, &places, desired);
     let health = |pod: &DaemonPod| {
         if pod.is_available(set.spec.min_ready_seconds, now) {
@@ -167,6 +172,17 @@ pub(super) fn rolling_update<'a>(
     } else {
         let has_name = |node: &str| free_name(snapshot, node, now).is_some();
         with_surge(places, budget, room, (health, has_name))
+    }
+}
+
+/// A node on which pods come or go otherwise counts as one that has two. Not so if that was refused, and one is there:
+/// one bad node stops no update. Of apps/v1 each counts, as with upstream.
+fn busy_pair<'a>(set: &DaemonSet, node: &OnNode<'a>) -> Pair<'a> {
+    let there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
+    if node.refused.is_some() && there.count() < 2 && !set.native {
+        Pair::None
+    } else {
+        Pair::Excess
     }
 }
 

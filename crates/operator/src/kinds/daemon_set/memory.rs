@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use carillon_plan::condition::Refusal;
 use carillon_plan::daemon_set::backoff::{FailedNodes, forget};
+use carillon_plan::daemon_set::refused::{self, RefusedNodes};
 use carillon_plan::daemon_set::taken::{self, TakenNames};
 use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot};
 use jiff::Timestamp;
@@ -23,6 +24,8 @@ pub struct Memory {
     pub(super) taken: BTreeSet<String>,
     /// Names of pods that others have.
     pub(super) taken_pods: TakenNames,
+    /// Nodes for which something was refused.
+    pub(super) refused_nodes: RefusedNodes,
     /// What is refused again and again.
     pub(super) refusal: Option<Refusal>,
 }
@@ -48,6 +51,7 @@ pub(super) fn snapshot<T>(
         failed: &memory.failed,
         taken: &memory.taken,
         taken_pods: &memory.taken_pods,
+        refused_nodes: &memory.refused_nodes,
         refusal: memory.refusal.as_ref(),
         max_pod_changes,
     })
@@ -57,6 +61,7 @@ impl Memory {
     /// Forgets what no longer matters.
     pub(super) fn follow(&mut self, set: &DaemonSet, refusal: Option<Refusal>, now: Timestamp) {
         forget(&mut self.failed, set.meta.generation, now);
+        refused::forget(&mut self.refused_nodes, now);
         taken::forget(&mut self.taken_pods, set.meta.generation, now);
         if self.taken.len() > TAKEN {
             self.taken.clear();
@@ -70,6 +75,7 @@ impl Memory {
             failed: self.failed.clone(),
             taken: self.taken.clone(),
             taken_pods: self.taken_pods.clone(),
+            refused_nodes: self.refused_nodes.clone(),
             refusal: self.refusal.as_ref().map(|refusal| refusal.0.clone()),
             max_pod_changes,
         }
@@ -86,6 +92,8 @@ pub struct Inputs {
     taken: BTreeSet<String>,
     #[serde(skip_serializing_if = "TakenNames::is_empty")]
     taken_pods: TakenNames,
+    #[serde(skip_serializing_if = "RefusedNodes::is_empty")]
+    refused_nodes: RefusedNodes,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
     max_pod_changes: usize,
@@ -98,6 +106,7 @@ impl Inputs {
             failed: self.failed,
             taken: self.taken,
             taken_pods: self.taken_pods,
+            refused_nodes: self.refused_nodes,
             refusal: self.refusal.map(Refusal),
         };
         (memory, self.max_pod_changes)

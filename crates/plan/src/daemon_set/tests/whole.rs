@@ -8,6 +8,7 @@ use crate::condition::{find, is_true};
 use crate::daemon_set::action::{Act, Action, Plan};
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::pod::LABEL_REVISION;
+use crate::daemon_set::refused::RefusedNodes;
 use crate::daemon_set::taken::{self, TakenNames};
 use crate::daemon_set::{DaemonPod, DaemonPods, DaemonSet, Revision, Revisions, Snapshot, plan};
 use crate::interlock;
@@ -29,6 +30,7 @@ pub(super) struct Whole {
     pub free: DaemonPods,
     pub revisions: Revisions,
     pub taken_pods: TakenNames,
+    pub refused_nodes: RefusedNodes,
     pub nodes: Nodes,
     pub now: i64,
     made: u64,
@@ -50,6 +52,7 @@ impl Whole {
             free: DaemonPods::new(),
             revisions: Revisions::new(),
             taken_pods: TakenNames::new(),
+            refused_nodes: RefusedNodes::new(),
             nodes: ["n1", "n2"].map(|n| (n.into(), NodeRow::default())).into(),
             now: 100,
             made: 0,
@@ -67,6 +70,7 @@ impl Whole {
             failed: &FailedNodes::new(),
             taken: &std::collections::BTreeSet::new(),
             taken_pods: &self.taken_pods,
+            refused_nodes: &self.refused_nodes,
             refusal: None,
             max_pod_changes: 250,
         };

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::pod::LABEL_REVISION;
+use crate::daemon_set::refused::RefusedNodes;
 use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{DaemonPods, Revision, Revisions, plan};
 use crate::meta::Meta;
@@ -96,6 +97,7 @@ impl World {
             failed: &FailedNodes::new(),
             taken: &BTreeSet::new(),
             taken_pods: &TakenNames::new(),
+            refused_nodes: &RefusedNodes::new(),
             refusal: None,
             max_pod_changes: 250,
         })

@@ -8,6 +8,7 @@ use super::read::{SetPods, SetRevisions, StoredSet};
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::history::current;
 use crate::daemon_set::on_nodes::OnNodes;
+use crate::daemon_set::refused::RefusedNodes;
 use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{DaemonPods, Revisions, Snapshot, survey};
 use crate::node::Nodes;
@@ -34,6 +35,7 @@ struct Nothing {
     failed: FailedNodes,
     taken: BTreeSet<String>,
     taken_pods: TakenNames,
+    refused_nodes: RefusedNodes,
 }
 
 /// The revision of the template.
@@ -86,6 +88,7 @@ impl Known {
             failed: &nothing.failed,
             taken: &nothing.taken,
             taken_pods: &nothing.taken_pods,
+            refused_nodes: &nothing.refused_nodes,
             refusal: None,
             max_pod_changes: usize::MAX,
         }
