@@ -81,6 +81,10 @@ struct Place<'a> {
     selected: bool,
     /// It was sick before.
     excused: bool,
+    /// How much budget it uses up while it has no available pod: 1; 0 if it was sick before, or if no pod should be
+    /// there. Of apps/v1 the latter counts while it has pods, as with upstream (kruise gate
+    /// `DaemonSetPruneIneligibleNodes`).
+    counts: usize,
     /// When something was refused for it last.
     refused: Option<Timestamp>,
 }
@@ -151,6 +155,7 @@ pub(super) fn rolling_update<'a>(
                 },
                 selected: is_selected(set, node),
                 excused: node.excuse.is_some(),
+                counts: usize::from(node.excuse.is_none() && (node.runs() || set.native)),
                 refused: node.refused,
             }
         })
@@ -175,11 +180,12 @@ pub(super) fn rolling_update<'a>(
     }
 }
 
-/// A node on which pods come or go otherwise counts as one that has two. Not so if that was refused, and one is there:
-/// one bad node stops no update. Of apps/v1 each counts, as with upstream.
+/// A node on which pods come or go otherwise counts as one that has two. Not so if no pod should be there, or if that
+/// was refused and one is there: one bad node stops no update. Of apps/v1 each counts, as with upstream.
 fn busy_pair<'a>(set: &DaemonSet, node: &OnNode<'a>) -> Pair<'a> {
     let there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
-    if node.refused.is_some() && there.count() < 2 && !set.native {
+    let is_refused = || node.refused.is_some() && there.count() < 2;
+    if !set.native && (!node.runs() || is_refused()) {
         Pair::None
     } else {
         Pair::Excess
@@ -259,14 +265,16 @@ fn in_place(
             Some((name, Health::Available)) => candidates.push(name),
             Some((name, Health::Young)) => {
                 young.push(name);
-                unavailable_young += usize::from(!place.excused);
+                unavailable_young += place.counts;
             }
             Some((name, Health::Down)) if place.excused => excused.push(name),
             Some((name, Health::Down)) => delete.push(name),
             None => {}
         }
         let is_down = old.is_none_or(|(_, health)| health == Health::Down);
-        unavailable += usize::from(is_down && place.selected && !place.excused);
+        if is_down && place.selected {
+            unavailable += place.counts;
+        }
     }
     let left = budget.max_unavailable.saturating_sub(unavailable);
     let rest = room.saturating_sub(delete.len() + young.len() + candidates.len());
@@ -298,7 +306,7 @@ fn with_surge(
     // Where placement moves, nodes that are left keep their pods until others have one.
     let (mut candidates, mut excused, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for place in places {
-        let counts = usize::from(!place.excused);
+        let counts = place.counts;
         match place.pair {
             Pair::None => {}
             Pair::Excess => surging += counts,
