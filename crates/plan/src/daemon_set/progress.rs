@@ -308,7 +308,7 @@ fn conditions(
 struct Words<'n, 'a> {
     nodes: &'n Nodes<'a>,
     paused: bool,
-    /// No more nodes are without an available pod than may be.
+    /// No more nodes are without an available pod than may be, besides those that get none on purpose.
     enough: bool,
     waiting: String,
     unavailable: String,
@@ -328,6 +328,10 @@ impl<'n, 'a> Words<'n, 'a> {
             (nodes.empty, "get no pod, as partitionedScaling says"),
             (excused, "were sick before"),
         ];
+        let on_purpose = match nodes.empty {
+            0 => String::new(),
+            empty => format!(", {empty} of them as partitionedScaling says"),
+        };
         let rest = counts.iter().filter(|(count, _)| *count > 0);
         let rest: Vec<String> = rest
             .map(|(count, what)| format!(", {count} {what}"))
@@ -336,12 +340,14 @@ impl<'n, 'a> Words<'n, 'a> {
         Self {
             nodes,
             paused: set.spec.paused && nodes.in_turn > 0,
-            enough: unavailable.saturating_sub(excused) <= allowed,
+            enough: unavailable.saturating_sub(excused + nodes.empty) <= allowed,
             waiting: format!(
                 "{updated} nodes have a pod of the current template{}",
                 rest.concat()
             ),
-            unavailable: format!("{unavailable} of {desired} nodes have no available pod"),
+            unavailable: format!(
+                "{unavailable} of {desired} nodes have no available pod{on_purpose}"
+            ),
         }
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::whole::{Whole, image};
 use super::world::at;
+use crate::condition::find;
 use crate::daemon_set::action::Action;
 use crate::daemon_set::pod::DaemonPod;
 use crate::node::NodeRow;
@@ -205,6 +206,33 @@ fn with_partitioned_scaling_a_node_that_gets_a_pod_is_waited_for() {
         set.settle();
         assert_eq!(set.reason(types::READY), reason);
     }
+}
+
+#[test]
+fn nodes_that_get_no_pod_on_purpose_do_not_make_it_unavailable() {
+    let spec = json!({
+        "scaleStrategy": {"partitionedScaling": true},
+        "updateStrategy": {"rollingUpdate": {"partition": 3, "maxUnavailable": 1}},
+    });
+    let mut set = Whole::new(DAEMON_SET, None, &spec);
+    set.nodes = (1..=5)
+        .map(|n| (format!("n{n}").into(), NodeRow::default()))
+        .collect();
+    set.settle();
+    assert_eq!(set.pods.len(), 2);
+    let available = |set: &Whole| {
+        find(&set.set.status.conditions, types::AVAILABLE)
+            .cloned()
+            .unwrap()
+    };
+    assert_eq!(available(&set).reason, reasons::ENOUGH_AVAILABLE);
+    let message = "3 of 5 nodes have no available pod, 3 of them as partitionedScaling says";
+    assert_eq!(available(&set).message, message);
+    for node in ["n1", "n2"] {
+        unready(&mut set, node);
+    }
+    set.sync();
+    assert_eq!(available(&set).reason, reasons::PODS_UNAVAILABLE);
 }
 
 #[test]
