@@ -520,16 +520,20 @@ pub fn pod_note(creates: bool, pod: &str, result: Result<Effect, &SendError>) ->
     } else {
         (["SuccessfulDelete", "FailedDelete"], "deleting", "Deleted")
     };
-    let (warning, message) = match result {
-        Ok(Effect::Created(..) | Effect::Deleted(..)) => (false, format!("{doing} pod: {pod}")),
+    let (warning, message, version) = match result {
+        Ok(Effect::Created(_, rv) | Effect::Deleted(_, rv)) => {
+            (false, format!("{doing} pod: {pod}"), Some(rv))
+        }
         Ok(_) => return None,
-        Err(error) => (true, format!("Error {verb}: {}", words(error)?)),
+        Err(error) => (true, format!("Error {verb}: {}", words(error)?), None),
     };
     Some(Note {
         warning,
         reason: reasons[usize::from(warning)],
         action: if creates { "Creating" } else { "Deleting" },
         message,
+        // The next pod of this name is told, too.
+        about: version.map(|rv| rv.to_string()),
     })
 }
 
@@ -594,6 +598,14 @@ mod tests {
         let mut applied = Applied::<()>::default();
         applied.fail("create_pod", SendError::NotSent(NotSent::Expired), None);
         assert!(applied.expired && applied.failed.is_none());
+    }
+
+    #[test]
+    fn of_two_pods_of_one_name_each_is_told() {
+        let note = |effect| pod_note(true, "agent-1", Ok(effect)).unwrap();
+        let [first, second] = [7, 9].map(|rv| note(Effect::Created(Kind::Pod, rv)));
+        assert_eq!(first.message, second.message);
+        assert_ne!(first.about, second.about);
     }
 
     #[test]

@@ -148,6 +148,7 @@ fn unusable(
         reason,
         action: "Syncing",
         message: message.to_owned(),
+        about: None,
     });
     let set = snapshot.set;
     if set.native {
@@ -383,6 +384,7 @@ fn why_deleted(snapshot: &Snapshot<'_>, name: &str, pod: &DaemonPod, why: Why) -
         message: format!(
             "Found {found} daemon pod {namespace}/{name} on node {node}, will try to {doing} it"
         ),
+        about: Some(pod.uid.to_string()),
     })
 }
 

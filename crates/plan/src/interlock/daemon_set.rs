@@ -107,6 +107,7 @@ pub fn refuse(set: &DaemonSet, trip: &Trip, now: Timestamp) -> Plan {
         reason: reasons::INTERLOCK_TRIPPED,
         action: "Planning",
         message,
+        about: None,
     });
     plan
 }
