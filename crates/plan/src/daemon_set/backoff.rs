@@ -70,6 +70,11 @@ pub(super) fn held(
     known.holds(generation, now).then_some(*known)
 }
 
+/// When a failed pod is replaced at the latest, by what everybody sees: the wait of its node began before it was created.
+pub(crate) fn over_at(created: Timestamp) -> Timestamp {
+    created.checked_add(MAX).unwrap_or(Timestamp::MAX)
+}
+
 /// Forgets nodes that begin anew.
 pub fn forget(failed: &mut FailedNodes, generation: i64, now: Timestamp) {
     failed.retain(|_, known| !known.is_forgotten(generation, now));
