@@ -13,7 +13,7 @@ use syn::{
 };
 
 /// What objects consist of. Of each kind its snapshot and the types of its actions come besides.
-const TYPES: [&str; 24] = [
+const TYPES: [&str; 29] = [
     "broadcast_job::BroadcastJob",
     "broadcast_job::Index",
     "broadcast_job::Member",
@@ -29,7 +29,12 @@ const TYPES: [&str; 24] = [
     "job::JobPod",
     "job::Spec",
     "left_behind",
+    "node::Effect",
+    "node::NodeRow",
     "parallelism::Parallelism",
+    "placement::Operator",
+    "placement::Placement",
+    "placement::Requirement",
     "plan::OnError",
     "pod::Deletion",
     "pod::PodPhase",
@@ -54,7 +59,8 @@ const REFUSAL: [&str; 5] = [
 
 /// What the interlock asks these types: what an object says of itself, and where something is. The names of some
 /// are those of other things, too, which cannot be told apart here.
-const QUESTIONS: [&str; 16] = [
+const QUESTIONS: [&str; 18] = [
+    "as_str",
     "asked",
     "awake",
     "has_ended",
@@ -63,6 +69,7 @@ const QUESTIONS: [&str; 16] = [
     "is_indexed",
     "is_native",
     "kind",
+    "label",
     "len",
     "needed",
     "pods_of",

@@ -487,6 +487,21 @@ pub fn is_quota(message: &str) -> bool {
     message.contains("exceeded quota")
 }
 
+/// Whether a refusal is one of validation. A policy of admission says 422, too, and may mean this object alone.
+pub fn names_a_field(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| !cause.field.is_empty())
+}
+
+/// Whether the creation of one pod may have been refused for what is on its node, as by an admission webhook.
+pub fn is_of_one(error: &SendError) -> bool {
+    let of_one = |status: &kube::core::Status| {
+        let of_all = names_a_field(status) || is_terminating(status) || is_quota(&status.message);
+        matches!(status.code, 400 | 403 | 422) && !of_all
+    };
+    error.refused().is_some_and(of_one)
+}
+
 /// What people are told of a creation or deletion that did not succeed. Nothing, of a namespace on its way out, and
 /// of what was not sent.
 pub fn words(error: &SendError) -> Option<String> {
@@ -505,16 +520,20 @@ pub fn pod_note(creates: bool, pod: &str, result: Result<Effect, &SendError>) ->
     } else {
         (["SuccessfulDelete", "FailedDelete"], "deleting", "Deleted")
     };
-    let (warning, message) = match result {
-        Ok(Effect::Created(..) | Effect::Deleted(..)) => (false, format!("{doing} pod: {pod}")),
+    let (warning, message, version) = match result {
+        Ok(Effect::Created(_, rv) | Effect::Deleted(_, rv)) => {
+            (false, format!("{doing} pod: {pod}"), Some(rv))
+        }
         Ok(_) => return None,
-        Err(error) => (true, format!("Error {verb}: {}", words(error)?)),
+        Err(error) => (true, format!("Error {verb}: {}", words(error)?), None),
     };
     Some(Note {
         warning,
         reason: reasons[usize::from(warning)],
         action: if creates { "Creating" } else { "Deleting" },
         message,
+        // The next pod of this name is told, too.
+        about: version.map(|rv| rv.to_string()),
     })
 }
 
@@ -579,6 +598,14 @@ mod tests {
         let mut applied = Applied::<()>::default();
         applied.fail("create_pod", SendError::NotSent(NotSent::Expired), None);
         assert!(applied.expired && applied.failed.is_none());
+    }
+
+    #[test]
+    fn of_two_pods_of_one_name_each_is_told() {
+        let note = |effect| pod_note(true, "agent-1", Ok(effect)).unwrap();
+        let [first, second] = [7, 9].map(|rv| note(Effect::Created(Kind::Pod, rv)));
+        assert_eq!(first.message, second.message);
+        assert_ne!(first.about, second.about);
     }
 
     #[test]

@@ -37,6 +37,7 @@ fn event(note: &str) -> Event {
         action: "CreatePods",
         reason: "PodsRefused".into(),
         note: note.into(),
+        about: None,
     }
 }
 

@@ -258,6 +258,7 @@ async fn an_event_waits_for_one_of_a_slow_namespace_and_not_for_all_that_waits_t
             action: "Creating",
             reason: "FailedCreate".into(),
             note: "no".to_owned(),
+            about: None,
         });
     }
     scene.until(|asked| asked.before_event.is_some()).await;

@@ -9,13 +9,16 @@ mod manage;
 pub(crate) mod on_nodes;
 pub mod pod;
 pub mod pod_body;
+mod pod_name;
 pub(crate) mod progress;
+pub mod refused;
 pub mod revision;
 pub(crate) mod rolling_update;
 pub mod should_run;
 mod snapshot;
 pub mod spec;
 mod status;
+pub mod taken;
 #[cfg(test)]
 mod tests;
 
@@ -29,18 +32,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
 use self::history::{Current, Stored, beyond_limit, current};
 pub use self::manage::Why;
-use self::manage::manage;
+use self::manage::{Managed, manage};
 use self::on_nodes::{OnNodes, desired, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
 use self::pod::{LABEL_GENERATION, LABEL_REVISION};
+use self::pod_name::free_name;
 pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
-use self::rolling_update::{rolling_update, room_for_new};
+use self::rolling_update::{is_updated, rolling_update, room_for_new};
 pub use self::snapshot::Snapshot;
 pub use self::spec::DaemonSet;
 use self::spec::Quota;
 use crate::condition;
-use crate::name;
 use crate::selector::selects_by;
 
 /// What should happen now. Source: `syncDaemonSet`.
@@ -145,6 +148,7 @@ fn unusable(
         reason,
         action: "Syncing",
         message: message.to_owned(),
+        about: None,
     });
     let set = snapshot.set;
     if set.native {
@@ -263,15 +267,18 @@ pub(crate) fn pod_changes<'a>(
     hash: &str,
     now: Timestamp,
 ) -> PodChanges<'a> {
-    let managed = manage(snapshot, nodes, hash, now);
-    let next = rolling_update(snapshot.set, nodes, &managed, hash, now);
-    // Pods are created before others are deleted: two nodes would have two pods where one may. Whoever sees the
-    // deletion plans again; if it is refused, no further node gets a second pod, as with upstream.
-    let replaces = managed.delete.iter().any(|(_, why)| *why == Why::Outdated);
+    let mut managed = manage(snapshot, nodes, hash, now);
+    let next = rolling_update(snapshot, nodes, &managed, hash, now);
+    let waits = waits_for_deletions(snapshot, nodes, &managed, (hash, now));
+    let refused = |node: &str| nodes.get(node).and_then(|node| node.refused);
+    // Others have their turn before a node for which something was refused.
+    let of_pod = |pod: &DaemonPod| pod.node.as_deref().and_then(refused);
+    managed.delete.sort_by_key(|((_, pod), _)| of_pod(pod));
     let (mut create, mut waiting) = (managed.create, next.create);
-    if !replaces {
+    if !waits {
         create.append(&mut waiting);
     }
+    create.sort_by_key(|node| refused(node));
     let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
     let deleted = managed
         .delete
@@ -285,9 +292,47 @@ pub(crate) fn pod_changes<'a>(
     }
 }
 
+/// Whether no node gets a second pod before it is known that old pods of others are gone. Pods are created before others
+/// are deleted: two nodes would have two pods where one may. Whoever sees the deletion plans again. If it is refused,
+/// others go on where the new pod is available, but no more nodes than may have two pods anyway stay behind with both.
+/// Of apps/v1 a refusal stops them, as with upstream.
+fn waits_for_deletions(
+    snapshot: &Snapshot<'_>,
+    nodes: &OnNodes<'_>,
+    managed: &Managed<'_>,
+    (hash, now): (&str, Timestamp),
+) -> bool {
+    let set = snapshot.set;
+    let is_left_behind = |pod: &DaemonPod| {
+        let node = pod.node.as_deref().and_then(|node| nodes.get(node));
+        node.is_some_and(|node| {
+            let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
+            let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
+            let has_new = pods.any(|(_, pod)| is_updated(set, pod, hash) && available(pod));
+            node.refused.is_some() && has_new && !set.native
+        })
+    };
+    let outdated = managed
+        .delete
+        .iter()
+        .filter(|(_, why)| *why == Why::Outdated);
+    let (mut going, mut left_behind) = (0, 0);
+    for ((_, pod), _) in outdated {
+        if is_left_behind(pod) {
+            left_behind += 1;
+        } else {
+            going += 1;
+        }
+    }
+    let budget = Budget::of(set.spec.update, desired(nodes));
+    let may_surge = budget.map_or(0, |budget| budget.max_surge);
+    going > 0 || left_behind > may_surge
+}
+
 fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Plan, now: Timestamp) {
     let changes = pod_changes(snapshot, nodes, hash, now);
-    plan.wake = changes.wake;
+    let free_again = taken::next(snapshot.taken_pods, snapshot.set.meta.generation, now);
+    plan.wake = changes.wake.into_iter().chain(free_again).min();
     let desired = desired(nodes);
     let burst = snapshot.set.spec.burst;
     let burst = burst.unwrap_or(Quota::Count(DEFAULT_BURST_REPLICAS));
@@ -296,7 +341,7 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         .max(1)
         .min(snapshot.max_pod_changes);
     let creatable = changes.create.iter().filter_map(|node| {
-        let name = free_name(snapshot, node)?;
+        let name = free_name(snapshot, node, now)?;
         Some(Action::CreatePod(NewPod {
             name,
             node: (*node).to_owned(),
@@ -323,36 +368,6 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     plan.steps.push(Step::wanted(deleted));
 }
 
-/// Names that are tried for a node: more than one are held by others only if pods were released there.
-const MOST_NAMES: u32 = 64;
-
-/// The name of the next pod of a node. `None`: each that it may have is taken. One that a pod has kept which was
-/// released is left to it.
-fn free_name(snapshot: &Snapshot<'_>, node: &str) -> Option<String> {
-    let set = snapshot.set;
-    let owner = &set.meta.owner;
-    // Upstream has names without an end, and so no pod that waits for a name.
-    let mut slots = match (set.native, set.spec.update.may_surge()) {
-        (true, _) => MOST_NAMES,
-        (false, true) => 2,
-        (false, false) => 1,
-    };
-    for slot in 0..MOST_NAMES {
-        let name = name::daemon_pod(&owner.name, owner.uid, node, slot);
-        if snapshot.free.contains_key(name.as_str()) {
-            continue;
-        }
-        if !snapshot.pods.contains_key(name.as_str()) {
-            return Some(name);
-        }
-        slots -= 1;
-        if slots == 0 {
-            return None;
-        }
-    }
-    None
-}
-
 /// What people are told of a pod that has ended.
 fn why_deleted(snapshot: &Snapshot<'_>, name: &str, pod: &DaemonPod, why: Why) -> Option<Note> {
     let (warning, reason, found, doing) = match why {
@@ -369,6 +384,7 @@ fn why_deleted(snapshot: &Snapshot<'_>, name: &str, pod: &DaemonPod, why: Why) -
         message: format!(
             "Found {found} daemon pod {namespace}/{name} on node {node}, will try to {doing} it"
         ),
+        about: Some(pod.uid.to_string()),
     })
 }
 

@@ -186,6 +186,7 @@ fn unknown_mode() -> Plan {
         reason: "UnknownCompletionMode",
         action: "Syncing",
         message: "Skipped Job sync because completion mode is unknown".to_owned(),
+        about: None,
     };
     Plan {
         notes: vec![note],

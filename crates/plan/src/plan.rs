@@ -111,4 +111,6 @@ pub struct Note {
     pub action: &'static str,
     /// For people.
     pub message: String,
+    /// What it is about, where several in a row may be of the same words: pods of one name, one after the other.
+    pub about: Option<String>,
 }

@@ -236,6 +236,123 @@ fn orphans_that_are_selected_are_adopted_and_pods_that_are_not_are_released() {
     });
 }
 
+/// Who has the name is neither fought nor passed by: with another name a node could get two pods.
+#[test]
+fn a_node_whose_name_another_controllers_pod_has_waits_for_it_and_says_so() {
+    let bench = lab().bench("ds-taken", 2);
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    ready(&bench, "agent");
+    let name = {
+        let pods = list(&bench, "pods");
+        let of_first = |pod: &&Value| pod["spec"]["nodeName"] == bench.nodes[0].as_str();
+        let pod = pods.iter().find(of_first).unwrap();
+        pod["metadata"]["name"].as_str().unwrap().to_owned()
+    };
+    bench.kubectl(&["create", "configmap", "other"]);
+    let other: Value =
+        serde_json::from_str(&bench.kubectl(&["get", "cm", "other", "-o", "json"])).unwrap();
+    let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "other",
+        "uid": other["metadata"]["uid"], "controller": true}]);
+    let theirs = json!({"metadata": {"labels": {"app": "other"}, "ownerReferences": owner}});
+    bench.kubectl(&[
+        "patch",
+        "pod",
+        &name,
+        "--type=merge",
+        "-p",
+        &theirs.to_string(),
+    ]);
+    let told = bench.until("the node is named", || {
+        let told = get(&bench, "agent")["status"]["waitingFor"][0].clone();
+        (told["reason"] == "PodNameTaken").then_some(told)
+    });
+    assert_eq!(told["sample"], json!([bench.nodes[0]]));
+    assert_eq!(list(&bench, "pods").len(), 2);
+    bench.until("an event says what to do", || {
+        let events = list(&bench, "events.events.k8s.io");
+        let says = |event: &Value| {
+            let note = event["note"].as_str().unwrap_or_default();
+            event["reason"] == "FailedCreate"
+                && note.contains(&name)
+                && note.contains("delete the Pod")
+        };
+        events.iter().any(says).then_some(())
+    });
+    assert!(!is(&get(&bench, "agent"), "Stalled"));
+    bench.kubectl(&["delete", "pod", &name]);
+    ready(&bench, "agent");
+    assert_eq!(nodes(&list(&bench, "pods")), bench.nodes);
+}
+
+/// A policy of admission: what it says about deletions of pods in the namespace of a bench.
+fn forbids_deletions(bench: &Bench<'_>, expression: &str) {
+    let version = "admissionregistration.k8s.io/v1";
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]);
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": bench.name}});
+    let validation = json!({"expression": expression, "message": "not this one"});
+    bench.apply(
+        &json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": bench.name},
+        "spec": {"matchConstraints": {"resourceRules": rules, "namespaceSelector": here}, "validations": [validation]}}),
+    );
+    bench.apply(
+        &json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": bench.name},
+        "spec": {"policyName": bench.name, "validationActions": ["Deny"]}}),
+    );
+}
+
+#[test]
+fn a_deletion_that_is_forbidden_on_one_node_stops_no_other() {
+    let bench = lab().bench("ds-forbidden", 3);
+    let with = |image: &str, rolling: &Value| {
+        let strategy = json!({"updateStrategy": {"rollingUpdate": rolling}});
+        daemon_set(&bench, "agent", image, &strategy)
+    };
+    let (one, surge) = (json!({"maxUnavailable": 1}), json!({"maxSurge": 1}));
+    bench.apply(&with("busybox:1.36", &one));
+    ready(&bench, "agent");
+    let first = bench.nodes[0].as_str();
+    let on = |node: &str| {
+        let pods = list(&bench, "pods").into_iter();
+        pods.filter(|pod| pod["spec"]["nodeName"] == node)
+            .collect::<Vec<_>>()
+    };
+    let name = on(first)[0]["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let namespace = bench.name;
+    forbids_deletions(&bench, &format!("oldObject.spec.nodeName != '{first}'"));
+    bench.until("deletions are forbidden", || {
+        let args = ["delete", "pod", &name, "-n", namespace, "--dry-run=server"];
+        bench.cluster.kubectl_ok(args).is_err().then_some(())
+    });
+    bench.apply(&with("busybox:1.37", &one));
+    bench.until("the other two are updated", || {
+        let status = get(&bench, "agent")["status"].clone();
+        (status["updatedNumberScheduled"] == 2 && status["numberAvailable"] == 3).then_some(())
+    });
+    // The first node gets a second pod, and is not waited for by the others.
+    bench.apply(&with("busybox:1.38", &surge));
+    bench.until("all have a new pod, and the first an old one, too", || {
+        let images = |pod: &Value| pod["spec"]["containers"][0]["image"].clone();
+        let pods = list(&bench, "pods");
+        let new = pods.iter().filter(|pod| images(pod) == "busybox:1.38");
+        (new.count() == 3 && pods.len() == 4).then_some(())
+    });
+    assert_eq!(on(first).len(), 2);
+    let kinds = [
+        "validatingadmissionpolicybinding",
+        "validatingadmissionpolicy",
+    ];
+    for kind in kinds {
+        bench.kubectl(&["delete", kind, bench.name]);
+    }
+    ready(&bench, "agent");
+    bench.until("the old pod is gone", || {
+        (list(&bench, "pods").len() == 3).then_some(())
+    });
+}
+
 /// Its template has all defaults then, and so is that of the revision that is adopted along with the pods.
 #[test]
 fn a_native_one_that_moves_as_it_is_stored_keeps_its_pods() {

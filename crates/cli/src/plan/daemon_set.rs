@@ -208,6 +208,13 @@ fn pace(preview: &Preview) -> Vec<String> {
             count(preview.adopted, "pod")
         ));
     }
+    if preview.failed > 0 {
+        lines.push(format!(
+            "{} of this template failed: replaced when the back-off of the node is over, within 15 minutes of its creation; \
+             an edit of the DaemonSet ends it.",
+            count(preview.failed, "pod")
+        ));
+    }
     if preview.rounds == 0 {
         return lines;
     }

@@ -434,6 +434,7 @@ impl Core {
                 action: note.action,
                 reason: note.reason.into(),
                 note: note.message,
+                about: note.about,
             });
         }
     }

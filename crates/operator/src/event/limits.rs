@@ -44,6 +44,7 @@ impl Limits {
             &event.reason,
             &event.note,
             event.action,
+            &event.about,
         ));
         self.make_room(now);
         let Regarding { namespace, uid, .. } = &event.regarding;
@@ -111,6 +112,22 @@ mod tests {
         assert_eq!(limits.admit(&event("b", "x"), t), Admission::Write);
         let later = t + SAME_EVENT_EVERY;
         assert_eq!(limits.admit(&event("a", "x"), later), Admission::Write);
+    }
+
+    #[test]
+    fn the_same_words_about_another_pod_are_said() {
+        let (mut limits, t) = (Limits::default(), Instant::now());
+        let of = |about: &str| Event {
+            about: Some(about.to_owned()),
+            ..event("a", "Created pod: agent-1")
+        };
+        for (about, admission) in [
+            ("7", Admission::Write),
+            ("9", Admission::Write),
+            ("7", Admission::Same),
+        ] {
+            assert_eq!(limits.admit(&of(about), t), admission, "{about}");
+        }
     }
 
     #[test]

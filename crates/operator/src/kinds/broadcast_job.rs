@@ -333,6 +333,7 @@ fn told(notes: Vec<Note>, applied: &Applied) -> Vec<Note> {
             reason,
             action,
             message,
+            about: None,
         });
     };
     if applied.created > 0 {

@@ -19,14 +19,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
-use carillon_plan::daemon_set::action::{Action, Note, Plan};
+use carillon_plan::daemon_set::action::{Action, CREATE_POD, Note, Plan};
 use carillon_plan::daemon_set::backoff::replaced;
-use carillon_plan::daemon_set::{self, DaemonSet, Snapshot};
+use carillon_plan::daemon_set::{self, DaemonSet, Snapshot, refused, taken};
 use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
 
 use self::memory::{Inputs, snapshot};
 use self::performer::{Answer, Performer, place};
+use crate::apply::is_taken;
 use crate::apply::template::Template;
 use crate::args::Config;
 use crate::controllers::core::{Core, LIST_RETRY, Next};
@@ -152,6 +153,11 @@ impl ServedKind for DaemonSets {
             match answer {
                 Answer::FailedPodDeleted(node) => drop(failed.insert(node)),
                 Answer::NameTaken(name) => learnt.at_once |= memory.taken.insert(name),
+                Answer::NodeRefused(node) => refused::note(&mut memory.refused_nodes, &node, now),
+                Answer::PodNameTaken { name, node } => {
+                    let generation = set.meta.generation;
+                    taken::note(&mut memory.taken_pods, (&name, &node), generation, now);
+                }
             }
         }
         for node in failed {
@@ -161,8 +167,11 @@ impl ServedKind for DaemonSets {
         learnt
     }
 
-    fn answered(_: &Applied) -> Option<&'static [&'static str]> {
-        Some(&[])
+    /// The status names nodes whose name is taken.
+    fn answered(applied: &Applied) -> Option<&'static [&'static str]> {
+        let failed = applied.failed.as_ref();
+        let taken = failed.is_some_and(|(word, error)| *word == CREATE_POD && is_taken(error));
+        Some(if taken { &[CREATE_POD] } else { &[] })
     }
 
     /// Of native ones kube-controller-manager's word.

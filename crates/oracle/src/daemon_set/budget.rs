@@ -196,6 +196,19 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_should_have_no_pod_any_more_is_not_down() {
+        for (effect, is_down) in [("PreferNoSchedule", true), ("NoExecute", false)] {
+            let one = updated(&json!({}), &["n1"]).taint("n1", effect);
+            let next = one.stops_on("carillon", "n2", 1);
+            if is_down {
+                breaks(S3, &next, &strict(), "2 nodes are without");
+            } else {
+                holds(S3, &next, &strict());
+            }
+        }
+    }
+
+    #[test]
     fn no_more_nodes_have_a_second_pod_than_may_have_one() {
         let surge = updated(&json!({"maxSurge": 1}), &[]).pod_of("n1", 2);
         holds(S3, &surge, &strict());

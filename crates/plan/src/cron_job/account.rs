@@ -305,6 +305,7 @@ impl<'a> Account<'a> {
             reason,
             action,
             message,
+            about: None,
         });
     }
 

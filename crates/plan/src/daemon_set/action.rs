@@ -9,6 +9,9 @@ use crate::digest::line;
 pub use crate::plan::{Act, Note, OnError};
 use crate::uid::Uid;
 
+/// The word for the creation of a pod.
+pub const CREATE_POD: &str = "create_pod";
+
 /// A plan for a DaemonSet.
 pub type Plan = crate::plan::Plan<Action>;
 /// A step of it.
@@ -125,7 +128,7 @@ impl Act for Action {
             Self::RenumberRevision { .. } => "renumber_revision",
             Self::DeleteRevision { .. } => "delete_revision",
             Self::RelabelPod { .. } => "relabel_pod",
-            Self::CreatePod(_) => "create_pod",
+            Self::CreatePod(_) => CREATE_POD,
             Self::DeletePod { .. } => "delete_pod",
             Self::WriteStatus(_) => "write_status",
         }

@@ -33,8 +33,29 @@ impl NodeBackoff {
         until.unwrap_or(Timestamp::MAX)
     }
 
-    fn is_forgotten(&self, generation: i64, now: Timestamp) -> bool {
+    pub(super) fn is_forgotten(&self, generation: i64, now: Timestamp) -> bool {
         self.generation != generation || now.duration_since(self.since) > FORGOTTEN
+    }
+
+    /// Whether it says to wait at `now`.
+    pub(super) fn holds(&self, generation: i64, now: Timestamp) -> bool {
+        !self.is_forgotten(generation, now) && now < self.until()
+    }
+
+    /// What follows `known` when it was tried once more, in vain: twice the wait, up to `most`.
+    pub(super) fn after(
+        known: Option<&Self>,
+        generation: i64,
+        now: Timestamp,
+        most: SignedDuration,
+    ) -> Self {
+        let known = known.filter(|known| !known.is_forgotten(generation, now));
+        let wait = known.map_or(BASE, |known| (known.wait * 2).min(most));
+        Self {
+            generation,
+            wait,
+            since: now,
+        }
     }
 }
 
@@ -46,8 +67,12 @@ pub(super) fn held(
     now: Timestamp,
 ) -> Option<NodeBackoff> {
     let known = failed.get(node)?;
-    let holds = !known.is_forgotten(generation, now) && now < known.until();
-    holds.then_some(*known)
+    known.holds(generation, now).then_some(*known)
+}
+
+/// When a failed pod is replaced at the latest, by what everybody sees: the wait of its node began before it was created.
+pub(crate) fn over_at(created: Timestamp) -> Timestamp {
+    created.checked_add(MAX).unwrap_or(Timestamp::MAX)
 }
 
 /// Forgets nodes that begin anew.
@@ -57,12 +82,5 @@ pub fn forget(failed: &mut FailedNodes, generation: i64, now: Timestamp) {
 
 /// What is remembered once a failed pod was replaced.
 pub fn replaced(failed: &FailedNodes, node: &str, generation: i64, now: Timestamp) -> NodeBackoff {
-    let known = failed.get(node);
-    let known = known.filter(|known| !known.is_forgotten(generation, now));
-    let wait = known.map_or(BASE, |known| (known.wait * 2).min(MAX));
-    NodeBackoff {
-        generation,
-        wait,
-        since: now,
-    }
+    NodeBackoff::after(failed.get(node), generation, now, MAX)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::pod::Named;
 use super::should_run::{ShouldRun, should_run};
 use super::snapshot::Snapshot;
@@ -16,6 +18,10 @@ pub(crate) struct OnNode<'a> {
     pub should: Option<ShouldRun<'a>>,
     /// Why it uses up no budget of an update, if it does not: see [`excuse`](super::excuse).
     pub excuse: Option<&'static str>,
+    /// Somebody else's pod has a name that one of its own needs.
+    pub name_taken: bool,
+    /// When the API server refused last to create or to delete a pod of it.
+    pub refused: Option<Timestamp>,
     /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
     /// `podByCreationTimestampAndPhase`, which does not look at phases).
     pub pods: Vec<Named<'a>>,
@@ -44,6 +50,8 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
             row: Some(row),
             should: Some(should_run(wish, name, row)),
             excuse: None,
+            name_taken: false,
+            refused: None,
             pods: Vec::new(),
         };
         (&**name, on_node)
@@ -52,6 +60,17 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
     for (name, pod) in snapshot.pods {
         if let Some(node) = pod.node.as_deref().filter(|_| !pod.is_left_over()) {
             nodes.entry(node).or_default().pods.push((&**name, pod));
+        }
+    }
+    for (node, last) in snapshot.refused_nodes {
+        if let Some(node) = nodes.get_mut(&**node) {
+            node.refused = Some(*last);
+        }
+    }
+    let taken = snapshot.taken_pods.iter();
+    for (_, taken) in taken.filter(|(name, _)| !snapshot.pods.contains_key(*name)) {
+        if let Some(node) = nodes.get_mut(&*taken.node) {
+            node.name_taken = true;
         }
     }
     for node in nodes.values_mut() {

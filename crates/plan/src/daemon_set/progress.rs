@@ -46,8 +46,8 @@ struct Nodes<'a> {
     holding_old: usize,
     /// They were sick before, and have their old pod.
     excused_old: usize,
-    /// They have no pod where `partitionedScaling` may be the reason.
-    without: Vec<&'a str>,
+    /// They have no pod where `partitionedScaling` may be the reason; and why they have none, if it is not.
+    without: Vec<(&'a str, &'static str)>,
 }
 
 impl<'a> Nodes<'a> {
@@ -70,10 +70,10 @@ impl<'a> Nodes<'a> {
     fn partition(&mut self, set: &DaemonSet, on_nodes: &OnNodes<'a>, hash: &str) {
         let desired = desired(on_nodes);
         let room = room_for_new(set, on_nodes, (hash, desired));
-        for (at, name) in std::mem::take(&mut self.without).into_iter().enumerate() {
+        for (at, (name, why)) in std::mem::take(&mut self.without).into_iter().enumerate() {
             if at < room {
                 self.holding += 1;
-                self.waiting.add("PodMissing", name);
+                self.waiting.add(why, name);
             } else {
                 self.empty += 1;
             }
@@ -101,8 +101,16 @@ impl<'a> Nodes<'a> {
         let is_old = || matches!(pair(set, node.pods.iter(), hash), Pair::Old(_));
         match stands(set, node, (hash, now)) {
             Stands::Updated => {}
-            Stands::InTurn => self.in_turn += 1,
-            Stands::Kept(_) if node.pods.is_empty() => self.without.push(name),
+            Stands::InTurn => {
+                self.in_turn += 1;
+                // It needs a second name for its turn.
+                if node.name_taken && set.spec.update.may_surge() {
+                    self.waiting.add(POD_NAME_TAKEN, name);
+                }
+            }
+            Stands::Kept(_) if node.pods.is_empty() => {
+                self.without.push((name, why_unavailable(node)));
+            }
             Stands::Kept(_) => self.kept += 1,
             Stands::Excused(excuse) => {
                 self.excused_old += usize::from(is_old());
@@ -140,6 +148,9 @@ pub(crate) enum Stands {
 
 /// Field that keeps an old pod, or lets a node be without one.
 pub(crate) const PARTITION: &str = "Partition";
+
+/// A node has no pod, or none of the current template, since somebody else's pod has its name.
+pub(crate) const POD_NAME_TAKEN: &str = "PodNameTaken";
 
 /// Where a node stands that should have a pod.
 pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Timestamp)) -> Stands {
@@ -207,6 +218,7 @@ fn why_unavailable(node: &OnNode<'_>) -> &'static str {
         .iter()
         .max_by_key(|(_, pod)| (!pod.is_deleting(), pod.created));
     match newest {
+        None if node.name_taken => POD_NAME_TAKEN,
         None => "PodMissing",
         Some((_, pod)) if pod.is_deleting() => "PodTerminating",
         Some((_, pod)) => match pod.phase {
@@ -296,7 +308,7 @@ fn conditions(
 struct Words<'n, 'a> {
     nodes: &'n Nodes<'a>,
     paused: bool,
-    /// No more nodes are without an available pod than may be.
+    /// No more nodes are without an available pod than may be, besides those that get none on purpose.
     enough: bool,
     waiting: String,
     unavailable: String,
@@ -316,6 +328,10 @@ impl<'n, 'a> Words<'n, 'a> {
             (nodes.empty, "get no pod, as partitionedScaling says"),
             (excused, "were sick before"),
         ];
+        let on_purpose = match nodes.empty {
+            0 => String::new(),
+            empty => format!(", {empty} of them as partitionedScaling says"),
+        };
         let rest = counts.iter().filter(|(count, _)| *count > 0);
         let rest: Vec<String> = rest
             .map(|(count, what)| format!(", {count} {what}"))
@@ -324,12 +340,14 @@ impl<'n, 'a> Words<'n, 'a> {
         Self {
             nodes,
             paused: set.spec.paused && nodes.in_turn > 0,
-            enough: unavailable.saturating_sub(excused) <= allowed,
+            enough: unavailable.saturating_sub(excused + nodes.empty) <= allowed,
             waiting: format!(
                 "{updated} nodes have a pod of the current template{}",
                 rest.concat()
             ),
-            unavailable: format!("{unavailable} of {desired} nodes have no available pod"),
+            unavailable: format!(
+                "{unavailable} of {desired} nodes have no available pod{on_purpose}"
+            ),
         }
     }
 

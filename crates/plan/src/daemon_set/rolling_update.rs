@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use super::manage::Managed;
 use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::{DaemonPod, Named};
+use super::pod_name::free_name;
+use super::snapshot::Snapshot;
 use super::spec::{DaemonSet, Update};
 use crate::selector::selects_by;
 
@@ -79,6 +81,12 @@ struct Place<'a> {
     selected: bool,
     /// It was sick before.
     excused: bool,
+    /// How much budget it uses up while it has no available pod: 1; 0 if it was sick before, or if no pod should be
+    /// there. Of apps/v1 the latter counts while it has pods, as with upstream (kruise gate
+    /// `DaemonSetPruneIneligibleNodes`).
+    counts: usize,
+    /// When something was refused for it last.
+    refused: Option<Timestamp>,
 }
 
 /// Whether a pod is of the current template. The generation counts where the hash does not: a rewritten
@@ -116,14 +124,15 @@ where
     }
 }
 
-/// What is done next, node by node in the order of their names. `managed`: what is done in any case.
+/// What is done next, node by node in the order of their names; those for which something was refused come last. `managed`: what is done in any case.
 pub(super) fn rolling_update<'a>(
-    set: &DaemonSet,
+    snapshot: &Snapshot<'a>,
     on_nodes: &OnNodes<'a>,
     managed: &Managed<'a>,
     hash: &str,
     now: Timestamp,
 ) -> Next<'a> {
+    let set = snapshot.set;
     let desired = desired(on_nodes);
     let Some(budget) = Budget::of(set.spec.update, desired).filter(|_| !set.spec.paused) else {
         return Next::default();
@@ -132,7 +141,7 @@ pub(super) fn rolling_update<'a>(
     let busy = managed.busy();
     let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.is_empty();
     let places = on_nodes.iter().filter(concerned);
-    let places: Vec<Place<'a>> = places
+    let mut places: Vec<Place<'a>> = places
         .map(|(name, node)| {
             let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
             Place {
@@ -140,15 +149,19 @@ pub(super) fn rolling_update<'a>(
                 runs: node.runs(),
                 // Where a pod goes or comes otherwise, no second one comes now.
                 pair: if budget.max_surge > 0 && busy.contains(*name) {
-                    Pair::Excess
+                    busy_pair(set, node)
                 } else {
                     pair(set, stay, hash)
                 },
                 selected: is_selected(set, node),
                 excused: node.excuse.is_some(),
+                counts: usize::from(node.excuse.is_none() && (node.runs() || set.native)),
+                refused: node.refused,
             }
         })
         .collect();
+    // Others have their turn before a node for which something was refused.
+    places.sort_by_key(|place| place.refused);
     let room = room(set, &places, desired);
     let health = |pod: &DaemonPod| {
         if pod.is_available(set.spec.min_ready_seconds, now) {
@@ -162,7 +175,20 @@ pub(super) fn rolling_update<'a>(
     if budget.max_surge == 0 {
         in_place(places, budget, room, health)
     } else {
-        with_surge(places, budget, room, health)
+        let has_name = |node: &str| free_name(snapshot, node, now).is_some();
+        with_surge(places, budget, room, (health, has_name))
+    }
+}
+
+/// A node on which pods come or go otherwise counts as one that has two. Not so if no pod should be there, or if that
+/// was refused and one is there: one bad node stops no update. Of apps/v1 each counts, as with upstream.
+fn busy_pair<'a>(set: &DaemonSet, node: &OnNode<'a>) -> Pair<'a> {
+    let there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
+    let is_refused = || node.refused.is_some() && there.count() < 2;
+    if !set.native && (!node.runs() || is_refused()) {
+        Pair::None
+    } else {
+        Pair::Excess
     }
 }
 
@@ -239,14 +265,16 @@ fn in_place(
             Some((name, Health::Available)) => candidates.push(name),
             Some((name, Health::Young)) => {
                 young.push(name);
-                unavailable_young += usize::from(!place.excused);
+                unavailable_young += place.counts;
             }
             Some((name, Health::Down)) if place.excused => excused.push(name),
             Some((name, Health::Down)) => delete.push(name),
             None => {}
         }
         let is_down = old.is_none_or(|(_, health)| health == Health::Down);
-        unavailable += usize::from(is_down && place.selected && !place.excused);
+        if is_down && place.selected {
+            unavailable += place.counts;
+        }
     }
     let left = budget.max_unavailable.saturating_sub(unavailable);
     let rest = room.saturating_sub(delete.len() + young.len() + candidates.len());
@@ -270,7 +298,7 @@ fn with_surge(
     places: Vec<Place<'_>>,
     budget: Budget,
     room: usize,
-    health: impl Fn(&DaemonPod) -> Health,
+    (health, has_name): (impl Fn(&DaemonPod) -> Health, impl Fn(&str) -> bool),
 ) -> Next<'_> {
     let available = |pod: &DaemonPod| health(pod) == Health::Available;
     let (mut surging, mut available_nodes) = (0, 0);
@@ -278,7 +306,7 @@ fn with_surge(
     // Where placement moves, nodes that are left keep their pods until others have one.
     let (mut candidates, mut excused, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for place in places {
-        let counts = usize::from(!place.excused);
+        let counts = place.counts;
         match place.pair {
             Pair::None => {}
             Pair::Excess => surging += counts,
@@ -305,7 +333,12 @@ fn with_surge(
         }
     }
     let rest = room.saturating_sub(next.create.len() + candidates.len());
-    candidates.truncate(budget.max_surge.saturating_sub(surging));
+    // One whose names others have is not waited for.
+    let may_surge = budget.max_surge.saturating_sub(surging);
+    let candidates = candidates
+        .into_iter()
+        .filter(|node| has_name(node))
+        .take(may_surge);
     left.truncate(available_nodes.saturating_sub(budget.desired));
     next.create.extend(candidates);
     next.create.truncate(room);

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use super::backoff::FailedNodes;
 use super::pod::DaemonPods;
+use super::refused::RefusedNodes;
 use super::revision::Revisions;
 use super::spec::DaemonSet;
+use super::taken::TakenNames;
 use crate::condition::Refusal;
 use crate::node::Nodes;
 
@@ -28,6 +30,10 @@ pub struct Snapshot<'a> {
     pub failed: &'a FailedNodes,
     /// Names that would be those of its next revision, and that other objects have.
     pub taken: &'a BTreeSet<String>,
+    /// Names of its pods that other pods have.
+    pub taken_pods: &'a TakenNames,
+    /// Nodes for which something was refused.
+    pub refused_nodes: &'a RefusedNodes,
     /// What is refused again and again.
     pub refusal: Option<&'a Refusal>,
     /// Most pods that are created, and most that are deleted, in one plan.

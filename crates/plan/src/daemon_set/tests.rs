@@ -4,6 +4,8 @@
 mod budget;
 mod duplicates;
 mod ended;
+mod refused;
+mod taken;
 mod update;
 mod whole;
 mod world;

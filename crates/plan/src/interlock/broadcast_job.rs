@@ -72,6 +72,7 @@ pub fn refuse(job: &BroadcastJob, trip: &Trip, now: Timestamp) -> Plan {
             reason,
             action: "Stalling",
             message,
+            about: None,
         });
         plan.steps.push(Step::needed(vec![write]));
     }

@@ -100,6 +100,7 @@ pub fn refuse(cron: &CronJob, trip: &Trip, now: Timestamp) -> Plan {
             reason,
             action: "Planning",
             message,
+            about: None,
         }],
         ..Plan::default()
     }

@@ -1,6 +1,6 @@
-//! The same for DaemonSets: what a plan for one must never do. Whether a node should have a pod is the planner's to
-//! say.
+//! The same for DaemonSets: what a plan for one must never do. Whether a node gets a pod is the planner's to say.
 
+mod placement;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +10,7 @@ use carillon_api::DaemonSetStatus;
 use carillon_api::condition::reasons;
 use jiff::{SignedDuration, Timestamp};
 
+use self::placement::takes_pods;
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
 use crate::condition;
@@ -106,6 +107,7 @@ pub fn refuse(set: &DaemonSet, trip: &Trip, now: Timestamp) -> Plan {
         reason: reasons::INTERLOCK_TRIPPED,
         action: "Planning",
         message,
+        about: None,
     });
     plan
 }
@@ -278,8 +280,8 @@ impl<'a> Check<'a> {
         pod.ready.is_some_and(is_over) && pod.deletion.is_none()
     }
 
-    /// Nodes that lose their last available pod to the update, and those that have lost it and are not known to have
-    /// been sick before, are no more than the budget.
+    /// Nodes that lose their last available pod to the update, and those that should have one, have lost it and are not
+    /// known to have been sick before, are no more than the budget.
     fn budget(&self, plan: &Plan) -> Result<(), Trip> {
         let Update::Rolling {
             max_unavailable, ..
@@ -313,7 +315,8 @@ impl<'a> Check<'a> {
             });
             // What an update leaves alone does not hold it up.
             taken += usize::from(loses && !keeps);
-            down += usize::from(is_well && self.is_selected(node) && available().next().is_none());
+            let is_down = is_well && self.is_selected(node) && available().next().is_none();
+            down += usize::from(is_down && self.takes_pods(node));
         }
         let nodes = self.snapshot.nodes.len().max(self.on_nodes.len());
         let allowed = most(max_unavailable, nodes).max(1);
@@ -324,6 +327,13 @@ impl<'a> Check<'a> {
             "{taken} available pods are replaced, {down} nodes are without one, {allowed} may be"
         );
         trip(rules::BUDGET, why)
+    }
+
+    /// Whether a node should have a pod: what is left on another one is none of the update's.
+    fn takes_pods(&self, node: &str) -> bool {
+        let wish = &self.snapshot.set.spec.placement;
+        let row = self.snapshot.nodes.get(node);
+        row.is_some_and(|row| takes_pods(wish, node, row))
     }
 
     /// Whether `rollingUpdate.selector` selects a node.

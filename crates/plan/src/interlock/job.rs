@@ -106,6 +106,7 @@ pub fn refuse(trip: &Trip, now: Timestamp) -> Plan {
             reason: reasons::INTERLOCK_TRIPPED,
             action: "Planning",
             message: format!("the interlock refused a plan ({trip}); please report it"),
+            about: None,
         }],
         ..Plan::default()
     }

@@ -128,6 +128,7 @@ fn note(warning: bool, reason: &'static str, message: &str) -> Note {
         reason,
         action: "Syncing",
         message: message.to_owned(),
+        about: None,
     }
 }
 

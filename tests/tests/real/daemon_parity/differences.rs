@@ -5,18 +5,6 @@ use crate::parity::{Difference, Only};
 /// All of them.
 pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
-        scenarios: &[],
-        facts: &[
-            (Only::Theirs, "d-*, more than once"),
-            (Only::Ours, "d-*, once"),
-            (Only::Theirs, "will try to kill it, more than once"),
-            (Only::Ours, "will try to kill it, once"),
-        ],
-        why: "a pod that takes the place of another may have its name, and an event that says the same \
-              is told once in five minutes",
-        always: true,
-    },
-    Difference {
         scenarios: &[
             "tainted-no-schedule",
             "tainted-and-its-pod-deleted",

@@ -11,15 +11,15 @@ use carillon_plan::pod::printable;
 use carillon_plan::pod_body::{PodPlacement, pod_body};
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
-use kube::core::Status;
 use serde_json::Value;
 
 use super::confirmed::Confirmed;
 use super::requests;
 use crate::apply::template::Creation;
 use crate::apply::{
-    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, create, found, is_found_whole, is_quota,
-    is_terminating, may_be_there, settled, template, uid_of, unchanged, write,
+    CHANGED, Earlier, Effect, NAME_TAKEN, Perform, absent, create, found, is_found_whole,
+    is_of_one, is_quota, is_terminating, may_be_there, names_a_field, settled, template, uid_of,
+    unchanged, write,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -212,12 +212,7 @@ impl Perform for Performer<'_> {
 
     /// As an admission webhook may refuse a pod for what is on its node.
     fn is_of_one(&self, action: &Action, error: &SendError) -> bool {
-        let of_one = |status: &Status| {
-            let of_all =
-                names_a_field(status) || is_terminating(status) || is_quota(&status.message);
-            matches!(status.code, 400 | 403 | 422) && !of_all
-        };
-        matches!(action, Action::CreatePod { .. }) && error.refused().is_some_and(of_one)
+        matches!(action, Action::CreatePod { .. }) && is_of_one(error)
     }
 
     fn went_through(&self) -> Option<Answer> {
@@ -380,12 +375,6 @@ fn unnamed(job: &str, pod: &str, message: &str) -> String {
     message.replace(pod, &format!("{job}-*"))
 }
 
-/// Whether a refusal is one of validation. A policy of admission says 422, too, and may mean this pod alone.
-fn names_a_field(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.code == 422 && causes.into_iter().any(|cause| !cause.field.is_empty())
-}
-
 /// What a creation that did not succeed says about those to come.
 fn refusal(error: &SendError) -> Option<Refused> {
     let (reason, message) = match error {
@@ -408,6 +397,7 @@ fn refusal(error: &SendError) -> Option<Refused> {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
     use serde_json::json;
 
     use super::*;

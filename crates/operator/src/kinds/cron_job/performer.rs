@@ -183,6 +183,7 @@ impl Perform for Performer<'_> {
                 reason,
                 action,
                 message,
+                about: None,
             })
         };
         match (action, result) {

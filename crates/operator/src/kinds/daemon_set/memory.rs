@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use carillon_plan::condition::Refusal;
 use carillon_plan::daemon_set::backoff::{FailedNodes, forget};
+use carillon_plan::daemon_set::refused::{self, RefusedNodes};
+use carillon_plan::daemon_set::taken::{self, TakenNames};
 use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,10 @@ pub struct Memory {
     pub(super) failed: FailedNodes,
     /// Names of revisions that others have.
     pub(super) taken: BTreeSet<String>,
+    /// Names of pods that others have.
+    pub(super) taken_pods: TakenNames,
+    /// Nodes for which something was refused.
+    pub(super) refused_nodes: RefusedNodes,
     /// What is refused again and again.
     pub(super) refusal: Option<Refusal>,
 }
@@ -44,6 +50,8 @@ pub(super) fn snapshot<T>(
         nodes: tables.nodes(),
         failed: &memory.failed,
         taken: &memory.taken,
+        taken_pods: &memory.taken_pods,
+        refused_nodes: &memory.refused_nodes,
         refusal: memory.refusal.as_ref(),
         max_pod_changes,
     })
@@ -53,6 +61,8 @@ impl Memory {
     /// Forgets what no longer matters.
     pub(super) fn follow(&mut self, set: &DaemonSet, refusal: Option<Refusal>, now: Timestamp) {
         forget(&mut self.failed, set.meta.generation, now);
+        refused::forget(&mut self.refused_nodes, now);
+        taken::forget(&mut self.taken_pods, set.meta.generation, now);
         if self.taken.len() > TAKEN {
             self.taken.clear();
         }
@@ -64,6 +74,8 @@ impl Memory {
         Inputs {
             failed: self.failed.clone(),
             taken: self.taken.clone(),
+            taken_pods: self.taken_pods.clone(),
+            refused_nodes: self.refused_nodes.clone(),
             refusal: self.refusal.as_ref().map(|refusal| refusal.0.clone()),
             max_pod_changes,
         }
@@ -78,6 +90,10 @@ pub struct Inputs {
     failed: FailedNodes,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     taken: BTreeSet<String>,
+    #[serde(skip_serializing_if = "TakenNames::is_empty")]
+    taken_pods: TakenNames,
+    #[serde(skip_serializing_if = "RefusedNodes::is_empty")]
+    refused_nodes: RefusedNodes,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
     max_pod_changes: usize,
@@ -89,6 +105,8 @@ impl Inputs {
         let memory = Memory {
             failed: self.failed,
             taken: self.taken,
+            taken_pods: self.taken_pods,
+            refused_nodes: self.refused_nodes,
             refusal: self.refusal.map(Refusal),
         };
         (memory, self.max_pod_changes)

@@ -13,8 +13,8 @@ use super::revision::SlimRevision;
 use crate::apply::precondition::changed;
 use crate::apply::template::{Creation, Place, Template};
 use crate::apply::{
-    Earlier, Effect, Perform, found, is_found_whole, is_taken, made_before, may_be_there, pod_note,
-    settled, taken, unchanged, write, written,
+    Earlier, Effect, Perform, found, is_found_whole, is_of_one, is_taken, made_before,
+    may_be_there, pod_note, settled, taken, unchanged, write, written,
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
@@ -29,6 +29,15 @@ pub enum Answer {
     FailedPodDeleted(String),
     /// Another object has this name, which was to be that of a revision.
     NameTaken(String),
+    /// A pod of this node is not created, or not deleted.
+    NodeRefused(String),
+    /// Another pod has this name, which was to be that of the pod of a node.
+    PodNameTaken {
+        /// The name.
+        name: String,
+        /// The node.
+        node: String,
+    },
 }
 
 type Done = crate::apply::Done<Answer>;
@@ -167,15 +176,23 @@ impl Perform for Performer<'_> {
         }
     }
 
-    /// The name of one pod is somebody else's.
+    /// The name of one pod is somebody else's, or an admission webhook refuses it for what is on its node.
     fn is_of_one(&self, action: &Action, error: &SendError) -> bool {
-        matches!(action, Action::CreatePod(_)) && is_taken(error)
+        matches!(action, Action::CreatePod(_)) && (is_taken(error) || is_of_one(error))
     }
 
     fn failed(&self, action: &Action, error: &SendError) -> Option<Answer> {
         match action {
             Action::CreateRevision(revision) if is_taken(error) => {
                 Some(Answer::NameTaken(revision.name.clone()))
+            }
+            Action::CreatePod(pod) if is_taken(error) => Some(Answer::PodNameTaken {
+                name: pod.name.clone(),
+                node: pod.node.clone(),
+            }),
+            Action::CreatePod(NewPod { node, .. }) | Action::DeletePod { node, .. } => {
+                error.refused()?;
+                Some(Answer::NodeRefused(node.clone()))
             }
             _ => None,
         }

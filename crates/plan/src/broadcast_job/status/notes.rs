@@ -20,6 +20,7 @@ pub(super) fn of(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
             reason,
             action,
             message: message.to_owned(),
+            about: None,
         });
     };
     match facts.pause.reason {

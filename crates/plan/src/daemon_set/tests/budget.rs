@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::whole::{Whole, image};
 use super::world::at;
+use crate::condition::find;
+use crate::daemon_set::action::Action;
 use crate::daemon_set::pod::DaemonPod;
 use crate::node::NodeRow;
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
@@ -207,6 +209,33 @@ fn with_partitioned_scaling_a_node_that_gets_a_pod_is_waited_for() {
 }
 
 #[test]
+fn nodes_that_get_no_pod_on_purpose_do_not_make_it_unavailable() {
+    let spec = json!({
+        "scaleStrategy": {"partitionedScaling": true},
+        "updateStrategy": {"rollingUpdate": {"partition": 3, "maxUnavailable": 1}},
+    });
+    let mut set = Whole::new(DAEMON_SET, None, &spec);
+    set.nodes = (1..=5)
+        .map(|n| (format!("n{n}").into(), NodeRow::default()))
+        .collect();
+    set.settle();
+    assert_eq!(set.pods.len(), 2);
+    let available = |set: &Whole| {
+        find(&set.set.status.conditions, types::AVAILABLE)
+            .cloned()
+            .unwrap()
+    };
+    assert_eq!(available(&set).reason, reasons::ENOUGH_AVAILABLE);
+    let message = "3 of 5 nodes have no available pod, 3 of them as partitionedScaling says";
+    assert_eq!(available(&set).message, message);
+    for node in ["n1", "n2"] {
+        unready(&mut set, node);
+    }
+    set.sync();
+    assert_eq!(available(&set).reason, reasons::PODS_UNAVAILABLE);
+}
+
+#[test]
 fn a_sick_node_stays_excused_when_its_old_pod_was_told_to_stop() {
     let mut set = edited(3, &json!({}), |_| {});
     set.sync();
@@ -240,4 +269,55 @@ fn sick_nodes_are_not_those_that_try_a_template() {
     set.settle();
     assert_eq!(updated(&set), ["n1", "n2"]);
     assert_eq!(set.reason(types::READY), reasons::OLD_PODS_KEPT);
+}
+
+/// Two nodes of three should have a pod, each has one, and the template is edited. The third one was chosen before.
+fn one_left_the_placement(
+    kind: ApiKind,
+    strategy: &Value,
+    leaves: impl FnOnce(&mut Whole),
+) -> Whole {
+    let spec = |image_: &str| {
+        let mut spec = image(image_);
+        spec["template"]["spec"]["nodeSelector"] = json!({"pool": "a"});
+        spec["updateStrategy"] = strategy.clone();
+        spec
+    };
+    let mut set = Whole::new(kind, None, &spec("1"));
+    let pool = || NodeRow {
+        labels: [("pool".into(), "a".into())].into(),
+        ..NodeRow::default()
+    };
+    set.nodes = (1..=3).map(|n| (format!("n{n}").into(), pool())).collect();
+    set.settle();
+    set.nodes.get_mut("n3").unwrap().labels = [].into();
+    leaves(&mut set);
+    set.edit(&spec("2"));
+    set
+}
+
+/// kruise gate `DaemonSetPruneIneligibleNodes`.
+#[test]
+fn a_pod_that_never_stops_on_a_node_that_should_have_none_holds_no_update_up() {
+    let stuck = |set: &mut Whole| told_to_stop(set, "n3");
+    let mut set = one_left_the_placement(DAEMON_SET, &json!({}), stuck);
+    set.settle();
+    assert_eq!(updated(&set), ["n1", "n2"]);
+    assert_eq!(set.reason(types::READY), reasons::UPDATE_COMPLETE);
+    assert_eq!(set.set.status.number_misscheduled, 1);
+    let mut native = one_left_the_placement(NATIVE_DAEMON_SET, &json!({}), stuck);
+    native.settle();
+    assert_eq!(native.set.status.updated_number_scheduled, None);
+}
+
+#[test]
+fn a_pod_that_is_not_deleted_on_a_node_that_should_have_none_holds_no_surge_up() {
+    let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    for (kind, created) in [(DAEMON_SET, 1), (NATIVE_DAEMON_SET, 0)] {
+        let set = one_left_the_placement(kind, &surge, |_| {});
+        let actions = set.plan().steps.into_iter().flat_map(|step| step.actions);
+        let is_creation = |action: &Action| matches!(action, Action::CreatePod(_));
+        let many = actions.filter(is_creation).count();
+        assert_eq!(many, created, "{kind:?}");
+    }
 }

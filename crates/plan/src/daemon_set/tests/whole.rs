@@ -8,6 +8,8 @@ use crate::condition::{find, is_true};
 use crate::daemon_set::action::{Act, Action, Plan};
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::pod::LABEL_REVISION;
+use crate::daemon_set::refused::RefusedNodes;
+use crate::daemon_set::taken::{self, TakenNames};
 use crate::daemon_set::{DaemonPod, DaemonPods, DaemonSet, Revision, Revisions, Snapshot, plan};
 use crate::interlock;
 use crate::meta::Meta;
@@ -17,7 +19,7 @@ use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET, ObjectKey};
 use crate::pod::PodPhase;
 use crate::uid::Uid;
 
-fn uid(n: u64) -> Uid {
+pub(super) fn uid(n: u64) -> Uid {
     format!("4e0c5d6a-0b1c-4d2e-8f3a-{n:012x}").parse().unwrap()
 }
 
@@ -27,6 +29,8 @@ pub(super) struct Whole {
     pub pods: DaemonPods,
     pub free: DaemonPods,
     pub revisions: Revisions,
+    pub taken_pods: TakenNames,
+    pub refused_nodes: RefusedNodes,
     pub nodes: Nodes,
     pub now: i64,
     made: u64,
@@ -47,6 +51,8 @@ impl Whole {
             pods: DaemonPods::new(),
             free: DaemonPods::new(),
             revisions: Revisions::new(),
+            taken_pods: TakenNames::new(),
+            refused_nodes: RefusedNodes::new(),
             nodes: ["n1", "n2"].map(|n| (n.into(), NodeRow::default())).into(),
             now: 100,
             made: 0,
@@ -63,6 +69,8 @@ impl Whole {
             nodes: &self.nodes,
             failed: &FailedNodes::new(),
             taken: &std::collections::BTreeSet::new(),
+            taken_pods: &self.taken_pods,
+            refused_nodes: &self.refused_nodes,
             refusal: None,
             max_pod_changes: 250,
         };
@@ -136,6 +144,12 @@ impl Whole {
             status,
             ..other.set
         };
+    }
+
+    /// The API server says that another pod has this name.
+    pub(super) fn refuse_name(&mut self, name: &str, node: &str) {
+        let generation = self.set.meta.generation;
+        taken::note(&mut self.taken_pods, (name, node), generation, at(self.now));
     }
 
     pub(super) fn reason(&self, type_: &str) -> &str {

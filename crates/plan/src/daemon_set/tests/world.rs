@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use crate::daemon_set::backoff::{FailedNodes, replaced};
 use crate::daemon_set::on_nodes::on_nodes;
 use crate::daemon_set::pod::LABEL_REVISION;
+use crate::daemon_set::refused::RefusedNodes;
+use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{
     DaemonPod, DaemonPods, DaemonSet, PodChanges, Revisions, Snapshot, Why, pod_changes, status,
 };
@@ -30,7 +32,13 @@ pub(super) struct World {
     pub nodes: Nodes,
     pub pods: DaemonPods,
     pub failed: FailedNodes,
-    none: (DaemonPods, Revisions, BTreeSet<String>),
+    none: (
+        DaemonPods,
+        Revisions,
+        BTreeSet<String>,
+        TakenNames,
+        RefusedNodes,
+    ),
     pub hash: String,
     pub now: Timestamp,
     created: usize,
@@ -99,6 +107,8 @@ impl World {
             nodes: &self.nodes,
             failed: &self.failed,
             taken: &self.none.2,
+            taken_pods: &self.none.3,
+            refused_nodes: &self.none.4,
             refusal: None,
             max_pod_changes: 250,
         }

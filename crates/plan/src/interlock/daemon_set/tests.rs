@@ -7,9 +7,11 @@ use serde_json::json;
 use super::*;
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::pod::LABEL_REVISION;
+use crate::daemon_set::refused::RefusedNodes;
+use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{DaemonPods, Revision, Revisions, plan};
 use crate::meta::Meta;
-use crate::node::{NodeRow, Nodes};
+use crate::node::{Effect, NodeRow, Nodes, Taint};
 use crate::object_key::{DAEMON_SET, ObjectKey};
 
 fn uid(n: u64) -> Uid {
@@ -94,6 +96,8 @@ impl World {
             nodes: &self.nodes,
             failed: &FailedNodes::new(),
             taken: &BTreeSet::new(),
+            taken_pods: &TakenNames::new(),
+            refused_nodes: &RefusedNodes::new(),
             refusal: None,
             max_pod_changes: 250,
         })
@@ -174,6 +178,21 @@ fn an_update_takes_no_more_away_than_its_budget() {
     let sick = world.nodes.get_mut("n4").unwrap();
     sick.not_ready_since = Some(at(1));
     assert_eq!(world.verdict(delete(&[1, 2], Why::Outdated)), Ok(()));
+}
+
+#[test]
+fn a_node_that_should_have_no_pod_uses_up_no_budget() {
+    let mut world = World::new(&json!({}));
+    world.pods.get_mut("p4").unwrap().deletion = Some(at(1));
+    let one = || delete(&[1], Why::Outdated);
+    assert_eq!(world.verdict(one()), Err(rules::BUDGET));
+    let taint = Taint {
+        key: "gone".into(),
+        value: "".into(),
+        effect: Effect::NoSchedule,
+    };
+    world.nodes.get_mut("n4").unwrap().taints = [taint].into();
+    assert_eq!(world.verdict(one()), Ok(()));
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use serde::Serialize;
 
 use super::known::{CurrentRevision, Known};
 use super::short;
+use crate::daemon_set::backoff::over_at;
 use crate::daemon_set::on_nodes::{OnNode, OnNodes, desired};
-use crate::daemon_set::progress::{PARTITION, Stands, kept_by_partition, stands};
+use crate::daemon_set::progress::{PARTITION, POD_NAME_TAKEN, Stands, kept_by_partition, stands};
 use crate::daemon_set::rolling_update::is_updated;
 use crate::daemon_set::should_run::{CHECKS, ShouldRun};
 use crate::daemon_set::spec::Update;
@@ -152,8 +153,22 @@ impl<'a> Look<'a> {
                 Stands::InTurn => (Place::InTurn, ""),
                 Stands::Kept(field) => (Place::Kept, field),
                 Stands::Excused(why) => (Place::Excused, why),
-                Stands::Stuck(why) | Stands::Holding(why) => (Place::Waiting, why),
+                Stands::Stuck(why) | Stands::Holding(why) => (Place::Waiting, self.told(name, why)),
             },
+        }
+    }
+
+    /// Why a node waits, as the status says it where only the controller can know.
+    fn told(&self, name: &str, why: &'static str) -> &'static str {
+        let status = &self.set.status;
+        let mut told = status.waiting_for.iter();
+        let is_taken = told.any(|told| {
+            told.reason == POD_NAME_TAKEN && told.sample.iter().any(|node| node == name)
+        });
+        if is_taken && why == "PodMissing" {
+            POD_NAME_TAKEN
+        } else {
+            why
         }
     }
 
@@ -289,10 +304,18 @@ fn waits_for(look: &Look<'_>, name: &str, reason: &str, pod: &str) -> String {
             "its pod is created; if that takes long, see the events: kubectl describe {}",
             short(look.set)
         ),
-        "PodTerminating" => format!("the next pod comes when this one is gone: {pod}"),
-        "PodEnded" => format!(
-            "its pod is replaced when the back-off of the node is over. What it said: kubectl logs -n {namespace} {pod}"
+        POD_NAME_TAKEN => format!(
+            "its pod is created when its name is free, which is tried once a minute. Whose pod has it: kubectl \
+             describe {}",
+            short(look.set)
         ),
+        "PodTerminating" => format!("the next pod comes when this one is gone: {pod}"),
+        "PodEnded" => {
+            format!(
+                "{}. What it said: kubectl logs -n {namespace} {pod}",
+                ended(look, pod)
+            )
+        }
         "PodNotScheduled" => {
             format!("the scheduler has to bind its pod. Why it does not: {describe}")
         }
@@ -307,6 +330,29 @@ fn waits_for(look: &Look<'_>, name: &str, reason: &str, pod: &str) -> String {
         _ => {
             format!("its pod has to become ready. What it says: kubectl logs -n {namespace} {pod}")
         }
+    }
+}
+
+/// When a pod that has ended is replaced. The controller remembers when; others only see when that is over.
+fn ended(look: &Look<'_>, pod: &str) -> String {
+    let snapshot = look.known.snapshot();
+    let failed = snapshot
+        .pods
+        .get(pod)
+        .filter(|pod| pod.phase == PodPhase::Failed);
+    match failed.map(|pod| over_at(pod.created)) {
+        Some(over) if over > look.now => {
+            let over = over.round(Unit::Second).unwrap_or(over);
+            format!(
+                "its pod has failed, and is replaced when the back-off of the node is over: when, the controller alone \
+                 knows; {over} at the latest"
+            )
+        }
+        Some(_) => {
+            "its pod has failed, and is replaced now: no back-off lasts longer than it is there"
+                .to_owned()
+        }
+        None => "its pod has ended, and is replaced".to_owned(),
     }
 }
 
@@ -464,6 +510,44 @@ mod tests {
             "{paused}"
         );
         assert_eq!(says(json!({}), "n9"), None);
+    }
+
+    /// The back-off is in the memory of the controller; that it ends is not.
+    #[test]
+    fn of_a_failed_pod_it_is_said_when_it_is_replaced_at_the_latest() {
+        let says = |phase: &str, second: i64| {
+            let mut known = world(&json!({}));
+            let pods = known.pods.as_mut().unwrap();
+            let pod = pods.owned.get_mut("agent-n2").unwrap();
+            (pod.phase, pod.ready) = (PodPhase::read(phase), None);
+            node(&known, "n2", at(second)).unwrap().next
+        };
+        let waits = says("Failed", 60);
+        let latest = format!("{} at the latest", at(10 + 15 * 60));
+        assert!(
+            waits.contains(&latest) && waits.contains("back-off"),
+            "{waits}"
+        );
+        assert!(says("Failed", 10 + 15 * 60).contains("is replaced now"));
+        assert!(!says("Succeeded", 60).contains("back-off"));
+    }
+
+    #[test]
+    fn what_only_the_controller_can_know_is_taken_from_the_status() {
+        let mut known = world(&json!({}));
+        known.pods.as_mut().unwrap().owned.remove("agent-n2");
+        let next = |known: &Known| node(known, "n2", at(60)).unwrap();
+        assert_eq!(next(&known).reason, "PodMissing");
+        let status =
+            json!({"waitingFor": [{"reason": "PodNameTaken", "count": 1, "sample": ["n2"]}]});
+        known.stored.set.status = serde_json::from_value(status).unwrap();
+        let told = next(&known);
+        assert_eq!(told.reason, "PodNameTaken");
+        assert!(
+            told.next.ends_with("kubectl describe cds/agent"),
+            "{}",
+            told.next
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ use super::read::{SetPods, SetRevisions, StoredSet};
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::history::current;
 use crate::daemon_set::on_nodes::OnNodes;
+use crate::daemon_set::refused::RefusedNodes;
+use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{DaemonPods, Revisions, Snapshot, survey};
 use crate::node::Nodes;
 
@@ -32,6 +34,8 @@ struct Nothing {
     revisions: Revisions,
     failed: FailedNodes,
     taken: BTreeSet<String>,
+    taken_pods: TakenNames,
+    refused_nodes: RefusedNodes,
 }
 
 /// The revision of the template.
@@ -83,6 +87,8 @@ impl Known {
             nodes: &self.nodes,
             failed: &nothing.failed,
             taken: &nothing.taken,
+            taken_pods: &nothing.taken_pods,
+            refused_nodes: &nothing.refused_nodes,
             refusal: None,
             max_pod_changes: usize::MAX,
         }

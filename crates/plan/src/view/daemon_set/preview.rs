@@ -7,11 +7,13 @@ use super::explain::{Look, at_a_time};
 use super::known::Known;
 use crate::daemon_set::DaemonSet;
 use crate::daemon_set::on_nodes::{OnNode, desired};
+use crate::daemon_set::pod::Named;
 use crate::daemon_set::progress::{PARTITION, kept_by_partition};
 use crate::daemon_set::rolling_update::{is_selected, is_updated};
 use crate::daemon_set::should_run::ShouldRun;
 use crate::daemon_set::spec::Update;
 use crate::eligibility::Refusal;
+use crate::pod::PodPhase;
 use crate::view::groups::{Group, Groups};
 use crate::view::median;
 
@@ -63,6 +65,8 @@ pub struct Preview {
     pub min_ready_seconds: i32,
     /// Pods that nothing controls, and that it would adopt.
     pub adopted: usize,
+    /// Nodes whose pod is of this template and has failed: it is replaced when their back-off is over.
+    pub failed: usize,
     /// What is wrong with the manifest.
     pub problems: Vec<String>,
 }
@@ -113,7 +117,15 @@ pub fn preview(known: &mut Known, now: Timestamp) -> Preview {
         let example = || look.nodes.get(name).map_or_else(String::new, Look::refusal);
         groups.add((*fate, (*why).to_owned()), name, example);
     }
+    let failed = look.nodes.values().filter(|node| {
+        let mut there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
+        let has_failed = |(_, pod): &Named<'_>| {
+            pod.phase == PodPhase::Failed && is_updated(set, pod, &look.current.hash)
+        };
+        node.runs() && there.any(has_failed)
+    });
     let mut preview = Preview {
+        failed: failed.count(),
         nodes: fates.len(),
         groups: groups.told(),
         at_a_time: at_a_time(set.spec.update, desired(&look.nodes)),

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::nodes::{available, later};
-use super::updates::stop_slowly;
+use super::updates::{rolling, stop_slowly};
 use crate::kinds::daemon_set::subject::{runs, scenario as plain};
 use crate::scenario::{Ends, NAMESPACE, SECOND, Scenario, View};
 
@@ -33,6 +33,37 @@ fn make_orphan(view: &View<'_>) {
     });
     view.add_node("node-7");
     drop(view.actor().create("pods", NAMESPACE, &orphan));
+}
+
+/// The pod of node-1 goes over to another controller. Any object can be one.
+fn give_away(view: &View<'_>) {
+    let Ok(node) = view.actor().get("nodes", "", "node-2") else {
+        return;
+    };
+    let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": "node-2",
+        "uid": node["metadata"]["uid"], "controller": true}]);
+    let labels = json!({"app": "other"});
+    let theirs = json!({"metadata": {"labels": labels, "ownerReferences": owner}});
+    view.patch_running("node-1", &theirs);
+}
+
+/// What was given away is deleted.
+fn take_away(view: &View<'_>) {
+    let given = view.pods().into_iter();
+    let mut given = given.filter(|pod| pod["metadata"]["labels"]["app"] == "other");
+    if let Some(pod) = given.next() {
+        view.delete_pod(&pod);
+    }
+}
+
+fn given_away(name: &'static str) -> Scenario {
+    Scenario {
+        script: vec![
+            later(|view| available(view, 3), 5, give_away),
+            later(|_| true, 100, take_away),
+        ],
+        ..plain(name)
+    }
 }
 
 pub(super) fn all() -> Vec<Scenario> {
@@ -75,6 +106,11 @@ pub(super) fn all() -> Vec<Scenario> {
                 },
             )],
             ..plain("daemon: a pod that is not selected is released")
+        },
+        given_away("daemon: another controller has a pod and its name, for a while"),
+        Scenario {
+            spec: rolling(json!({"maxSurge": 1})),
+            ..given_away("daemon: with a surge another controller has a pod and its name")
         },
         Scenario {
             script: vec![later(

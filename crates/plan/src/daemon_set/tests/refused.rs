@@ -1,0 +1,133 @@
+//! The API server refuses what one node needs: others have their turn before it.
+
+use serde_json::{Value, json};
+
+use super::whole::{Whole, image};
+use super::world::at;
+use crate::daemon_set::action::Action;
+use crate::daemon_set::refused::{forget, note};
+use crate::node::{Effect, NodeRow, Taint};
+use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
+
+/// A DaemonSet on so many nodes.
+fn on_nodes(kind: ApiKind, nodes: usize, spec: &Value) -> Whole {
+    let mut set = Whole::new(kind, None, spec);
+    set.nodes = (1..=nodes)
+        .map(|n| (format!("n{n}").into(), NodeRow::default()))
+        .collect();
+    set
+}
+
+fn refuse(set: &mut Whole, node: &str) {
+    note(&mut set.refused_nodes, node, at(set.now));
+}
+
+/// Nodes whose pods are created, and those whose pods are deleted.
+fn planned(set: &Whole) -> (Vec<String>, Vec<String>) {
+    let (mut created, mut deleted) = (Vec::new(), Vec::new());
+    for action in set.plan().steps.into_iter().flat_map(|step| step.actions) {
+        match action {
+            Action::CreatePod(new) => created.push(new.node),
+            Action::DeletePod { node, .. } => deleted.push(node),
+            _ => {}
+        }
+    }
+    (created, deleted)
+}
+
+/// An edit of the template after each node has a pod.
+fn updated(kind: ApiKind, nodes: usize, more: &Value) -> Whole {
+    let mut set = on_nodes(kind, nodes, more);
+    set.settle();
+    let mut spec = more.clone();
+    spec["template"] = image("2")["template"].clone();
+    set.edit(&spec);
+    set
+}
+
+#[test]
+fn a_node_whose_pod_is_refused_is_tried_after_the_others() {
+    let mut set = on_nodes(DAEMON_SET, 3, &json!({"burstReplicas": 1}));
+    assert_eq!(planned(&set).0, ["n1"]);
+    for (next, then) in [("n1", "n2"), ("n2", "n3"), ("n3", "n1"), ("n1", "n2")] {
+        set.now += 1;
+        refuse(&mut set, next);
+        assert_eq!(planned(&set).0, [then], "after {next}");
+    }
+    // In time it has its old place again.
+    forget(&mut set.refused_nodes, at(set.now + 600));
+    assert_eq!(set.refused_nodes.len(), 1);
+    forget(&mut set.refused_nodes, at(set.now + 601));
+    assert_eq!(planned(&set).0, ["n1"]);
+}
+
+#[test]
+fn a_deletion_that_is_refused_makes_no_update_stand_still() {
+    for kind in [DAEMON_SET, NATIVE_DAEMON_SET] {
+        let mut set = updated(kind, 3, &json!({}));
+        assert_eq!(planned(&set).1, ["n1"]);
+        refuse(&mut set, "n1");
+        assert_eq!(planned(&set).1, ["n2"]);
+    }
+}
+
+#[test]
+fn deletions_of_a_small_burst_take_turns_too() {
+    let spec = json!({"burstReplicas": 1});
+    let mut set = on_nodes(DAEMON_SET, 3, &spec);
+    set.settle();
+    for node in set.nodes.values_mut() {
+        let (key, value) = ("gone".into(), "".into());
+        let effect = Effect::NoExecute;
+        node.taints = [Taint { key, value, effect }].into();
+    }
+    assert_eq!(planned(&set).1, ["n1"]);
+    refuse(&mut set, "n1");
+    assert_eq!(planned(&set).1, ["n2"]);
+}
+
+/// The new pods of the nodes that surge are available; each plan that deletes their old pods is refused that.
+fn surge_refused(kind: ApiKind, refused: &[&str]) -> Whole {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut set = updated(kind, 5, &surge);
+    for node in refused {
+        assert_eq!(planned(&set).0, [*node]);
+        let before = set.pods.clone();
+        set.sync();
+        for (name, kept) in before {
+            set.pods.entry(name).or_insert(kept);
+        }
+        assert!(planned(&set).1.contains(&(*node).to_owned()));
+        refuse(&mut set, node);
+    }
+    set
+}
+
+#[test]
+fn one_deletion_that_is_refused_stops_no_surge_and_more_than_may_surge_do() {
+    let set = surge_refused(DAEMON_SET, &["n1"]);
+    let (created, deleted) = planned(&set);
+    assert_eq!(
+        (created, deleted),
+        (vec!["n2".to_owned()], vec!["n1".to_owned()])
+    );
+    let set = surge_refused(DAEMON_SET, &["n1", "n2"]);
+    assert_eq!(
+        planned(&set),
+        (vec![], vec!["n1".to_owned(), "n2".to_owned()])
+    );
+    let set = surge_refused(NATIVE_DAEMON_SET, &["n1"]);
+    assert_eq!(planned(&set), (vec![], vec!["n1".to_owned()]));
+}
+
+#[test]
+fn a_failed_pod_whose_deletion_is_refused_stops_no_surge() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut set = updated(DAEMON_SET, 3, &surge);
+    let mut pods = set.pods.values_mut();
+    let failed = pods.find(|pod| pod.node.as_deref() == Some("n1")).unwrap();
+    (failed.phase, failed.ready) = (crate::pod::PodPhase::Failed, None);
+    assert_eq!(planned(&set).0, ["n1"]);
+    refuse(&mut set, "n1");
+    assert_eq!(planned(&set).0, ["n2", "n1"]);
+}

@@ -1,0 +1,109 @@
+//! Somebody else's pod has the name that the pod of a node needs.
+
+use serde_json::{Value, json};
+
+use super::whole::{Whole, image, uid};
+use super::world::at;
+use crate::daemon_set::action::Action;
+use crate::daemon_set::taken::{forget, note};
+use crate::name;
+use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
+
+fn slot(number: u32) -> String {
+    name::daemon_pod("agent", uid(0), "n1", number)
+}
+
+/// A DaemonSet on n1 and n2. Another controller has adopted the first pod of n1, and the API server has said so.
+fn adopted_by_others(kind: ApiKind, spec: &Value) -> Whole {
+    let mut set = Whole::new(kind, None, spec);
+    set.settle();
+    set.pods.remove(&*slot(0));
+    set.refuse_name(&slot(0), "n1");
+    set
+}
+
+/// Names of the pods that are created now.
+fn created(set: &Whole) -> Vec<String> {
+    let steps = set.plan().steps.into_iter();
+    let actions = steps.flat_map(|step| step.actions);
+    let names = actions.filter_map(|action| match action {
+        Action::CreatePod(new) => Some(new.name),
+        _ => None,
+    });
+    names.collect()
+}
+
+#[test]
+fn a_node_whose_name_is_taken_gets_no_second_name_and_is_told() {
+    let mut set = adopted_by_others(DAEMON_SET, &json!({}));
+    assert_eq!(created(&set), [""; 0]);
+    set.settle();
+    let told = &set.set.status.waiting_for[0];
+    assert_eq!(
+        (&*told.reason, &told.sample[..]),
+        ("PodNameTaken", &["n1".to_owned()][..])
+    );
+    // It is tried again, ever later up to a minute.
+    for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
+        assert_eq!(set.plan().wake, Some(at(set.now + wait)));
+        set.now += wait - 1;
+        assert_eq!(created(&set), [""; 0]);
+        set.now += 1;
+        assert_eq!(created(&set), [slot(0)]);
+        set.refuse_name(&slot(0), "n1");
+    }
+    set.now += 60;
+    set.settle();
+    assert_eq!((set.pods.len(), set.set.status.waiting_for.len()), (2, 0));
+}
+
+#[test]
+fn an_edit_tries_it_at_once_and_what_was_long_ago_is_forgotten() {
+    let mut set = adopted_by_others(DAEMON_SET, &json!({}));
+    set.edit(&image("2"));
+    assert!(created(&set).contains(&slot(0)));
+    let generation = set.set.meta.generation;
+    note(
+        &mut set.taken_pods,
+        (&slot(0), "n1"),
+        generation,
+        at(set.now),
+    );
+    forget(&mut set.taken_pods, generation, at(set.now + 1800));
+    assert_eq!(set.taken_pods.len(), 1);
+    forget(&mut set.taken_pods, generation, at(set.now + 1801));
+    assert_eq!(set.taken_pods.len(), 0);
+}
+
+#[test]
+fn with_a_surge_it_gets_the_other_slot_and_never_a_third() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut set = adopted_by_others(DAEMON_SET, &surge);
+    assert_eq!(created(&set), [slot(1)]);
+    set.settle();
+    assert_eq!(set.pods.len(), 2);
+    // It cannot surge there, and the next node does not wait for that.
+    let mut spec = surge.clone();
+    spec["template"] = image("2")["template"].clone();
+    set.edit(&spec);
+    set.refuse_name(&slot(0), "n1");
+    set.settle();
+    let status = &set.set.status;
+    assert_eq!(status.updated_number_scheduled, Some(1));
+    let told = &status.waiting_for[0];
+    assert_eq!(
+        (&*told.reason, &told.sample[..]),
+        ("PodNameTaken", &["n1".to_owned()][..])
+    );
+    set.now += 60;
+    set.settle();
+    assert_eq!(set.set.status.updated_number_scheduled, Some(2));
+}
+
+#[test]
+fn names_of_apps_v1_have_no_end() {
+    let mut set = adopted_by_others(NATIVE_DAEMON_SET, &json!({}));
+    assert_eq!(created(&set), [slot(1)]);
+    set.refuse_name(&slot(1), "n1");
+    assert_eq!(created(&set), [slot(2)]);
+}
