@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod content;
 pub mod cost;
+pub mod hook;
 pub mod once;
 pub mod ownership;
 pub mod revisions;

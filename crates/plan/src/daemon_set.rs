@@ -5,6 +5,7 @@ pub mod backoff;
 mod claim;
 mod excuse;
 pub(crate) mod history;
+pub(crate) mod lifecycle;
 mod manage;
 pub(crate) mod on_nodes;
 pub mod pod;
@@ -28,11 +29,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
 use self::history::{Current, Stored, beyond_limit, current};
+use self::lifecycle::waits;
 pub use self::manage::Why;
 use self::manage::manage;
 use self::on_nodes::{OnNodes, desired, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
-use self::pod::{LABEL_GENERATION, LABEL_REVISION};
+use self::pod::{LABEL_GENERATION, LABEL_REVISION, Named};
 pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
 use self::rolling_update::{rolling_update, room_for_new};
@@ -267,12 +269,15 @@ pub(crate) fn pod_changes<'a>(
     let next = rolling_update(snapshot.set, nodes, &managed, hash, now);
     // Pods are created before others are deleted: two nodes would have two pods where one may. Whoever sees the
     // deletion plans again; if it is refused, no further node gets a second pod, as with upstream.
-    let replaces = managed.delete.iter().any(|(_, why)| *why == Why::Outdated);
+    let goes = |(pod, why): &(Named<'_>, Why)| *why == Why::Outdated && !waits(snapshot.set, pod.1);
+    let replaces = managed.delete.iter().any(goes);
     let (mut create, mut waiting) = (managed.create, next.create);
     if !replaces {
         create.append(&mut waiting);
     }
-    let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
+    let known = |name: &&str| managed.delete.iter().all(|((other, _), _)| other != name);
+    let outdated = next.delete.into_iter().filter(known);
+    let outdated: Vec<_> = outdated.map(|name| (name, Why::Outdated)).collect();
     let deleted = managed
         .delete
         .into_iter()
@@ -306,21 +311,27 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     let created: Vec<Action> = creatable
         .take(most.min(room_for_new(snapshot.set, nodes, (hash, desired))))
         .collect();
-    let deleted = changes.delete.iter().take(most).filter_map(|(name, why)| {
-        let pod = snapshot.pods.get(*name)?;
-        plan.notes.extend(why_deleted(snapshot, name, pod, *why));
-        Some(Action::DeletePod {
-            name: (*name).to_owned(),
-            uid: pod.uid,
-            node: pod.node.as_deref().unwrap_or_default().to_owned(),
-            why: *why,
-        })
+    let parting = lifecycle::part(snapshot, &changes.delete);
+    let set = snapshot.set;
+    let deleted = parting.delete.iter().take(most).map(|(pod, why)| {
+        plan.notes.extend(why_deleted(snapshot, *pod, *why));
+        lifecycle::delete(set, *pod, *why)
     });
     let deleted: Vec<Action> = deleted.collect();
-    let rest = changes.delete.len() > deleted.len() || changes.create.len() > created.len();
-    plan.again |= rest && !(created.is_empty() && deleted.is_empty());
+    let prepared = parting.prepare.iter().take(most).map(|(pod, why)| {
+        plan.notes.push(lifecycle::note(set, *pod));
+        lifecycle::prepare(*pod, *why, now)
+    });
+    let prepared: Vec<Action> = prepared.collect();
+    let kept = parting.keep.into_iter().map(lifecycle::keep).collect();
+    let rest = parting.delete.len() > deleted.len()
+        || parting.prepare.len() > prepared.len()
+        || changes.create.len() > created.len();
+    plan.again |= rest && !(created.is_empty() && deleted.is_empty() && prepared.is_empty());
+    plan.steps.push(Step::wanted(kept));
     plan.steps.push(Step::slowly(created));
     plan.steps.push(Step::wanted(deleted));
+    plan.steps.push(Step::wanted(prepared));
 }
 
 /// Names that are tried for a node: more than one are held by others only if pods were released there.
@@ -354,7 +365,7 @@ fn free_name(snapshot: &Snapshot<'_>, node: &str) -> Option<String> {
 }
 
 /// What people are told of a pod that has ended.
-fn why_deleted(snapshot: &Snapshot<'_>, name: &str, pod: &DaemonPod, why: Why) -> Option<Note> {
+fn why_deleted(snapshot: &Snapshot<'_>, (name, pod): Named<'_>, why: Why) -> Option<Note> {
     let (warning, reason, found, doing) = match why {
         Why::Failed => (true, "FailedDaemonPod", "failed", "kill"),
         Why::Succeeded => (false, "SucceededDaemonPod", "succeeded", "delete"),

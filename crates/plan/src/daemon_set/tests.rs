@@ -4,6 +4,7 @@
 mod budget;
 mod duplicates;
 mod ended;
+mod lifecycle;
 mod update;
 mod whole;
 mod world;

@@ -1,6 +1,7 @@
 //! The same for DaemonSets: what a plan for one must never do. Whether a node should have a pod is the planner's to
 //! say.
 
+mod hook;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use carillon_api::DaemonSetStatus;
 use carillon_api::condition::reasons;
 use jiff::{SignedDuration, Timestamp};
 
+use self::hook::Hook;
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
 use crate::condition;
@@ -32,6 +34,9 @@ pub mod rules {
     pub const ONE_PER_NODE: &str = "one_per_node";
     /// Pods are deleted by uid, and only for a reason that holds.
     pub const DELETE: &str = "delete";
+    /// A pod that carries the hook of `preDelete` is not deleted, nor told again and again that it goes; one that stays is
+    /// told so.
+    pub const PRE_DELETE: &str = "pre_delete";
     /// An update takes no more available pods away than the budget allows.
     pub const BUDGET: &str = "budget";
     /// A revision is deleted only when no pod carries its hash, and never the current one; numbers only rise; pods are
@@ -41,11 +46,12 @@ pub mod rules {
     pub const STATUS: &str = "status";
 
     /// All of them.
-    pub const ALL: [&str; 8] = [
+    pub const ALL: [&str; 9] = [
         CONFIRMED_FIRST,
         ACTS,
         ONE_PER_NODE,
         DELETE,
+        PRE_DELETE,
         BUDGET,
         HISTORY,
         STATUS,
@@ -64,8 +70,10 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
         current: false,
         stored: None,
         on_nodes: on_nodes(snapshot),
+        hook: Hook::of(snapshot.set),
         created: BTreeMap::new(),
         deleted: BTreeSet::new(),
+        kept: BTreeSet::new(),
         relabelled: BTreeSet::new(),
     };
     for step in &plan.steps {
@@ -140,9 +148,12 @@ struct Check<'a> {
     /// The hash of a revision that an earlier step stores.
     stored: Option<&'a str>,
     on_nodes: OnNodes<'a>,
+    hook: Hook<'a>,
     /// Nodes that get a pod, and its name.
     created: BTreeMap<&'a str, &'a str>,
     deleted: BTreeSet<Uid>,
+    /// They were told that they stay.
+    kept: BTreeSet<Uid>,
     relabelled: BTreeSet<Uid>,
 }
 
@@ -188,7 +199,19 @@ impl<'a> Check<'a> {
             }
             Action::DeleteRevision { name, uid } => self.delete_revision(name, *uid),
             Action::CreatePod(pod) => self.create(pod),
-            Action::DeletePod { name, uid, why, .. } => self.delete(name, *uid, *why),
+            Action::PreparePod {
+                name, uid, rv, why, ..
+            } => {
+                self.going(name, *uid, *why)?;
+                self.prepare(name, (*uid, *rv))
+            }
+            Action::KeepPod { name, uid, rv } => self.keep(name, (*uid, *rv)),
+            Action::DeletePod {
+                name, uid, rv, why, ..
+            } => {
+                self.going(name, *uid, *why)?;
+                self.delete(name, (*uid, *rv))
+            }
             Action::WriteStatus(status) => self.write(status),
         }
     }
@@ -245,7 +268,8 @@ impl<'a> Check<'a> {
         pod.ok_or_else(|| Trip { rule, what: what() })
     }
 
-    fn delete(&mut self, name: &str, uid: Uid, why: Why) -> Result<(), Trip> {
+    /// A pod is deleted, or told that it is.
+    fn going(&mut self, name: &str, uid: Uid, why: Why) -> Result<(), Trip> {
         let pod = self.pod(rules::DELETE, name, uid)?;
         self.deleted.insert(uid);
         let others = pod.node.as_deref().and_then(|node| self.on_nodes.get(node));
@@ -275,7 +299,7 @@ impl<'a> Check<'a> {
             let due = since.checked_add(enough);
             enough.is_zero() || due.is_ok_and(|due| due <= self.now)
         };
-        pod.ready.is_some_and(is_over) && pod.deletion.is_none()
+        pod.ready.is_some_and(is_over) && pod.deletion.is_none() && !self.hook.told(pod)
     }
 
     /// Nodes that lose their last available pod to the update, and those that have lost it and are not known to have
@@ -297,6 +321,11 @@ impl<'a> Check<'a> {
                     uid,
                     why: Why::Outdated,
                     ..
+                }
+                | Action::PreparePod {
+                    uid,
+                    why: Why::Outdated,
+                    ..
                 } => Some(*uid),
                 _ => None,
             })
@@ -313,7 +342,9 @@ impl<'a> Check<'a> {
             });
             // What an update leaves alone does not hold it up.
             taken += usize::from(loses && !keeps);
-            down += usize::from(is_well && self.is_selected(node) && available().next().is_none());
+            let leaves = pods.iter().any(|pod| self.hook.told(pod)) && !self.is_surely_meant(node);
+            let counts = is_well && self.is_selected(node) && !leaves;
+            down += usize::from(counts && available().next().is_none());
         }
         let nodes = self.snapshot.nodes.len().max(self.on_nodes.len());
         let allowed = most(max_unavailable, nodes).max(1);
