@@ -13,4 +13,5 @@ pub mod revisions;
 mod scene;
 pub mod settled;
 pub mod stopping;
+mod told;
 pub mod world;

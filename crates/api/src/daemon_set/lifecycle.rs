@@ -18,8 +18,8 @@ use crate::open_schema::{label_keys, label_value, with_rules};
 )]
 pub struct Lifecycle {
     /// A pod with one of these labels or finalizers is not deleted. It gets the label
-    /// lifecycle.apps.kruise.io/state=PreparingDelete, counts as unavailable, and is deleted when somebody has taken them
-    /// from it. This is so whenever Carillon would delete it, and not when others do, or when the DaemonSet goes.
+    /// lifecycle.apps.kruise.io/state=PreparingDelete, counts as unavailable, and is deleted when somebody has taken
+    /// them from it. This is so whenever Carillon would delete it, and not when others do, or when the DaemonSet goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PreDelete")]
     pub pre_delete: Option<PreDelete>,

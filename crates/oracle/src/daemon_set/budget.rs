@@ -5,19 +5,21 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::hook::tells;
+use super::told::tells;
 use super::world::{Set, World, is_available, is_well, rolling_update, scaled, should};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S3;
 use crate::object::{PODS, is_deleting, node_of, uid};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
-/// S3. A node is *taken down* when we delete the last available pod of a DaemonSet on it, or tell it that it goes, while
-/// the node is well and should have one; until it has an available pod again, or should have none, or is gone. At no revision are more nodes
-/// taken down than `maxUnavailable` of a version that whoever deletes may see; with a `maxSurge` none is.
+/// S3. A node is *taken down* when we delete the last available pod of a DaemonSet on it, or tell it that it goes,
+/// while the node is well and should have one; until it has an available pod again, or should have none, or is gone. At
+/// no revision are more nodes taken down than `maxUnavailable` of a version that whoever deletes may see; with a
+/// `maxSurge` none is.
 ///
 /// A node *surges* when we create a pod for it beside one that has been available for a while, and when one of two is
-/// told that it goes; until both are available, or one goes, or it should have none, or is gone. At no revision do more nodes surge than `maxSurge` of such a version.
+/// told that it goes; until both are available, or one goes, or it should have none, or is gone. At no revision do more
+/// nodes surge than `maxSurge` of such a version.
 pub fn no_more_than_may_be(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);

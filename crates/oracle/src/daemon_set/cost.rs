@@ -1,10 +1,11 @@
-//! S12: no pods of a DaemonSet are made and removed, or told that they go and stay, in circles, and no status is written for nothing.
+//! S12: no pods of a DaemonSet are made and removed, or told that they go and stay, in circles, and no status is
+//! written for nothing.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::hook::{tells, tells_again};
+use super::told::{tells, tells_again};
 use super::world::{REVISIONS, SETS, World, set_of};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
@@ -20,8 +21,8 @@ const FOR_EACH_CHANGE: u64 = 12;
 const IDLE_WRITES: usize = 3;
 
 /// S12. We create no more pods of a DaemonSet for a node than a base, and so many for each change by others that could
-/// be a reason. So it is with telling a pod that it goes, which no pod is told that knows. Between two statuses that we write something happens that a status may tell of, but for a few; unless
-/// several lead.
+/// be a reason. So it is with telling a pod that it goes, which no pod is told that knows. Between two statuses that we
+/// write something happens that a status may tell of, but for a few; unless several lead.
 pub fn bounded_pods(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::hook::{WRITTEN, has_word};
+use super::told::{WRITTEN, has_word};
 use super::world::{REVISIONS, SETS, World, set_of};
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
@@ -14,10 +14,10 @@ use crate::writes::misdirected;
 /// after it:
 /// - it is no `deletecollection`, and its path names the namespace of the object;
 /// - a pod or revision is created only for a DaemonSet that exists and that nobody has deleted, in its namespace;
-/// - of a pod that is there only the owner, the hash and that it goes are written, of a revision the owner and the number, of a
-///   DaemonSet the status;
-/// - with `bodies`: a delete has a precondition on the uid, a patch of a pod or revision its uid, one of a status, or of
-///   the word that a pod goes, a resourceVersion.
+/// - of a pod that is there only the owner, the hash and that it goes are written, of a revision the owner and the
+///   number, of a DaemonSet the status;
+/// - with `bodies`: a delete has a precondition on the uid, a patch of a pod or revision its uid, one of a status, or
+///   of the word that a pod goes, a resourceVersion.
 pub fn only_its_own(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::hook::has_word;
+use super::told::has_word;
 use super::world::{Set, World, hash, is_well, rolling_update, should};
 use crate::history::History;
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::hook::tells;
+use super::told::tells;
 use super::world::{Set, World, hash, scaled, should};
 use crate::history::History;
 use crate::invariant::Invariant::S9;
 use crate::object::{PODS, has_ended, is_deleting, node_of, uid};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
-/// S9. Where we delete a pod of a DaemonSet, or tell it that it goes: it has ended; or its node is gone, or should have none by a version that
-/// whoever deletes may see; or another pod is there; or it is not of the newest revision, by now or in what may be
-/// seen of the DaemonSet, and that lets updates be made: it is not paused nor OnDelete, its `selector` selects the
-/// node, and more nodes have an old pod than its `partition` keeps.
+/// S9. Where we delete a pod of a DaemonSet, or tell it that it goes: it has ended; or its node is gone, or should have
+/// none by a version that whoever deletes may see; or another pod is there; or it is not of the newest revision, by now
+/// or in what may be seen of the DaemonSet, and that lets updates be made: it is not paused nor OnDelete, its
+/// `selector` selects the node, and more nodes have an old pod than its `partition` keeps.
 pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::hook::is_told;
+use super::told::is_told;
 use crate::broadcast_job::eligible::{not_meant, untolerated};
 use crate::history::{History, Key, Step};
 use crate::object::{self, NODES, PODS, condition, list, number, text, time, uid};

@@ -11,8 +11,8 @@ use super::spec::DaemonSet;
 /// Notes which nodes are excused. `since`: when the current revision was stored.
 ///
 /// A node that has its old pod was not touched, nor made sick by it if it was not ready before that pod was deleted, or
-/// was told that it goes. One that has none, or the new one, may have become sick by that: it is excused only if it was not ready before there was
-/// the revision. Native DaemonSets keep upstream's arithmetic.
+/// was told that it goes. One that has none, or the new one, may have become sick by that: it is excused only if it was
+/// not ready before there was the revision. Native DaemonSets keep upstream's arithmetic.
 pub(super) fn note(
     set: &DaemonSet,
     on_nodes: &mut OnNodes<'_>,

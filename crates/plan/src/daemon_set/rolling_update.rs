@@ -65,6 +65,8 @@ pub(super) enum Pair<'a> {
         new: &'a DaemonPod,
         /// Of an older one.
         old: Named<'a>,
+        /// The older one waits for a hook, if it is to go.
+        held: bool,
     },
     /// More than that: [`manage`](super::manage::manage) comes first.
     Excess,
@@ -80,8 +82,6 @@ struct Place<'a> {
     selected: bool,
     /// It was sick before.
     excused: bool,
-    /// Its old pod waits for a hook, if it is to go.
-    held: bool,
 }
 
 /// Whether a pod is of the current template. The generation counts where the hash does not: a rewritten
@@ -115,7 +115,11 @@ where
         (None, None) => Pair::None,
         (Some(new), None) => Pair::New(new),
         (None, Some(old)) => Pair::Old(old),
-        (Some(new), Some(old)) => Pair::Both { new, old },
+        (Some(new), Some(old)) => Pair::Both {
+            new,
+            old,
+            held: waits(set, old.1),
+        },
     }
 }
 
@@ -155,7 +159,6 @@ pub(super) fn rolling_update<'a>(
                 runs: node.runs(),
                 selected: is_selected(set, node),
                 excused: node.excuse.is_some(),
-                held: matches!(&pair, Pair::Both { old, .. } if waits(set, old.1)),
                 pair,
             }
         })
@@ -299,13 +302,13 @@ fn with_surge(
             Pair::None => {}
             Pair::Excess => surging += counts,
             Pair::New(new) => available_nodes += usize::from(available(new)),
-            Pair::Both { new, old } => {
+            Pair::Both { new, old, held } => {
                 available_nodes += usize::from(available(old.1));
                 if available(new) {
                     next.delete.push(old.0);
                 }
                 // While the old one waits for its hook the node has two.
-                if !available(new) || place.held {
+                if !available(new) || held {
                     surging += counts;
                 }
             }

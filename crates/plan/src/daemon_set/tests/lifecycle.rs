@@ -139,7 +139,7 @@ fn who_is_to_stay_after_all_is_told_so() {
     let changes: [(&str, Change); 4] = [
         ("rolled back", |set| set.edit(&spec("1", &json!({})))),
         ("paused", |set| {
-            set.edit(&spec("2", &json!({"paused": true})))
+            set.edit(&spec("2", &json!({"paused": true})));
         }),
         ("kept", |set| set.edit(&spec("2", &json!({"partition": 3})))),
         ("on delete", |set| {

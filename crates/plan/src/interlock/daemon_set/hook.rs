@@ -54,8 +54,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether a node should have a pod, as far as that is plain: no taint and no affinity has a say. One that should have
-    /// none may wait for its hook for long, and holds no update up.
+    /// Whether a node should have a pod, as far as that is plain: no taint and no affinity has a say. One that should
+    /// have none may wait for its hook for long, and holds no update up.
     pub(super) fn is_surely_meant(&self, node: &str) -> bool {
         let wish = &self.snapshot.set.spec.placement;
         let plain = wish.node_name.is_none() && wish.required_terms.is_none();
