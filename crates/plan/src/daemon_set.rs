@@ -8,6 +8,7 @@ pub(crate) mod history;
 pub(crate) mod lifecycle;
 mod manage;
 pub(crate) mod on_nodes;
+mod parting;
 pub mod pod;
 pub mod pod_body;
 pub(crate) mod progress;
@@ -311,19 +312,19 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     let created: Vec<Action> = creatable
         .take(most.min(room_for_new(snapshot.set, nodes, (hash, desired))))
         .collect();
-    let parting = lifecycle::part(snapshot, &changes.delete);
+    let parting = parting::part(snapshot, &changes.delete);
     let set = snapshot.set;
     let deleted = parting.delete.iter().take(most).map(|(pod, why)| {
         plan.notes.extend(why_deleted(snapshot, *pod, *why));
-        lifecycle::delete(set, *pod, *why)
+        parting::delete(set, *pod, *why)
     });
     let deleted: Vec<Action> = deleted.collect();
     let prepared = parting.prepare.iter().take(most).map(|(pod, why)| {
-        plan.notes.push(lifecycle::note(set, *pod));
-        lifecycle::prepare(*pod, *why, now)
+        plan.notes.push(parting::note(set, *pod));
+        parting::prepare(*pod, *why, now)
     });
     let prepared: Vec<Action> = prepared.collect();
-    let kept = parting.keep.into_iter().map(lifecycle::keep).collect();
+    let kept = parting.keep.into_iter().map(parting::keep).collect();
     let rest = parting.delete.len() > deleted.len()
         || parting.prepare.len() > prepared.len()
         || changes.create.len() > created.len();
