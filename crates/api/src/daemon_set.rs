@@ -1,6 +1,7 @@
 //! DaemonSet: one pod on every node that fits, and updates of them under a budget. Takes what apps/v1 takes as a
 //! DaemonSet; `docs/daemonset.md` has the bounds.
 
+mod lifecycle;
 mod selector;
 mod status;
 mod update_strategy;
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use lifecycle::{Lifecycle, PreDelete};
 pub use status::DaemonSetStatus;
 pub use update_strategy::{RollingUpdate, UpdateStrategy, UpdateStrategyType};
 
@@ -161,6 +163,10 @@ pub struct DaemonSetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ScaleStrategy")]
     pub scale_strategy: Option<ScaleStrategy>,
+    /// What a pod waits for before it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Lifecycle")]
+    pub lifecycle: Option<Lifecycle>,
 }
 
 /// How nodes that have no pod get one.

@@ -50,3 +50,11 @@ pub const ANNOTATION_RUN_NOW: &str = "carillon.dev/run-now";
 /// On the children of a CronJob: the time they were scheduled for, RFC 3339. Set by Kubernetes'
 /// own controller, too.
 pub const ANNOTATION_SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// On a pod of a DaemonSet with `lifecycle.preDelete`, while it waits for its hook: [`STATE_PREPARING_DELETE`]. The key
+/// is OpenKruise's, so that what reacts to it there does so here.
+pub const LABEL_LIFECYCLE_STATE: &str = "lifecycle.apps.kruise.io/state";
+/// That a pod is to be deleted as soon as its hook is gone.
+pub const STATE_PREPARING_DELETE: &str = "PreparingDelete";
+/// On the same pod: since when, RFC 3339.
+pub const ANNOTATION_LIFECYCLE_TIMESTAMP: &str = "lifecycle.apps.kruise.io/timestamp";

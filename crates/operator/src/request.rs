@@ -143,6 +143,13 @@ pub fn delete(kind: Kind, namespace: &str, name: &str, uid: Uid) -> Call {
     build(Method::DELETE, path, JSON, options)
 }
 
+/// Deletes this object if it is as it was judged.
+pub fn delete_unchanged(kind: Kind, namespace: &str, name: &str, uid: Uid, rv: u64) -> Call {
+    let path = path(kind, namespace, name);
+    let options = encode(&delete_options(uid, Some(rv)));
+    build(Method::DELETE, path, JSON, options)
+}
+
 /// Removes a finalizer from an object of a built-in kind.
 pub(crate) fn without(kind: Kind, namespace: &str, name: &str, uid: Uid, finalizer: &str) -> Call {
     patch_metadata(kind, namespace, name, &metadata_without(uid, finalizer))

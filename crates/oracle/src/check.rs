@@ -79,6 +79,7 @@ fn judges(invariant: Invariant) -> &'static [Judge] {
             stopping::stopped_for_a_reason,
             cron_job::ending::child_ended_for_a_reason,
             daemon_set::stopping::stopped_for_a_reason,
+            daemon_set::hook::no_pod_is_deleted_with_its_hook,
             job::stopping::stopped_for_a_reason,
         ],
         Invariant::S11 => &[

@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod content;
 pub mod cost;
+pub mod hook;
 pub mod once;
 pub mod ownership;
 pub mod revisions;
@@ -12,4 +13,5 @@ pub mod revisions;
 mod scene;
 pub mod settled;
 pub mod stopping;
+mod told;
 pub mod world;

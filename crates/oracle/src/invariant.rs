@@ -28,7 +28,8 @@ pub enum Invariant {
     S8,
     /// Nothing is stopped without a reason: [`crate::broadcast_job::stopping::stopped_for_a_reason`],
     /// [`crate::cron_job::ending::child_ended_for_a_reason`],
-    /// [`crate::daemon_set::stopping::stopped_for_a_reason`], [`crate::job::stopping::stopped_for_a_reason`].
+    /// [`crate::daemon_set::stopping::stopped_for_a_reason`],
+    /// [`crate::daemon_set::hook::no_pod_is_deleted_with_its_hook`], [`crate::job::stopping::stopped_for_a_reason`].
     S9,
     /// Ownership: [`crate::broadcast_job::ownership::only_what_is_ours`],
     /// [`crate::cron_job::ownership::only_what_it_started`], [`crate::daemon_set::ownership::only_its_own`],

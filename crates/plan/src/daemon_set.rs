@@ -5,8 +5,10 @@ pub mod backoff;
 mod claim;
 mod excuse;
 pub(crate) mod history;
+pub(crate) mod lifecycle;
 mod manage;
 pub(crate) mod on_nodes;
+mod parting;
 pub mod pod;
 pub mod pod_body;
 mod pod_name;
@@ -31,11 +33,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use self::action::{Action, NewPod, NewRevision, Note, Plan, Step};
 use self::history::{Current, Stored, beyond_limit, current};
+use self::lifecycle::{is_available, waits};
 pub use self::manage::Why;
 use self::manage::{Managed, manage};
 use self::on_nodes::{OnNodes, desired, on_nodes};
 pub use self::pod::{DaemonPod, DaemonPods};
-use self::pod::{LABEL_GENERATION, LABEL_REVISION};
+use self::pod::{LABEL_GENERATION, LABEL_REVISION, Named};
 use self::pod_name::free_name;
 pub use self::revision::{DataDigest, Revision, Revisions};
 pub use self::rolling_update::Budget;
@@ -269,17 +272,19 @@ pub(crate) fn pod_changes<'a>(
 ) -> PodChanges<'a> {
     let mut managed = manage(snapshot, nodes, hash, now);
     let next = rolling_update(snapshot, nodes, &managed, hash, now);
-    let waits = waits_for_deletions(snapshot, nodes, &managed, (hash, now));
+    let deletions_first = waits_for_deletions(snapshot, nodes, &managed, (hash, now));
     let refused = |node: &str| nodes.get(node).and_then(|node| node.refused);
     // Others have their turn before a node for which something was refused.
     let of_pod = |pod: &DaemonPod| pod.node.as_deref().and_then(refused);
     managed.delete.sort_by_key(|((_, pod), _)| of_pod(pod));
     let (mut create, mut waiting) = (managed.create, next.create);
-    if !waits {
+    if !deletions_first {
         create.append(&mut waiting);
     }
     create.sort_by_key(|node| refused(node));
-    let outdated = next.delete.into_iter().map(|name| (name, Why::Outdated));
+    let known = |name: &&str| managed.delete.iter().all(|((other, _), _)| other != name);
+    let outdated = next.delete.into_iter().filter(known);
+    let outdated: Vec<_> = outdated.map(|name| (name, Why::Outdated)).collect();
     let deleted = managed
         .delete
         .into_iter()
@@ -306,16 +311,15 @@ fn waits_for_deletions(
     let is_left_behind = |pod: &DaemonPod| {
         let node = pod.node.as_deref().and_then(|node| nodes.get(node));
         node.is_some_and(|node| {
-            let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
             let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
-            let has_new = pods.any(|(_, pod)| is_updated(set, pod, hash) && available(pod));
+            let has_new =
+                pods.any(|(_, pod)| is_updated(set, pod, hash) && is_available(set, pod, now));
             node.refused.is_some() && has_new && !set.native
         })
     };
-    let outdated = managed
-        .delete
-        .iter()
-        .filter(|(_, why)| *why == Why::Outdated);
+    // One that waits for its hook is not about to go.
+    let goes = |((_, pod), why): &&(Named<'_>, Why)| *why == Why::Outdated && !waits(set, pod);
+    let outdated = managed.delete.iter().filter(goes);
     let (mut going, mut left_behind) = (0, 0);
     for ((_, pod), _) in outdated {
         if is_left_behind(pod) {
@@ -351,25 +355,31 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     let created: Vec<Action> = creatable
         .take(most.min(room_for_new(snapshot.set, nodes, (hash, desired))))
         .collect();
-    let deleted = changes.delete.iter().take(most).filter_map(|(name, why)| {
-        let pod = snapshot.pods.get(*name)?;
-        plan.notes.extend(why_deleted(snapshot, name, pod, *why));
-        Some(Action::DeletePod {
-            name: (*name).to_owned(),
-            uid: pod.uid,
-            node: pod.node.as_deref().unwrap_or_default().to_owned(),
-            why: *why,
-        })
+    let parting = parting::part(snapshot, &changes.delete);
+    let set = snapshot.set;
+    let deleted = parting.delete.iter().take(most).map(|(pod, why)| {
+        plan.notes.extend(why_deleted(snapshot, *pod, *why));
+        parting::delete(set, *pod, *why)
     });
     let deleted: Vec<Action> = deleted.collect();
-    let rest = changes.delete.len() > deleted.len() || changes.create.len() > created.len();
-    plan.again |= rest && !(created.is_empty() && deleted.is_empty());
+    let prepared = parting.prepare.iter().take(most).map(|(pod, why)| {
+        plan.notes.push(parting::note(set, *pod));
+        parting::prepare(*pod, *why, now)
+    });
+    let prepared: Vec<Action> = prepared.collect();
+    let kept = parting.keep.into_iter().map(parting::keep).collect();
+    let rest = parting.delete.len() > deleted.len()
+        || parting.prepare.len() > prepared.len()
+        || changes.create.len() > created.len();
+    plan.again |= rest && !(created.is_empty() && deleted.is_empty() && prepared.is_empty());
+    plan.steps.push(Step::wanted(kept));
     plan.steps.push(Step::slowly(created));
     plan.steps.push(Step::wanted(deleted));
+    plan.steps.push(Step::wanted(prepared));
 }
 
 /// What people are told of a pod that has ended.
-fn why_deleted(snapshot: &Snapshot<'_>, name: &str, pod: &DaemonPod, why: Why) -> Option<Note> {
+fn why_deleted(snapshot: &Snapshot<'_>, (name, pod): Named<'_>, why: Why) -> Option<Note> {
     let (warning, reason, found, doing) = match why {
         Why::Failed => (true, "FailedDaemonPod", "failed", "kill"),
         Why::Succeeded => (false, "SucceededDaemonPod", "succeeded", "delete"),

@@ -285,8 +285,26 @@ fn what_is_refused_is_refused_with_the_field_and_the_remedy() {
         ),
         (
             "/spec/lifecycle",
-            json!({"preDelete": {}}),
-            &["unknown field \"spec.lifecycle\""],
+            json!({"preDelete": {"markPodNotReady": true}}),
+            &[
+                "spec.lifecycle.preDelete.markPodNotReady",
+                "remove the field",
+            ],
+        ),
+        (
+            "/spec/lifecycle",
+            json!({"preDelete": {"labelsHandler": {"a b": "x"}}}),
+            &["spec.lifecycle.preDelete.labelsHandler", "must have keys"],
+        ),
+        (
+            "/spec/lifecycle",
+            json!({"preDelete": {"finalizersHandler": [""]}}),
+            &["spec.lifecycle.preDelete.finalizersHandler[0]"],
+        ),
+        (
+            "/spec/lifecycle",
+            json!({"inPlaceUpdate": {"labelsHandler": {"a": "b"}}}),
+            &["spec.lifecycle.inPlaceUpdate", "in place"],
         ),
         (
             "/spec/template/spec/restartPolicy",
@@ -314,6 +332,14 @@ fn fields_of_openkruise_that_mean_what_happens_anyway_are_taken() {
     }
     let surge = with(daemon_set(OURS), BUDGET, json!({"maxSurge": "05%"}));
     assert_eq!(answer(&surge), None, "without maxUnavailable: 0");
+    let hook = json!({"labelsHandler": {"example.com/hold": "yes"},
+        "finalizersHandler": ["example.com/drain"], "markPodNotReady": false});
+    let hook = with(
+        daemon_set(OURS),
+        "/spec/lifecycle",
+        json!({"preDelete": hook}),
+    );
+    assert_eq!(answer(&hook), None, "a hook");
 }
 
 /// A change of the selector: is it taken?

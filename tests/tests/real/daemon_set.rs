@@ -417,3 +417,71 @@ fn pods_of_another_namespace_are_neither_adopted_nor_counted() {
     );
     assert_eq!(left[0]["metadata"]["deletionTimestamp"], Value::Null);
 }
+
+const HOOK: &str = "example.com/hold";
+
+/// A DaemonSet whose pods wait for a hook.
+fn hooked(bench: &Bench<'_>, image: &str) -> Value {
+    let hook = json!({"preDelete": {"labelsHandler": {HOOK: "yes"}}});
+    let mut set = daemon_set(bench, "agent", image, &json!({"lifecycle": hook}));
+    set["spec"]["template"]["metadata"]["labels"][HOOK] = json!("yes");
+    set
+}
+
+/// The pods that were told that they go.
+fn told(bench: &Bench<'_>) -> Vec<Value> {
+    let mut pods = list(bench, "pods");
+    pods.retain(|pod| {
+        pod["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] == "PreparingDelete"
+    });
+    pods
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_pod_with_a_hook_is_deleted_when_somebody_has_let_go_of_it() {
+    let bench = lab().bench("ds-hook", 3);
+    bench.apply(&hooked(&bench, "busybox:1.36"));
+    ready(&bench, "agent");
+    let before = uids(&list(&bench, "pods"));
+    bench.apply(&hooked(&bench, "busybox:1.37"));
+    let waits = || {
+        bench.until(
+            "one pod is told that it goes, and the status says so",
+            || {
+                let status = get(&bench, "agent")["status"].clone();
+                let said = status["waitingFor"][0]["reason"] == "PreDeleteHook";
+                let told = told(&bench);
+                (said && told.len() == 1 && status["numberAvailable"] == 2).then_some(told)
+            },
+        )
+    };
+    let first = waits().remove(0);
+    let since = &first["metadata"]["annotations"]["lifecycle.apps.kruise.io/timestamp"];
+    assert!(since.as_str().is_some_and(|since| since.ends_with('Z')));
+    // It is not to be deleted after all.
+    bench.apply(&hooked(&bench, "busybox:1.36"));
+    ready(&bench, "agent");
+    assert_eq!(
+        (uids(&list(&bench, "pods")), told(&bench)),
+        (before.clone(), vec![])
+    );
+    bench.apply(&hooked(&bench, "busybox:1.37"));
+    for _ in &bench.nodes {
+        let pod = waits().remove(0);
+        let pods = uids(&list(&bench, "pods"));
+        bench.kubectl(&["label", "pod", &name(&pod), &format!("{HOOK}-")]);
+        bench.until("it is gone", || {
+            let uid = &pod["metadata"]["uid"];
+            let there = list(&bench, "pods");
+            (!there.iter().any(|pod| pod["metadata"]["uid"] == *uid)).then_some(())
+        });
+        assert_eq!(pods.len(), 3);
+    }
+    ready(&bench, "agent");
+    let after = uids(&list(&bench, "pods"));
+    assert!(after.len() == 3 && !after.iter().any(|uid| before.contains(uid)));
+}

@@ -215,6 +215,15 @@ fn pace(preview: &Preview) -> Vec<String> {
             count(preview.failed, "pod")
         ));
     }
+    if preview.hooked > 0 {
+        lines.push(format!(
+            "{} told to go and kept until somebody takes from it what spec.lifecycle.preDelete names.",
+            match preview.hooked {
+                1 => "1 pod is".to_owned(),
+                many => format!("Each of {many} pods is"),
+            }
+        ));
+    }
     if preview.rounds == 0 {
         return lines;
     }
@@ -239,7 +248,12 @@ fn pace(preview: &Preview) -> Vec<String> {
         _ => "How long that takes is not known: no pod of now has become ready without a restart.".to_owned(),
     });
     if preview.seconds.is_some() {
-        lines.push("The time in which old pods terminate comes on top.".to_owned());
+        let what = if preview.hooked > 0 {
+            "wait for their hook and terminate"
+        } else {
+            "terminate"
+        };
+        lines.push(format!("The time in which old pods {what} comes on top."));
     }
     lines
 }

@@ -148,6 +148,9 @@ pub struct Annotations {
     /// `cronjob.kubernetes.io/instantiate`, as `kubectl create job --from` sets it.
     #[serde(rename = "cronjob.kubernetes.io/instantiate", default)]
     pub instantiate: Option<String>,
+    /// `lifecycle.apps.kruise.io/timestamp`.
+    #[serde(rename = "lifecycle.apps.kruise.io/timestamp", default)]
+    pub lifecycle_timestamp: Option<String>,
     /// `batch.kubernetes.io/job-completion-index`.
     #[serde(rename = "batch.kubernetes.io/job-completion-index", default)]
     pub completion_index: Option<String>,

@@ -5,18 +5,21 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::told::tells;
 use super::world::{Set, World, is_available, is_well, rolling_update, scaled, should};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S3;
 use crate::object::{PODS, is_deleting, node_of, uid};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
-/// S3. A node is *taken down* when we delete the last available pod of a DaemonSet on it, while it is well and should
-/// have one; until it has an available pod again, or should have none, or is gone. At no revision are more nodes
-/// taken down than `maxUnavailable` of a version that whoever deletes may see; with a `maxSurge` none is.
+/// S3. A node is *taken down* when we delete the last available pod of a DaemonSet on it, or tell it that it goes,
+/// while the node is well and should have one; until it has an available pod again, or should have none, or is gone. At
+/// no revision are more nodes taken down than `maxUnavailable` of a version that whoever deletes may see; with a
+/// `maxSurge` none is.
 ///
-/// A node *surges* when we create a pod for it beside one that has been available for a while; until both are
-/// available, or one goes, or it should have none, or is gone. At no revision do more nodes surge than `maxSurge` of such a version.
+/// A node *surges* when we create a pod for it beside one that has been available for a while, and when one of two is
+/// told that it goes; until both are available, or one goes, or it should have none, or is gone. At no revision do more
+/// nodes surge than `maxSurge` of such a version.
 pub fn no_more_than_may_be(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -37,6 +40,9 @@ pub fn no_more_than_may_be(history: &History, assumptions: &Assumptions) -> Verd
                 let what = format!("{many} nodes are without an available pod, {allowed} may be");
                 Violation::at(S3, step, what)
             })?;
+        }
+        if tells(step) {
+            surging.0.extend(two_for_a_while(&world, step));
         }
         if let Some((many, set)) = surged.and_then(|surged| surging.with(&world, surged)) {
             let allowed = most(&world, set, step, surge);
@@ -84,6 +90,16 @@ fn surged<'h>(world: &World<'h>, step: &'h Step) -> Option<(&'h str, &'h str)> {
     (beside && is_well(row) && meant).then(|| (uid(set.last), *node))
 }
 
+/// DaemonSet and node of a pod that we tell that it goes, where another one is beside it.
+fn two_for_a_while<'h>(world: &World<'h>, step: &'h Step) -> Option<(&'h str, &'h str)> {
+    let pod = step.new.as_deref()?;
+    let judged = &*step.key.resource == PODS && world.assumptions.ours(step);
+    let set = world.of(pod).filter(|_| judged)?;
+    let (node, row) = world.nodes.get_key_value(node_of(pod))?;
+    let surges = is_well(row) && still_surges(world, uid(set.last), node, step);
+    surges.then(|| (uid(set.last), *node))
+}
+
 fn still_surges(world: &World<'_>, set: &str, node: &str, step: &Step) -> bool {
     let (Some(set), Some(row)) = (world.sets.get(set), world.nodes.get(node)) else {
         return false;
@@ -96,7 +112,7 @@ fn still_surges(world: &World<'_>, set: &str, node: &str, step: &Step) -> bool {
 /// DaemonSet and node that a step takes down.
 fn taken<'h>(world: &World<'h>, step: &'h Step) -> Option<(&'h str, &'h str)> {
     let (old, new) = (step.old.as_deref()?, step.new.as_deref());
-    let told = new.is_none_or(is_deleting) && !is_deleting(old);
+    let told = (tells(step) || new.is_none_or(is_deleting)) && !is_deleting(old);
     let judged = &*step.key.resource == PODS
         && told
         && world.assumptions.ours(step)
@@ -206,6 +222,34 @@ mod tests {
                 holds(S3, &next, &strict());
             }
         }
+    }
+
+    #[test]
+    fn a_node_whose_pod_was_told_that_it_goes_is_down_until_it_is_told_otherwise() {
+        let updated = Scene::hooked(&json!({})).image(2).revision(2, 2).later(60);
+        let told = updated.told_on("carillon", "n1", 1);
+        holds(S3, &told, &strict());
+        let what = "2 nodes are without an available pod, 1 may be";
+        let more = told.clone().told_on("carillon", "n2", 1);
+        breaks(S3, &more, &strict(), what);
+        let other = told.clone().let_go_of("n2", 1);
+        breaks(S3, &other.stops_on("carillon", "n2", 1), &strict(), what);
+        let kept = told.clone().kept_on("n1", 1);
+        holds(S3, &kept.told_on("carillon", "n2", 1), &strict());
+        let by_others = told.told_on("kubectl", "n2", 1);
+        holds(S3, &by_others, &strict());
+    }
+
+    #[test]
+    fn a_node_has_two_until_the_one_that_was_told_is_gone() {
+        let surge = json!({"maxSurge": 1});
+        let updated = Scene::hooked(&surge).image(2).revision(2, 2).later(60);
+        let both = updated.pod_of("n1", 2).runs_on("n1", 2);
+        let told = both.told_on("carillon", "n1", 1).later(60);
+        let what = "2 nodes have a second pod, 1 may have one";
+        breaks(S3, &told.clone().pod_of("n2", 2), &strict(), what);
+        let gone = told.let_go_of("n1", 1).stops_on("carillon", "n1", 1);
+        holds(S3, &gone.pod_of("n2", 2), &strict());
     }
 
     #[test]

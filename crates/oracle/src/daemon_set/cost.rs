@@ -1,9 +1,11 @@
-//! S12: no pods of a DaemonSet are made and removed in circles, and no status is written for nothing.
+//! S12: no pods of a DaemonSet are made and removed, or told that they go and stay, in circles, and no status is
+//! written for nothing.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::told::{tells, tells_again};
 use super::world::{REVISIONS, SETS, World, set_of};
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S12;
@@ -19,8 +21,8 @@ const FOR_EACH_CHANGE: u64 = 12;
 const IDLE_WRITES: usize = 3;
 
 /// S12. We create no more pods of a DaemonSet for a node than a base, and so many for each change by others that could
-/// be a reason. Between two statuses that we write something happens that a status may tell of, but for a few; unless
-/// several lead.
+/// be a reason. So it is with telling a pod that it goes, which no pod is told that knows. Between two statuses that we
+/// write something happens that a status may tell of, but for a few; unless several lead.
 pub fn bounded_pods(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -45,10 +47,16 @@ pub fn bounded_pods(history: &History, assumptions: &Assumptions) -> Verdict {
         let ours = assumptions.ours(step);
         match &*step.key.resource {
             NODES if is_moved(step) => *of_nodes.entry(&step.key.name).or_default() += 1,
+            PODS if ours && tells_again(step) => {
+                checked.require(false, || {
+                    let what = format!("{} is told again that it goes", step.key);
+                    Violation::at(S12, step, what)
+                })?;
+            }
             PODS if !ours && is_deleted(step) => {
                 *of_nodes.entry(node_of(object)).or_default() += 1;
             }
-            PODS if ours && step.old.is_none() => {
+            PODS if ours && (step.old.is_none() || tells(step)) => {
                 let set = set_of(object).filter(|set| world.sets.contains_key(set));
                 let Some(set) = set else { continue };
                 let many = created.entry((set, node_of(object))).or_default();
@@ -133,6 +141,14 @@ mod tests {
             stopped.gone_from("n1", nth)
         });
         holds(S12, &deleted, &strict());
+    }
+
+    #[test]
+    fn a_pod_is_told_once_that_it_goes() {
+        let told = Scene::hooked(&json!({})).told_on("carillon", "n1", 1);
+        holds(S12, &told, &strict());
+        let again = told.later(5).told_on("carillon", "n1", 1);
+        breaks(S12, &again, &strict(), "is told again that it goes");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::told::{WRITTEN, has_word};
 use super::world::{REVISIONS, SETS, World, set_of};
 use crate::history::{History, Request, Step};
 use crate::invariant::Invariant::S11;
@@ -13,10 +14,10 @@ use crate::writes::misdirected;
 /// after it:
 /// - it is no `deletecollection`, and its path names the namespace of the object;
 /// - a pod or revision is created only for a DaemonSet that exists and that nobody has deleted, in its namespace;
-/// - of a pod that is there only the owner and the hash are written, of a revision the owner and the number, of a
-///   DaemonSet the status;
-/// - with `bodies`: a delete has a precondition on the uid, a patch of a pod or revision its uid, one of a status a
-///   resourceVersion.
+/// - of a pod that is there only the owner, the hash and that it goes are written, of a revision the owner and the
+///   number, of a DaemonSet the status;
+/// - with `bodies`: a delete has a precondition on the uid, a patch of a pod or revision its uid, one of a status, or
+///   of the word that a pod goes, a resourceVersion.
 pub fn only_its_own(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -73,6 +74,8 @@ fn changed_too_much(step: &Step) -> Option<String> {
         PODS => &[
             &["metadata", "ownerReferences"],
             &["metadata", "labels", "controller-revision-hash"],
+            WRITTEN[0],
+            WRITTEN[1],
         ],
         REVISIONS => &[&["metadata", "ownerReferences"], &["revision"]],
         _ => &[&["status"]],
@@ -98,6 +101,11 @@ fn without(object: &Value, written: &[&[&str]]) -> Value {
             parent.remove(*last);
         }
     }
+    // None, and an empty map, are the same.
+    let none = object["metadata"]["annotations"] == serde_json::json!({});
+    if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| none) {
+        metadata.remove("annotations");
+    }
     object
 }
 
@@ -109,6 +117,15 @@ fn unconditional(step: &Step, by: &Request) -> Option<String> {
         ("delete", _) => same_uid(&["preconditions", "uid"]),
         (_, resource) if SETS.contains(&resource) => {
             !text(body, &["metadata", "resourceVersion"]).is_empty()
+        }
+        (_, PODS)
+            if step
+                .new
+                .as_deref()
+                .is_some_and(|new| has_word(new) != has_word(object)) =>
+        {
+            same_uid(&["metadata", "uid"])
+                && !text(body, &["metadata", "resourceVersion"]).is_empty()
         }
         _ => same_uid(&["metadata", "uid"]),
     };

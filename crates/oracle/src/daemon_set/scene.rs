@@ -123,6 +123,49 @@ impl Scene {
         })
     }
 
+    /// A pod with a hook runs on each of three nodes, for long.
+    pub(crate) fn hooked(rolling: &Value) -> Self {
+        let hook = json!({"preDelete": {"labelsHandler": {"hold": "yes"},
+            "finalizersHandler": ["example.com/drain"]}});
+        let strategy = json!({"rollingUpdate": rolling});
+        let mut scene = Self::agents(json!({"lifecycle": hook, "updateStrategy": strategy}));
+        for node in ["n1", "n2", "n3"] {
+            scene = scene.edit("kubectl", (PODS, &pod_name(node, 1)), |pod| {
+                pod["metadata"]["labels"]["hold"] = json!("yes");
+            });
+        }
+        scene
+    }
+
+    /// Somebody tells it that it goes.
+    pub(crate) fn told_on(self, agent: &str, node: &str, nth: i64) -> Self {
+        let since = self.now().to_string();
+        self.tell(
+            agent,
+            &pod_name(node, nth),
+            (json!("PreparingDelete"), json!(since)),
+        )
+    }
+
+    /// We tell it that it stays.
+    pub(crate) fn kept_on(self, node: &str, nth: i64) -> Self {
+        self.tell("carillon", &pod_name(node, nth), (Value::Null, Value::Null))
+    }
+
+    fn tell(self, agent: &str, pod: &str, (state, since): (Value, Value)) -> Self {
+        self.edit(agent, (PODS, pod), |pod| {
+            pod["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] = state;
+            pod["metadata"]["annotations"]["lifecycle.apps.kruise.io/timestamp"] = since;
+        })
+    }
+
+    /// Somebody takes the hook from it.
+    pub(crate) fn let_go_of(self, node: &str, nth: i64) -> Self {
+        self.edit("kubectl", (PODS, &pod_name(node, nth)), |pod| {
+            pod["metadata"]["labels"]["hold"] = Value::Null;
+        })
+    }
+
     /// It fails.
     pub(crate) fn fails_on(self, node: &str, nth: i64) -> Self {
         self.edit("kubelet", (PODS, &pod_name(node, nth)), |pod| {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::told::has_word;
 use super::world::{Set, World, hash, is_well, rolling_update, should};
 use crate::history::History;
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
@@ -94,6 +95,13 @@ fn unsettled(world: &World<'_>, set: &Set<'_>) -> Option<String> {
         let [pod] = pods[..] else {
             return Some(format!("{node} has {} pods", pods.len()));
         };
+        let stays = Some(hash(pod)) == newest || rolling["paused"] == true;
+        if stays && has_word(pod) && !is_deleting(pod) {
+            return Some(format!(
+                "{} on {node} stays, and is told that it goes",
+                name(pod)
+            ));
+        }
         if updates && (is_deleting(pod) || Some(hash(pod)) != newest) {
             return Some(format!(
                 "{} on {node} is not of the newest revision",
@@ -182,6 +190,14 @@ mod tests {
         let tainted = served.clone().taint("n1", "NoExecute");
         breaks(L1, &tainted, &over(), "n1 should have no pod");
         holds(L1, &served.taint("n1", "NoSchedule"), &over());
+    }
+
+    #[test]
+    fn a_pod_that_stays_is_told_so_in_the_end() {
+        let told = Scene::hooked(&json!({})).told_on("carillon", "n1", 1);
+        let what = "stays, and is told that it goes";
+        breaks(L1, &told, &over(), what);
+        holds(L1, &told.kept_on("n1", 1), &over());
     }
 
     #[test]

@@ -1,23 +1,25 @@
-//! S9: a pod of a DaemonSet is deleted for a reason.
+//! S9: a pod of a DaemonSet is deleted for a reason, or told that it is.
 
 use serde_json::Value;
 
+use super::told::tells;
 use super::world::{Set, World, hash, scaled, should};
 use crate::history::History;
 use crate::invariant::Invariant::S9;
 use crate::object::{PODS, has_ended, is_deleting, node_of, uid};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
-/// S9. Where we delete a pod of a DaemonSet: it has ended; or its node is gone, or should have none by a version that
-/// whoever deletes may see; or another pod is there; or it is not of the newest revision, by now or in what may be
-/// seen of the DaemonSet, and that lets updates be made: it is not paused nor OnDelete, its `selector` selects the
-/// node, and more nodes have an old pod than its `partition` keeps.
+/// S9. Where we delete a pod of a DaemonSet, or tell it that it goes: it has ended; or its node is gone, or should have
+/// none by a version that whoever deletes may see; or another pod is there; or it is not of the newest revision, by now
+/// or in what may be seen of the DaemonSet, and that lets updates be made: it is not paused nor OnDelete, its
+/// `selector` selects the node, and more nodes have an old pod than its `partition` keeps.
 pub fn stopped_for_a_reason(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
     for step in &history.steps {
         let (old, new) = (step.old.as_deref(), step.new.as_deref());
-        let told = old.filter(|old| !is_deleting(old) && new.is_none_or(is_deleting));
+        let goes = tells(step) || new.is_none_or(is_deleting);
+        let told = old.filter(|old| !is_deleting(old) && goes);
         let judged = &*step.key.resource == PODS && assumptions.ours(step);
         let set = told.filter(|_| judged).and_then(|pod| world.of(pod));
         if let (Some(pod), Some(set)) = (told, set) {
@@ -110,6 +112,15 @@ mod tests {
         for scene in reasons {
             holds(S9, &stopped(scene), &strict());
         }
+    }
+
+    #[test]
+    fn a_pod_is_told_that_it_goes_for_a_reason() {
+        let runs = Scene::hooked(&json!({}));
+        let told = |scene: Scene| scene.told_on("carillon", "n1", 1);
+        breaks(S9, &told(runs.clone()), &strict(), "without a reason");
+        let updated = runs.image(2).revision(2, 2).later(60);
+        holds(S9, &told(updated), &strict());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::told::is_told;
 use crate::broadcast_job::eligible::{not_meant, untolerated};
 use crate::history::{History, Key, Step};
 use crate::object::{self, NODES, PODS, condition, list, number, text, time, uid};
@@ -250,7 +251,8 @@ pub(crate) fn is_available(set: &Value, pod: &Value, now: Timestamp) -> bool {
     let ready = condition(pod, "Ready").filter(|ready| ready["status"] == "True");
     let since = ready.and_then(|ready| time(ready, &["lastTransitionTime"]));
     let due = since.and_then(|since| since.checked_add(SignedDuration::from_secs(seconds)).ok());
-    due.is_some_and(|due| due <= now) && !object::is_deleting(pod) && !object::has_ended(pod)
+    let goes = object::is_deleting(pod) || object::has_ended(pod) || is_told(set, pod);
+    due.is_some_and(|due| due <= now) && !goes
 }
 
 /// Whether a node is well: what happens to a pod there is its own doing, or ours.

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use carillon_api::DaemonSetStatus;
+use jiff::Timestamp;
 
 use super::manage::Why;
 use crate::digest::line;
@@ -101,12 +102,36 @@ pub enum Action {
     },
     /// Create a pod.
     CreatePod(NewPod),
+    /// Tell a pod that it is to be deleted, and its hook that it may let go of it.
+    PreparePod {
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: Uid,
+        /// Precondition.
+        rv: u64,
+        /// Why it is to be deleted.
+        why: Why,
+        /// When that was decided.
+        at: Timestamp,
+    },
+    /// Tell a pod that it is not to be deleted after all.
+    KeepPod {
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: Uid,
+        /// Precondition.
+        rv: u64,
+    },
     /// Delete a pod.
     DeletePod {
         /// Its name.
         name: String,
         /// Precondition.
         uid: Uid,
+        /// Precondition, where a hook may have come back.
+        rv: Option<u64>,
         /// The node that it was on, or for.
         node: String,
         /// Why.
@@ -129,6 +154,8 @@ impl Act for Action {
             Self::DeleteRevision { .. } => "delete_revision",
             Self::RelabelPod { .. } => "relabel_pod",
             Self::CreatePod(_) => CREATE_POD,
+            Self::PreparePod { .. } => "prepare_pod",
+            Self::KeepPod { .. } => "keep_pod",
             Self::DeletePod { .. } => "delete_pod",
             Self::WriteStatus(_) => "write_status",
         }
@@ -144,6 +171,8 @@ impl Act for Action {
             | Self::RenumberRevision { name, .. }
             | Self::DeleteRevision { name, .. }
             | Self::RelabelPod { name, .. }
+            | Self::PreparePod { name, .. }
+            | Self::KeepPod { name, .. }
             | Self::DeletePod { name, .. } => name.clone(),
             Self::CreateRevision(revision) => revision.name.clone(),
             Self::CreatePod(pod) => pod.name.clone(),
@@ -173,12 +202,24 @@ impl Act for Action {
             }
             Self::RelabelPod { name, uid, hash } => line(out, &(word, name, uid.to_string(), hash)),
             Self::CreatePod(NewPod { name, node, hash }) => line(out, &(word, name, node, hash)),
+            Self::PreparePod {
+                name,
+                uid,
+                rv,
+                why,
+                at,
+            } => {
+                let at = at.to_string();
+                line(out, &(word, name, uid.to_string(), rv, why.word(), at))
+            }
+            Self::KeepPod { name, uid, rv } => line(out, &(word, name, uid.to_string(), rv)),
             Self::DeletePod {
                 name,
                 uid,
+                rv,
                 node,
                 why,
-            } => line(out, &(word, name, uid.to_string(), node, why.word())),
+            } => line(out, &(word, name, uid.to_string(), rv, node, why.word())),
             Self::WriteStatus(status) => line(out, &(word, status)),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::backoff;
+use super::lifecycle::is_available;
 use super::on_nodes::OnNodes;
 use super::pod::Named;
 use super::snapshot::Snapshot;
@@ -144,8 +145,7 @@ fn beside<'a>(
     let mut delete: Vec<_> = rest.map(|(_, pod)| (*pod, Why::Duplicate)).collect();
     if let (Some(new), Some(old)) = (new, old) {
         let ((_, new), outdated) = (running[new], running[old]);
-        let min_ready = snapshot.set.spec.min_ready_seconds;
-        if outdated.1.ready.is_none() || new.is_available(min_ready, now) {
+        if outdated.1.ready.is_none() || is_available(snapshot.set, new, now) {
             delete.push((outdated, Why::Outdated));
         }
     }

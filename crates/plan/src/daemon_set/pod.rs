@@ -34,8 +34,12 @@ pub struct DaemonPod {
     pub ready: Option<Timestamp>,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
-    /// Labels, for the selector and the revision.
+    /// Labels, for the selector, the revision and a hook.
     pub labels: Labels,
+    /// What it says of when it was told that it goes: see [`lifecycle`](super::lifecycle).
+    pub told: Option<Timestamp>,
+    /// Finalizers, for a hook.
+    pub finalizers: Box<[Arc<str>]>,
 }
 
 /// The pods that a DaemonSet controls, by name.

@@ -5,6 +5,7 @@ use carillon_api::condition::{reasons, types};
 use carillon_api::{DaemonSetStatus, Refused};
 use jiff::{SignedDuration, Timestamp};
 
+use super::lifecycle::{is_available, is_preparing};
 use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::DaemonPod;
 use super::rolling_update::{Budget, Pair, is_selected, pair, room_for_new};
@@ -61,6 +62,10 @@ impl<'a> Nodes<'a> {
                 }
                 None => {}
             }
+            // A pod that should not be there holds no update up, and somebody has to let go of it all the same.
+            if !node.runs() && waits_for_hook(snapshot.set, node) {
+                all.waiting.add(PRE_DELETE_HOOK, name);
+            }
         }
         all.partition(snapshot.set, on_nodes, hash);
         all
@@ -104,12 +109,12 @@ impl<'a> Nodes<'a> {
             Stands::InTurn => {
                 self.in_turn += 1;
                 // It needs a second name for its turn.
-                if node.name_taken && set.spec.update.may_surge() {
-                    self.waiting.add(POD_NAME_TAKEN, name);
+                if let Some(why) = why_no_second(set, node) {
+                    self.waiting.add(why, name);
                 }
             }
             Stands::Kept(_) if node.pods.is_empty() => {
-                self.without.push((name, why_unavailable(node)));
+                self.without.push((name, why_unavailable(set, node)));
             }
             Stands::Kept(_) => self.kept += 1,
             Stands::Excused(excuse) => {
@@ -151,10 +156,17 @@ pub(crate) const PARTITION: &str = "Partition";
 
 /// A node has no pod, or none of the current template, since somebody else's pod has its name.
 pub(crate) const POD_NAME_TAKEN: &str = "PodNameTaken";
+/// A pod of the node is to be deleted, and waits for its hook.
+pub(crate) const PRE_DELETE_HOOK: &str = "PreDeleteHook";
+
+/// Whether one of its pods was told that it goes.
+pub(crate) fn waits_for_hook(set: &DaemonSet, node: &OnNode<'_>) -> bool {
+    node.pods.iter().any(|(_, pod)| is_preparing(set, pod))
+}
 
 /// Where a node stands that should have a pod.
 pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Timestamp)) -> Stands {
-    let available = |pod: &DaemonPod| pod.is_available(set.spec.min_ready_seconds, now);
+    let available = |pod: &DaemonPod| is_available(set, pod, now);
     let in_update = set.spec.update != Update::OnDelete && is_selected(set, node);
     let pair = pair(set, node.pods.iter(), hash);
     let keeps_old = matches!(pair, Pair::Old(_)) && !in_update;
@@ -174,9 +186,9 @@ pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Tim
     } else if node.pods.is_empty() && set.spec.partitioned_scaling {
         Stands::Kept(PARTITION)
     } else if keeps_old {
-        Stands::Stuck(why_unavailable(node))
+        Stands::Stuck(why_unavailable(set, node))
     } else {
-        Stands::Holding(why_unavailable(node))
+        Stands::Holding(why_unavailable(set, node))
     }
 }
 
@@ -212,7 +224,10 @@ pub(crate) fn told(
 }
 
 /// Why a node has no available pod. Of several pods the newest is the one that is waited for.
-fn why_unavailable(node: &OnNode<'_>) -> &'static str {
+fn why_unavailable(set: &DaemonSet, node: &OnNode<'_>) -> &'static str {
+    if waits_for_hook(set, node) {
+        return PRE_DELETE_HOOK;
+    }
     let newest = node
         .pods
         .iter()
@@ -228,6 +243,19 @@ fn why_unavailable(node: &OnNode<'_>) -> &'static str {
             PodPhase::Pending => "PodNotStarted",
             PodPhase::Running | PodPhase::Unknown => "PodNotReady",
         },
+    }
+}
+
+/// Why a node that has its old pod gets no second one: both names are in use.
+fn why_no_second(set: &DaemonSet, node: &OnNode<'_>) -> Option<&'static str> {
+    if !set.spec.update.may_surge() || set.native {
+        return None;
+    }
+    let goes = node.pods.iter().any(|(_, pod)| pod.is_deleting());
+    match (node.name_taken, goes) {
+        (true, _) => Some(POD_NAME_TAKEN),
+        (false, true) => Some("PodTerminating"),
+        (false, false) => None,
     }
 }
 

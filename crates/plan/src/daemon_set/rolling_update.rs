@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::lifecycle::{is_preparing, waits};
 use super::manage::Managed;
 use super::on_nodes::{OnNode, OnNodes, desired};
 use super::pod::{DaemonPod, Named};
@@ -66,6 +67,8 @@ pub(super) enum Pair<'a> {
         new: &'a DaemonPod,
         /// Of an older one.
         old: Named<'a>,
+        /// The older one waits for a hook, if it is to go.
+        held: bool,
     },
     /// More than that: [`manage`](super::manage::manage) comes first.
     Excess,
@@ -120,7 +123,11 @@ where
         (None, None) => Pair::None,
         (Some(new), None) => Pair::New(new),
         (None, Some(old)) => Pair::Old(old),
-        (Some(new), Some(old)) => Pair::Both { new, old },
+        (Some(new), Some(old)) => Pair::Both {
+            new,
+            old,
+            held: waits(set, old.1),
+        },
     }
 }
 
@@ -139,24 +146,31 @@ pub(super) fn rolling_update<'a>(
     };
     let removed: BTreeSet<&str> = managed.delete.iter().map(|((name, _), _)| *name).collect();
     let busy = managed.busy();
-    let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.is_empty();
+    // A pod that goes is no longer there, unless it waits for a hook beside the one in its place.
+    let stays = |(name, pod): &&Named<'_>| {
+        !removed.contains(name) || waits(set, pod) && budget.max_surge > 0
+    };
+    // What waits for a hook where no pod should be uses up no budget.
+    let leaves = |(name, pod): &Named<'_>| removed.contains(name) && waits(set, pod);
+    let concerned = |(_, node): &(_, &OnNode<'_>)| node.runs() || !node.pods.iter().all(leaves);
     let places = on_nodes.iter().filter(concerned);
     let mut places: Vec<Place<'a>> = places
         .map(|(name, node)| {
-            let stay = node.pods.iter().filter(|(pod, _)| !removed.contains(pod));
+            let stay = node.pods.iter().filter(stays);
+            // Where a pod goes or comes otherwise, no second one comes now.
+            let pair = if budget.max_surge > 0 && busy.contains(*name) {
+                busy_pair(set, node)
+            } else {
+                pair(set, stay, hash)
+            };
             Place {
                 name,
                 runs: node.runs(),
-                // Where a pod goes or comes otherwise, no second one comes now.
-                pair: if budget.max_surge > 0 && busy.contains(*name) {
-                    busy_pair(set, node)
-                } else {
-                    pair(set, stay, hash)
-                },
                 selected: is_selected(set, node),
                 excused: node.excuse.is_some(),
                 counts: usize::from(node.excuse.is_none() && (node.runs() || set.native)),
                 refused: node.refused,
+                pair,
             }
         })
         .collect();
@@ -164,7 +178,9 @@ pub(super) fn rolling_update<'a>(
     places.sort_by_key(|place| place.refused);
     let room = room(set, &places, desired);
     let health = |pod: &DaemonPod| {
-        if pod.is_available(set.spec.min_ready_seconds, now) {
+        if is_preparing(set, pod) {
+            Health::Prepared
+        } else if pod.is_available(set.spec.min_ready_seconds, now) {
             Health::Available
         } else if pod.ready.is_some() && !set.native {
             Health::Young
@@ -201,6 +217,8 @@ enum Health {
     /// pods at once (kruise issue 1323: two updates within `minReadySeconds`, or kubelets that are restarted), and so
     /// no pod of a native DaemonSet is young.
     Young,
+    /// It was told that it goes: nobody should use it any more, and it counts as gone.
+    Prepared,
     /// Nobody loses anything when it goes.
     Down,
 }
@@ -267,11 +285,12 @@ fn in_place(
                 young.push(name);
                 unavailable_young += place.counts;
             }
-            Some((name, Health::Down)) if place.excused => excused.push(name),
-            Some((name, Health::Down)) => delete.push(name),
+            Some((name, Health::Down | Health::Prepared)) if place.excused => excused.push(name),
+            Some((name, Health::Down | Health::Prepared)) => delete.push(name),
             None => {}
         }
-        let is_down = old.is_none_or(|(_, health)| health == Health::Down);
+        let is_down =
+            old.is_none_or(|(_, health)| matches!(health, Health::Down | Health::Prepared));
         if is_down && place.selected {
             unavailable += place.counts;
         }
@@ -311,17 +330,25 @@ fn with_surge(
             Pair::None => {}
             Pair::Excess => surging += counts,
             Pair::New(new) => available_nodes += usize::from(available(new)),
-            Pair::Both { new, old } => {
+            Pair::Both { new, old, held } => {
                 available_nodes += usize::from(available(old.1));
                 if available(new) {
                     next.delete.push(old.0);
-                } else {
+                }
+                // While the old one waits for its hook the node has two.
+                if !available(new) || held {
                     surging += counts;
                 }
             }
             Pair::Old((name, old)) => {
                 available_nodes += usize::from(available(old));
-                match (health(old) != Health::Down, place.runs) {
+                let serves = match health(old) {
+                    Health::Available | Health::Young => true,
+                    // It stays until another one is there, and is told so, unless no pod should be here.
+                    Health::Prepared => place.runs,
+                    Health::Down => false,
+                };
+                match (serves, place.runs) {
                     (false, false) => next.delete.push(name),
                     (true, false) => left.push(name),
                     (_, true) if !place.selected => {}

@@ -60,6 +60,17 @@ pub struct Spec {
     pub burst: Option<Quota>,
     /// Nodes without a pod get one only as the partition leaves.
     pub partitioned_scaling: bool,
+    /// What a pod waits for before it is deleted.
+    pub pre_delete: Option<PreDelete>,
+}
+
+/// What a pod waits for before it is deleted: that it has none of these any more.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PreDelete {
+    /// Labels with their values.
+    pub labels: BTreeMap<String, String>,
+    /// Finalizers.
+    pub finalizers: Vec<String>,
 }
 
 /// How pods of an older template are replaced.
@@ -149,6 +160,20 @@ struct Fields {
     revision_history_limit: Option<i32>,
     burst_replicas: Value,
     scale_strategy: Option<ScaleStrategy>,
+    lifecycle: Option<Lifecycle>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Lifecycle {
+    pre_delete: Option<Hook>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Hook {
+    labels_handler: Option<BTreeMap<String, String>>,
+    finalizers_handler: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -260,6 +285,8 @@ impl Fields {
         }
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
         let scale = self.scale_strategy.as_ref();
+        let lifecycle = self.lifecycle.as_ref();
+        let hook = lifecycle.and_then(|it| it.pre_delete.as_ref());
         Spec {
             partition: rolling
                 .and_then(|it| Quota::read(&it.partition))
@@ -268,8 +295,20 @@ impl Fields {
             node_selector: rolling.and_then(|it| it.selector.clone()),
             burst: Quota::read(&self.burst_replicas),
             partitioned_scaling: scale.is_some_and(|it| it.partitioned_scaling == Some(true)),
+            pre_delete: hook.and_then(Hook::read),
             ..common
         }
+    }
+}
+
+impl Hook {
+    /// `None`: it names nothing that a pod could wait for.
+    fn read(&self) -> Option<PreDelete> {
+        let hook = PreDelete {
+            labels: self.labels_handler.clone().unwrap_or_default(),
+            finalizers: self.finalizers_handler.clone().unwrap_or_default(),
+        };
+        (hook != PreDelete::default()).then_some(hook)
     }
 }
 

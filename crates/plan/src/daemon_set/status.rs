@@ -3,6 +3,7 @@
 use carillon_api::DaemonSetStatus;
 use jiff::{SignedDuration, Timestamp};
 
+use super::lifecycle::is_available;
 use super::on_nodes::OnNodes;
 use super::rolling_update::is_updated;
 use super::spec::DaemonSet;
@@ -26,7 +27,7 @@ pub(super) fn count(
         let Some((_, pod)) = first else { continue };
         status.current_number_scheduled += 1;
         status.number_ready += i32::from(pod.ready.is_some());
-        available += i32::from(pod.is_available(set.spec.min_ready_seconds, now));
+        available += i32::from(is_available(set, pod, now));
         updated += i32::from(is_updated(set, pod, hash));
     }
     let unavailable = status.desired_number_scheduled - available;

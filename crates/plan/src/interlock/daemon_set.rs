@@ -1,5 +1,6 @@
 //! The same for DaemonSets: what a plan for one must never do. Whether a node gets a pod is the planner's to say.
 
+mod hook;
 mod placement;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ use carillon_api::DaemonSetStatus;
 use carillon_api::condition::reasons;
 use jiff::{SignedDuration, Timestamp};
 
+use self::hook::Hook;
 use self::placement::takes_pods;
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
@@ -33,6 +35,9 @@ pub mod rules {
     pub const ONE_PER_NODE: &str = "one_per_node";
     /// Pods are deleted by uid, and only for a reason that holds.
     pub const DELETE: &str = "delete";
+    /// A pod that carries the hook of `preDelete` is not deleted, nor told again and again that it goes; one that stays is
+    /// told so.
+    pub const PRE_DELETE: &str = "pre_delete";
     /// An update takes no more available pods away than the budget allows.
     pub const BUDGET: &str = "budget";
     /// A revision is deleted only when no pod carries its hash, and never the current one; numbers only rise; pods are
@@ -42,11 +47,12 @@ pub mod rules {
     pub const STATUS: &str = "status";
 
     /// All of them.
-    pub const ALL: [&str; 8] = [
+    pub const ALL: [&str; 9] = [
         CONFIRMED_FIRST,
         ACTS,
         ONE_PER_NODE,
         DELETE,
+        PRE_DELETE,
         BUDGET,
         HISTORY,
         STATUS,
@@ -65,8 +71,10 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
         current: false,
         stored: None,
         on_nodes: on_nodes(snapshot),
+        hook: Hook::of(snapshot.set),
         created: BTreeMap::new(),
         deleted: BTreeSet::new(),
+        kept: BTreeSet::new(),
         relabelled: BTreeSet::new(),
     };
     for step in &plan.steps {
@@ -142,9 +150,12 @@ struct Check<'a> {
     /// The hash of a revision that an earlier step stores.
     stored: Option<&'a str>,
     on_nodes: OnNodes<'a>,
+    hook: Hook<'a>,
     /// Nodes that get a pod, and its name.
     created: BTreeMap<&'a str, &'a str>,
     deleted: BTreeSet<Uid>,
+    /// They were told that they stay.
+    kept: BTreeSet<Uid>,
     relabelled: BTreeSet<Uid>,
 }
 
@@ -190,7 +201,19 @@ impl<'a> Check<'a> {
             }
             Action::DeleteRevision { name, uid } => self.delete_revision(name, *uid),
             Action::CreatePod(pod) => self.create(pod),
-            Action::DeletePod { name, uid, why, .. } => self.delete(name, *uid, *why),
+            Action::PreparePod {
+                name, uid, rv, why, ..
+            } => {
+                self.going(name, *uid, *why)?;
+                self.prepare(name, (*uid, *rv))
+            }
+            Action::KeepPod { name, uid, rv } => self.keep(name, (*uid, *rv)),
+            Action::DeletePod {
+                name, uid, rv, why, ..
+            } => {
+                self.going(name, *uid, *why)?;
+                self.delete(name, (*uid, *rv))
+            }
             Action::WriteStatus(status) => self.write(status),
         }
     }
@@ -247,7 +270,8 @@ impl<'a> Check<'a> {
         pod.ok_or_else(|| Trip { rule, what: what() })
     }
 
-    fn delete(&mut self, name: &str, uid: Uid, why: Why) -> Result<(), Trip> {
+    /// A pod is deleted, or told that it is.
+    fn going(&mut self, name: &str, uid: Uid, why: Why) -> Result<(), Trip> {
         let pod = self.pod(rules::DELETE, name, uid)?;
         self.deleted.insert(uid);
         let others = pod.node.as_deref().and_then(|node| self.on_nodes.get(node));
@@ -277,7 +301,7 @@ impl<'a> Check<'a> {
             let due = since.checked_add(enough);
             enough.is_zero() || due.is_ok_and(|due| due <= self.now)
         };
-        pod.ready.is_some_and(is_over) && pod.deletion.is_none()
+        pod.ready.is_some_and(is_over) && pod.deletion.is_none() && !self.hook.told(pod)
     }
 
     /// Nodes that lose their last available pod to the update, and those that should have one, have lost it and are not
@@ -296,6 +320,11 @@ impl<'a> Check<'a> {
         let outdated: BTreeSet<Uid> = actions
             .filter_map(|action| match action {
                 Action::DeletePod {
+                    uid,
+                    why: Why::Outdated,
+                    ..
+                }
+                | Action::PreparePod {
                     uid,
                     why: Why::Outdated,
                     ..
@@ -439,5 +468,54 @@ impl<'a> Check<'a> {
             rules::STATUS,
             "its numbers do not fit, or what was observed is taken back",
         )
+    }
+}
+
+impl Check<'_> {
+    /// One with a hook is not deleted, and what its hook is has not changed meanwhile.
+    fn delete(&self, name: &str, (uid, rv): (Uid, Option<u64>)) -> Result<(), Trip> {
+        let pod = self.leaving(name, uid)?;
+        if self.hook.is_on(pod) {
+            let why = format!("{name} is deleted, and carries the hook of lifecycle.preDelete");
+            return trip(rules::PRE_DELETE, why);
+        }
+        if self.hook.is_some() && rv != Some(pod.rv) {
+            let why = format!("{name} is deleted whatever has become of it, and may have a hook");
+            return trip(rules::PRE_DELETE, why);
+        }
+        Ok(())
+    }
+
+    /// Once, and only one that has to wait.
+    fn prepare(&self, name: &str, (uid, rv): (Uid, u64)) -> Result<(), Trip> {
+        let pod = self.leaving(name, uid)?;
+        if self.hook.is_on(pod) && !self.hook.told(pod) && rv == pod.rv {
+            return Ok(());
+        }
+        let why = format!("{name} is told that it goes: it was told, has no hook, or has changed");
+        trip(rules::PRE_DELETE, why)
+    }
+
+    /// One that goes was not told that it stays.
+    fn leaving(&self, name: &str, uid: Uid) -> Result<&DaemonPod, Trip> {
+        if self.kept.contains(&uid) {
+            return trip(
+                rules::PRE_DELETE,
+                format!("{name} goes, and is told that it stays"),
+            );
+        }
+        self.pod(rules::PRE_DELETE, name, uid)
+    }
+
+    /// Only one that was told that it goes, and that does not go.
+    fn keep(&mut self, name: &str, (uid, rv): (Uid, u64)) -> Result<(), Trip> {
+        let pod = self.pod(rules::PRE_DELETE, name, uid)?;
+        self.kept.insert(uid);
+        let goes = self.deleted.contains(&uid) || pod.deletion.is_some();
+        if Hook::carries_word(pod) && !goes && !self.snapshot.set.native && rv == pod.rv {
+            return Ok(());
+        }
+        let why = format!("{name} is told that it stays: nobody has said otherwise, or it goes");
+        trip(rules::PRE_DELETE, why)
     }
 }

@@ -20,13 +20,25 @@ const NATIVE: &str = "native daemon: a pod on each of three nodes";
 const UPDATE: &str = "daemon: an update, one node at a time";
 const SURGE: &str = "daemon: an update with a surge";
 const NATIVE_SURGE: &str = "native daemon: an update with a surge";
+const HOOK: &str = "daemon: an update of pods that wait for a hook";
+const HOOK_SURGE: &str = "daemon: an update with a surge of pods that wait for a hook";
+const HOOK_BACK: &str = "daemon: an update that is taken back while a pod waits for a hook";
 const COPIED: &str = "daemon: a revision is copied half way through an update";
 const BACK: &str = "daemon: an update that is taken back half way";
 const WITHOUT_HISTORY: &str =
     "native daemon: an update that is taken back half way, without a history";
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    [pods(), nodes(), budgets(), updates(), history(), wires()].concat()
+    [
+        pods(),
+        nodes(),
+        budgets(),
+        updates(),
+        hooks(),
+        history(),
+        wires(),
+    ]
+    .concat()
 }
 
 fn pods() -> Vec<Mutant> {
@@ -105,6 +117,7 @@ fn pods() -> Vec<Mutant> {
                     *action = Action::DeletePod {
                         name: name.clone(),
                         uid: *uid,
+                        rv: None,
                         node: String::new(),
                         why: Why::NotWanted,
                     };
@@ -170,6 +183,7 @@ fn nodes() -> Vec<Mutant> {
             let stopped = pods.map(|(name, pod)| Action::DeletePod {
                 name: name.to_string(),
                 uid: pod.uid,
+                rv: None,
                 node: pod.node.as_deref().unwrap_or_default().to_owned(),
                 why: Why::NotWanted,
             });
@@ -287,6 +301,86 @@ fn updates() -> Vec<Mutant> {
         )
         .plans::<DaemonSets>(|snapshot, now| {
             of_spec(snapshot, now, |spec| spec.update = Update::default())
+        }),
+    ]
+}
+
+fn hooks() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "a pod is deleted whatever hook it carries",
+            "kruise DaemonSet: lifecycle.preDelete, syncWithPreparingDelete",
+            &["S9"],
+            vec![calm(HOOK)],
+        )
+        .plans::<DaemonSets>(|snapshot, now| of_spec(snapshot, now, |spec| spec.pre_delete = None)),
+        Mutant::new(
+            "a pod that was told that it goes counts as available",
+            "kruise DaemonSet: isPodPreDeleting counts as unavailable",
+            &["S3"],
+            vec![calm(HOOK)],
+        )
+        .plans::<DaemonSets>(|snapshot, now| {
+            let told = snapshot.pods.values().filter(|pod| pod.told.is_some());
+            let told = u32::try_from(told.count()).unwrap_or(0);
+            of_spec(snapshot, now, |spec| {
+                if let Update::Rolling {
+                    max_unavailable, ..
+                } = &mut spec.update
+                {
+                    *max_unavailable = Quota::Count(1 + told);
+                }
+            })
+        }),
+        Mutant::new(
+            "a pod is told again and again that it goes",
+            "kruise DaemonSet: UpdatePodLifecycle leaves a pod alone that is in the state",
+            &["S12"],
+            vec![calm(HOOK)],
+        )
+        .plans::<DaemonSets>(|snapshot, now| {
+            let mut plan = plan(snapshot, now);
+            let told = snapshot.pods.iter();
+            let told = told.filter(|(_, pod)| pod.told.is_some() && pod.deletion.is_none());
+            let again = told.map(|(name, pod)| Action::PreparePod {
+                name: name.to_string(),
+                uid: pod.uid,
+                rv: pod.rv,
+                why: Why::Outdated,
+                at: now,
+            });
+            plan.steps.push(Step::wanted(again.collect()));
+            plan
+        }),
+        Mutant::new(
+            "a pod that is to stay after all is not told so",
+            "kruise DaemonSet: a pod that was told that it goes is deleted whatever is decided since",
+            &["L1"],
+            vec![calm(HOOK_BACK)],
+        )
+        .plans::<DaemonSets>(|snapshot, now| {
+            let mut plan = plan(snapshot, now);
+            for step in &mut plan.steps {
+                let keeps = |action: &Action| matches!(action, Action::KeepPod { .. });
+                step.actions.retain(|action| !keeps(action));
+            }
+            plan.steps.retain(|step| !step.actions.is_empty());
+            plan
+        }),
+        Mutant::new(
+            "nodes surge while old pods wait for their hook",
+            "KEP-1591: maxSurge, with kruise's lifecycle.preDelete",
+            &["S3"],
+            vec![calm(HOOK_SURGE)],
+        )
+        .plans::<DaemonSets>(|snapshot, now| {
+            let told = snapshot.pods.values().filter(|pod| pod.told.is_some());
+            let told = u32::try_from(told.count()).unwrap_or(0);
+            of_spec(snapshot, now, |spec| {
+                if let Update::Rolling { max_surge, .. } = &mut spec.update {
+                    *max_surge = Quota::Count(1 + told);
+                }
+            })
         }),
     ]
 }

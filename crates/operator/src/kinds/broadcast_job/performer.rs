@@ -23,7 +23,7 @@ use crate::apply::{
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request;
+use crate::request::{self, delete_unchanged};
 use crate::slim::{Interner, SlimPod, Written};
 use crate::writes::{SendError, Turn, Writes};
 
@@ -119,7 +119,7 @@ impl Perform for Performer<'_> {
             }
             Action::CreatePod { pod, node, slice } => self.create_pod(pod, node, *slice).await,
             Action::DeletePod { pod, uid, rv } => {
-                let request = requests::delete_pod(namespace, pod, *uid, *rv);
+                let request = delete_unchanged(Kind::Pod, namespace, pod, *uid, *rv);
                 // If the pod has changed or is gone, the event of that brings the next plan.
                 let reply = settled(write(self.writes, request, None).await)?;
                 let effect =

@@ -13,19 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::gate::Kind;
 use crate::request::{
-    Call, JSON, MERGE, build, collection, delete_options, delete_with_dependents, encode,
-    patch_metadata, path, without,
+    Call, JSON, MERGE, build, collection, delete_with_dependents, encode, patch_metadata, path,
+    without,
 };
-
-/// Deletes the pod that was judged and no other.
-pub fn delete_pod(namespace: &str, name: &str, uid: Uid, rv: u64) -> Call {
-    build(
-        Method::DELETE,
-        path(Kind::Pod, namespace, name),
-        JSON,
-        encode(&delete_options(uid, Some(rv))),
-    )
-}
 
 /// Removes our finalizer from a pod and leaves those of others.
 pub fn release_pod(namespace: &str, name: &str, uid: Uid) -> Call {
@@ -104,6 +94,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::request::delete_unchanged;
     use crate::request::shown::{body, request};
 
     fn owner() -> Arc<ObjectKey> {
@@ -114,7 +105,7 @@ mod tests {
     #[test]
     fn every_delete_names_the_object_and_the_version_that_was_judged() {
         let preconditions = json!({"uid": owner().uid.to_string(), "resourceVersion": "7"});
-        let pod = request(delete_pod("ops", "p", owner().uid, 7));
+        let pod = request(delete_unchanged(Kind::Pod, "ops", "p", owner().uid, 7));
         assert_eq!(pod.uri(), "/api/v1/namespaces/ops/pods/p");
         for request in [pod, request(delete_job(&owner(), 7))] {
             assert_eq!(request.method(), Method::DELETE);

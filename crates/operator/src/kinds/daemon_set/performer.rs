@@ -143,16 +143,29 @@ impl Perform for Performer<'_> {
                 let request = requests::renumber_revision(namespace, name, *uid, *number);
                 self.patch(Kind::Revision, request).await
             }
-            Action::DeleteRevision { name, uid } => self.delete(Kind::Revision, name, *uid).await,
+            Action::DeleteRevision { name, uid } => {
+                self.delete(Kind::Revision, name, (*uid, None)).await
+            }
             Action::CreateRevision(revision) => self.create_revision(revision).await,
             Action::CreatePod(pod) => self.create_pod(pod).await,
+            Action::PreparePod {
+                name, uid, rv, at, ..
+            } => {
+                let request = requests::prepare_pod(namespace, name, (*uid, *rv), *at);
+                self.patch(Kind::Pod, request).await
+            }
+            Action::KeepPod { name, uid, rv } => {
+                let request = requests::keep_pod(namespace, name, (*uid, *rv));
+                self.patch(Kind::Pod, request).await
+            }
             Action::DeletePod {
                 name,
                 uid,
+                rv,
                 node,
                 why,
             } => {
-                let done = self.delete(Kind::Pod, name, *uid).await?;
+                let done = self.delete(Kind::Pod, name, (*uid, *rv)).await?;
                 Ok(
                     if *why == Why::Failed && matches!(done.effect, Effect::Deleted(..)) {
                         done.effect.and(Answer::FailedPodDeleted(node.clone()))
@@ -264,9 +277,17 @@ impl Performer<'_> {
         }
     }
 
-    async fn delete(&self, kind: Kind, name: &str, uid: Uid) -> Result<Done, SendError> {
+    async fn delete(
+        &self,
+        kind: Kind,
+        name: &str,
+        (uid, rv): (Uid, Option<u64>),
+    ) -> Result<Done, SendError> {
         let namespace = &self.set.meta.owner.namespace;
-        let request = request::delete(kind, namespace, name, uid);
+        let request = match rv {
+            Some(rv) => request::delete_unchanged(kind, namespace, name, uid, rv),
+            None => request::delete(kind, namespace, name, uid),
+        };
         let reply = settled(write(self.writes, request, None).await)?;
         let effect = |object: Written| Effect::Deleted(kind, object.rv());
         Ok(reply.effect(effect).done())

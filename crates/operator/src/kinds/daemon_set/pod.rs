@@ -49,6 +49,9 @@ impl SlimPod {
             Some(before) if self.has_labels(&before.labels) => before.labels.clone(),
             _ => strings.pod_labels(meta.labels.as_ref()),
         };
+        let finalizers = meta.finalizers.iter().flatten();
+        let told = meta.annotations.as_ref();
+        let told = told.and_then(|all| all.lifecycle_timestamp.as_deref());
         Some(DaemonPod {
             uid: meta.uid()?,
             rv: meta.rv(),
@@ -59,6 +62,8 @@ impl SlimPod {
             ready: self.ready(),
             created: meta.creation_timestamp.unwrap_or_default(),
             labels,
+            told: told.and_then(|told| told.parse().ok()),
+            finalizers: finalizers.map(|name| strings.share(name)).collect(),
         })
     }
 }
@@ -99,6 +104,17 @@ mod tests {
             let row = row(&json!({"spec": spec}));
             assert_eq!((row.node.as_deref(), row.bound), (node, is_bound), "{spec}");
         }
+    }
+
+    #[test]
+    fn what_holds_a_pod_is_kept_and_since_when_it_was_told_that_it_goes() {
+        let since = "2026-01-01T00:00:09Z";
+        let metadata = json!({"uid": "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
+            "annotations": {"lifecycle.apps.kruise.io/timestamp": since},
+            "finalizers": ["example.com/drain"]});
+        let row = row(&json!({"metadata": metadata}));
+        assert_eq!(row.told, since.parse().ok());
+        assert_eq!(row.finalizers, ["example.com/drain".into()].into());
     }
 
     #[test]

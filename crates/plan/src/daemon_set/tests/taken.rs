@@ -101,6 +101,27 @@ fn with_a_surge_it_gets_the_other_slot_and_never_a_third() {
 }
 
 #[test]
+fn with_a_surge_a_node_whose_other_slot_is_still_terminating_is_told() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut set = Whole::new(DAEMON_SET, None, &surge);
+    set.settle();
+    let mut going = set.pods[&*slot(0)].clone();
+    going.uid = uid(900);
+    going.deletion = Some(at(set.now));
+    set.pods.insert(slot(1).into(), going);
+    let mut spec = surge;
+    spec["template"] = image("2")["template"].clone();
+    set.edit(&spec);
+    set.settle();
+    let told = &set.set.status.waiting_for[0];
+    assert_eq!(
+        (&*told.reason, &told.sample[..]),
+        ("PodTerminating", &["n1".to_owned()][..])
+    );
+    assert!(set.pods.contains_key(&*slot(0)), "it keeps the old pod");
+}
+
+#[test]
 fn names_of_apps_v1_have_no_end() {
     let mut set = adopted_by_others(NATIVE_DAEMON_SET, &json!({}));
     assert_eq!(created(&set), [slot(1)]);

@@ -1,6 +1,9 @@
 //! Whole plans: what stands in the way of pods, and what a status says.
 
+use std::collections::BTreeMap;
+
 use carillon_api::condition::{reasons, types};
+use carillon_api::names::{LABEL_LIFECYCLE_STATE, STATE_PREPARING_DELETE};
 use serde_json::{Value, json};
 
 use super::world::at;
@@ -112,10 +115,20 @@ impl Whole {
                         bound: true,
                         ready: Some(at(self.now)),
                         created: at(self.now),
-                        labels: labels(&new.hash),
+                        labels: self.pod_labels(&new.hash),
                         ..DaemonPod::default()
                     };
                     self.pods.insert(new.name.into(), pod);
+                }
+                Action::RenumberRevision { name, number, .. } => {
+                    self.revisions.get_mut(&*name).unwrap().number = number;
+                }
+                Action::PreparePod { name, at, .. } => {
+                    let word = Some(STATE_PREPARING_DELETE);
+                    self.label(&name, LABEL_LIFECYCLE_STATE, word).told = Some(at);
+                }
+                Action::KeepPod { name, .. } => {
+                    self.label(&name, LABEL_LIFECYCLE_STATE, None).told = None;
                 }
                 Action::DeletePod { name, .. } => drop(self.pods.remove(&*name)),
                 Action::DeleteRevision { name, .. } => drop(self.revisions.remove(&*name)),
@@ -124,6 +137,27 @@ impl Whole {
             }
         }
         words
+    }
+
+    fn pod_labels(&self, hash: &str) -> crate::node::Labels {
+        let of_template = self.set.spec.pod_labels.iter();
+        let of_template = of_template.map(|(key, value)| (key.as_str(), value.as_str()));
+        let all = of_template.chain([(LABEL_REVISION, hash)]);
+        let all: BTreeMap<&str, &str> = all.collect();
+        let all = all.into_iter();
+        all.map(|(key, value)| (key.into(), value.into())).collect()
+    }
+
+    /// Gives a pod a label, or takes one from it.
+    pub(super) fn label(&mut self, pod: &str, key: &str, value: Option<&str>) -> &mut DaemonPod {
+        let pod = self.pods.get_mut(pod).unwrap();
+        let others = pod.labels.iter().filter(|(known, _)| **known != *key);
+        let mut labels: Vec<_> = others.cloned().collect();
+        labels.extend(value.map(|value| (key.into(), value.into())));
+        labels.sort();
+        pod.labels = labels.into();
+        pod.rv += 1;
+        pod
     }
 
     pub(super) fn settle(&mut self) {

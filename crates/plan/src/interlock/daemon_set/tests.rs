@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use carillon_api::names::{LABEL_LIFECYCLE_STATE, STATE_PREPARING_DELETE};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -8,6 +9,7 @@ use super::*;
 use crate::daemon_set::backoff::FailedNodes;
 use crate::daemon_set::pod::LABEL_REVISION;
 use crate::daemon_set::refused::RefusedNodes;
+use crate::daemon_set::spec::PreDelete;
 use crate::daemon_set::taken::TakenNames;
 use crate::daemon_set::{DaemonPods, Revision, Revisions, plan};
 use crate::meta::Meta;
@@ -124,6 +126,7 @@ fn delete(pods: &[u64], why: Why) -> Vec<Step> {
     let actions = pods.iter().map(|n| Action::DeletePod {
         name: format!("p{n}"),
         uid: uid(*n),
+        rv: None,
         node: format!("n{n}"),
         why,
     });
@@ -213,6 +216,73 @@ fn pods_are_deleted_by_uid_and_for_a_reason_that_holds() {
         world.verdict(delete(&[1], Why::NotWanted)),
         Err(rules::ACTS)
     );
+}
+
+#[test]
+fn a_pod_with_a_hook_is_told_once_that_it_goes_and_is_not_deleted() {
+    let mut world = World::new(&json!({}));
+    let hook = BTreeMap::from([("hold".to_owned(), "yes".to_owned())]);
+    let spec = Arc::make_mut(&mut world.set.spec);
+    spec.pre_delete = Some(PreDelete {
+        labels: hook,
+        finalizers: vec!["example.com/x".to_owned()],
+    });
+    let label = |world: &mut World, n: u64, key: &str, value: &str| {
+        let pod = world.pods.get_mut(&*format!("p{n}")).unwrap();
+        let mut labels = pod.labels.to_vec();
+        labels.push((key.into(), value.into()));
+        pod.labels = labels.into();
+    };
+    let prepare = |pods: &[u64], rv| {
+        let actions = pods.iter().map(|n| Action::PreparePod {
+            name: format!("p{n}"),
+            uid: uid(*n),
+            rv,
+            why: Why::Outdated,
+            at: at(9),
+        });
+        vec![Step::wanted(actions.collect())]
+    };
+    let keep = |n: u64| {
+        let name = format!("p{n}");
+        let action = Action::KeepPod {
+            name,
+            uid: uid(n),
+            rv: 0,
+        };
+        vec![Step::wanted(vec![action])]
+    };
+    let delete = |n: u64, rv| {
+        let mut steps = delete(&[n], Why::Outdated);
+        if let Action::DeletePod { rv: asked, .. } = &mut steps[0].actions[0] {
+            *asked = rv;
+        }
+        steps
+    };
+    let rule = Err(rules::PRE_DELETE);
+    assert_eq!(
+        world.verdict(delete(1, None)),
+        rule,
+        "it may have a hook by now"
+    );
+    assert_eq!(world.verdict(delete(1, Some(0))), Ok(()));
+    assert_eq!(world.verdict(prepare(&[1], 0)), rule, "it has no hook");
+    for n in 1..=3 {
+        label(&mut world, n, "hold", "yes");
+    }
+    world.pods.get_mut("p4").unwrap().finalizers = ["example.com/x".into()].into();
+    assert_eq!(world.verdict(delete(1, Some(0))), rule);
+    assert_eq!(world.verdict(delete(4, Some(0))), rule);
+    assert_eq!(world.verdict(prepare(&[4], 0)), Ok(()));
+    assert_eq!(world.verdict(prepare(&[1], 7)), rule, "it has changed");
+    assert_eq!(world.verdict(prepare(&[1, 2], 0)), Err(rules::BUDGET));
+    assert_eq!(world.verdict(keep(1)), rule, "nobody has told it");
+    label(&mut world, 1, LABEL_LIFECYCLE_STATE, STATE_PREPARING_DELETE);
+    assert_eq!(world.verdict(prepare(&[1], 0)), rule, "it was told");
+    assert_eq!(world.verdict(prepare(&[2], 0)), Err(rules::BUDGET));
+    assert_eq!(world.verdict(keep(1)), Ok(()));
+    let both = [keep(1), delete(1, Some(0))].concat();
+    assert_eq!(world.verdict(both), rule, "it goes");
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use carillon_api::names::STATE_PREPARING_DELETE;
 use jiff::{Timestamp, Unit};
 use serde::Serialize;
 
 use super::known::{CurrentRevision, Known};
 use super::short;
 use crate::daemon_set::backoff::over_at;
+use crate::daemon_set::lifecycle::{hooks, is_preparing};
 use crate::daemon_set::on_nodes::{OnNode, OnNodes, desired};
 use crate::daemon_set::progress::{PARTITION, POD_NAME_TAKEN, Stands, kept_by_partition, stands};
 use crate::daemon_set::rolling_update::is_updated;
@@ -75,7 +77,7 @@ pub struct PodThere {
     pub number: Option<i64>,
     /// It was made from the current template.
     pub current: bool,
-    /// In one word: Available, Ready, NotReady, NotScheduled, Terminating, Failed, Succeeded.
+    /// In one word: Available, Ready, NotReady, NotScheduled, PreparingDelete, Terminating, Failed, Succeeded.
     pub state: &'static str,
     /// When it was created.
     pub created: Timestamp,
@@ -226,6 +228,8 @@ fn pods(look: &Look<'_>, node: &OnNode<'_>) -> Vec<PodThere> {
         let revision = pod.revision().unwrap_or_default();
         let state = if pod.is_deleting() {
             "Terminating"
+        } else if is_preparing(set, pod) {
+            STATE_PREPARING_DELETE
         } else if pod.phase == PodPhase::Failed {
             "Failed"
         } else if pod.phase == PodPhase::Succeeded {
@@ -262,6 +266,9 @@ fn next(
     let newest = node.pods.iter().max_by_key(|(_, pod)| pod.created);
     let pod = newest.map_or("", |(name, _)| *name);
     let namespace = &set.meta.owner.namespace;
+    if let Some(told) = waits_for_its_hook(set, node) {
+        return told;
+    }
     match place {
         Place::Updated => "nothing: it has an available pod of the current template".to_owned(),
         Place::Waiting => waits_for(look, name, reason, pod),
@@ -294,6 +301,20 @@ fn next(
         Place::Gone => format!("the pod goes with the node: {pod}"),
         Place::Unknown => "not known: you may not list pods".to_owned(),
     }
+}
+
+/// What has to happen before a pod goes that was told so.
+fn waits_for_its_hook(set: &DaemonSet, node: &OnNode<'_>) -> Option<String> {
+    let mut pods = node.pods.iter();
+    let (name, pod) = pods.find(|(_, pod)| is_preparing(set, pod))?;
+    let hooks: Vec<String> = hooks(set, pod).collect();
+    if hooks.is_empty() {
+        return Some(format!("its pod is deleted: {name}"));
+    }
+    Some(format!(
+        "its pod {name} is deleted when somebody has taken from it what spec.lifecycle.preDelete names: {}",
+        hooks.join(", ")
+    ))
 }
 
 fn waits_for(look: &Look<'_>, name: &str, reason: &str, pod: &str) -> String {
@@ -569,6 +590,29 @@ mod tests {
             (pod.number, pod.current, pod.state),
             (Some(1), false, "Available")
         );
+    }
+
+    #[test]
+    fn of_a_pod_that_waits_for_its_hook_it_is_said_who_has_to_let_go() {
+        let hook = json!({"labelsHandler": {"hold": "yes"}, "finalizersHandler": ["a/b", "c/d"]});
+        let set = object(
+            "carillon.dev/v1alpha1",
+            &json!({"lifecycle": {"preDelete": hook}}),
+        );
+        let mut told = pod(1, "old", true);
+        told["metadata"]["labels"]["hold"] = json!("yes");
+        told["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] = json!("PreparingDelete");
+        told["metadata"]["finalizers"] = json!(["c/d", "e/f"]);
+        let revisions = [revision(1, "old"), revision(2, "new")];
+        let known = known(&set, &revisions, &[told], &nodes(1, 2));
+        let found = node(&known, "n1", at(60)).unwrap();
+        assert_eq!(
+            (found.place, &*found.reason),
+            (Place::Waiting, "PreDeleteHook")
+        );
+        assert_eq!(found.pods[0].state, "PreparingDelete");
+        let says = "preDelete names: label hold=yes, finalizer c/d";
+        assert!(found.next.ends_with(says), "{}", found.next);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::explain::{Look, at_a_time};
 use super::known::Known;
 use crate::daemon_set::DaemonSet;
+use crate::daemon_set::lifecycle::waits;
 use crate::daemon_set::on_nodes::{OnNode, desired};
 use crate::daemon_set::pod::Named;
 use crate::daemon_set::progress::{PARTITION, kept_by_partition};
@@ -63,6 +64,8 @@ pub struct Preview {
     pub start_seconds: Option<i64>,
     /// `spec.minReadySeconds`.
     pub min_ready_seconds: i32,
+    /// Pods that would be replaced or lost and carry the hook of `lifecycle.preDelete`: each waits for it.
+    pub hooked: usize,
     /// Pods that nothing controls, and that it would adopt.
     pub adopted: usize,
     /// Nodes whose pod is of this template and has failed: it is replaced when their back-off is over.
@@ -134,6 +137,11 @@ pub fn preview(known: &mut Known, now: Timestamp) -> Preview {
         ..Preview::of_nothing(set, Vec::new())
     };
     let replaced = preview.count(Fate::Replaced);
+    let leaving = fates.iter();
+    let leaving = leaving.filter(|(_, fate, _)| matches!(fate, Fate::Replaced | Fate::Loses));
+    let leaving = leaving.filter_map(|(name, ..)| look.nodes.get(name));
+    let pods = leaving.flat_map(|node| &node.pods);
+    preview.hooked = pods.filter(|(_, pod)| waits(set, pod)).count();
     preview.at_a_time = preview.at_a_time.min(replaced);
     preview.rounds = replaced.div_ceil(preview.at_a_time.max(1));
     let mut starts = known
@@ -284,6 +292,17 @@ mod tests {
         }
         let found = preview(&mut world(&spec, &restarted), at(60));
         assert_eq!((found.rounds, found.seconds, found.paced_by), (2, None, 0));
+    }
+
+    #[test]
+    fn pods_that_wait_for_a_hook_are_counted() {
+        let hook = json!({"preDelete": {"labelsHandler": {"hold": "yes"}}});
+        let mut pods = old_pods();
+        for pod in &mut pods[..2] {
+            pod["metadata"]["labels"]["hold"] = json!("yes");
+        }
+        let found = preview(&mut world(&json!({"lifecycle": hook}), &pods), at(60));
+        assert_eq!((found.hooked, found.count(Fate::Replaced)), (2, 4));
     }
 
     #[test]

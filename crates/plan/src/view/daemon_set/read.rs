@@ -1,5 +1,6 @@
 //! DaemonSets, their pods and their revisions, as the API server has them.
 
+use carillon_api::names::ANNOTATION_LIFECYCLE_TIMESTAMP;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -127,6 +128,12 @@ fn pod(object: &Value) -> Option<DaemonPod> {
         ready: ready.map(since),
         created: text(&meta["creationTimestamp"]).parse().unwrap_or_default(),
         labels: labels(meta),
+        told: text(&meta["annotations"][ANNOTATION_LIFECYCLE_TIMESTAMP])
+            .parse()
+            .ok(),
+        finalizers: list(&meta["finalizers"])
+            .filter_map(|name| Some(name.as_str()?.into()))
+            .collect(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! What DaemonSets are put through.
 
 mod history;
+mod hooks;
 mod native;
 mod nodes;
 mod pods;
@@ -15,6 +16,7 @@ pub(super) fn all() -> Vec<Scenario> {
         pods::all(),
         updates::all(),
         updates::held(),
+        hooks::all(),
         history::all(),
         native::all(),
     ]
