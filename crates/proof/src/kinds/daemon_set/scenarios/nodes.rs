@@ -33,22 +33,26 @@ fn deny_the_first(view: &View<'_>) {
     });
 }
 
+fn denied() -> Scenario {
+    Scenario {
+        spec: json!({"burstReplicas": 1}),
+        script: vec![
+            later(|_| true, 0, deny_the_first),
+            // The others do not wait for it, and it not for ever.
+            later(
+                |view| available(view, 2),
+                30,
+                |view| view.server().clear_admission(),
+            ),
+        ],
+        ..plain("daemon: the pod of the first node is denied for a while")
+    }
+}
+
 pub(super) fn all() -> Vec<Scenario> {
     vec![
         plain("daemon: a pod on each of three nodes"),
-        Scenario {
-            spec: json!({"burstReplicas": 1}),
-            script: vec![
-                later(|_| true, 0, deny_the_first),
-                // The others do not wait for it, and it not for ever.
-                later(
-                    |view| available(view, 2),
-                    30,
-                    |view| view.server().clear_admission(),
-                ),
-            ],
-            ..plain("daemon: the pod of the first node is denied for a while")
-        },
+        denied(),
         Scenario {
             script: vec![later(
                 |view| available(view, 3),
