@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 
 use carillon_api::condition::{reasons, types};
 use carillon_api::daemon_set::DEFAULT_BURST_REPLICAS;
+use carillon_api::names::{LABEL_LIFECYCLE_STATE, STATE_PREPARING_DELETE};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -63,6 +64,11 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         return plan;
     }
     let current = current(snapshot);
+    if selects_by_state(set, &current.hash) {
+        let message = "spec.selector depends on the label lifecycle.apps.kruise.io/state, by which pods are told that \
+                       they go: select by other labels";
+        return unusable(snapshot, (reasons::INVALID_SPEC, message), now);
+    }
     if !selects_its_own(set, &current.hash) {
         let message = "spec.selector does not select the pods of spec.template: give the template labels \
                        that it selects";
@@ -137,6 +143,18 @@ fn selects_its_own(set: &DaemonSet, hash: &str) -> bool {
         LABEL_GENERATION if generation.is_some() => generation.as_deref(),
         key => set.spec.pod_labels.get(key).map(String::as_str),
     })
+}
+
+/// Whether it would let go of a pod that is told that it goes, or that it stays.
+fn selects_by_state(set: &DaemonSet, hash: &str) -> bool {
+    let selects = |state: Option<&str>| {
+        selects_by(&set.spec.selector, |key| match key {
+            LABEL_LIFECYCLE_STATE => state,
+            LABEL_REVISION => Some(hash),
+            key => set.spec.pod_labels.get(key).map(String::as_str),
+        })
+    };
+    !set.native && selects(None) != selects(Some(STATE_PREPARING_DELETE))
 }
 
 /// It does nothing, and says why.
@@ -367,11 +385,18 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         parting::prepare(*pod, *why, now)
     });
     let prepared: Vec<Action> = prepared.collect();
-    let kept = parting.keep.into_iter().map(parting::keep).collect();
+    let kept: Vec<Action> = parting
+        .keep
+        .iter()
+        .take(most)
+        .map(|pod| parting::keep(*pod))
+        .collect();
     let rest = parting.delete.len() > deleted.len()
         || parting.prepare.len() > prepared.len()
+        || parting.keep.len() > kept.len()
         || changes.create.len() > created.len();
-    plan.again |= rest && !(created.is_empty() && deleted.is_empty() && prepared.is_empty());
+    plan.again |= rest
+        && !(created.is_empty() && deleted.is_empty() && prepared.is_empty() && kept.is_empty());
     plan.steps.push(Step::wanted(kept));
     plan.steps.push(Step::slowly(created));
     plan.steps.push(Step::wanted(deleted));

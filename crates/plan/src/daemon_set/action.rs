@@ -110,6 +110,8 @@ pub enum Action {
         uid: Uid,
         /// Precondition.
         rv: u64,
+        /// Its node.
+        node: String,
         /// Why it is to be deleted.
         why: Why,
         /// When that was decided.
@@ -206,11 +208,13 @@ impl Act for Action {
                 name,
                 uid,
                 rv,
+                node,
                 why,
                 at,
             } => {
                 let at = at.to_string();
-                line(out, &(word, name, uid.to_string(), rv, why.word(), at))
+                let which = (name, uid.to_string(), rv, node);
+                line(out, &(word, which, why.word(), at))
             }
             Self::KeepPod { name, uid, rv } => line(out, &(word, name, uid.to_string(), rv)),
             Self::DeletePod {

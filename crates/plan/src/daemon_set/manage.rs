@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::backoff;
-use super::lifecycle::is_available;
+use super::lifecycle::{is_available, is_preparing};
 use super::on_nodes::OnNodes;
 use super::pod::Named;
 use super::snapshot::Snapshot;
@@ -82,7 +82,11 @@ pub(super) fn manage<'a>(
             }
             Some(should) if !should.stays() => managed.delete.extend(there.map(unwanted)),
             Some(should) => {
-                let running = sort_out(&mut managed, snapshot, name, there, now);
+                let mut running = sort_out(&mut managed, snapshot, name, there, now);
+                if !may_surge {
+                    // Of several the oldest stays that was not told that it goes.
+                    running.sort_by_key(|(_, pod)| is_preparing(snapshot.set, pod));
+                }
                 match running[..] {
                     [] if may_surge && should.runs() => managed.create.push(name),
                     [] | [_] => {}

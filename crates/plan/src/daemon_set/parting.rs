@@ -63,6 +63,7 @@ pub(super) fn prepare((name, pod): Named<'_>, why: Why, now: Timestamp) -> Actio
         name: name.to_owned(),
         uid: pod.uid,
         rv: pod.rv,
+        node: pod.node.as_deref().unwrap_or_default().to_owned(),
         why,
         at: now,
     }

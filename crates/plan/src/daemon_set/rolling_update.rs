@@ -178,7 +178,7 @@ pub(super) fn rolling_update<'a>(
     places.sort_by_key(|place| place.refused);
     let room = room(set, &places, desired);
     let health = |pod: &DaemonPod| {
-        if is_preparing(set, pod) {
+        if is_preparing(set, pod) && pod.ready.is_some() {
             Health::Prepared
         } else if pod.is_available(set.spec.min_ready_seconds, now) {
             Health::Available
@@ -217,7 +217,7 @@ enum Health {
     /// pods at once (kruise issue 1323: two updates within `minReadySeconds`, or kubelets that are restarted), and so
     /// no pod of a native DaemonSet is young.
     Young,
-    /// It was told that it goes: nobody should use it any more, and it counts as gone.
+    /// It is ready, and was told that it goes: nobody should use it any more, and it counts as gone.
     Prepared,
     /// Nobody loses anything when it goes.
     Down,
@@ -271,7 +271,7 @@ fn in_place(
 ) -> Next<'_> {
     let (mut unavailable, mut unavailable_young) = (0, 0);
     let (mut delete, mut young, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
-    let mut excused = Vec::new();
+    let (mut excused, mut prepared) = (Vec::new(), Vec::new());
     for place in places {
         let old = match place.pair {
             Pair::New(new) if health(new) == Health::Available => continue,
@@ -286,7 +286,8 @@ fn in_place(
                 unavailable_young += place.counts;
             }
             Some((name, Health::Down | Health::Prepared)) if place.excused => excused.push(name),
-            Some((name, Health::Down | Health::Prepared)) => delete.push(name),
+            Some((name, Health::Prepared)) => prepared.push(name),
+            Some((name, Health::Down)) => delete.push(name),
             None => {}
         }
         let is_down =
@@ -296,6 +297,11 @@ fn in_place(
         }
     }
     let left = budget.max_unavailable.saturating_sub(unavailable);
+    // Pods may have been told while they were not ready, or should not have been there. Of those that serve again so many
+    // go as may; the others are told that they stay. What is down otherwise does not count here: the word would come
+    // and go with each pod that is not ready for a moment.
+    prepared.truncate(budget.max_unavailable);
+    delete.extend(prepared);
     let rest = room.saturating_sub(delete.len() + young.len() + candidates.len());
     // A young pod is an unavailable one, whether it stays or goes.
     candidates.truncate(left.saturating_sub(unavailable_young));
@@ -331,7 +337,8 @@ fn with_surge(
             Pair::Excess => surging += counts,
             Pair::New(new) => available_nodes += usize::from(available(new)),
             Pair::Both { new, old, held } => {
-                available_nodes += usize::from(available(old.1));
+                let serves = available(old.1) || held && available(new);
+                available_nodes += usize::from(serves);
                 if available(new) {
                     next.delete.push(old.0);
                 }

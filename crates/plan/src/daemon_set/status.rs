@@ -8,7 +8,8 @@ use super::on_nodes::OnNodes;
 use super::rolling_update::is_updated;
 use super::spec::DaemonSet;
 
-/// Counts nodes. Of several pods on a node the first one decides; pods on nodes that are gone do not count.
+/// Counts nodes. Of several pods on a node the first one decides; pods on nodes that are gone do not count. A node of a
+/// DaemonSet of ours is available with any: the first one may have been told that it goes.
 pub(super) fn count(
     set: &DaemonSet,
     on_nodes: &OnNodes<'_>,
@@ -27,7 +28,9 @@ pub(super) fn count(
         let Some((_, pod)) = first else { continue };
         status.current_number_scheduled += 1;
         status.number_ready += i32::from(pod.ready.is_some());
-        available += i32::from(is_available(set, pod, now));
+        let others = node.pods.iter().skip(1).filter(|_| !set.native);
+        let mut pods = [pod].into_iter().chain(others.map(|(_, pod)| pod));
+        available += i32::from(pods.any(|pod| is_available(set, pod, now)));
         updated += i32::from(is_updated(set, pod, hash));
     }
     let unavailable = status.desired_number_scheduled - available;

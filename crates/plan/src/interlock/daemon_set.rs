@@ -74,6 +74,7 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
         hook: Hook::of(snapshot.set),
         created: BTreeMap::new(),
         deleted: BTreeSet::new(),
+        duplicates: BTreeSet::new(),
         kept: BTreeSet::new(),
         relabelled: BTreeSet::new(),
     };
@@ -154,6 +155,8 @@ struct Check<'a> {
     /// Nodes that get a pod, and its name.
     created: BTreeMap<&'a str, &'a str>,
     deleted: BTreeSet<Uid>,
+    /// Those of them that go since another one is there.
+    duplicates: BTreeSet<Uid>,
     /// They were told that they stay.
     kept: BTreeSet<Uid>,
     relabelled: BTreeSet<Uid>,
@@ -280,7 +283,10 @@ impl<'a> Check<'a> {
         let holds = match why {
             Why::Failed => pod.phase == PodPhase::Failed,
             Why::Succeeded => pod.phase == PodPhase::Succeeded,
-            Why::Duplicate => others.any(|other| !self.deleted.contains(&other.uid)),
+            Why::Duplicate => {
+                self.duplicates.insert(uid);
+                others.any(|other| !self.duplicates.contains(&other.uid))
+            }
             Why::Outdated => self.snapshot.set.spec.update != Update::OnDelete || self.surge() > 0,
             Why::NotWanted => true,
         };
@@ -332,8 +338,7 @@ impl<'a> Check<'a> {
                 _ => None,
             })
             .collect();
-        let mut taken = 0;
-        let mut down = 0;
+        let (mut taken, mut down, mut told) = (0, 0, 0);
         for (node, pods) in &self.on_nodes {
             let available = || pods.iter().filter(|pod| self.available(pod));
             let loses = available().any(|pod| outdated.contains(&pod.uid));
@@ -342,6 +347,9 @@ impl<'a> Check<'a> {
             let is_well = row.is_some_and(|row| {
                 row.not_ready_since.is_none() && !row.unschedulable && !row.deleting
             });
+            let goes = |pod: &&DaemonPod| outdated.contains(&pod.uid) && pod.ready.is_some();
+            let mut going = pods.iter().copied().filter(goes);
+            told += usize::from(is_well && going.any(|pod| self.hook.told(pod)));
             // What an update leaves alone does not hold it up.
             taken += usize::from(loses && !keeps);
             let is_down = is_well && self.is_selected(node) && available().next().is_none();
@@ -349,6 +357,12 @@ impl<'a> Check<'a> {
         }
         let nodes = self.snapshot.nodes.len().max(self.on_nodes.len());
         let allowed = most(max_unavailable, nodes).max(1);
+        if told > allowed {
+            let why = format!(
+                "{told} pods that serve and were told that they go are replaced, {allowed} may be"
+            );
+            return trip(rules::BUDGET, why);
+        }
         if taken == 0 || taken + down <= allowed {
             return Ok(());
         }

@@ -346,6 +346,7 @@ fn hooks() -> Vec<Mutant> {
                 name: name.to_string(),
                 uid: pod.uid,
                 rv: pod.rv,
+                node: pod.node.as_deref().unwrap_or_default().to_owned(),
                 why: Why::Outdated,
                 at: now,
             });

@@ -203,7 +203,9 @@ impl Perform for Performer<'_> {
                 name: pod.name.clone(),
                 node: pod.node.clone(),
             }),
-            Action::CreatePod(NewPod { node, .. }) | Action::DeletePod { node, .. } => {
+            Action::CreatePod(NewPod { node, .. })
+            | Action::PreparePod { node, .. }
+            | Action::DeletePod { node, .. } => {
                 error.refused()?;
                 Some(Answer::NodeRefused(node.clone()))
             }

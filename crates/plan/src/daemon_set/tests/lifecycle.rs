@@ -265,3 +265,97 @@ fn what_a_hook_does_to_a_node_excuses_it_from_nothing() {
     assert_eq!(told(&set), ["n1"]);
     assert!(set.set.status.excused.is_empty());
 }
+
+#[test]
+fn pods_that_were_told_while_they_were_not_ready_go_under_the_budget_once_they_serve_again() {
+    let mut set = updating(&json!({}));
+    let blink = |set: &mut Whole, ready: Option<_>| {
+        set.pods.values_mut().for_each(|pod| pod.ready = ready);
+    };
+    blink(&mut set, None);
+    set.settle();
+    assert_eq!(told(&set), ["n1", "n2", "n3"]);
+    blink(&mut set, Some(super::world::at(1)));
+    assert!(set.sync().contains(&"keep_pod"));
+    set.settle();
+    assert_eq!((told(&set), set.pods.len()), (vec!["n1"], 3));
+}
+
+#[test]
+fn all_that_were_told_since_no_node_should_have_one_go_one_by_one_when_each_should_again() {
+    let mut set = running(&json!({}));
+    let mut nowhere = spec("2", &json!({}));
+    nowhere["template"]["spec"]["nodeSelector"] = json!({"pool": "none"});
+    set.edit(&nowhere);
+    set.settle();
+    assert_eq!(told(&set).len(), 3);
+    set.edit(&spec("2", &json!({})));
+    set.settle();
+    assert_eq!((told(&set), set.pods.len()), (vec!["n1"], 3));
+}
+
+#[test]
+fn of_two_that_a_surge_has_left_the_one_that_was_told_goes() {
+    let mut set = updating(&json!({"maxSurge": 3}));
+    set.settle();
+    assert_eq!((set.pods.len(), told(&set).len()), (6, 3));
+    let new: Vec<Uid> = set
+        .pods
+        .values()
+        .filter(|pod| pod.told.is_none())
+        .map(|pod| pod.uid)
+        .collect();
+    set.edit(&spec("2", &json!({"maxSurge": 0, "maxUnavailable": 1})));
+    set.settle();
+    assert_eq!(
+        (set.pods.len(), set.set.status.number_available),
+        (6, Some(3))
+    );
+    let_go(&mut set);
+    set.settle();
+    let mut left: Vec<Uid> = set.pods.values().map(|pod| pod.uid).collect();
+    let mut new = new;
+    left.sort_unstable();
+    new.sort_unstable();
+    assert_eq!(left, new);
+}
+
+#[test]
+fn a_duplicate_that_is_told_may_be_planned_with_the_deletion_of_the_other() {
+    let mut set = running(&json!({"maxSurge": 1}));
+    let names: Vec<String> = set.pods.keys().map(ToString::to_string).collect();
+    for name in &names {
+        set.label(name, HOOK, None);
+    }
+    set.edit(&spec("2", &json!({"maxSurge": 1})));
+    assert!(set.sync().contains(&"create_pod"));
+    let new = set
+        .pods
+        .values_mut()
+        .find(|pod| pod.labels.iter().any(|(key, _)| **key == *HOOK));
+    new.unwrap().ready = None;
+    set.edit(&spec("2", &json!({"maxSurge": 0, "maxUnavailable": 1})));
+    let words = set.sync();
+    assert!(
+        words.contains(&"prepare_pod") && words.contains(&"delete_pod"),
+        "{words:?}"
+    );
+}
+
+#[test]
+fn a_selector_by_the_word_is_refused() {
+    for state in [
+        json!({"matchExpressions": [
+            {"key": "app", "operator": "Exists"},
+            {"key": "lifecycle.apps.kruise.io/state", "operator": "DoesNotExist"}]}),
+        json!({"matchLabels": {"lifecycle.apps.kruise.io/state": "PreparingDelete"}}),
+    ] {
+        let mut wanted = spec("1", &json!({}));
+        wanted["selector"] = state;
+        wanted["template"]["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] =
+            json!("PreparingDelete");
+        let mut set = Whole::new(DAEMON_SET, None, &wanted);
+        assert_eq!(set.sync(), ["write_status"]);
+        assert_eq!(set.reason(types::STALLED), "InvalidSpec");
+    }
+}

@@ -238,6 +238,7 @@ fn a_pod_with_a_hook_is_told_once_that_it_goes_and_is_not_deleted() {
             name: format!("p{n}"),
             uid: uid(*n),
             rv,
+            node: format!("n{n}"),
             why: Why::Outdated,
             at: at(9),
         });
