@@ -270,29 +270,27 @@ pub(crate) fn pod_changes<'a>(
     hash: &str,
     now: Timestamp,
 ) -> PodChanges<'a> {
-    let mut managed = manage(snapshot, nodes, hash, now);
+    let managed = manage(snapshot, nodes, hash, now);
     let next = rolling_update(snapshot, nodes, &managed, hash, now);
     let deletions_first = waits_for_deletions(snapshot, nodes, &managed, (hash, now));
-    let refused = |node: &str| nodes.get(node).and_then(|node| node.refused);
-    // Others have their turn before a node for which something was refused.
-    let of_pod = |pod: &DaemonPod| pod.node.as_deref().and_then(refused);
-    managed.delete.sort_by_key(|((_, pod), _)| of_pod(pod));
     let (mut create, mut waiting) = (managed.create, next.create);
     if !deletions_first {
         create.append(&mut waiting);
     }
+    let deleted = managed.delete.into_iter();
+    let mut delete: Vec<_> = deleted.map(|((name, _), why)| (name, why)).collect();
+    let known: BTreeSet<&str> = delete.iter().map(|(name, _)| *name).collect();
+    let outdated = next.delete.into_iter().filter(|name| !known.contains(name));
+    delete.extend(outdated.map(|name| (name, Why::Outdated)));
+    // Others have their turn before a node for which something was refused, whatever they need.
+    let refused = |node: &str| nodes.get(node).and_then(|node| node.refused);
+    let of_pod = |name: &str| refused(snapshot.pods.get(name)?.node.as_deref()?);
     create.sort_by_key(|node| refused(node));
-    let known = |name: &&str| managed.delete.iter().all(|((other, _), _)| other != name);
-    let outdated = next.delete.into_iter().filter(known);
-    let outdated: Vec<_> = outdated.map(|name| (name, Why::Outdated)).collect();
-    let deleted = managed
-        .delete
-        .into_iter()
-        .map(|((name, _), why)| (name, why));
+    delete.sort_by_key(|(name, _)| of_pod(name));
     PodChanges {
         create,
         waiting,
-        delete: deleted.chain(outdated).collect(),
+        delete,
         wake: managed.wake,
     }
 }

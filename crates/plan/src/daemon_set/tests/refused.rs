@@ -8,6 +8,7 @@ use crate::daemon_set::action::Action;
 use crate::daemon_set::refused::{forget, note};
 use crate::node::{Effect, NodeRow, Taint};
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
+use crate::pod::PodPhase;
 
 /// A DaemonSet on so many nodes.
 fn on_nodes(kind: ApiKind, nodes: usize, spec: &Value) -> Whole {
@@ -33,6 +34,13 @@ fn planned(set: &Whole) -> (Vec<String>, Vec<String>) {
         }
     }
     (created, deleted)
+}
+
+/// The pod of this node fails.
+fn fail(set: &mut Whole, node: &str) {
+    let mut pods = set.pods.values_mut();
+    let failed = pods.find(|pod| pod.node.as_deref() == Some(node)).unwrap();
+    (failed.phase, failed.ready) = (PodPhase::Failed, None);
 }
 
 /// An edit of the template after each node has a pod.
@@ -86,6 +94,17 @@ fn deletions_of_a_small_burst_take_turns_too() {
     assert_eq!(planned(&set).1, ["n2"]);
 }
 
+#[test]
+fn a_failed_pod_whose_deletion_is_refused_stops_no_update_of_a_small_burst() {
+    let two = json!({"rollingUpdate": {"maxUnavailable": 2}});
+    let spec = json!({"burstReplicas": 1, "updateStrategy": two});
+    let mut set = updated(DAEMON_SET, 3, &spec);
+    fail(&mut set, "n3");
+    assert_eq!(planned(&set).1, ["n3"]);
+    refuse(&mut set, "n3");
+    assert_eq!(planned(&set).1, ["n1"]);
+}
+
 /// The new pods of the nodes that surge are available; each plan that deletes their old pods is refused that.
 fn surge_refused(kind: ApiKind, refused: &[&str]) -> Whole {
     let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
@@ -124,9 +143,7 @@ fn one_deletion_that_is_refused_stops_no_surge_and_more_than_may_surge_do() {
 fn a_failed_pod_whose_deletion_is_refused_stops_no_surge() {
     let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
     let mut set = updated(DAEMON_SET, 3, &surge);
-    let mut pods = set.pods.values_mut();
-    let failed = pods.find(|pod| pod.node.as_deref() == Some("n1")).unwrap();
-    (failed.phase, failed.ready) = (crate::pod::PodPhase::Failed, None);
+    fail(&mut set, "n1");
     assert_eq!(planned(&set).0, ["n1"]);
     refuse(&mut set, "n1");
     assert_eq!(planned(&set).0, ["n2", "n1"]);
