@@ -159,7 +159,7 @@ pub(super) fn rolling_update<'a>(
             let stay = node.pods.iter().filter(stays);
             // Where a pod goes or comes otherwise, no second one comes now.
             let pair = if budget.max_surge > 0 && busy.contains(*name) {
-                busy_pair(set, node)
+                busy_pair(snapshot, (name, node), now)
             } else {
                 pair(set, stay, hash)
             };
@@ -196,12 +196,19 @@ pub(super) fn rolling_update<'a>(
     }
 }
 
-/// A node on which pods come or go otherwise counts as one that has two. Not so if no pod should be there, or if that
-/// was refused and one is there: one bad node stops no update. Of apps/v1 each counts, as with upstream.
-fn busy_pair<'a>(set: &DaemonSet, node: &OnNode<'a>) -> Pair<'a> {
+/// A node on which pods come or go otherwise counts as one that has two. Not so if no pod should be there, if that was
+/// refused and one is there, or if none is there and others have its names: one bad node stops no update. Of apps/v1
+/// each counts, as with upstream.
+fn busy_pair<'a>(
+    snapshot: &Snapshot<'_>,
+    (name, node): (&str, &OnNode<'a>),
+    now: Timestamp,
+) -> Pair<'a> {
     let there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
-    let is_refused = || node.refused.is_some() && there.count() < 2;
-    if !set.native && (!node.runs() || is_refused()) {
+    let there = there.count();
+    let is_refused = || node.refused.is_some() && there < 2;
+    let gets_none = || there == 0 && node.name_taken && free_name(snapshot, name, now).is_none();
+    if !snapshot.set.native && (!node.runs() || is_refused() || gets_none()) {
         Pair::None
     } else {
         Pair::Excess

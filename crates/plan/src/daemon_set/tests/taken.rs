@@ -101,6 +101,23 @@ fn with_a_surge_it_gets_the_other_slot_and_never_a_third() {
 }
 
 #[test]
+fn with_a_surge_a_node_whose_two_names_others_have_holds_no_update_up() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut set = adopted_by_others(DAEMON_SET, &surge);
+    set.refuse_name(&slot(1), "n1");
+    let mut spec = surge.clone();
+    spec["template"] = image("2")["template"].clone();
+    set.edit(&spec);
+    for number in [0, 1] {
+        set.refuse_name(&slot(number), "n1");
+    }
+    set.settle();
+    let status = &set.set.status;
+    assert_eq!(status.updated_number_scheduled, Some(1), "n2 is updated");
+    assert_eq!(status.waiting_for[0].reason, "PodNameTaken");
+}
+
+#[test]
 fn with_a_surge_a_node_whose_other_slot_is_still_terminating_is_told() {
     let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
     let mut set = Whole::new(DAEMON_SET, None, &surge);
