@@ -188,7 +188,10 @@ pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Tim
     } else if keeps_old {
         Stands::Stuck(why_unavailable(set, node))
     } else {
-        Stands::Holding(why_unavailable(set, node))
+        // One that has its old pod may need a second name first.
+        let no_second = || why_no_second(set, node).filter(|_| !waits_for_hook(set, node));
+        let no_second = matches!(pair, Pair::Old(_)).then(no_second).flatten();
+        Stands::Holding(no_second.unwrap_or_else(|| why_unavailable(set, node)))
     }
 }
 

@@ -359,6 +359,8 @@ fn with_surge(
                     (false, false) => next.delete.push(name),
                     (true, false) => left.push(name),
                     (_, true) if !place.selected => {}
+                    // One whose names others have is not waited for, and leaves its place in the partition to others.
+                    (false, true) if !has_name(place.name) => {}
                     (false, true) if place.excused => excused.push(place.name),
                     (false, true) => next.create.push(place.name),
                     (true, true) => candidates.push(place.name),
@@ -367,7 +369,6 @@ fn with_surge(
         }
     }
     let rest = room.saturating_sub(next.create.len() + candidates.len());
-    // One whose names others have is not waited for.
     let may_surge = budget.max_surge.saturating_sub(surging);
     let candidates = candidates
         .into_iter()

@@ -118,6 +118,24 @@ fn with_a_surge_a_node_whose_two_names_others_have_holds_no_update_up() {
 }
 
 #[test]
+fn with_a_surge_a_node_that_is_down_and_has_no_second_name_is_told_and_leaves_its_turn_to_others() {
+    let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0, "partition": 1}});
+    let mut set = Whole::new(DAEMON_SET, None, &json!({"updateStrategy": surge}));
+    set.settle();
+    set.pods.get_mut(&*slot(0)).unwrap().ready = None;
+    set.edit(&json!({"updateStrategy": surge, "template": image("2")["template"]}));
+    set.refuse_name(&slot(1), "n1");
+    set.settle();
+    let status = &set.set.status;
+    assert_eq!(status.updated_number_scheduled, Some(1), "n2 is updated");
+    let told = &status.waiting_for[0];
+    assert_eq!(
+        (&*told.reason, &told.sample[..]),
+        ("PodNameTaken", &["n1".to_owned()][..])
+    );
+}
+
+#[test]
 fn with_a_surge_a_node_whose_other_slot_is_still_terminating_is_told() {
     let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
     let mut set = Whole::new(DAEMON_SET, None, &surge);

@@ -167,7 +167,9 @@ impl<'a> Look<'a> {
         let is_taken = told.any(|told| {
             told.reason == POD_NAME_TAKEN && told.sample.iter().any(|node| node == name)
         });
-        if is_taken && why == "PodMissing" {
+        // With a surge a node with its old pod may need a second name.
+        let needs_a_name = why == "PodMissing" || self.set.spec.update.may_surge();
+        if is_taken && needs_a_name {
             POD_NAME_TAKEN
         } else {
             why
@@ -569,6 +571,14 @@ mod tests {
             "{}",
             told.next
         );
+        // Its old pod is not ready, and the second one gets no name.
+        let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+        let status = known.stored.set.status;
+        for (strategy, expected) in [(surge, "PodNameTaken"), (json!({}), "PodNotReady")] {
+            let mut known = world(&json!({"updateStrategy": strategy}));
+            known.stored.set.status = status.clone();
+            assert_eq!(next(&known).reason, expected);
+        }
     }
 
     #[test]
