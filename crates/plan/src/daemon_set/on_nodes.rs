@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::pod::Named;
+use super::pod_name::is_slot;
 use super::should_run::{ShouldRun, should_run};
 use super::snapshot::Snapshot;
 use crate::node::NodeRow;
@@ -20,6 +21,8 @@ pub(crate) struct OnNode<'a> {
     pub excuse: Option<&'static str>,
     /// Somebody else's pod has a name that one of its own needs.
     pub name_taken: bool,
+    /// A pod of its own that has ended, has a name that the next one needs, and is kept by a finalizer.
+    pub left_over: Option<&'a str>,
     /// When the API server refused last to create or to delete a pod of it.
     pub refused: Option<Timestamp>,
     /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
@@ -51,6 +54,7 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
             should: Some(should_run(wish, name, row)),
             excuse: None,
             name_taken: false,
+            left_over: None,
             refused: None,
             pods: Vec::new(),
         };
@@ -58,8 +62,16 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
     });
     let mut nodes: OnNodes<'a> = nodes.collect();
     for (name, pod) in snapshot.pods {
-        if let Some(node) = pod.node.as_deref().filter(|_| !pod.is_left_over()) {
-            nodes.entry(node).or_default().pods.push((&**name, pod));
+        let Some(on) = pod.node.as_deref() else {
+            continue;
+        };
+        if !pod.is_left_over() {
+            nodes.entry(on).or_default().pods.push((&**name, pod));
+        } else if let Some(node) = nodes
+            .get_mut(on)
+            .filter(|_| is_slot(snapshot.set, on, name))
+        {
+            node.left_over = Some(name);
         }
     }
     for (node, last) in snapshot.refused_nodes {

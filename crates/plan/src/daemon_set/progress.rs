@@ -237,6 +237,7 @@ fn why_unavailable(set: &DaemonSet, node: &OnNode<'_>) -> &'static str {
         .max_by_key(|(_, pod)| (!pod.is_deleting(), pod.created));
     match newest {
         None if node.name_taken => POD_NAME_TAKEN,
+        None if node.left_over.is_some() => "PodTerminating",
         None => "PodMissing",
         Some((_, pod)) if pod.is_deleting() => "PodTerminating",
         Some((_, pod)) => match pod.phase {
@@ -254,7 +255,7 @@ fn why_no_second(set: &DaemonSet, node: &OnNode<'_>) -> Option<&'static str> {
     if !set.spec.update.may_surge() || set.native {
         return None;
     }
-    let goes = node.pods.iter().any(|(_, pod)| pod.is_deleting());
+    let goes = node.left_over.is_some() || node.pods.iter().any(|(_, pod)| pod.is_deleting());
     match (node.name_taken, goes) {
         (true, _) => Some(POD_NAME_TAKEN),
         (false, true) => Some("PodTerminating"),

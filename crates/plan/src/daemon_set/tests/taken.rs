@@ -8,6 +8,7 @@ use crate::daemon_set::action::Action;
 use crate::daemon_set::taken::{forget, note};
 use crate::name;
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
+use crate::pod::PodPhase;
 
 fn slot(number: u32) -> String {
     name::daemon_pod("agent", uid(0), "n1", number)
@@ -154,6 +155,27 @@ fn with_a_surge_a_node_whose_other_slot_is_still_terminating_is_told() {
         ("PodTerminating", &["n1".to_owned()][..])
     );
     assert!(set.pods.contains_key(&*slot(0)), "it keeps the old pod");
+}
+
+#[test]
+fn a_node_whose_name_a_pod_of_its_own_has_that_a_finalizer_keeps_is_told() {
+    let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    for (strategy, kept) in [(json!({}), 0), (surge, 1)] {
+        let mut set = Whole::new(DAEMON_SET, None, &json!({"updateStrategy": strategy}));
+        set.settle();
+        let mut ended = set.pods[&*slot(0)].clone();
+        (ended.uid, ended.ready) = (uid(900), None);
+        (ended.phase, ended.deletion) = (PodPhase::Failed, Some(at(set.now)));
+        set.pods.insert(slot(kept).into(), ended);
+        set.edit(&json!({"updateStrategy": strategy, "template": image("2")["template"]}));
+        set.settle();
+        let told = &set.set.status.waiting_for[0];
+        assert_eq!(
+            (&*told.reason, &told.sample[..]),
+            ("PodTerminating", &["n1".to_owned()][..]),
+            "{strategy}"
+        );
+    }
 }
 
 #[test]
