@@ -342,6 +342,7 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         .of_at_most(desired)
         .max(1)
         .min(snapshot.max_pod_changes);
+    let room = room_for_new(snapshot.set, nodes, (hash, desired));
     let creatable = changes.create.iter().filter_map(|node| {
         let name = free_name(snapshot, node, now)?;
         Some(Action::CreatePod(NewPod {
@@ -350,9 +351,8 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
             hash: hash.to_owned(),
         }))
     });
-    let created: Vec<Action> = creatable
-        .take(most.min(room_for_new(snapshot.set, nodes, (hash, desired))))
-        .collect();
+    let mut creatable = creatable.take(room);
+    let created: Vec<Action> = creatable.by_ref().take(most).collect();
     let parting = parting::part(snapshot, &changes.delete);
     let set = snapshot.set;
     let deleted = parting.delete.iter().take(most).map(|(pod, why)| {
@@ -366,9 +366,10 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
     });
     let prepared: Vec<Action> = prepared.collect();
     let kept = parting.keep.into_iter().map(parting::keep).collect();
+    // A node without a free name, and one that gets no pod on purpose, is no rest.
     let rest = parting.delete.len() > deleted.len()
         || parting.prepare.len() > prepared.len()
-        || changes.create.len() > created.len();
+        || creatable.next().is_some();
     plan.again |= rest && !(created.is_empty() && deleted.is_empty() && prepared.is_empty());
     plan.steps.push(Step::wanted(kept));
     plan.steps.push(Step::slowly(created));

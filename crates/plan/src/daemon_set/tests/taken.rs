@@ -59,6 +59,26 @@ fn a_node_whose_name_is_taken_gets_no_second_name_and_is_told() {
 }
 
 #[test]
+fn one_more_plan_follows_only_where_there_is_more_to_do() {
+    let mut set = adopted_by_others(DAEMON_SET, &json!({}));
+    set.pods.clear();
+    let plan = set.plan();
+    assert_eq!((created(&set).len(), plan.again), (1, false));
+    let partition = json!({"rollingUpdate": {"partition": 1}});
+    for (more, expected) in [
+        (json!({"burstReplicas": 1}), (1, true)),
+        (json!({}), (2, false)),
+        (
+            json!({"updateStrategy": partition, "scaleStrategy": {"partitionedScaling": true}}),
+            (1, false),
+        ),
+    ] {
+        let set = Whole::new(DAEMON_SET, None, &more);
+        assert_eq!((created(&set).len(), set.plan().again), expected, "{more}");
+    }
+}
+
+#[test]
 fn an_edit_tries_it_at_once_and_what_was_long_ago_is_forgotten() {
     let mut set = adopted_by_others(DAEMON_SET, &json!({}));
     set.edit(&image("2"));
