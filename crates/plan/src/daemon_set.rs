@@ -312,7 +312,7 @@ fn waits_for_deletions(
             let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
             let has_new =
                 pods.any(|(_, pod)| is_updated(set, pod, hash) && is_available(set, pod, now));
-            node.refused.is_some() && has_new && !set.native
+            node.deletion_refused && has_new && !set.native
         })
     };
     // One that waits for its hook is not about to go.

@@ -25,6 +25,8 @@ pub(crate) struct OnNode<'a> {
     pub left_over: Option<&'a str>,
     /// When the API server refused last to create or to delete a pod of it.
     pub refused: Option<Timestamp>,
+    /// It has refused to delete one.
+    pub deletion_refused: bool,
     /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
     /// `podByCreationTimestampAndPhase`, which does not look at phases).
     pub pods: Vec<Named<'a>>,
@@ -56,6 +58,7 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
             name_taken: false,
             left_over: None,
             refused: None,
+            deletion_refused: false,
             pods: Vec::new(),
         };
         (&**name, on_node)
@@ -74,9 +77,10 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
             node.left_over = Some(name);
         }
     }
-    for (node, last) in snapshot.refused_nodes {
+    for (node, known) in snapshot.refused_nodes {
         if let Some(node) = nodes.get_mut(&**node) {
-            node.refused = Some(*last);
+            node.refused = known.last();
+            node.deletion_refused = known.deletion.is_some();
         }
     }
     let taken = snapshot.taken_pods.iter();

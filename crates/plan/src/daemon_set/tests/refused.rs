@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::whole::{Whole, image};
 use super::world::at;
 use crate::daemon_set::action::Action;
-use crate::daemon_set::refused::{forget, note};
+use crate::daemon_set::refused::What::{Creation, Deletion};
+use crate::daemon_set::refused::{What, forget, note, went_through};
 use crate::node::{Effect, NodeRow, Taint};
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
 use crate::pod::PodPhase;
@@ -19,8 +20,8 @@ fn on_nodes(kind: ApiKind, nodes: usize, spec: &Value) -> Whole {
     set
 }
 
-fn refuse(set: &mut Whole, node: &str) {
-    note(&mut set.refused_nodes, node, at(set.now));
+fn refuse(set: &mut Whole, what: What, node: &str) {
+    note(&mut set.refused_nodes, (node, what), at(set.now));
 }
 
 /// Nodes whose pods are created, and those whose pods are deleted.
@@ -59,14 +60,38 @@ fn a_node_whose_pod_is_refused_is_tried_after_the_others() {
     assert_eq!(planned(&set).0, ["n1"]);
     for (next, then) in [("n1", "n2"), ("n2", "n3"), ("n3", "n1"), ("n1", "n2")] {
         set.now += 1;
-        refuse(&mut set, next);
+        refuse(&mut set, Creation, next);
         assert_eq!(planned(&set).0, [then], "after {next}");
     }
-    // In time it has its old place again.
-    forget(&mut set.refused_nodes, at(set.now + 600));
-    assert_eq!(set.refused_nodes.len(), 1);
-    forget(&mut set.refused_nodes, at(set.now + 601));
+    // One that gets its pod has its old place again.
+    went_through(&mut set.refused_nodes, ("n1", Deletion));
+    assert_eq!(planned(&set).0, ["n2"]);
+    went_through(&mut set.refused_nodes, ("n1", Creation));
+    assert_eq!(set.refused_nodes.len(), 2);
     assert_eq!(planned(&set).0, ["n1"]);
+}
+
+#[test]
+fn refusals_are_remembered_for_hours_and_as_long_as_there_is_something_to_do() {
+    let mut set = on_nodes(DAEMON_SET, 3, &json!({}));
+    for node in ["n1", "n2", "n3"] {
+        refuse(&mut set, Creation, node);
+        refuse(&mut set, Deletion, node);
+    }
+    let mut refused = set.refused_nodes;
+    let half_a_day = 12 * 3600;
+    forget(&mut refused, at(set.now + half_a_day), |_| (true, true));
+    assert!(refused.len() == 3 && refused.values().all(|node| node.deletion.is_some()));
+    forget(&mut refused, at(set.now + half_a_day), |node| {
+        (node != "n1", node == "n2")
+    });
+    let left = refused.iter();
+    let left: Vec<_> = left
+        .map(|(node, known)| (&**node, known.deletion.is_some()))
+        .collect();
+    assert_eq!(left, [("n2", true), ("n3", false)]);
+    forget(&mut refused, at(set.now + half_a_day + 1), |_| (true, true));
+    assert_eq!(refused.len(), 0);
 }
 
 #[test]
@@ -74,7 +99,7 @@ fn a_deletion_that_is_refused_makes_no_update_stand_still() {
     for kind in [DAEMON_SET, NATIVE_DAEMON_SET] {
         let mut set = updated(kind, 3, &json!({}));
         assert_eq!(planned(&set).1, ["n1"]);
-        refuse(&mut set, "n1");
+        refuse(&mut set, Deletion, "n1");
         assert_eq!(planned(&set).1, ["n2"]);
     }
 }
@@ -90,7 +115,7 @@ fn deletions_of_a_small_burst_take_turns_too() {
         node.taints = [Taint { key, value, effect }].into();
     }
     assert_eq!(planned(&set).1, ["n1"]);
-    refuse(&mut set, "n1");
+    refuse(&mut set, Deletion, "n1");
     assert_eq!(planned(&set).1, ["n2"]);
 }
 
@@ -101,7 +126,7 @@ fn a_failed_pod_whose_deletion_is_refused_stops_no_update_of_a_small_burst() {
     let mut set = updated(DAEMON_SET, 3, &spec);
     fail(&mut set, "n3");
     assert_eq!(planned(&set).1, ["n3"]);
-    refuse(&mut set, "n3");
+    refuse(&mut set, Deletion, "n3");
     assert_eq!(planned(&set).1, ["n1"]);
 }
 
@@ -117,7 +142,7 @@ fn surge_refused(kind: ApiKind, refused: &[&str]) -> Whole {
             set.pods.entry(name).or_insert(kept);
         }
         assert!(planned(&set).1.contains(&(*node).to_owned()));
-        refuse(&mut set, node);
+        refuse(&mut set, Deletion, node);
     }
     set
 }
@@ -139,12 +164,21 @@ fn one_deletion_that_is_refused_stops_no_surge_and_more_than_may_surge_do() {
     assert_eq!(planned(&set), (vec![], vec!["n1".to_owned()]));
 }
 
+/// A plan creates before it deletes: if others went on, two nodes would have two pods where one may.
+#[test]
+fn a_creation_that_was_refused_once_says_nothing_of_the_deletion_to_come() {
+    let mut set = surge_refused(DAEMON_SET, &["n1"]);
+    set.refused_nodes.clear();
+    refuse(&mut set, Creation, "n1");
+    assert_eq!(planned(&set), (vec![], vec!["n1".to_owned()]));
+}
+
 #[test]
 fn a_failed_pod_whose_deletion_is_refused_stops_no_surge() {
     let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
     let mut set = updated(DAEMON_SET, 3, &surge);
     fail(&mut set, "n1");
     assert_eq!(planned(&set).0, ["n1"]);
-    refuse(&mut set, "n1");
+    refuse(&mut set, Deletion, "n1");
     assert_eq!(planned(&set).0, ["n2", "n1"]);
 }
