@@ -91,6 +91,7 @@ struct Controllers {
     all: Vec<Arc<dyn Running>>,
     workers: usize,
     store: Store,
+    clock: Clock,
 }
 
 impl Controllers {
@@ -110,7 +111,7 @@ impl Controllers {
         let sizes = kinds::sizes(&self.store.read());
         store::observe::measure(&sizes, metrics);
         for served in &SERVED {
-            (served.measure)(&self.store, metrics);
+            (served.measure)(&self.store, metrics, self.clock.now());
         }
         for controller in &self.all {
             controller.measure(metrics);
@@ -192,6 +193,7 @@ impl Instance {
             all: all.collect(),
             workers: config.workers,
             store: store.clone(),
+            clock: leadership.clock().clone(),
         }
         .measured(&metrics);
         Self {

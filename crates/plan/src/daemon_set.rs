@@ -288,29 +288,27 @@ pub(crate) fn pod_changes<'a>(
     hash: &str,
     now: Timestamp,
 ) -> PodChanges<'a> {
-    let mut managed = manage(snapshot, nodes, hash, now);
+    let managed = manage(snapshot, nodes, hash, now);
     let next = rolling_update(snapshot, nodes, &managed, hash, now);
     let deletions_first = waits_for_deletions(snapshot, nodes, &managed, (hash, now));
-    let refused = |node: &str| nodes.get(node).and_then(|node| node.refused);
-    // Others have their turn before a node for which something was refused.
-    let of_pod = |pod: &DaemonPod| pod.node.as_deref().and_then(refused);
-    managed.delete.sort_by_key(|((_, pod), _)| of_pod(pod));
     let (mut create, mut waiting) = (managed.create, next.create);
     if !deletions_first {
         create.append(&mut waiting);
     }
+    let deleted = managed.delete.into_iter();
+    let mut delete: Vec<_> = deleted.map(|((name, _), why)| (name, why)).collect();
+    let known: BTreeSet<&str> = delete.iter().map(|(name, _)| *name).collect();
+    let outdated = next.delete.into_iter().filter(|name| !known.contains(name));
+    delete.extend(outdated.map(|name| (name, Why::Outdated)));
+    // Others have their turn before a node for which something was refused, whatever they need.
+    let refused = |node: &str| nodes.get(node).and_then(|node| node.refused);
+    let of_pod = |name: &str| refused(snapshot.pods.get(name)?.node.as_deref()?);
     create.sort_by_key(|node| refused(node));
-    let known = |name: &&str| managed.delete.iter().all(|((other, _), _)| other != name);
-    let outdated = next.delete.into_iter().filter(known);
-    let outdated: Vec<_> = outdated.map(|name| (name, Why::Outdated)).collect();
-    let deleted = managed
-        .delete
-        .into_iter()
-        .map(|((name, _), why)| (name, why));
+    delete.sort_by_key(|(name, _)| of_pod(name));
     PodChanges {
         create,
         waiting,
-        delete: deleted.chain(outdated).collect(),
+        delete,
         wake: managed.wake,
     }
 }
@@ -332,7 +330,7 @@ fn waits_for_deletions(
             let mut pods = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
             let has_new =
                 pods.any(|(_, pod)| is_updated(set, pod, hash) && is_available(set, pod, now));
-            node.refused.is_some() && has_new && !set.native
+            node.deletion_refused && has_new && !set.native
         })
     };
     // One that waits for its hook is not about to go.
@@ -362,6 +360,7 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         .of_at_most(desired)
         .max(1)
         .min(snapshot.max_pod_changes);
+    let room = room_for_new(snapshot.set, nodes, (hash, desired));
     let creatable = changes.create.iter().filter_map(|node| {
         let name = free_name(snapshot, node, now)?;
         Some(Action::CreatePod(NewPod {
@@ -370,9 +369,8 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
             hash: hash.to_owned(),
         }))
     });
-    let created: Vec<Action> = creatable
-        .take(most.min(room_for_new(snapshot.set, nodes, (hash, desired))))
-        .collect();
+    let mut creatable = creatable.take(room);
+    let created: Vec<Action> = creatable.by_ref().take(most).collect();
     let parting = parting::part(snapshot, &changes.delete);
     let set = snapshot.set;
     let deleted = parting.delete.iter().take(most).map(|(pod, why)| {
@@ -391,10 +389,11 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         .take(most)
         .map(|pod| parting::keep(*pod))
         .collect();
+    // A node without a free name, and one that gets no pod on purpose, is no rest.
     let rest = parting.delete.len() > deleted.len()
         || parting.prepare.len() > prepared.len()
         || parting.keep.len() > kept.len()
-        || changes.create.len() > created.len();
+        || creatable.next().is_some();
     plan.again |= rest
         && !(created.is_empty() && deleted.is_empty() && prepared.is_empty() && kept.is_empty());
     plan.steps.push(Step::wanted(kept));

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use carillon_testbed::carillon::{apply_crds, workspace};
 use carillon_testbed::{Cluster, Config, Fate, Operator, Options, Prometheus, fate, wait};
 use serde_json::{Value, json};
@@ -156,6 +156,35 @@ fn work(cluster: &Cluster) -> Result<()> {
         ];
         cluster.kubectl_ok(args)?;
     }
+    let of = "daemonsets.carillon.dev/lacks";
+    let lacks = "--for=condition=Available=false";
+    cluster.kubectl_ok(["wait", lacks, "--timeout=60s", of])?;
+    make_older(cluster, of, "Available")
+}
+
+/// A condition says that it has been as it is for an hour. The operator keeps the time of what has not changed.
+fn make_older(cluster: &Cluster, of: &str, type_: &str) -> Result<()> {
+    let object: Value = serde_json::from_str(&cluster.kubectl_ok(["get", of, "-o", "json"])?)?;
+    let conditions = object["status"]["conditions"].as_array();
+    let at = conditions.and_then(|all| all.iter().position(|one| one["type"] == type_));
+    let at = at.with_context(|| format!("{of} has no condition {type_}"))?;
+    let place = format!("/status/conditions/{at}");
+    let hour_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
+    let hour_ago = hour_ago.round(jiff::Unit::Second)?.to_string();
+    // The operator may write conditions meanwhile.
+    let patch = json!([
+        {"op": "test", "path": format!("{place}/type"), "value": type_},
+        {"op": "replace", "path": format!("{place}/lastTransitionTime"), "value": hour_ago},
+    ]);
+    let patch = patch.to_string();
+    cluster.kubectl_ok([
+        "patch",
+        of,
+        "--subresource=status",
+        "--type=json",
+        "-p",
+        &patch,
+    ])?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use carillon_plan::ObjectKey;
 use carillon_plan::meta::Meta;
 use carillon_plan::node::NodeRow;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::reads::{Read, Selects};
@@ -61,7 +62,7 @@ pub trait CachedKind: Debug + Send + Sync + Sized + 'static {
     fn size(tables: &Tables, sizes: &mut Sizes);
 
     /// Sets the gauges that are counted when somebody looks.
-    fn measure(_: &Store, _: &Metrics) {}
+    fn measure(_: &Store, _: &Metrics, _now: Timestamp) {}
 
     /// Adds what `/debug/store` shows.
     fn debug(_: &Store, _page: &mut Value) {}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carillon_plan::interlock;
 use carillon_plan::node::NodeRow;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::controller::Controller;
@@ -63,7 +64,7 @@ pub struct Served {
     /// Makes it.
     pub build: Build,
     /// Sets the gauges that are counted when somebody looks.
-    pub measure: fn(&Store, &Metrics),
+    pub measure: fn(&Store, &Metrics, Timestamp),
     /// Adds what `/debug/store` shows.
     pub debug: fn(&Store, &mut Value),
     /// Makes a recorded decision again. `None`: it is made from nothing that is recorded.
@@ -109,7 +110,7 @@ impl Served {
             each_key,
             backoff: K::backoff,
             build,
-            measure: |_, _| {},
+            measure: |_, _, _| {},
             debug: |_, _| {},
             replay: None,
         }

@@ -15,13 +15,11 @@ mod row;
 pub(crate) mod tables;
 mod wakes;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
 use carillon_plan::daemon_set::action::{Action, CREATE_POD, Note, Plan};
-use carillon_plan::daemon_set::backoff::replaced;
-use carillon_plan::daemon_set::{self, DaemonSet, Snapshot, refused, taken};
+use carillon_plan::daemon_set::{self, DaemonSet, Snapshot};
 use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
 
@@ -83,7 +81,7 @@ impl ServedKind for DaemonSets {
     }
 
     fn follow(&self, memory: &mut Memory, of: Follow<'_, Self>) {
-        memory.follow(of.object, of.refusal, of.now);
+        memory.follow(of.tables, of.object, of.refusal, of.now);
     }
 
     fn snapshot<T>(
@@ -147,24 +145,11 @@ impl ServedKind for DaemonSets {
         _: &Core,
         now: Timestamp,
     ) -> Learnt {
-        let mut learnt = Learnt::default();
-        let mut failed = BTreeSet::new();
-        for answer in std::mem::take(&mut applied.answers) {
-            match answer {
-                Answer::FailedPodDeleted(node) => drop(failed.insert(node)),
-                Answer::NameTaken(name) => learnt.at_once |= memory.taken.insert(name),
-                Answer::NodeRefused(node) => refused::note(&mut memory.refused_nodes, &node, now),
-                Answer::PodNameTaken { name, node } => {
-                    let generation = set.meta.generation;
-                    taken::note(&mut memory.taken_pods, (&name, &node), generation, now);
-                }
-            }
+        let answers = std::mem::take(&mut applied.answers);
+        Learnt {
+            at_once: memory.learn(set, answers, now),
+            ..Learnt::default()
         }
-        for node in failed {
-            let known = replaced(&memory.failed, &node, set.meta.generation, now);
-            memory.failed.insert(node.into(), known);
-        }
-        learnt
     }
 
     /// The status names nodes whose name is taken.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::pod::Named;
+use super::pod_name::is_slot;
+use super::refused;
 use super::should_run::{ShouldRun, should_run};
 use super::snapshot::Snapshot;
 use crate::node::NodeRow;
@@ -20,8 +22,12 @@ pub(crate) struct OnNode<'a> {
     pub excuse: Option<&'static str>,
     /// Somebody else's pod has a name that one of its own needs.
     pub name_taken: bool,
-    /// When the API server refused last to create or to delete a pod of it.
+    /// A pod of its own that has ended, has a name that the next one needs, and is kept by a finalizer.
+    pub left_over: Option<&'a str>,
+    /// When the API server refused last to create or to delete a pod of it, if it has done so for a while.
     pub refused: Option<Timestamp>,
+    /// It has refused to delete one.
+    pub deletion_refused: bool,
     /// Its pods, in the order in which they would be kept: bound ones, older ones, then by name (upstream:
     /// `podByCreationTimestampAndPhase`, which does not look at phases).
     pub pods: Vec<Named<'a>>,
@@ -51,20 +57,32 @@ pub(crate) fn on_nodes<'a>(snapshot: &Snapshot<'a>) -> OnNodes<'a> {
             should: Some(should_run(wish, name, row)),
             excuse: None,
             name_taken: false,
+            left_over: None,
             refused: None,
+            deletion_refused: false,
             pods: Vec::new(),
         };
         (&**name, on_node)
     });
     let mut nodes: OnNodes<'a> = nodes.collect();
     for (name, pod) in snapshot.pods {
-        if let Some(node) = pod.node.as_deref().filter(|_| !pod.is_left_over()) {
-            nodes.entry(node).or_default().pods.push((&**name, pod));
+        let Some(on) = pod.node.as_deref() else {
+            continue;
+        };
+        if !pod.is_left_over() {
+            nodes.entry(on).or_default().pods.push((&**name, pod));
+        } else if let Some(node) = nodes
+            .get_mut(on)
+            .filter(|_| is_slot(snapshot.set, on, name))
+        {
+            node.left_over = Some(name);
         }
     }
-    for (node, last) in snapshot.refused_nodes {
+    let lasts = refused::lasts(snapshot.refused_nodes);
+    for (node, known) in snapshot.refused_nodes.iter().filter(|_| lasts) {
         if let Some(node) = nodes.get_mut(&**node) {
-            node.refused = Some(*last);
+            node.refused = known.last();
+            node.deletion_refused = known.deletion.is_some();
         }
     }
     let taken = snapshot.taken_pods.iter();

@@ -188,7 +188,10 @@ pub(crate) fn stands(set: &DaemonSet, node: &OnNode<'_>, (hash, now): (&str, Tim
     } else if keeps_old {
         Stands::Stuck(why_unavailable(set, node))
     } else {
-        Stands::Holding(why_unavailable(set, node))
+        // One that has its old pod may need a second name first.
+        let no_second = || why_no_second(set, node).filter(|_| !waits_for_hook(set, node));
+        let no_second = matches!(pair, Pair::Old(_)).then(no_second).flatten();
+        Stands::Holding(no_second.unwrap_or_else(|| why_unavailable(set, node)))
     }
 }
 
@@ -234,6 +237,7 @@ fn why_unavailable(set: &DaemonSet, node: &OnNode<'_>) -> &'static str {
         .max_by_key(|(_, pod)| (!pod.is_deleting(), pod.created));
     match newest {
         None if node.name_taken => POD_NAME_TAKEN,
+        None if node.left_over.is_some() => "PodTerminating",
         None => "PodMissing",
         Some((_, pod)) if pod.is_deleting() => "PodTerminating",
         Some((_, pod)) => match pod.phase {
@@ -251,7 +255,7 @@ fn why_no_second(set: &DaemonSet, node: &OnNode<'_>) -> Option<&'static str> {
     if !set.spec.update.may_surge() || set.native {
         return None;
     }
-    let goes = node.pods.iter().any(|(_, pod)| pod.is_deleting());
+    let goes = node.left_over.is_some() || node.pods.iter().any(|(_, pod)| pod.is_deleting());
     match (node.name_taken, goes) {
         (true, _) => Some(POD_NAME_TAKEN),
         (false, true) => Some("PodTerminating"),

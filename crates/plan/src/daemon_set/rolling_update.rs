@@ -159,7 +159,7 @@ pub(super) fn rolling_update<'a>(
             let stay = node.pods.iter().filter(stays);
             // Where a pod goes or comes otherwise, no second one comes now.
             let pair = if budget.max_surge > 0 && busy.contains(*name) {
-                busy_pair(set, node)
+                busy_pair(snapshot, (name, node), now)
             } else {
                 pair(set, stay, hash)
             };
@@ -168,7 +168,7 @@ pub(super) fn rolling_update<'a>(
                 runs: node.runs(),
                 selected: is_selected(set, node),
                 excused: node.excuse.is_some(),
-                counts: usize::from(node.excuse.is_none() && (node.runs() || set.native)),
+                counts: usize::from(node.excuse.is_none() && (set.native || holds_up(node))),
                 refused: node.refused,
                 pair,
             }
@@ -196,12 +196,27 @@ pub(super) fn rolling_update<'a>(
     }
 }
 
-/// A node on which pods come or go otherwise counts as one that has two. Not so if no pod should be there, or if that
-/// was refused and one is there: one bad node stops no update. Of apps/v1 each counts, as with upstream.
-fn busy_pair<'a>(set: &DaemonSet, node: &OnNode<'a>) -> Pair<'a> {
+/// Whether an update waits for what is on a node: a pod should be there, or is kept away only since the node is not
+/// ready. The update may have made it so.
+fn holds_up(node: &OnNode<'_>) -> bool {
+    let stays = node.should.is_some_and(|should| should.stays());
+    let is_sick = node.row.is_some_and(|row| row.not_ready_since.is_some());
+    node.runs() || stays && is_sick
+}
+
+/// A node on which pods come or go otherwise counts as one that has two. Not so if no pod should be there, if that was
+/// refused and one is there, or if none is there and others have its names: one bad node stops no update. Of apps/v1
+/// each counts, as with upstream.
+fn busy_pair<'a>(
+    snapshot: &Snapshot<'_>,
+    (name, node): (&str, &OnNode<'a>),
+    now: Timestamp,
+) -> Pair<'a> {
     let there = node.pods.iter().filter(|(_, pod)| !pod.is_deleting());
-    let is_refused = || node.refused.is_some() && there.count() < 2;
-    if !set.native && (!node.runs() || is_refused()) {
+    let there = there.count();
+    let is_refused = || node.refused.is_some() && there < 2;
+    let gets_none = || there == 0 && node.name_taken && free_name(snapshot, name, now).is_none();
+    if !snapshot.set.native && (!node.runs() || is_refused() || gets_none()) {
         Pair::None
     } else {
         Pair::Excess
@@ -359,6 +374,8 @@ fn with_surge(
                     (false, false) => next.delete.push(name),
                     (true, false) => left.push(name),
                     (_, true) if !place.selected => {}
+                    // One whose names others have is not waited for, and leaves its place in the partition to others.
+                    (false, true) if !has_name(place.name) => {}
                     (false, true) if place.excused => excused.push(place.name),
                     (false, true) => next.create.push(place.name),
                     (true, true) => candidates.push(place.name),
@@ -367,7 +384,6 @@ fn with_surge(
         }
     }
     let rest = room.saturating_sub(next.create.len() + candidates.len());
-    // One whose names others have is not waited for.
     let may_surge = budget.max_surge.saturating_sub(surging);
     let candidates = candidates
         .into_iter()

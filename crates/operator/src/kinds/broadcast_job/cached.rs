@@ -8,6 +8,7 @@ use carillon_plan::meta::Meta;
 use carillon_plan::node::NodeRow;
 use carillon_plan::pod::PodRow;
 use carillon_plan::record::{Record, Slice};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::node_changed::node_changed;
@@ -78,7 +79,7 @@ impl CachedKind for BroadcastJobs {
         sizes.add(Kind::BroadcastJob, tables.iter().map(job));
     }
 
-    fn measure(store: &Store, metrics: &Metrics) {
+    fn measure(store: &Store, metrics: &Metrics, _: Timestamp) {
         observe::measure(store, &metrics.broadcast_jobs);
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use carillon_plan::cron_job::{Api, Child, ChildKind, CronJob};
 use carillon_plan::meta::Meta;
 use carillon_plan::{ObjectKey, Uid};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::child::SlimNativeJob;
@@ -79,7 +80,7 @@ impl CachedKind for CronJobs {
         jobs.1 += bytes;
     }
 
-    fn measure(store: &Store, metrics: &Metrics) {
+    fn measure(store: &Store, metrics: &Metrics, _: Timestamp) {
         observe::measure(store, &metrics.cron_jobs);
     }
 

@@ -6,6 +6,7 @@ use carillon_plan::ObjectKey;
 use carillon_plan::daemon_set::{DaemonPod, DaemonSet, Revision};
 use carillon_plan::meta::Meta;
 use carillon_plan::node::NodeRow;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::node_changed::node_changed;
@@ -107,8 +108,8 @@ impl CachedKind for DaemonSets {
         );
     }
 
-    fn measure(store: &Store, metrics: &Metrics) {
-        observe::measure(store, &metrics.daemon_sets);
+    fn measure(store: &Store, metrics: &Metrics, now: Timestamp) {
+        observe::measure(store, &metrics.daemon_sets, now);
     }
 
     fn debug(store: &Store, page: &mut Value) {

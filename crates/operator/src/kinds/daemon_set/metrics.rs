@@ -31,7 +31,7 @@ impl DaemonSetMetrics {
                 total: counter(r, "carillon_daemonset_syncs_total", "DaemonSet syncs, by result.", &["result"])?,
             },
             daemon_sets: gauge(r, "carillon_daemonsets", "DaemonSets that are served, by state.", &["state"])?,
-            unavailable: single_gauge(r, "carillon_daemonsets_unavailable", "DaemonSets of carillon.dev whose condition Available is False.")?,
+            unavailable: single_gauge(r, "carillon_daemonsets_unavailable", "DaemonSets of carillon.dev whose condition Available has been False for 15 minutes.")?,
             stale_sync_skips: counter(r, "daemonset_controller_stale_sync_skips_total", "Times a DaemonSet had to wait because the cache of a resource had not seen the controller's own write.", &["group", "resource"])?,
         })
     }

@@ -6,18 +6,23 @@ use carillon_api::condition::types::{AVAILABLE, READY, STALLED};
 use carillon_plan::condition;
 use carillon_plan::daemon_set::DaemonSet;
 use carillon_plan::daemon_set::spec::Update;
+use jiff::{SignedDuration, Timestamp};
 
 use super::metrics::{DaemonSetMetrics, STATES};
 use crate::store::Store;
 
+/// After so long a DaemonSet that lacks pods needs a person. An update that goes well may make it lack some for a while:
+/// those of many DaemonSets in turn are nothing to be told of.
+const UNAVAILABLE_FOR: SignedDuration = SignedDuration::from_mins(15);
+
 /// Sets the gauges that are counted when somebody looks.
-pub(super) fn measure(store: &Store, metrics: &DaemonSetMetrics) {
+pub(super) fn measure(store: &Store, metrics: &DaemonSetMetrics, now: Timestamp) {
     let tables = store.read();
     let mut states: HashMap<&str, i64> = STATES.map(|state| (state, 0)).into();
     let mut unavailable = 0;
     for set in tables.daemon_sets.iter() {
         *states.entry(state(set)).or_default() += 1;
-        unavailable += i64::from(is_unavailable(set));
+        unavailable += i64::from(is_unavailable(set, now));
     }
     metrics.unavailable.set(unavailable);
     for (state, count) in states {
@@ -44,10 +49,15 @@ fn state(set: &DaemonSet) -> &'static str {
     }
 }
 
-/// More of its nodes are without an available pod than `maxUnavailable`. One of apps/v1 has no conditions.
-fn is_unavailable(set: &DaemonSet) -> bool {
+/// More of its nodes are without an available pod than `maxUnavailable`, and have been for long. One of apps/v1 has no
+/// conditions.
+fn is_unavailable(set: &DaemonSet, now: Timestamp) -> bool {
     let available = condition::find(&set.status.conditions, AVAILABLE);
-    available.is_some_and(|available| available.status == "False")
+    let lacks = available.filter(|available| available.status == "False");
+    !set.meta.deleting
+        && lacks.is_some_and(|lacks| {
+            now.duration_since(lacks.last_transition_time.0) >= UNAVAILABLE_FOR
+        })
 }
 
 /// What `/debug/store` shows of DaemonSets.
@@ -90,7 +100,6 @@ pub(super) fn debug(store: &Store) -> serde_json::Value {
 mod tests {
     use carillon_plan::meta::Meta;
     use carillon_plan::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET, ObjectKey};
-    use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
@@ -129,8 +138,21 @@ mod tests {
         ] {
             let status = json!({"desiredNumberScheduled": 3, "conditions": conditions});
             let set = set(DAEMON_SET, &json!({}), &status);
-            assert_eq!(is_unavailable(&set), expected, "{status}");
+            let now = "2026-01-01T00:15:00Z".parse().unwrap();
+            assert_eq!(is_unavailable(&set, now), expected, "{status}");
         }
+    }
+
+    /// Sets that are updated in turn are not taken for one that lacks pods all the time.
+    #[test]
+    fn a_set_is_unavailable_after_15_minutes_and_until_it_is_deleted() {
+        let status = json!({"conditions": [condition("Available", "False")]});
+        let mut set = set(DAEMON_SET, &json!({}), &status);
+        let at = |time: &str| format!("2026-01-01T{time}Z").parse().unwrap();
+        assert!(!is_unavailable(&set, at("00:14:59")));
+        assert!(is_unavailable(&set, at("00:15:00")));
+        set.meta.deleting = true;
+        assert!(!is_unavailable(&set, at("00:15:00")));
     }
 
     #[test]

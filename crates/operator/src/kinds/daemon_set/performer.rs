@@ -3,6 +3,7 @@
 use carillon_plan::Uid;
 use carillon_plan::daemon_set::action::{Action, NewPod, NewRevision, Note};
 use carillon_plan::daemon_set::pod_body::pod_body;
+use carillon_plan::daemon_set::refused::What;
 use carillon_plan::daemon_set::revision::revision_body;
 use carillon_plan::daemon_set::{DaemonSet, Why};
 use serde::Deserialize;
@@ -25,12 +26,24 @@ use crate::writes::{SendError, Writes};
 /// What the API server has answered.
 #[derive(Debug)]
 pub enum Answer {
-    /// A failed pod of this node is deleted.
-    FailedPodDeleted(String),
+    /// A pod of this node is created.
+    PodCreated(String),
+    /// A pod of this node is deleted, or was gone.
+    PodGone {
+        /// The node.
+        node: String,
+        /// It had failed, and is deleted.
+        failed: bool,
+    },
     /// Another object has this name, which was to be that of a revision.
     NameTaken(String),
     /// A pod of this node is not created, or not deleted.
-    NodeRefused(String),
+    NodeRefused {
+        /// The node.
+        node: String,
+        /// What of both.
+        what: What,
+    },
     /// Another pod has this name, which was to be that of the pod of a node.
     PodNameTaken {
         /// The name.
@@ -147,7 +160,10 @@ impl Perform for Performer<'_> {
                 self.delete(Kind::Revision, name, (*uid, None)).await
             }
             Action::CreateRevision(revision) => self.create_revision(revision).await,
-            Action::CreatePod(pod) => self.create_pod(pod).await,
+            Action::CreatePod(pod) => {
+                let done = self.create_pod(pod).await?;
+                Ok(done.effect.and(Answer::PodCreated(pod.node.clone())))
+            }
             Action::PreparePod {
                 name, uid, rv, at, ..
             } => {
@@ -165,14 +181,13 @@ impl Perform for Performer<'_> {
                 node,
                 why,
             } => {
-                let done = self.delete(Kind::Pod, name, (*uid, *rv)).await?;
-                Ok(
-                    if *why == Why::Failed && matches!(done.effect, Effect::Deleted(..)) {
-                        done.effect.and(Answer::FailedPodDeleted(node.clone()))
-                    } else {
-                        done
-                    },
-                )
+                let effect = self.delete(Kind::Pod, name, (*uid, *rv)).await?.effect;
+                let deleted = matches!(effect, Effect::Deleted(..));
+                if !deleted && effect != Effect::Gone {
+                    return Ok(effect.done());
+                }
+                let (node, failed) = (node.clone(), deleted && *why == Why::Failed);
+                Ok(effect.and(Answer::PodGone { node, failed }))
             }
             Action::WriteStatus(status) => {
                 let kind = kind_of(self.set);
@@ -203,11 +218,9 @@ impl Perform for Performer<'_> {
                 name: pod.name.clone(),
                 node: pod.node.clone(),
             }),
-            Action::CreatePod(NewPod { node, .. })
-            | Action::PreparePod { node, .. }
-            | Action::DeletePod { node, .. } => {
-                error.refused()?;
-                Some(Answer::NodeRefused(node.clone()))
+            Action::CreatePod(NewPod { node, .. }) => refused(node, What::Creation, error),
+            Action::PreparePod { node, .. } | Action::DeletePod { node, .. } => {
+                refused(node, What::Deletion, error)
             }
             _ => None,
         }
@@ -226,6 +239,12 @@ impl Perform for Performer<'_> {
     fn went_through(&self) -> Option<Answer> {
         None
     }
+}
+
+fn refused(node: &str, what: What, error: &SendError) -> Option<Answer> {
+    error.refused()?;
+    let node = node.to_owned();
+    Some(Answer::NodeRefused { node, what })
 }
 
 impl Performer<'_> {

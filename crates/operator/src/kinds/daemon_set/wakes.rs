@@ -5,32 +5,47 @@ mod tests;
 
 use std::sync::Arc;
 
-use carillon_plan::ObjectKey;
+use carillon_api::condition::reasons::{PROGRESS_DEADLINE_EXCEEDED, UPDATING};
+use carillon_api::condition::types::PROGRESSING;
+use carillon_plan::daemon_set::should_run::should_run;
 use carillon_plan::daemon_set::spec::Update;
 use carillon_plan::daemon_set::{DaemonPod, DaemonSet};
 use carillon_plan::selector::selects;
+use carillon_plan::{ObjectKey, condition};
 
 use super::tables::{CONTROLLER, DaemonSetTables};
 use crate::store::dependents::Concerns;
 use crate::store::{Tables, Wake};
 
-/// Wakes for a pod that is gone. Its node may get the next one at once; one that left with its node is only counted.
+/// Wakes for a pod that is gone. Its node may get the next one at once; one that left with its node, or that its node
+/// should not have had, is only counted.
 pub(super) fn gone(tables: &Tables, owner: Arc<ObjectKey>, pod: Option<&DaemonPod>) -> Wake {
-    let exists = |node: &Arc<str>| tables.nodes().contains_key(node);
-    let is_free = pod.and_then(|pod| pod.node.as_ref()).is_some_and(exists);
-    let set = tables.daemon_sets.get(&owner);
-    if is_free && set.is_some_and(|set| !set.meta.deleting) {
+    let gets_next = |set: &Arc<DaemonSet>| {
+        let name = pod.and_then(|pod| pod.node.as_deref());
+        let node = name.and_then(|name| Some((name, tables.nodes().get(name)?)));
+        let runs = |(name, node)| should_run(&set.spec.placement, name, node).runs();
+        !set.meta.deleting && node.is_some_and(runs)
+    };
+    if tables.daemon_sets.get(&owner).is_some_and(gets_next) {
         Wake::now(CONTROLLER, owner)
     } else {
         Wake::soon(CONTROLLER, owner)
     }
 }
 
-/// Whether an update waits for pods to become ready: the next node takes its turn at once.
+/// Whether an update waits for pods to become ready: the next node takes its turn at once. Where they have to be ready
+/// for a while the plan says when, and where a field of the spec keeps the old pods that are left nothing waits.
 pub(super) fn awaits_pods(set: &DaemonSet) -> bool {
-    let status = &set.status;
+    let (spec, status) = (&set.spec, &set.status);
     let updated = status.updated_number_scheduled.unwrap_or(0);
-    set.spec.update != Update::OnDelete && updated < status.current_number_scheduled
+    let progressing = condition::find(&status.conditions, PROGRESSING);
+    let reason = progressing.map(|found| &*found.reason);
+    let goes_on = matches!(reason, Some(UPDATING | PROGRESS_DEADLINE_EXCEEDED));
+    spec.update != Update::OnDelete
+        && !spec.paused
+        && spec.min_ready_seconds == 0
+        && updated < status.current_number_scheduled
+        && (set.native || goes_on)
 }
 
 /// Wakes those who control it, and those who may adopt it.

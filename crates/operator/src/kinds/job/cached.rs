@@ -5,6 +5,7 @@ use std::sync::Arc;
 use carillon_plan::job::{Job, JobPod};
 use carillon_plan::meta::Meta;
 use carillon_plan::{ObjectKey, Uid};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object::SlimJob;
@@ -75,7 +76,7 @@ impl CachedKind for Jobs {
         sizes.add(Kind::Pod, pods.map(|(name, _)| row + text(name)));
     }
 
-    fn measure(store: &Store, metrics: &Metrics) {
+    fn measure(store: &Store, metrics: &Metrics, _: Timestamp) {
         observe::measure(store, &metrics.jobs);
     }
 

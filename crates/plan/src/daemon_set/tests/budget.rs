@@ -8,7 +8,7 @@ use super::world::at;
 use crate::condition::find;
 use crate::daemon_set::action::Action;
 use crate::daemon_set::pod::DaemonPod;
-use crate::node::NodeRow;
+use crate::node::{Effect, NodeRow, Taint};
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
 
 /// A DaemonSet of this strategy whose pods have to be ready for half a minute, and were for as many seconds.
@@ -319,5 +319,33 @@ fn a_pod_that_is_not_deleted_on_a_node_that_should_have_none_holds_no_surge_up()
         let is_creation = |action: &Action| matches!(action, Action::CreatePod(_));
         let many = actions.filter(is_creation).count();
         assert_eq!(many, created, "{kind:?}");
+    }
+}
+
+/// kubernetes PR 117658: its new pod may have made it sick.
+#[test]
+fn a_node_that_becomes_sick_after_its_update_counts_though_its_taint_keeps_pods_away() {
+    for (not_ready, next) in [(false, 1), (true, 0)] {
+        let mut set = Whole::new(DAEMON_SET, None, &json!({}));
+        set.settle();
+        set.edit(&image("2"));
+        assert!(set.sync().contains(&"delete_pod"));
+        assert!(set.sync().contains(&"create_pod"));
+        let updated = set.pods.values_mut();
+        for pod in updated.filter(|pod| pod.node.as_deref() == Some("n1")) {
+            pod.ready = None;
+        }
+        let node = set.nodes.get_mut("n1").unwrap();
+        node.not_ready_since = not_ready.then(|| at(set.now + 1));
+        node.taints = [Taint {
+            key: "node.kubernetes.io/unreachable".into(),
+            value: "".into(),
+            effect: Effect::NoSchedule,
+        }]
+        .into();
+        let steps = set.plan().steps.into_iter();
+        let actions = steps.flat_map(|step| step.actions);
+        let deleted = actions.filter(|action| matches!(action, Action::DeletePod { .. }));
+        assert_eq!(deleted.count(), next, "not ready: {not_ready}");
     }
 }

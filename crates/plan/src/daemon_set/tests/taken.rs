@@ -8,6 +8,7 @@ use crate::daemon_set::action::Action;
 use crate::daemon_set::taken::{forget, note};
 use crate::name;
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
+use crate::pod::PodPhase;
 
 fn slot(number: u32) -> String {
     name::daemon_pod("agent", uid(0), "n1", number)
@@ -58,6 +59,26 @@ fn a_node_whose_name_is_taken_gets_no_second_name_and_is_told() {
 }
 
 #[test]
+fn one_more_plan_follows_only_where_there_is_more_to_do() {
+    let mut set = adopted_by_others(DAEMON_SET, &json!({}));
+    set.pods.clear();
+    let plan = set.plan();
+    assert_eq!((created(&set).len(), plan.again), (1, false));
+    let partition = json!({"rollingUpdate": {"partition": 1}});
+    for (more, expected) in [
+        (json!({"burstReplicas": 1}), (1, true)),
+        (json!({}), (2, false)),
+        (
+            json!({"updateStrategy": partition, "scaleStrategy": {"partitionedScaling": true}}),
+            (1, false),
+        ),
+    ] {
+        let set = Whole::new(DAEMON_SET, None, &more);
+        assert_eq!((created(&set).len(), set.plan().again), expected, "{more}");
+    }
+}
+
+#[test]
 fn an_edit_tries_it_at_once_and_what_was_long_ago_is_forgotten() {
     let mut set = adopted_by_others(DAEMON_SET, &json!({}));
     set.edit(&image("2"));
@@ -101,6 +122,41 @@ fn with_a_surge_it_gets_the_other_slot_and_never_a_third() {
 }
 
 #[test]
+fn with_a_surge_a_node_whose_two_names_others_have_holds_no_update_up() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut set = adopted_by_others(DAEMON_SET, &surge);
+    set.refuse_name(&slot(1), "n1");
+    let mut spec = surge.clone();
+    spec["template"] = image("2")["template"].clone();
+    set.edit(&spec);
+    for number in [0, 1] {
+        set.refuse_name(&slot(number), "n1");
+    }
+    set.settle();
+    let status = &set.set.status;
+    assert_eq!(status.updated_number_scheduled, Some(1), "n2 is updated");
+    assert_eq!(status.waiting_for[0].reason, "PodNameTaken");
+}
+
+#[test]
+fn with_a_surge_a_node_that_is_down_and_has_no_second_name_is_told_and_leaves_its_turn_to_others() {
+    let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0, "partition": 1}});
+    let mut set = Whole::new(DAEMON_SET, None, &json!({"updateStrategy": surge}));
+    set.settle();
+    set.pods.get_mut(&*slot(0)).unwrap().ready = None;
+    set.edit(&json!({"updateStrategy": surge, "template": image("2")["template"]}));
+    set.refuse_name(&slot(1), "n1");
+    set.settle();
+    let status = &set.set.status;
+    assert_eq!(status.updated_number_scheduled, Some(1), "n2 is updated");
+    let told = &status.waiting_for[0];
+    assert_eq!(
+        (&*told.reason, &told.sample[..]),
+        ("PodNameTaken", &["n1".to_owned()][..])
+    );
+}
+
+#[test]
 fn with_a_surge_a_node_whose_other_slot_is_still_terminating_is_told() {
     let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
     let mut set = Whole::new(DAEMON_SET, None, &surge);
@@ -119,6 +175,27 @@ fn with_a_surge_a_node_whose_other_slot_is_still_terminating_is_told() {
         ("PodTerminating", &["n1".to_owned()][..])
     );
     assert!(set.pods.contains_key(&*slot(0)), "it keeps the old pod");
+}
+
+#[test]
+fn a_node_whose_name_a_pod_of_its_own_has_that_a_finalizer_keeps_is_told() {
+    let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    for (strategy, kept) in [(json!({}), 0), (surge, 1)] {
+        let mut set = Whole::new(DAEMON_SET, None, &json!({"updateStrategy": strategy}));
+        set.settle();
+        let mut ended = set.pods[&*slot(0)].clone();
+        (ended.uid, ended.ready) = (uid(900), None);
+        (ended.phase, ended.deletion) = (PodPhase::Failed, Some(at(set.now)));
+        set.pods.insert(slot(kept).into(), ended);
+        set.edit(&json!({"updateStrategy": strategy, "template": image("2")["template"]}));
+        set.settle();
+        let told = &set.set.status.waiting_for[0];
+        assert_eq!(
+            (&*told.reason, &told.sample[..]),
+            ("PodTerminating", &["n1".to_owned()][..]),
+            "{strategy}"
+        );
+    }
 }
 
 #[test]

@@ -167,7 +167,9 @@ impl<'a> Look<'a> {
         let is_taken = told.any(|told| {
             told.reason == POD_NAME_TAKEN && told.sample.iter().any(|node| node == name)
         });
-        if is_taken && why == "PodMissing" {
+        // With a surge a node with its old pod may need a second name.
+        let needs_a_name = why == "PodMissing" || self.set.spec.update.may_surge();
+        if is_taken && needs_a_name {
             POD_NAME_TAKEN
         } else {
             why
@@ -264,7 +266,8 @@ fn next(
 ) -> String {
     let set = look.set;
     let newest = node.pods.iter().max_by_key(|(_, pod)| pod.created);
-    let pod = newest.map_or("", |(name, _)| *name);
+    let pod = newest.map(|(name, _)| *name).or(node.left_over);
+    let pod = pod.unwrap_or_default();
     let namespace = &set.meta.owner.namespace;
     if let Some(told) = waits_for_its_hook(set, node) {
         return told;
@@ -569,6 +572,29 @@ mod tests {
             "{}",
             told.next
         );
+        // Its old pod is not ready, and the second one gets no name.
+        let surge = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+        let status = known.stored.set.status;
+        for (strategy, expected) in [(surge, "PodNameTaken"), (json!({}), "PodNotReady")] {
+            let mut known = world(&json!({"updateStrategy": strategy}));
+            known.stored.set.status = status.clone();
+            assert_eq!(next(&known).reason, expected);
+        }
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_and_that_a_finalizer_keeps_is_named_where_the_next_one_needs_its_name()
+    {
+        let mut known = world(&json!({}));
+        let owner = known.stored.set.meta.owner.clone();
+        let name = crate::name::daemon_pod(&owner.name, owner.uid, "n2", 0);
+        let pods = &mut known.pods.as_mut().unwrap().owned;
+        let mut ended = pods.remove("agent-n2").unwrap();
+        (ended.phase, ended.deletion) = (PodPhase::Failed, Some(at(30)));
+        pods.insert(name.clone().into(), ended);
+        let found = node(&known, "n2", at(60)).unwrap();
+        assert_eq!(found.reason, "PodTerminating");
+        assert!(found.next.ends_with(&name), "{}", found.next);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::kinds::daemon_set::{Native, SlimDaemonSet, SlimRevision};
+use crate::kinds::daemon_set::{Carillon, Native, SlimDaemonSet, SlimRevision};
 use crate::slim::{SlimNode, SlimPod};
 use crate::store::{Row, Tables, Wake};
 
@@ -231,7 +231,6 @@ fn a_node_wakes_the_sets_for_which_its_change_makes_a_difference() {
 /// A change lets work go on, or it is only counted.
 #[test]
 fn a_pod_wakes_its_set_at_once_where_that_lets_work_go_on() {
-    let woken_at_once = |wakes: &[Wake]| wakes.iter().any(|wake| matches!(wake, Wake::Now(_)));
     let updating = json!({"currentNumberScheduled": 2, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2});
     let created = json!({"currentNumberScheduled": 1, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2});
     for (what, status, has_node, expected) in [
@@ -244,26 +243,73 @@ fn a_pod_wakes_its_set_at_once_where_that_lets_work_go_on() {
         ),
         ("pods are created", created, true, [false, true]),
     ] {
-        let mut tables = Tables::default();
         let mut set = set(1, "x");
         set["status"] = status;
+        let mut tables = Tables::default();
         enter::<SlimDaemonSet<Native>>(&mut tables, &set);
         if has_node {
             enter::<SlimNode>(&mut tables, &node(1, &json!({})));
         }
-        let mut pod = object(10, "x", Some(1));
-        pod["spec"] = json!({"nodeName": "n"});
-        enter::<SlimPod>(&mut tables, &pod);
-        pod["metadata"]["resourceVersion"] = json!("11");
-        pod["status"] = json!({"phase": "Running", "conditions": [
+        assert_eq!(woken_at_once(&mut tables, "apps/v1"), expected, "{what}");
+    }
+}
+
+/// Whether its pod on the node wakes set 1 at once when it becomes ready, and when it is gone.
+fn woken_at_once(tables: &mut Tables, api_version: &str) -> [bool; 2] {
+    let mut pod = object(10, "x", Some(1));
+    pod["spec"] = json!({"nodeName": "n"});
+    pod["metadata"]["ownerReferences"][0]["apiVersion"] = json!(api_version);
+    enter::<SlimPod>(tables, &pod);
+    pod["metadata"]["resourceVersion"] = json!("11");
+    pod["status"] = json!({"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-        let (mut ready, mut gone) = (Vec::new(), Vec::new());
-        read::<SlimPod>(&pod).enter(&mut tables, &mut ready);
-        read::<SlimPod>(&pod).leave(&mut tables, &mut gone);
-        assert_eq!(
-            [woken_at_once(&ready), woken_at_once(&gone)],
-            expected,
-            "{what}"
-        );
+    let (mut ready, mut gone) = (Vec::new(), Vec::new());
+    read::<SlimPod>(&pod).enter(tables, &mut ready);
+    read::<SlimPod>(&pod).leave(tables, &mut gone);
+    [ready, gone].map(|wakes| wakes.iter().any(|wake| matches!(wake, Wake::Now(_))))
+}
+
+/// What a field of the spec keeps waits for no pod, and what has to be ready for a while is no matter of an event.
+#[test]
+fn a_pod_that_becomes_ready_wakes_its_set_at_once_only_if_an_update_waits_for_it() {
+    let updating = |reason: &str| {
+        json!({"currentNumberScheduled": 2, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2,
+            "conditions": [{"type": "Progressing", "status": "True", "reason": reason, "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    };
+    let paused = json!({"rollingUpdate": {"paused": true}});
+    for (reason, field, value, expected) in [
+        ("Updating", "/", json!(null), true),
+        ("ProgressDeadlineExceeded", "/", json!(null), true),
+        ("Updating", "updateStrategy", paused, false),
+        ("Updating", "minReadySeconds", json!(5), false),
+        (
+            "UpdateComplete",
+            "updateStrategy",
+            json!({"rollingUpdate": {"partition": 1}}),
+            false,
+        ),
+    ] {
+        let mut set = set(1, "x");
+        set["apiVersion"] = json!(OURS);
+        set["spec"][field] = value.clone();
+        set["status"] = updating(reason);
+        let mut tables = Tables::default();
+        enter::<SlimDaemonSet<Carillon>>(&mut tables, &set);
+        let [ready, _] = woken_at_once(&mut tables, OURS);
+        assert_eq!(ready, expected, "{reason} {field} {value}");
+    }
+}
+
+const OURS: &str = "carillon.dev/v1alpha1";
+
+#[test]
+fn a_pod_that_its_node_should_not_have_had_is_only_counted_when_it_is_gone() {
+    for (pool, expected) in [("x", true), ("y", false)] {
+        let mut tables = three();
+        let labels = json!({"/metadata/labels/pool": pool});
+        enter::<SlimNode>(&mut tables, &node(1, &labels));
+        let [_, gone] = woken_at_once(&mut tables, "apps/v1");
+        assert_eq!(gone, expected, "{pool}");
     }
 }

@@ -12,6 +12,13 @@ pub(super) fn image(view: &View<'_>, image: &str) {
     view.edit_job(json!({"template": template(image)}));
 }
 
+/// A template that tolerates the taints of a node that is silent, so that one should have a pod.
+fn tolerant(image: &str) -> Value {
+    let mut template = template(image);
+    template["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    json!({"template": template})
+}
+
 /// So many nodes or more have a pod of the template of now: a crash may hide each of them for a while.
 pub(super) fn updated(view: &View<'_>, nodes: i64) -> bool {
     let seen = view
@@ -159,13 +166,18 @@ pub(super) fn held() -> Vec<Scenario> {
             ..plain("daemon: an update that is paused half way")
         },
         Scenario {
+            spec: tolerant("example.com/work:1"),
             script: vec![
                 later(
                     |view| available(view, 3),
                     5,
                     |view| view.stop_kubelet("node-0", true),
                 ),
-                later(|_| true, 90, |view| image(view, "example.com/work:2")),
+                later(
+                    |_| true,
+                    90,
+                    |view| view.edit_job(tolerant("example.com/work:2")),
+                ),
             ],
             ..plain("daemon: an update while a node is silent")
         },
