@@ -70,7 +70,8 @@ pub(super) fn held(
     known.holds(generation, now).then_some(*known)
 }
 
-/// When a failed pod is replaced at the latest, by what everybody sees: the wait of its node began before it was created.
+/// When a failed pod is replaced at the latest, by what everybody sees: the wait of its node began before it was
+/// created.
 pub(crate) fn over_at(created: Timestamp) -> Timestamp {
     created.checked_add(MAX).unwrap_or(Timestamp::MAX)
 }

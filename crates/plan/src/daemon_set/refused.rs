@@ -79,8 +79,8 @@ pub fn went_through(refused: &mut RefusedNodes, (node, what): (&str, What)) {
     }
 }
 
-/// Forgets what was refused long ago, nodes that are gone, and deletions where no pod is left. `there`: whether there is
-/// such a node, and whether it has a pod.
+/// Forgets what was refused long ago, nodes that are gone, and deletions where no pod is left. `there`: whether there
+/// is such a node, and whether it has a pod.
 pub fn forget(refused: &mut RefusedNodes, now: Timestamp, there: impl Fn(&str) -> (bool, bool)) {
     let recent = |last: &Timestamp| now.duration_since(*last) <= FORGOTTEN;
     refused.retain(|node, known| {

@@ -131,7 +131,8 @@ where
     }
 }
 
-/// What is done next, node by node in the order of their names; those for which something was refused come last. `managed`: what is done in any case.
+/// What is done next, node by node in the order of their names; those for which something was refused come last.
+/// `managed`: what is done in any case.
 pub(super) fn rolling_update<'a>(
     snapshot: &Snapshot<'a>,
     on_nodes: &OnNodes<'a>,
@@ -259,7 +260,8 @@ fn room(set: &DaemonSet, places: &[Place<'_>], desired: usize) -> usize {
     old.count().saturating_sub(kept)
 }
 
-/// How many more pods of the current template may be created. With `partitionedScaling` nodes of the partition get none.
+/// How many more pods of the current template may be created. With `partitionedScaling` nodes of the partition get
+/// none.
 pub(super) fn room_for_new(
     set: &DaemonSet,
     on_nodes: &OnNodes<'_>,
@@ -312,9 +314,9 @@ fn in_place(
         }
     }
     let left = budget.max_unavailable.saturating_sub(unavailable);
-    // Pods may have been told while they were not ready, or should not have been there. Of those that serve again so many
-    // go as may; the others are told that they stay. What is down otherwise does not count here: the word would come
-    // and go with each pod that is not ready for a moment.
+    // Pods may have been told while they were not ready, or should not have been there. Of those that serve again so
+    // many go as may; the others are told that they stay. What is down otherwise does not count here: the word would
+    // come and go with each pod that is not ready for a moment.
     prepared.truncate(budget.max_unavailable);
     delete.extend(prepared);
     let rest = room.saturating_sub(delete.len() + young.len() + candidates.len());
