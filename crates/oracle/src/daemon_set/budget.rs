@@ -119,13 +119,16 @@ fn taken<'h>(world: &World<'h>, step: &'h Step) -> Option<(&'h str, &'h str)> {
         && !(world.assumptions.late)(step);
     let set = world.of(old).filter(|_| judged)?;
     let (node, row) = world.nodes.get_key_value(node_of(old))?;
-    let available = |pod: &Value| is_available(set.last, pod, step.at);
+    // What became available just now may not have been seen: of what is not available anything may go.
+    let then = step.at.checked_sub(world.assumptions.lag).ok()?;
+    let was_available = is_available(set.last, old, then);
     let others = set.on(node).filter(|pod| uid(pod.last) != uid(old));
+    let available = |pod: &Value| is_available(set.last, pod, step.at);
     let keeps = others.filter(|pod| available(pod.last)).count() > 0;
     let meant = set
         .seen(world.assumptions, step)
         .all(|version| should(version, row).0);
-    (available(old) && !keeps && is_well(row) && meant).then(|| (uid(set.last), *node))
+    (was_available && !keeps && is_well(row) && meant).then(|| (uid(set.last), *node))
 }
 
 fn still_down(world: &World<'_>, set: &str, node: &str, step: &Step) -> bool {
@@ -159,9 +162,11 @@ fn unavailable(rolling: &Value, nodes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
     use serde_json::json;
 
     use super::*;
+    use crate::verdict::Assumptions;
     use crate::scene::{Scene, breaks, holds, strict};
 
     /// Another template, and these nodes lose their pods.
@@ -185,6 +190,26 @@ mod tests {
         let surge = json!({"maxSurge": 1});
         let what = "1 nodes are without an available pod, 0 may be";
         breaks(S3, &updated(&surge, &["n1"]), &strict(), what);
+    }
+
+    #[test]
+    fn what_became_available_just_now_may_not_have_been_seen() {
+        let seconds = SignedDuration::from_secs;
+        for (lag, minutes, is_judged) in [(0, 0, true), (60, 0, false), (60, 2, true)] {
+            let scene = Scene::agents(json!({})).later(minutes * 60);
+            let scene = scene.image(2).revision(2, 2);
+            let one = scene.stops_on("carillon", "n1", 1);
+            let two = one.stops_on("carillon", "n2", 1);
+            let assumed = Assumptions {
+                lag: seconds(lag),
+                ..strict()
+            };
+            if is_judged {
+                breaks(S3, &two, &assumed, "2 nodes are without");
+            } else {
+                holds(S3, &two, &assumed);
+            }
+        }
     }
 
     #[test]

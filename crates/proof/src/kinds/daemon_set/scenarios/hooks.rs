@@ -61,7 +61,7 @@ fn once_all_are_let_go() -> Vec<Step> {
     };
     let mut script = vec![new_image(), lets_go(), lets_go(), lets_go()];
     // Whoever crashed or was stopped meanwhile may have said it to others, or again.
-    let in_the_end = (0..3).map(|_| later(|_| true, 300, let_go));
+    let in_the_end = (0..2).map(|_| later(|_| true, 300, let_go));
     script.extend(in_the_end);
     script
 }
