@@ -166,8 +166,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::verdict::Assumptions;
     use crate::scene::{Scene, breaks, holds, strict};
+    use crate::verdict::Assumptions;
 
     /// Another template, and these nodes lose their pods.
     fn updated(rolling: &Value, nodes: &[&str]) -> Scene {

@@ -212,16 +212,21 @@ mod tests {
         };
         assert_eq!(turns(&memory), ["n1", "n2", "n3"]);
         let (node, name) = created(&tables, &set, &memory).swap_remove(0);
-        let taken = Answer::PodNameTaken { name, node };
-        memory.learn(&set, vec![taken], at(0));
+        let taken = || Answer::PodNameTaken {
+            name: name.clone(),
+            node: node.clone(),
+        };
+        memory.learn(&set, vec![taken()], at(0));
+        assert_eq!(turns(&memory), ["n1", "n2", "n3"]);
+        memory.learn(&set, vec![taken()], at(30));
         assert_eq!(turns(&memory), ["n2", "n3", "n1"]);
         let gone = Answer::PodGone {
             node: "n1".to_owned(),
             failed: false,
         };
-        memory.learn(&set, vec![gone], at(1));
+        memory.learn(&set, vec![gone], at(31));
         assert_eq!(turns(&memory), ["n2", "n3", "n1"]);
-        memory.learn(&set, vec![Answer::PodCreated("n1".to_owned())], at(1));
+        memory.learn(&set, vec![Answer::PodCreated("n1".to_owned())], at(31));
         assert_eq!(turns(&memory), ["n1", "n2", "n3"]);
     }
 
