@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_became_available_just_now_may_not_have_been_seen() {
         let seconds = SignedDuration::from_secs;
-        for (lag, minutes, is_judged) in [(0, 0, true), (60, 0, false), (60, 2, true)] {
+        for (lag, minutes, is_judged) in [(0, 0, true), (600, 0, false), (600, 20, true)] {
             let scene = Scene::agents(json!({})).later(minutes * 60);
             let scene = scene.image(2).revision(2, 2);
             let one = scene.stops_on("carillon", "n1", 1);

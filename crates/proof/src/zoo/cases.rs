@@ -11,14 +11,6 @@ pub(super) fn calm(scenario: &str) -> Case {
     under(scenario, Disturbance::none(1))
 }
 
-/// The same with other delays.
-pub(super) fn calm_of(seed: u64, scenario: &str) -> Case {
-    Case {
-        seed,
-        ..calm(scenario)
-    }
-}
-
 /// Something happens at the n-th write.
 pub(super) fn at(scenario: &str, write: usize, blow: Blow) -> Case {
     under(

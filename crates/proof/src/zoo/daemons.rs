@@ -10,7 +10,7 @@ use carillon_plan::daemon_set::{DaemonPod, DaemonPods, Snapshot, Why, plan};
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
 use jiff::Timestamp;
 
-use super::cases::{calm, calm_of, not_told};
+use super::cases::{calm, not_told};
 use super::mutant::Mutant;
 use super::wires::without;
 use crate::wire::{Message, Wire};
@@ -215,7 +215,9 @@ fn budgets() -> Vec<Mutant> {
             "what an update has taken down is not counted",
             "kruise#1323, k/k#123232: several bad revisions in a row",
             &["S3"],
-            vec![calm_of(3, BACK), calm(UPDATE)],
+            vec![calm(
+                "daemon: an update of one node, and then of the others",
+            )],
         )
         .plans::<DaemonSets>(|snapshot, now| {
             of_pods(snapshot, now, |pods| {
