@@ -2,9 +2,9 @@
 //!
 //! Events are written by one background task and may be lost: they never delay a sync. Namespaces take
 //! turns, so that one that has much to say holds up none of the others. An object gets the same event
-//! once in five minutes (one of the same words about another pod is another one), and at most 25 at once, then one every 30 seconds (client-go allows one every
-//! 300; our notes are already aggregated, "Created 500 pods", and the last of them is the one a user
-//! waits for). What is over the limit is counted and dropped.
+//! once in five minutes (one of the same words about another pod is another one), and at most 25 at once, then one
+//! every 30 seconds (client-go allows one every 300; our notes are already aggregated, "Created 500 pods", and the last
+//! of them is the one a user waits for). What is over the limit is counted and dropped.
 
 mod limits;
 pub mod recorder;

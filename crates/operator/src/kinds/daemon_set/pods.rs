@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use carillon_plan::Uid;
+use carillon_plan::daemon_set::DaemonSet;
 
 use super::tables::{CONTROLLER, KINDS};
 use super::wakes::{awaits_pods, gone, wake};
@@ -31,12 +32,8 @@ impl PodTable for PodsOfDaemonSets {
         };
         let became_ready = row.ready.is_some() && before.is_some_and(|old| old.ready.is_none());
         let concerns = sets.pods.enter(meta, &KINDS, row, &mut tables.strings);
-        let awaiting = concerns.owners.iter().filter(|owner| {
-            let set = sets.get(owner);
-            became_ready && set.is_some_and(|set| awaits_pods(set))
-        });
-        wakes.extend(awaiting.map(|owner| Wake::now(CONTROLLER, owner.clone())));
-        wake(sets, &meta.namespace, concerns, wakes);
+        let goes_on = |set: &DaemonSet| became_ready && awaits_pods(set);
+        wake(sets, &meta.namespace, concerns, goes_on, wakes);
     }
 
     fn leave(&self, tables: &mut Tables, pod: &SlimMeta<AllLabels>, wakes: &mut Vec<Wake>) {

@@ -81,7 +81,7 @@ impl Row for SlimRevision {
         };
         let (meta, sets) = (&self.metadata, &mut tables.daemon_sets);
         let concerns = sets.revisions.enter(meta, &KINDS, row, &mut tables.strings);
-        wake(sets, &meta.namespace, concerns, wakes);
+        wake(sets, &meta.namespace, concerns, |_| false, wakes);
     }
 
     fn leave(self, tables: &mut Tables, wakes: &mut Vec<Wake>) {

@@ -48,16 +48,22 @@ pub(super) fn awaits_pods(set: &DaemonSet) -> bool {
         && (set.native || goes_on)
 }
 
-/// Wakes those who control it, and those who may adopt it.
+/// Wakes those who control it, and those who may adopt it; the former at once if that lets their work go on.
 pub(super) fn wake(
     tables: &DaemonSetTables,
     namespace: &str,
     concerns: Concerns,
+    goes_on: impl Fn(&DaemonSet) -> bool,
     wakes: &mut Vec<Wake>,
 ) {
     let Concerns { owners, orphan } = concerns;
-    let owners = owners.into_iter();
-    wakes.extend(owners.map(|owner| Wake::soon(CONTROLLER, owner)));
+    wakes.extend(owners.into_iter().map(|owner| {
+        if tables.get(&owner).is_some_and(|set| goes_on(set)) {
+            Wake::now(CONTROLLER, owner)
+        } else {
+            Wake::soon(CONTROLLER, owner)
+        }
+    }));
     let Some(labels) = orphan else { return };
     let here = tables
         .iter()
