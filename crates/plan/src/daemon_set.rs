@@ -135,25 +135,26 @@ fn is_empty(selector: &LabelSelector) -> bool {
 
 /// Whether it would keep the pods and revisions that it makes. Otherwise it would make them for ever.
 fn selects_its_own(set: &DaemonSet, hash: &str) -> bool {
+    let state = set.spec.pod_labels.get(LABEL_LIFECYCLE_STATE);
+    selects_in_state(set, hash, state.map(String::as_str))
+}
+
+/// The same of a pod that is told so.
+fn selects_in_state(set: &DaemonSet, hash: &str, state: Option<&str>) -> bool {
     let generation = set
         .template_generation
         .map(|generation| generation.to_string());
     selects_by(&set.spec.selector, |key| match key {
         LABEL_REVISION => Some(hash),
         LABEL_GENERATION if generation.is_some() => generation.as_deref(),
+        LABEL_LIFECYCLE_STATE => state,
         key => set.spec.pod_labels.get(key).map(String::as_str),
     })
 }
 
 /// Whether it would let go of a pod that is told that it goes, or that it stays.
 fn selects_by_state(set: &DaemonSet, hash: &str) -> bool {
-    let selects = |state: Option<&str>| {
-        selects_by(&set.spec.selector, |key| match key {
-            LABEL_LIFECYCLE_STATE => state,
-            LABEL_REVISION => Some(hash),
-            key => set.spec.pod_labels.get(key).map(String::as_str),
-        })
-    };
+    let selects = |state| selects_in_state(set, hash, state);
     !set.native && selects(None) != selects(Some(STATE_PREPARING_DELETE))
 }
 
