@@ -20,6 +20,13 @@ pub fn stalled(conditions: &[Condition]) -> Option<String> {
     Some(format!("{}: {}", types::STALLED, stalled.reason))
 }
 
+/// The message of a [`Refusal`] that the conditions tell.
+pub fn told_refusal(conditions: &[Condition]) -> Option<&str> {
+    let stalled = find(conditions, types::STALLED)?;
+    let tells = stalled.status == "True" && stalled.reason == reasons::WRITE_REFUSED;
+    tells.then_some(&*stalled.message)
+}
+
 /// Sets a condition. Its transition time moves only when its status does.
 pub fn set(
     conditions: &mut Vec<Condition>,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use carillon_plan::condition::told_refusal;
 use carillon_plan::interlock::Trip;
 use carillon_plan::left_behind::Held;
 use carillon_plan::{ObjectKey, Plan};
@@ -113,10 +114,11 @@ impl<K: ServedKind> Controller<K> {
         object: &K::Object,
         now: Timestamp,
     ) -> Considered<K::Action> {
+        let told = told_refusal(K::conditions(object));
         let follow = Follow {
             tables,
             object,
-            refusal: self.core.refusals.of(key),
+            refusal: self.core.refusals.of(key, told),
             now,
         };
         self.with_memory(key, |memory| {

@@ -10,6 +10,7 @@ use carillon_plan::interlock::Trip;
 use carillon_plan::left_behind::Held;
 use carillon_plan::{Act, Note, ObjectKey, Plan, Uid};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -122,6 +123,11 @@ pub trait ServedKind: CachedKind {
 
     /// Actions of whose refusal the planner is told in a better way; `None` where the status has no place for any.
     fn answered(applied: &Applied<Self::Answer>) -> Option<&'static [&'static str]>;
+
+    /// The conditions of its status, of kinds that tell there what is refused.
+    fn conditions(_: &Self::Object) -> &[Condition] {
+        &[]
+    }
 
     /// `reportingController` of events about an object.
     fn reporter(object: &Self::Object) -> &'static str;

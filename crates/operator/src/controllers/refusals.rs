@@ -27,11 +27,19 @@ const TOO_OLD: (&str, &str) = (
 
 /// What is refused, by object.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Repeated>>);
+pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Known>>);
+
+#[derive(Debug)]
+enum Known {
+    /// It is refused.
+    Refused(Repeated),
+    /// It is over, and the status may still tell of it.
+    Over,
+}
 
 #[derive(Debug)]
 struct Repeated {
-    action: &'static str,
+    action: Box<str>,
     times: u32,
     /// How often something else has failed since.
     others: u32,
@@ -44,6 +52,27 @@ struct Repeated {
 }
 
 impl Repeated {
+    fn new(action: &str, enough: u32, message: String) -> Self {
+        Self {
+            action: action.into(),
+            times: 0,
+            others: 0,
+            only_told: 0,
+            enough,
+            message,
+        }
+    }
+
+    /// What a status tells that another leader wrote.
+    fn told(message: &str) -> Self {
+        let (action, words) = message.split_once(": ").unwrap_or(("", message));
+        let enough = if words == OUTRUN { TIMES_OUTRUN } else { TIMES };
+        Self {
+            times: enough,
+            ..Self::new(action, enough, message.to_owned())
+        }
+    }
+
     fn is_told(&self) -> bool {
         self.times >= self.enough
     }
@@ -54,8 +83,8 @@ impl Repeated {
         let only_tells = applied.failed.is_none() && applied.tried == 0 && applied.writes > 0;
         self.only_told = if only_tells { self.only_told + 1 } else { 0 };
         match &applied.failed {
-            Some(_) if self.action == TOO_OLD.0 => !applied.expired,
-            Some(_) => applied.done.contains(self.action),
+            Some(_) if *self.action == *TOO_OLD.0 => !applied.expired,
+            Some(_) => applied.done.contains(&*self.action),
             None => !only_tells || self.only_told >= TIMES,
         }
     }
@@ -90,23 +119,30 @@ impl Refusals {
         };
         let told = refused.or_else(too_old).or_else(outrun);
         let Some((action, words, enough)) = told else {
-            let over = known
-                .get_mut(key)
-                .is_some_and(|known| known.ends_with(applied));
-            let known = over.then(|| known.remove(key)).flatten();
-            return known.is_some_and(|known| known.is_told());
+            let Some(Known::Refused(repeated)) = known.get_mut(key) else {
+                return false;
+            };
+            let (told, over) = (repeated.is_told(), repeated.ends_with(applied));
+            if over && told {
+                known.insert(key.clone(), Known::Over);
+            } else if over {
+                known.remove(key);
+            }
+            return over && told;
         };
-        let new = || Repeated {
-            action,
-            times: 0,
-            others: 0,
-            only_told: 0,
-            enough,
-            message: printable(&format!("{action}: {words}")),
+        let new = || {
+            let message = printable(&format!("{action}: {words}"));
+            Repeated::new(action, enough, message)
         };
-        let entry = known.entry(key.clone()).or_insert_with(new);
+        let entry = known.entry(key.clone()).or_insert(Known::Over);
+        if matches!(entry, Known::Over) {
+            *entry = Known::Refused(new());
+        }
+        let Known::Refused(entry) = entry else {
+            return false;
+        };
         entry.only_told = 0;
-        if (entry.action, entry.enough) == (action, enough) {
+        if (&*entry.action, entry.enough) == (action, enough) {
             entry.others = 0;
         } else if entry.is_told() && entry.others < TIMES {
             // Something else may fail once in between.
@@ -119,14 +155,29 @@ impl Refusals {
         false
     }
 
-    /// What was refused often enough to be told.
-    pub(crate) fn of(&self, key: &ObjectKey) -> Option<Refusal> {
-        let known = self.lock();
-        let repeated = known.get(key).filter(|known| known.is_told())?;
-        Some(Refusal(repeated.message.clone()))
+    /// What was refused often enough to be told. What a status `tells` that another leader wrote holds until this one
+    /// has tried it, or has nothing to try.
+    pub(crate) fn of(&self, key: &Arc<ObjectKey>, tells: Option<&str>) -> Option<Refusal> {
+        let mut known = self.lock();
+        match (known.get(key), tells) {
+            (None, Some(message)) => {
+                let told = Repeated::told(message);
+                known.insert(key.clone(), Known::Refused(told));
+            }
+            (Some(Known::Over), None) => {
+                known.remove(key);
+            }
+            _ => {}
+        }
+        match known.get(key)? {
+            Known::Refused(repeated) if repeated.is_told() => {
+                Some(Refusal(repeated.message.clone()))
+            }
+            Known::Refused(_) | Known::Over => None,
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Repeated>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Known>> {
         // What is kept here stays whole: it is changed by single inserts.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +219,7 @@ mod tests {
         for _ in 0..TIMES {
             refusals.learn(&key, &applied(Some(("write_slice", 409))), &[]);
         }
-        assert!(refusals.of(&key).is_some());
+        assert!(refusals.of(&key, None).is_some());
         // The other one has taken it back each time, and there is nothing else to do.
         let tells = Applied::<()> {
             writes: 1,
@@ -179,13 +230,49 @@ mod tests {
             .map(|_| refusals.learn(&key, &tells, &[]))
             .collect();
         assert_eq!(over, [false, false, true]);
-        assert!(refusals.of(&key).is_none());
+        assert!(refusals.of(&key, None).is_none());
         // But as long as it is refused now and then, it is told.
         for _ in 0..3 * TIMES {
             refusals.learn(&key, &applied(Some(("write_slice", 409))), &[]);
             assert!(!refusals.learn(&key, &tells, &[]));
         }
-        assert!(refusals.of(&key).is_some());
+        assert!(refusals.of(&key, None).is_some());
+    }
+
+    #[test]
+    fn what_another_leader_told_stays_told_until_this_one_has_tried_it() {
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        let told = Some("delete_pod: no");
+        let nothing = || applied(None);
+        let tried = || Applied::<()> {
+            writes: 1,
+            tried: 1,
+            ..Applied::default()
+        };
+        let denied = || applied(Some(("delete_pod", 403)));
+        let tells = || Applied::<()> {
+            writes: 1,
+            told: 1,
+            ..Applied::default()
+        };
+        for (what, applied, stays) in [
+            ("it is refused again", denied(), true),
+            ("the status tells of something else", tells(), true),
+            ("it goes through", tried(), false),
+            ("there is nothing to do", nothing(), false),
+        ] {
+            let refusals = Refusals::default();
+            let refusal = refusals.of(&key, told);
+            assert_eq!(refusal.map(|refusal| refusal.0).as_deref(), told, "{what}");
+            assert_eq!(refusals.learn(&key, &applied, &[]), !stays, "{what}");
+            assert_eq!(refusals.of(&key, told).is_some(), stays, "{what}");
+            // Once the status has followed, another leader may tell it anew.
+            if !stays {
+                assert!(refusals.of(&key, None).is_none(), "{what}");
+                assert_eq!(refusals.len(), 0, "{what}");
+                assert!(refusals.of(&key, told).is_some(), "{what}");
+            }
+        }
     }
 
     #[test]
@@ -199,7 +286,7 @@ mod tests {
                 ..Applied::default()
             };
             refusals.learn(&key, &applied, &["create_pod"]);
-            refusals.of(&key).map(|refusal| refusal.0)
+            refusals.of(&key, None).map(|refusal| refusal.0)
         };
         assert_eq!([told(true, 0), told(true, 0)], [None, None]);
         let message = told(true, 0).unwrap();
@@ -231,7 +318,7 @@ mod tests {
                 ..Applied::default()
             };
             refusals.learn(&key, &applied, &[]);
-            refusals.of(&key).map(|refusal| refusal.0)
+            refusals.of(&key, None).map(|refusal| refusal.0)
         };
         for times in 1..TIMES_OUTRUN {
             assert_eq!(told(0), None, "{times}");
@@ -254,14 +341,14 @@ mod tests {
             ..Applied::default()
         };
         assert!(!refusals.learn(&key, &went_through(1, 0), &[]));
-        assert!(refusals.of(&key).is_some());
+        assert!(refusals.of(&key, None).is_some());
         // Nor does a plan that came to nothing, or one in which something else failed.
         for action in ["write_status", "confirm_job"] {
             assert!(!refusals.learn(&key, &applied(Some((action, 409))), &[]));
-            assert!(refusals.of(&key).is_some(), "{action}");
+            assert!(refusals.of(&key, None).is_some(), "{action}");
         }
         let over = refusals.learn(&key, &went_through(2, 1), &[]);
-        assert!(over && refusals.of(&key).is_none());
+        assert!(over && refusals.of(&key, None).is_none());
         assert!(!refusals.learn(&key, &went_through(2, 1), &[]));
     }
 
@@ -271,7 +358,7 @@ mod tests {
         let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
         let told = |failed| {
             refusals.learn(&key, &applied(failed), &["create_pod"]);
-            refusals.of(&key).map(|refusal| refusal.0)
+            refusals.of(&key, None).map(|refusal| refusal.0)
         };
         let deletes = Some(("delete_pod", 403));
         assert_eq!([told(deletes), told(deletes)], [None, None]);

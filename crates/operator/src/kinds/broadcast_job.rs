@@ -34,6 +34,7 @@ use carillon_plan::object_key::POD;
 use carillon_plan::pod_body::PodPlacement;
 use carillon_plan::{ObjectKey, Uid};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use self::confirmed::Confirmed;
 use self::kept::Kept;
@@ -232,6 +233,10 @@ impl ServedKind for BroadcastJobs {
         })
     }
 
+    fn conditions(job: &BroadcastJob) -> &[Condition] {
+        &job.status.conditions
+    }
+
     fn reporter(_: &BroadcastJob) -> &'static str {
         "carillon.dev/broadcastjob-controller"
     }
@@ -390,7 +395,7 @@ mod tests {
                 let answered = BroadcastJobs::answered(&applied).unwrap();
                 refusals.learn(&key, &applied, answered);
             }
-            refusals.of(&key).is_some()
+            refusals.of(&key, None).is_some()
         };
         assert!(!told(409, true));
         assert!(told(403, false));

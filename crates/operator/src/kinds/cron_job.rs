@@ -19,6 +19,7 @@ use carillon_plan::left_behind::Held;
 use carillon_plan::object_key::BROADCAST_JOB;
 use carillon_plan::{ObjectKey, cron_job, interlock};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use self::memory::{Inputs, snapshot};
 use self::performer::{Answer, Confirmed, Performer, place, release_child};
@@ -148,6 +149,10 @@ impl ServedKind for CronJobs {
         })
     }
 
+    fn conditions(cron: &CronJob) -> &[Condition] {
+        &cron.status.conditions
+    }
+
     /// Of native ones kube-controller-manager's word.
     fn reporter(cron: &CronJob) -> &'static str {
         match cron.api {
@@ -217,7 +222,7 @@ mod tests {
                 };
                 refusals.learn(&key, &applied, CronJobs::answered(&applied).unwrap());
             }
-            refusals.of(&key).is_some()
+            refusals.of(&key, None).is_some()
         };
         for word in ["try_child", "create_child"] {
             assert!(told(word, &unknown), "{word}");

@@ -22,6 +22,7 @@ use carillon_plan::daemon_set::action::{Action, CREATE_POD, Note, Plan};
 use carillon_plan::daemon_set::{self, DaemonSet, Snapshot};
 use carillon_plan::interlock::{self, Trip};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use self::memory::{Inputs, snapshot};
 use self::performer::{Answer, Performer, place};
@@ -157,6 +158,10 @@ impl ServedKind for DaemonSets {
         let failed = applied.failed.as_ref();
         let taken = failed.is_some_and(|(word, error)| *word == CREATE_POD && is_taken(error));
         Some(if taken { &[CREATE_POD] } else { &[] })
+    }
+
+    fn conditions(set: &DaemonSet) -> &[Condition] {
+        &set.status.conditions
     }
 
     /// Of native ones kube-controller-manager's word.

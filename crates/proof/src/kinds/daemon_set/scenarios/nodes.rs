@@ -1,5 +1,6 @@
 //! Nodes come, go, and change.
 
+use carillon_sim::Status;
 use serde_json::json;
 
 use crate::kinds::daemon_set::subject::scenario as plain;
@@ -19,9 +20,39 @@ pub(super) fn later(when: fn(&View<'_>) -> bool, seconds: i32, act: fn(&View<'_>
     }
 }
 
+/// An admission webhook that denies what is for the first node, for what is on it.
+fn deny_the_first(view: &View<'_>) {
+    view.server().set_admission(|call, object| {
+        let only = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+        let terms = object.pointer(only).map(ToString::to_string);
+        if object["kind"] == "Pod" && terms.is_some_and(|terms| terms.contains("\"node-0\"")) {
+            let why = "admission webhook denied it: not on node-0";
+            return Err(Status::forbidden("pods", &call.name, why));
+        }
+        Ok(())
+    });
+}
+
+fn denied() -> Scenario {
+    Scenario {
+        spec: json!({"burstReplicas": 1}),
+        script: vec![
+            later(|_| true, 0, deny_the_first),
+            // The others do not wait for it, and it not for ever.
+            later(
+                |view| available(view, 2),
+                30,
+                |view| view.server().clear_admission(),
+            ),
+        ],
+        ..plain("daemon: the pod of the first node is denied for a while")
+    }
+}
+
 pub(super) fn all() -> Vec<Scenario> {
     vec![
         plain("daemon: a pod on each of three nodes"),
+        denied(),
         Scenario {
             script: vec![later(
                 |view| available(view, 3),
