@@ -47,6 +47,7 @@ use self::rolling_update::{is_updated, rolling_update, room_for_new};
 pub use self::snapshot::Snapshot;
 pub use self::spec::DaemonSet;
 use self::spec::Quota;
+pub use self::status::is_settled;
 use crate::condition;
 use crate::selector::selects_by;
 
@@ -441,9 +442,13 @@ fn write_status(
     } else {
         progress::tell(snapshot, on_nodes, &mut status, (&current.hash, now))
     };
+    let mut gathers = None;
     if status != set.status {
-        let write = Action::WriteStatus(Box::new(status));
-        plan.steps.push(Step::wanted(vec![write]));
+        gathers = status::gathers_until(snapshot, &status, now);
+        if gathers.is_none() {
+            let write = Action::WriteStatus(Box::new(status));
+            plan.steps.push(Step::wanted(vec![write]));
+        }
     }
-    wake.into_iter().chain(deadline).min()
+    [wake, deadline, gathers].into_iter().flatten().min()
 }

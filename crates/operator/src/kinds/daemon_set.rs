@@ -124,12 +124,13 @@ impl ServedKind for DaemonSets {
 
     fn performer<'a>(
         &'a self,
-        _: &mut Memory,
+        memory: &mut Memory,
         set: &'a DaemonSet,
-        _: &Plan,
+        plan: &Plan,
         core: &'a Core,
-        _: Timestamp,
+        now: Timestamp,
     ) -> Performer<'a> {
+        memory.tells(plan, now);
         Performer {
             set,
             template: Template::new(&set.template, place(set)),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use super::backoff::FailedNodes;
 use super::pod::DaemonPods;
 use super::refused::RefusedNodes;
@@ -36,6 +38,8 @@ pub struct Snapshot<'a> {
     pub refused_nodes: &'a RefusedNodes,
     /// What is refused again and again.
     pub refusal: Option<&'a Refusal>,
+    /// When a status was last told that others will follow.
+    pub told_at: Option<Timestamp>,
     /// Most pods that are created, and most that are deleted, in one plan.
     pub max_pod_changes: usize,
 }

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::lifecycle::is_available;
 use super::on_nodes::OnNodes;
 use super::rolling_update::is_updated;
+use super::snapshot::Snapshot;
 use super::spec::DaemonSet;
 
 /// Counts nodes. Of several pods on a node the first one decides; pods on nodes that are gone do not count. A node of a
@@ -39,6 +40,41 @@ pub(super) fn count(
     status.number_unavailable = counted(unavailable);
     status.updated_number_scheduled = counted(updated);
     status
+}
+
+/// So long are numbers gathered before they are told again, while others will follow.
+const GATHER: SignedDuration = SignedDuration::from_millis(500);
+
+/// Whether every node has its available pod of the current template: no other numbers follow by themselves.
+pub fn is_settled(status: &DaemonSetStatus) -> bool {
+    let desired = status.desired_number_scheduled;
+    let all = |count: Option<i32>| count.unwrap_or(0) == desired;
+    status.current_number_scheduled == desired
+        && all(status.updated_number_scheduled)
+        && all(status.number_available)
+}
+
+/// Until when a status waits that says nothing new but numbers, and what comes with them.
+pub(super) fn gathers_until(
+    snapshot: &Snapshot<'_>,
+    new: &DaemonSetStatus,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let told_at = snapshot.told_at.filter(|told_at| *told_at <= now)?;
+    let due = told_at.checked_add(GATHER).ok()?;
+    let news = is_settled(new) || !says_the_same(&snapshot.set.status, new);
+    (!news && now < due).then_some(due)
+}
+
+fn says_the_same(old: &DaemonSetStatus, new: &DaemonSetStatus) -> bool {
+    fn conditions(status: &DaemonSetStatus) -> impl Iterator<Item = (&str, &str)> {
+        let conditions = status.conditions.iter();
+        conditions.map(|condition| (&*condition.type_, &*condition.status))
+    }
+    old.observed_generation == new.observed_generation
+        && old.collision_count == new.collision_count
+        && old.update_revision == new.update_revision
+        && conditions(old).eq(conditions(new))
 }
 
 /// When the next pod that is ready will be available.

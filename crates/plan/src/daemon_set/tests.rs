@@ -4,6 +4,7 @@
 mod budget;
 mod duplicates;
 mod ended;
+mod gather;
 mod lifecycle;
 mod refused;
 mod taken;

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use carillon_plan::condition::Refusal;
+use carillon_plan::daemon_set::action::{Action, Plan};
 use carillon_plan::daemon_set::backoff::{FailedNodes, forget, replaced};
 use carillon_plan::daemon_set::refused::{self, RefusedNodes, What};
 use carillon_plan::daemon_set::taken::{self, TakenNames};
-use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot};
+use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot, is_settled};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ pub struct Memory {
     pub(super) refused_nodes: RefusedNodes,
     /// What is refused again and again.
     pub(super) refusal: Option<Refusal>,
+    /// When a status was last told that others will follow.
+    pub(super) told_at: Option<Timestamp>,
 }
 
 /// The snapshot of a DaemonSet, from the caches and what is remembered.
@@ -54,6 +57,7 @@ pub(super) fn snapshot<T>(
         taken_pods: &memory.taken_pods,
         refused_nodes: &memory.refused_nodes,
         refusal: memory.refusal.as_ref(),
+        told_at: memory.told_at,
         max_pod_changes,
     })
 }
@@ -80,6 +84,18 @@ impl Memory {
             self.taken.clear();
         }
         self.refusal = refusal;
+    }
+
+    /// Notes whether a plan tells a status that others will follow.
+    pub(super) fn tells(&mut self, plan: &Plan, now: Timestamp) {
+        let actions = plan.steps.iter().flat_map(|step| &step.actions);
+        let told = actions.filter_map(|action| match action {
+            Action::WriteStatus(status) => Some(status),
+            _ => None,
+        });
+        if let Some(status) = told.last() {
+            self.told_at = (!is_settled(status)).then_some(now);
+        }
     }
 
     /// Learns what the API server has answered. Whether the next plan should come at once.
@@ -119,6 +135,7 @@ impl Memory {
             taken_pods: self.taken_pods.clone(),
             refused_nodes: self.refused_nodes.clone(),
             refusal: self.refusal.as_ref().map(|refusal| refusal.0.clone()),
+            told_at: self.told_at,
             max_pod_changes,
         }
     }
@@ -138,6 +155,8 @@ pub struct Inputs {
     refused_nodes: RefusedNodes,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told_at: Option<Timestamp>,
     max_pod_changes: usize,
 }
 
@@ -150,6 +169,7 @@ impl Inputs {
             taken_pods: self.taken_pods,
             refused_nodes: self.refused_nodes,
             refusal: self.refusal.map(Refusal),
+            told_at: self.told_at,
         };
         (memory, self.max_pod_changes)
     }
@@ -157,7 +177,6 @@ impl Inputs {
 
 #[cfg(test)]
 mod tests {
-    use carillon_plan::daemon_set::action::Action;
     use carillon_plan::daemon_set::plan;
     use carillon_plan::meta::Meta;
     use carillon_plan::object_key::{DAEMON_SET, ObjectKey};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use carillon_api::condition::{reasons, types};
 use carillon_api::names::{LABEL_LIFECYCLE_STATE, STATE_PREPARING_DELETE};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::world::at;
@@ -36,6 +37,7 @@ pub(super) struct Whole {
     pub refused_nodes: RefusedNodes,
     pub nodes: Nodes,
     pub now: i64,
+    pub told_at: Option<Timestamp>,
     made: u64,
 }
 
@@ -58,6 +60,7 @@ impl Whole {
             refused_nodes: RefusedNodes::new(),
             nodes: ["n1", "n2"].map(|n| (n.into(), NodeRow::default())).into(),
             now: 100,
+            told_at: None,
             made: 0,
         }
     }
@@ -75,6 +78,7 @@ impl Whole {
             taken_pods: &self.taken_pods,
             refused_nodes: &self.refused_nodes,
             refusal: None,
+            told_at: self.told_at,
             max_pod_changes: 250,
         };
         let plan = plan(&snapshot, at(self.now));

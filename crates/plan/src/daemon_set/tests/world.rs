@@ -110,6 +110,7 @@ impl World {
             taken_pods: &self.none.3,
             refused_nodes: &self.none.4,
             refusal: None,
+            told_at: None,
             max_pod_changes: 250,
         }
     }

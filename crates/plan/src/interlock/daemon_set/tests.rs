@@ -101,6 +101,7 @@ impl World {
             taken_pods: &TakenNames::new(),
             refused_nodes: &RefusedNodes::new(),
             refusal: None,
+            told_at: None,
             max_pod_changes: 250,
         })
     }

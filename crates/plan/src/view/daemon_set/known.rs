@@ -90,6 +90,7 @@ impl Known {
             taken_pods: &nothing.taken_pods,
             refused_nodes: &nothing.refused_nodes,
             refusal: None,
+            told_at: None,
             max_pod_changes: usize::MAX,
         }
     }
