@@ -7,7 +7,6 @@ pub(crate) mod metrics;
 pub(crate) mod object;
 mod observe;
 pub mod orphan_controller;
-mod orphan_pods;
 mod performer;
 mod pod;
 mod pods;

@@ -74,6 +74,16 @@ impl<R: Dependent> Dependents<R> {
         self.orphans.get(namespace)
     }
 
+    /// What nothing controls, by namespace.
+    pub(crate) fn all_orphans(&self) -> &HashMap<Arc<str>, Named<R>> {
+        &self.orphans
+    }
+
+    /// All who control something.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &Arc<ObjectKey>> {
+        self.owned.owners()
+    }
+
     /// All rows.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Box<str>, &R)> {
         self.owned

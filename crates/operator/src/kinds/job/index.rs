@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use carillon_plan::job::Job;
+use carillon_plan::node::Labels;
+use carillon_plan::selector::{label, selects};
 use carillon_plan::{ObjectKey, Uid};
 
 /// Labels with the uid of the Job that a pod was made for; the first is today's.
@@ -39,9 +41,25 @@ impl JobIndex {
         self.rows.values()
     }
 
+    /// The Jobs of a namespace that select a pod with these labels.
+    pub(super) fn selecting(
+        &self,
+        namespace: &str,
+        labels: &Labels,
+    ) -> impl Iterator<Item = Arc<ObjectKey>> {
+        let mut uids = CONTROLLER_UID.iter().filter_map(|key| label(labels, key));
+        let own = uids.find_map(|uid| uid.parse().ok());
+        let jobs = self.perhaps_selecting(own).filter(move |job| {
+            let selector = job.spec.selector.as_ref();
+            *job.meta.owner.namespace == *namespace
+                && selector.is_some_and(|selector| selects(selector, labels))
+        });
+        jobs.map(|job| job.meta.owner.clone())
+    }
+
     /// Those that may select a pod which bears this uid as a label: the one of that uid, and those
     /// that select by other labels, which are few.
-    pub(super) fn perhaps_selecting(&self, uid: Option<Uid>) -> impl Iterator<Item = &Arc<Job>> {
+    fn perhaps_selecting(&self, uid: Option<Uid>) -> impl Iterator<Item = &Arc<Job>> {
         let own = uid.and_then(|uid| self.by_uid.get(&uid));
         let keys = own.into_iter().chain(&self.other_selectors);
         keys.filter_map(|key| self.rows.get(key))

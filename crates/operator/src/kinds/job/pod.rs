@@ -1,9 +1,34 @@
 //! The row of a Job's pod.
 
+use carillon_plan::Uid;
 use carillon_plan::job::{JobPod, Restarts};
+use carillon_plan::node::Labels;
 use jiff::Timestamp;
 
 use crate::slim::{ContainerStatus, Interner, SlimPod};
+use crate::store::dependents::Dependent;
+
+impl Dependent for JobPod {
+    fn uid(&self) -> Uid {
+        self.uid
+    }
+
+    fn rv(&self) -> u64 {
+        self.rv
+    }
+
+    fn set_rv(&mut self, rv: u64) {
+        self.rv = rv;
+    }
+
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+}
 
 impl SlimPod {
     /// Whether it has ended and a Job may not have counted it yet.

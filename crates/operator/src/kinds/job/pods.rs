@@ -1,22 +1,20 @@
-//! Pods of Jobs, by the Job that controls them.
+//! Pods of Jobs, and pods that nothing controls: Jobs adopt those that they select, and none may keep our finalizer.
+
+#[cfg(test)]
+mod orphans;
 
 use std::collections::HashSet;
 
 use carillon_plan::Uid;
-use carillon_plan::job::JobPods;
-use carillon_plan::object_key::{JOB, POD};
+use carillon_plan::object_key::{ApiKind, JOB, POD};
 
-use super::tables::CONTROLLER;
+use super::tables::{CONTROLLER, ORPHAN_PODS};
 use crate::slim::{AllLabels, SlimMeta, SlimPod};
-use crate::store::owned::Rows;
-use crate::store::{PodTable, Tables, Wake, held_at, in_scope};
+use crate::store::{PodTable, Tables, Wake};
 use crate::watch::{Held, Listed};
 
-impl Rows for JobPods {
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-}
+/// Kinds whose pods are kept.
+const KINDS: [ApiKind; 1] = [JOB];
 
 /// The rows of pods of Jobs, and of pods that nothing controls.
 #[derive(Debug)]
@@ -24,60 +22,39 @@ pub(super) struct PodsOfJobs;
 
 impl PodTable for PodsOfJobs {
     fn enter(&self, tables: &mut Tables, pod: &SlimPod, wakes: &mut Vec<Wake>) {
-        let Some(uid) = pod.metadata.uid() else {
+        let (meta, jobs) = (&pod.metadata, &mut tables.jobs);
+        let Some(uid) = meta.uid() else {
             return;
         };
-        let counts = &mut tables.jobs.counts;
         if !pod.has_ended_tracked() {
-            counts.kept.remove(&uid);
-        } else if counts.kept.insert(uid) {
-            counts.ever_kept += 1;
+            jobs.counts.kept.remove(&uid);
+        } else if jobs.counts.kept.insert(uid) {
+            jobs.counts.ever_kept += 1;
         }
-        let owner = tables.jobs.pods.owner(&pod.metadata, JOB);
-        let before = tables.jobs.pods.owner_of(uid);
-        if before.is_some() && before != owner.as_ref() {
-            tables.forget_job_pod(&pod.metadata, wakes);
+        let before = jobs.pods.known(meta);
+        let is_others = meta.has_controller() && meta.controller(JOB).is_none();
+        if is_others && before.is_none() {
+            return;
         }
-        let Some(owner) = owner else {
-            if pod.metadata.has_controller() {
-                tables.forget_orphan_pod(&pod.metadata);
-            } else {
-                tables.enter_orphan_pod(pod, wakes);
-            }
+        let Some(row) = pod.job_row(before, &mut tables.strings) else {
             return;
         };
-        // It may have been nobody's.
-        tables.forget_orphan_pod(&pod.metadata);
-        let name = &*pod.metadata.name;
-        let before = tables.jobs.pods.of_mut(&owner);
-        let before = before.and_then(|pods| pods.get_mut(name));
-        let Some(row) = pod.job_row(before.as_deref(), &mut tables.strings) else {
-            return;
-        };
-        // Much of what the kubelet reports is nothing that a decision depends on.
-        let changed = match before {
-            Some(before) if before.uid == uid => {
-                before.rv = row.rv;
-                let changed = *before != row;
-                *before = row;
-                changed
-            }
-            _ => {
-                let replaced = tables.jobs.pods.enter(&owner, uid).insert(name.into(), row);
-                if let Some(other) = replaced {
-                    tables.jobs.pods.forget(other.uid);
-                }
-                true
-            }
-        };
-        if changed {
-            wakes.push(Wake::soon(CONTROLLER, owner));
+        let tracked = row.tracked;
+        let concerns = jobs.pods.enter(meta, &KINDS, row, &mut tables.strings);
+        let owners = concerns.owners.into_iter();
+        wakes.extend(owners.map(|owner| Wake::soon(CONTROLLER, owner)));
+        if let Some(labels) = concerns.orphan {
+            let selecting = jobs.by_key.selecting(&meta.namespace, &labels);
+            wakes.extend(selecting.map(|job| Wake::soon(CONTROLLER, job)));
+        }
+        if tracked && !meta.has_controller() {
+            wakes.extend(meta.key(POD).map(|pod| Wake::now(ORPHAN_PODS, pod)));
         }
     }
 
     fn leave(&self, tables: &mut Tables, pod: &SlimMeta<AllLabels>, wakes: &mut Vec<Wake>) {
-        tables.forget_job_pod(pod, wakes);
-        tables.forget_orphan_pod(pod);
+        let owner = tables.jobs.pods.leave(pod);
+        wakes.extend(owner.map(|owner| Wake::soon(CONTROLLER, owner)));
         if let Some(uid) = pod.uid() {
             tables.jobs.counts.kept.remove(&uid);
         }
@@ -90,37 +67,15 @@ impl PodTable for PodsOfJobs {
         listed: &HashSet<Uid>,
         wakes: &mut Vec<Wake>,
     ) {
-        tables.sweep_orphan_pods(namespace, listed);
         if namespace.is_none() {
             tables.jobs.counts.kept.retain(|uid| listed.contains(uid));
         }
-        let retain = |pods: &mut JobPods, stays: &mut dyn FnMut(Uid) -> bool| {
-            pods.retain(|_, pod| stays(pod.uid));
-        };
-        tables.jobs.pods.sweep(namespace, listed, retain, |owner| {
-            wakes.push(Wake::soon(CONTROLLER, owner.clone()));
-        });
+        let owners = tables.jobs.pods.sweep(namespace, listed).into_iter();
+        wakes.extend(owners.map(|owner| Wake::soon(CONTROLLER, owner)));
     }
 
     fn held(&self, tables: &Tables, object: &Listed) -> Held {
-        let owner = object.owner(JOB);
-        let held = object.uid().and_then(|uid| tables.jobs.pods.owner_of(uid));
-        match (owner, held) {
-            (Some(owner), Some(held)) if owner == *held => {
-                let pods = tables.jobs.pods.of(held);
-                let pod = pods.and_then(|pods| pods.get(&*object.name));
-                held_at(pod.map(|pod| pod.rv))
-            }
-            (None, None) => {
-                let pod = object.key(POD).and_then(|key| tables.jobs.orphan(&key));
-                match (pod, object.has_controller()) {
-                    (None, true) => Held::LeftOut,
-                    (Some(_), true) => Held::Nothing,
-                    (pod, false) => held_at(pod.map(|pod| pod.rv)),
-                }
-            }
-            _ => Held::Nothing,
-        }
+        tables.jobs.pods.held(object, &KINDS)
     }
 
     fn each_held(
@@ -129,22 +84,7 @@ impl PodTable for PodsOfJobs {
         namespace: Option<&str>,
         each: &mut dyn FnMut(&str, Uid, u64),
     ) {
-        let orphans = tables.jobs.orphans.iter();
-        let orphans = orphans.filter(|(of, _)| in_scope(of, namespace));
-        let pods = tables.jobs.pods.in_scope(namespace);
-        for (name, pod) in pods.chain(orphans.map(|(_, pods)| pods)).flatten() {
-            each(name, pod.uid, pod.rv);
-        }
-    }
-}
-
-impl Tables {
-    fn forget_job_pod<L>(&mut self, pod: &SlimMeta<L>, wakes: &mut Vec<Wake>) {
-        let Some(uid) = pod.uid() else { return };
-        let owner = self.jobs.pods.leave(uid, |pods| {
-            pods.remove(&*pod.name);
-        });
-        wakes.extend(owner.map(|owner| Wake::soon(CONTROLLER, owner)));
+        tables.jobs.pods.each_held(namespace, each);
     }
 }
 
@@ -212,7 +152,7 @@ mod tests {
         let mut wakes = Vec::new();
         native(8, json!({})).leave(tables, &mut wakes);
         assert_eq!(wakes, [soon(1)]);
-        assert!(tables.jobs.pods.is_empty());
+        assert_eq!(tables.jobs.pods.iter().count(), 0);
     }
 
     #[test]
@@ -249,7 +189,7 @@ mod tests {
         woken(tables, of(5, Some(1)));
         assert_eq!(woken(tables, of(6, Some(2))), [soon(1), soon(2)]);
         assert!(tables.jobs.pods(&job(1)).is_none());
-        let freed = Wake::now(super::super::tables::ORPHAN_PODS, orphan());
+        let freed = Wake::now(ORPHAN_PODS, orphan());
         assert_eq!(woken(tables, of(7, None)), [soon(2), freed]);
         let listed: Listed = of_listed(&of(7, None));
         assert_eq!(SlimPod::held(tables, &listed), Held::At(7));
@@ -302,7 +242,7 @@ mod tests {
         assert!(wakes.is_empty());
         SlimPod::sweep(tables, None, &HashSet::new(), &mut wakes);
         assert_eq!(wakes, [soon(1)]);
-        assert!(tables.jobs.pods.is_empty());
+        assert_eq!(tables.jobs.pods.iter().count(), 0);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What is cached of Jobs of batch/v1, of their pods, and of pods that nothing controls.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use carillon_plan::job::{Job, JobPod, JobPods, is_ours};
@@ -9,7 +8,7 @@ use tokio::sync::watch;
 
 use super::index::JobIndex;
 use super::watch_counts::WatchCounts;
-use crate::store::owned::Owned;
+use crate::store::dependents::Dependents;
 
 /// Name of the controller in logs, metrics and the work queue.
 pub const CONTROLLER: &str = "job";
@@ -22,9 +21,7 @@ pub struct JobTables {
     pub(super) by_key: JobIndex,
     /// Whether those that name nobody to serve them are left to others.
     pub(super) leaves_native: bool,
-    pub(super) pods: Owned<JobPods>,
-    /// Pods that nothing controls, by namespace and name.
-    pub(super) orphans: HashMap<Arc<str>, JobPods>,
+    pub(super) pods: Dependents<JobPod>,
     pub(super) counts: WatchCounts,
     /// Whether a Job was seen that is to be served by us and nobody else.
     pub(super) has_managed: watch::Sender<bool>,
@@ -53,12 +50,12 @@ impl JobTables {
 
     /// The pods of a namespace that nothing controls.
     pub fn orphans(&self, namespace: &str) -> Option<&JobPods> {
-        self.orphans.get(namespace)
+        self.pods.orphans(namespace)
     }
 
     /// A pod that nothing controls.
     pub fn orphan(&self, key: &ObjectKey) -> Option<&JobPod> {
-        let pod = self.orphans.get(&*key.namespace)?.get(&*key.name)?;
+        let pod = self.orphans(&key.namespace)?.get(&*key.name)?;
         Some(pod).filter(|pod| pod.uid == key.uid)
     }
 
@@ -76,7 +73,7 @@ impl JobTables {
 
     /// Pods that wait for a Job to count them, and that none controls.
     pub(super) fn each_orphan(&self, each: &mut dyn FnMut(&Arc<ObjectKey>)) {
-        for (namespace, pods) in &self.orphans {
+        for (namespace, pods) in self.pods.all_orphans() {
             for (name, pod) in pods.iter().filter(|(_, pod)| pod.tracked) {
                 let (namespace, name) = (&**namespace, &**name);
                 each(&ObjectKey::of(object_key::POD, namespace, name, pod.uid));
