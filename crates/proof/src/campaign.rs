@@ -1,10 +1,10 @@
 //! Many cases, on all processors.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::case::{Case, Counts, Failure};
+use crate::processors::on_all;
 use crate::scenario::Scenario;
 use crate::world::End;
 
@@ -66,38 +66,32 @@ impl Found {
 
 /// Runs and judges all of them; ends early after `most` failures.
 pub fn run(jobs: &[Job<'_>], most: usize) -> anyhow::Result<Found> {
-    let next = AtomicUsize::new(0);
-    let found: Mutex<(Counts, Vec<(usize, Failure)>)> = Mutex::default();
-    let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(at) else {
-                return Ok(());
+    let failed = AtomicUsize::new(0);
+    let judged = on_all(
+        jobs.len(),
+        || (),
+        |(), at| {
+            let job = &jobs[at];
+            let judged = job.case.run(job.scenario);
+            let judged = judged.map(|outcome| job.case.judge(job.scenario, &outcome, job.clean));
+            let enough = match &judged {
+                Ok(Ok(_)) => false,
+                Ok(Err(_)) => failed.fetch_add(1, Ordering::Relaxed) + 1 >= most,
+                Err(_) => true,
             };
-            if lock().1.len() >= most {
-                return Ok(());
+            if enough {
+                ControlFlow::Break(judged)
+            } else {
+                ControlFlow::Continue(judged)
             }
-            let outcome = job.case.run(job.scenario)?;
-            match job.case.judge(job.scenario, &outcome, job.clean) {
-                Ok(counts) => lock().0.add(&counts),
-                Err(failure) => lock().1.push((at, *failure)),
-            }
+        },
+    );
+    let mut found = Found::default();
+    for judged in judged {
+        match judged? {
+            Ok(counts) => found.counts.add(&counts),
+            Err(failure) => found.failures.push(*failure),
         }
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            match worker.join() {
-                Ok(result) => result?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        anyhow::Ok(())
-    })?;
-    let (counts, mut failures) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failures.sort_by_key(|(at, _)| *at);
-    let failures = failures.into_iter().map(|(_, failure)| failure).collect();
-    Ok(Found { counts, failures })
+    }
+    Ok(found)
 }

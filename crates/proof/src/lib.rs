@@ -13,6 +13,7 @@ pub mod kinds;
 pub mod late;
 pub mod monkey;
 pub mod process;
+pub mod processors;
 pub mod regressions;
 pub mod replay;
 pub mod scenario;

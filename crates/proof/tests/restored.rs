@@ -1,10 +1,12 @@
 //! The API server is restored from a backup: what was done since is forgotten, and the operator remembers it.
 
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use carillon_oracle::Step;
 use carillon_proof::case::Case;
 use carillon_proof::disturbance::{Disturbance, Restore};
+use carillon_proof::processors::on_all;
+use carillon_proof::scenario::Scenario;
 use carillon_proof::world::Outcome;
 use carillon_proof::{crash_anywhere, kinds};
 use jiff::SignedDuration;
@@ -40,49 +42,72 @@ fn is_renewed(undisturbed: &Outcome, mut revisions: RangeInclusive<u64>) -> bool
     renewals.any(|step| revisions.contains(&step.rev))
 }
 
-#[test]
-fn what_a_restored_backup_does_not_know_is_lost_and_no_more() {
-    let (mut runs, mut noticed, mut wrong) = (0, 0, Vec::new());
-    for (number, scenario) in kinds::scenarios().into_iter().enumerate() {
-        // With a standby the revisions are others.
-        let clean = [
-            crash_anywhere::clean(&scenario),
-            crash_anywhere::clean_with_standby(&scenario),
-        ];
-        let undisturbed = clean.each_ref().map(|case| case.run(&scenario).unwrap());
-        let steps = undisturbed
-            .iter()
-            .filter_map(|outcome| outcome.history.steps.last());
-        let end = steps.map(|step| step.rev).min().unwrap_or_default();
-        for (turn, at) in (STEP as u64..end).step_by(STEP).enumerate() {
-            let (lost, down) = LOST[(number + turn) % LOST.len()];
-            let processes = 1 + turn % 2;
-            let (clean, undisturbed) = (&clean[turn % 2], &undisturbed[turn % 2]);
-            if lost >= at || !is_not_of_users(undisturbed, (at, lost, down)) {
-                continue;
-            }
-            // A leader that goes on and has not renewed its lease in what is lost knows of nothing.
-            if down < 10 && !is_renewed(undisturbed, (at - lost)..=at) {
-                continue;
-            }
-            let case = Case {
-                disturbance: Disturbance {
-                    restore: Some(Restore { at, lost, down }),
-                    ..Disturbance::none(processes)
-                },
-                ..clean.clone()
-            };
-            let outcome = case.run(&scenario).unwrap();
-            runs += 1;
-            let mut exits = outcome.exits.iter();
-            noticed += usize::from(exits.any(|exit| exit.contains("restored from a backup")));
-            if let Err(failure) = case.judge(&scenario, &outcome, None) {
-                let again = serde_json::to_string(&case).unwrap();
-                println!("{}: {failure}\n{again}", scenario.name);
-                wrong.push((scenario.name, at, lost, down, processes));
-            }
+/// What came of the backups of a scenario.
+#[derive(Default)]
+struct Found {
+    runs: usize,
+    /// How many the lease gave away.
+    noticed: usize,
+    wrong: Vec<(&'static str, Restore)>,
+}
+
+/// Restores backups of a scenario, one for each [`STEP`]. `number` has each scenario begin with another loss.
+fn restore(number: usize, scenario: &Scenario) -> Found {
+    // With a standby the revisions are others.
+    let clean = [
+        crash_anywhere::clean(scenario),
+        crash_anywhere::clean_with_standby(scenario),
+    ];
+    let undisturbed = clean
+        .each_ref()
+        .map(|case| case.run(scenario).expect("it runs"));
+    let steps = undisturbed
+        .iter()
+        .filter_map(|outcome| outcome.history.steps.last());
+    let end = steps.map(|step| step.rev).min().unwrap_or_default();
+    let mut found = Found::default();
+    for (turn, at) in (STEP as u64..end).step_by(STEP).enumerate() {
+        let (lost, down) = LOST[(number + turn) % LOST.len()];
+        let (clean, undisturbed) = (&clean[turn % 2], &undisturbed[turn % 2]);
+        if lost >= at || !is_not_of_users(undisturbed, (at, lost, down)) {
+            continue;
+        }
+        // A leader that goes on and has not renewed its lease in what is lost knows of nothing.
+        if down < 10 && !is_renewed(undisturbed, (at - lost)..=at) {
+            continue;
+        }
+        let restore = Restore { at, lost, down };
+        let case = Case {
+            disturbance: Disturbance {
+                restore: Some(restore),
+                ..Disturbance::none(1 + turn % 2)
+            },
+            ..clean.clone()
+        };
+        let outcome = case.run(scenario).expect("it runs");
+        found.runs += 1;
+        let mut exits = outcome.exits.iter();
+        found.noticed += usize::from(exits.any(|exit| exit.contains("restored from a backup")));
+        if let Err(failure) = case.judge(scenario, &outcome, None) {
+            let again = serde_json::to_string(&case).expect("it can be written");
+            println!("{}: {failure}\n{again}", scenario.name);
+            found.wrong.push((scenario.name, restore));
         }
     }
+    found
+}
+
+#[test]
+fn what_a_restored_backup_does_not_know_is_lost_and_no_more() {
+    let scenarios = kinds::scenarios();
+    let found = on_all(
+        scenarios.len(),
+        || (),
+        |(), number| ControlFlow::Continue(restore(number, &scenarios[number])),
+    );
+    let sum = |count: fn(&Found) -> usize| found.iter().map(count).sum::<usize>();
+    let (runs, noticed) = (sum(|found| found.runs), sum(|found| found.noticed));
+    let wrong: Vec<_> = found.iter().flat_map(|found| &found.wrong).collect();
     println!("{runs} backups restored, {noticed} noticed by the lease");
     assert!(runs > 100 && noticed > 10 && wrong.is_empty(), "{wrong:?}");
 }

@@ -1,11 +1,12 @@
 //! Each published bug, put back, is caught.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use carillon_proof::case::Case;
+use carillon_proof::processors::on_all;
 use carillon_proof::swarm;
 use carillon_proof::zoo::{self, Mutant, Zoo};
 use carillon_proof::{crash_anywhere, kinds};
@@ -21,26 +22,15 @@ fn every_bug_that_a_tenant_could_use_is_caught_and_beside_it_nothing_is_broken_w
 }
 
 fn catch(mutants: &[Mutant]) {
-    let (next, controlled) = (AtomicUsize::new(0), Mutex::default());
-    let failures: Mutex<Vec<String>> = Mutex::default();
+    let controlled = Mutex::default();
     println!("| bug | published | broken | case | interlock too |\n|---|---|---|---|---|");
-    let hunt = || {
-        let mut cages = Zoo::default();
-        while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let begin = Instant::now();
-            let escaped = escapes(&mut cages, mutant, &controlled);
-            let escaped = escaped.expect("runs begin");
-            eprintln!("{:6.1} s: {}", begin.elapsed().as_secs_f64(), mutant.name);
-            failures.lock().expect("nobody panicked").extend(escaped);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(hunt);
-        }
+    let failures = on_all(mutants.len(), Zoo::default, |cages, at| {
+        let (begin, mutant) = (Instant::now(), &mutants[at]);
+        let escaped = escapes(cages, mutant, &controlled).expect("runs begin");
+        eprintln!("{:6.1} s: {}", begin.elapsed().as_secs_f64(), mutant.name);
+        ControlFlow::Continue(escaped)
     });
-    let failures = failures.into_inner().expect("nobody panicked");
+    let failures: Vec<String> = failures.into_iter().flatten().collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::history::history;
 use super::mode::Mode;
 use super::outcome::{Failure, Outcome};
 use super::world::Planner;
+use crate::processors::on_all;
 
 /// What came of many histories.
 #[derive(Debug, Default)]
@@ -71,29 +72,23 @@ pub fn run(
     planner: Planner,
     most: usize,
 ) -> Found {
-    let next = AtomicU64::new(0);
-    let found: Mutex<Found> = Mutex::default();
-    let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
-    let work = || {
-        while lock().failures.len() < most {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= histories {
-                return;
-            }
-            let seed = first.wrapping_add(at);
+    let failed = AtomicUsize::new(0);
+    let outcomes = on_all(
+        usize::try_from(histories).unwrap_or(usize::MAX),
+        || (),
+        |(), at| {
+            let seed = first.wrapping_add(at as u64);
             let outcome = history(seed, mode(seed), planner);
-            lock().count(outcome);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found
-        .failures
-        .sort_by_key(|failure| failure.seed.wrapping_sub(first));
+            if outcome.failure.is_some() && failed.fetch_add(1, Ordering::Relaxed) + 1 >= most {
+                ControlFlow::Break(outcome)
+            } else {
+                ControlFlow::Continue(outcome)
+            }
+        },
+    );
+    let mut found = Found::default();
+    for outcome in outcomes {
+        found.count(outcome);
+    }
     found
 }

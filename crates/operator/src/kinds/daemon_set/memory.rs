@@ -88,12 +88,12 @@ impl Memory {
 
     /// Notes whether a plan tells a status that others will follow.
     pub(super) fn tells(&mut self, plan: &Plan, now: Timestamp) {
-        let actions = plan.steps.iter().flat_map(|step| &step.actions);
-        let told = actions.filter_map(|action| match action {
+        let mut actions = plan.steps.iter().flat_map(|step| &step.actions).rev();
+        let told = actions.find_map(|action| match action {
             Action::WriteStatus(status) => Some(status),
             _ => None,
         });
-        if let Some(status) = told.last() {
+        if let Some(status) = told {
             self.told_at = (!is_settled(status)).then_some(now);
         }
     }

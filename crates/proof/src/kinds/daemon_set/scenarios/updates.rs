@@ -1,5 +1,7 @@
 //! Another template.
 
+use std::collections::BTreeSet;
+
 use carillon_sim::actors::Fate;
 use serde_json::{Value, json};
 
@@ -19,12 +21,22 @@ fn tolerant(image: &str) -> Value {
     json!({"template": template})
 }
 
-/// So many nodes or more have a pod of the template of now: a crash may hide each of them for a while.
-pub(super) fn updated(view: &View<'_>, nodes: i64) -> bool {
-    let seen = view
-        .job()
-        .is_some_and(|set| set["status"]["observedGeneration"] == set["metadata"]["generation"]);
-    seen && available(view, 3) && view.count("updatedNumberScheduled") >= nodes
+/// Whether so many nodes, at least, have a ready pod of the template. No status is asked: it may not tell of each.
+pub(super) fn updated(view: &View<'_>, nodes: usize) -> bool {
+    let Some(set) = view.job() else { return false };
+    let image = &set["spec"]["template"]["spec"]["containers"][0]["image"];
+    let is_ready = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+    };
+    let pods = view.pods().into_iter().filter(|pod| {
+        pod["spec"]["containers"][0]["image"] == *image
+            && pod["metadata"]["deletionTimestamp"].is_null()
+            && is_ready(pod)
+    });
+    let on = pods.filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned));
+    on.collect::<BTreeSet<_>>().len() >= nodes
 }
 
 /// Another template when all run, and the first again when so many are updated.
