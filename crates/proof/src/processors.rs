@@ -15,6 +15,8 @@ pub fn on_all<S, R: Send>(
     let next = AtomicUsize::new(0);
     let one = || {
         let (mut state, mut done) = (begin(), Vec::new());
+        // Who panics has the others begin nothing more; who is through has nothing left to begin.
+        let _stop = Stop(&next, count);
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             if at >= count {
@@ -37,6 +39,15 @@ pub fn on_all<S, R: Send>(
     });
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Has nothing more begun when it is dropped.
+struct Stop<'a>(&'a AtomicUsize, usize);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(self.1, Ordering::Relaxed);
+    }
 }
 
 fn result_of<R>(worker: ScopedJoinHandle<'_, R>) -> R {

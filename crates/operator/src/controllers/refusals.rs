@@ -47,6 +47,8 @@ struct Repeated {
     only_told: u32,
     /// So many are worth a condition.
     enough: u32,
+    /// Another leader has told it, and this one has not tried it yet.
+    inherited: bool,
     /// Of the first time: others may differ in a number or a time, which is no news.
     message: String,
 }
@@ -59,6 +61,7 @@ impl Repeated {
             others: 0,
             only_told: 0,
             enough,
+            inherited: false,
             message,
         }
     }
@@ -69,6 +72,7 @@ impl Repeated {
         let enough = if words == OUTRUN { TIMES_OUTRUN } else { TIMES };
         Self {
             times: enough,
+            inherited: true,
             ..Self::new(action, enough, message.to_owned())
         }
     }
@@ -85,6 +89,11 @@ impl Repeated {
         match &applied.failed {
             Some(_) if *self.action == *TOO_OLD.0 => !applied.expired,
             Some(_) => applied.done.contains(&*self.action),
+            // Others come first in a plan, and the next one may try it.
+            None if self.inherited && applied.tried > 0 => {
+                self.others += 1;
+                applied.done.contains(&*self.action) || self.others >= TIMES
+            }
             None => !only_tells || self.only_told >= TIMES,
         }
     }
@@ -131,7 +140,7 @@ impl Refusals {
             return over && told;
         };
         let new = || {
-            let message = printable(&format!("{action}: {words}"));
+            let message = format!("{action}: {}", printable(&words));
             Repeated::new(action, enough, message)
         };
         let entry = known.entry(key.clone()).or_insert(Known::Over);
@@ -142,6 +151,13 @@ impl Refusals {
             return false;
         };
         entry.only_told = 0;
+        if std::mem::take(&mut entry.inherited) && *entry.action != *action {
+            // Who told it may have had other words for it.
+            *entry = Repeated {
+                times: enough,
+                ..new()
+            };
+        }
         if (&*entry.action, entry.enough) == (action, enough) {
             entry.others = 0;
         } else if entry.is_told() && entry.others < TIMES {
@@ -244,9 +260,10 @@ mod tests {
         let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
         let told = Some("delete_pod: no");
         let nothing = || applied(None);
-        let tried = || Applied::<()> {
+        let went_through = |action| Applied::<()> {
             writes: 1,
             tried: 1,
+            done: [action].into(),
             ..Applied::default()
         };
         let denied = || applied(Some(("delete_pod", 403)));
@@ -258,7 +275,8 @@ mod tests {
         for (what, applied, stays) in [
             ("it is refused again", denied(), true),
             ("the status tells of something else", tells(), true),
-            ("it goes through", tried(), false),
+            ("others come first", went_through("adopt_pod"), true),
+            ("it goes through", went_through("delete_pod"), false),
             ("there is nothing to do", nothing(), false),
         ] {
             let refusals = Refusals::default();
@@ -273,6 +291,40 @@ mod tests {
                 assert!(refusals.of(&key, told).is_some(), "{what}");
             }
         }
+    }
+
+    #[test]
+    fn what_another_leader_told_in_other_words_stays_told_when_it_is_refused_again() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        let old = Some("…the last words of a long message");
+        assert!(refusals.of(&key, old).is_some());
+        for _ in 0..2 * TIMES {
+            refusals.learn(&key, &applied(Some(("delete_pod", 403))), &[]);
+            let told = refusals.of(&key, old).unwrap().0;
+            assert!(told.starts_with("delete_pod: "), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_action_is_told_however_long_the_words_are() {
+        let refusals = Refusals::default();
+        let key = ObjectKey::of(BROADCAST_JOB, "ops", "fix", Uid::MAX);
+        for _ in 0..TIMES {
+            let mut status = kube::core::Status::failure(&"no ".repeat(1000), "Denied");
+            status.code = 403;
+            let refused = SendError::Refused(Box::new(status));
+            let applied = Applied {
+                failed: Some(("delete_pod", refused)),
+                ..applied(None)
+            };
+            refusals.learn(&key, &applied, &[]);
+        }
+        let told = refusals.of(&key, None).unwrap().0;
+        assert!(
+            told.starts_with("delete_pod: ") && told.len() < 1000,
+            "{told}"
+        );
     }
 
     #[test]

@@ -124,13 +124,12 @@ impl ServedKind for DaemonSets {
 
     fn performer<'a>(
         &'a self,
-        memory: &mut Memory,
+        _: &mut Memory,
         set: &'a DaemonSet,
-        plan: &Plan,
+        _: &Plan,
         core: &'a Core,
-        now: Timestamp,
+        _: Timestamp,
     ) -> Performer<'a> {
-        memory.tells(plan, now);
         Performer {
             set,
             template: Template::new(&set.template, place(set)),
@@ -144,12 +143,13 @@ impl ServedKind for DaemonSets {
         memory: &mut Memory,
         set: &DaemonSet,
         applied: &mut Applied,
-        _: &Core,
+        core: &Core,
         now: Timestamp,
     ) -> Learnt {
         let answers = std::mem::take(&mut applied.answers);
+        let end = core.writes.clock().now();
         Learnt {
-            at_once: memory.learn(set, answers, now),
+            at_once: memory.learn(set, answers, (now, end)),
             ..Learnt::default()
         }
     }

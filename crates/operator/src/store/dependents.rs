@@ -84,6 +84,12 @@ impl<R: Dependent> Dependents<R> {
         self.owned.owners()
     }
 
+    /// Nothing is left, in no map.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.owned.is_empty() && self.orphans.is_empty()
+    }
+
     /// All rows.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Box<str>, &R)> {
         self.owned

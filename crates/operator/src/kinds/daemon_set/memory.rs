@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use carillon_plan::condition::Refusal;
-use carillon_plan::daemon_set::action::{Action, Plan};
 use carillon_plan::daemon_set::backoff::{FailedNodes, forget, replaced};
 use carillon_plan::daemon_set::refused::{self, RefusedNodes, What};
 use carillon_plan::daemon_set::taken::{self, TakenNames};
-use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot, is_settled};
+use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -86,20 +85,14 @@ impl Memory {
         self.refusal = refusal;
     }
 
-    /// Notes whether a plan tells a status that others will follow.
-    pub(super) fn tells(&mut self, plan: &Plan, now: Timestamp) {
-        let mut actions = plan.steps.iter().flat_map(|step| &step.actions).rev();
-        let told = actions.find_map(|action| match action {
-            Action::WriteStatus(status) => Some(status),
-            _ => None,
-        });
-        if let Some(status) = told {
-            self.told_at = (!is_settled(status)).then_some(now);
-        }
-    }
-
-    /// Learns what the API server has answered. Whether the next plan should come at once.
-    pub(super) fn learn(&mut self, set: &DaemonSet, answers: Vec<Answer>, now: Timestamp) -> bool {
+    /// Learns what the API server has answered to a plan of `now`; the last answer came at `end`. Whether the next plan
+    /// should come at once.
+    pub(super) fn learn(
+        &mut self,
+        set: &DaemonSet,
+        answers: Vec<Answer>,
+        (now, end): (Timestamp, Timestamp),
+    ) -> bool {
         let generation = set.meta.generation;
         let (mut at_once, mut failed_on) = (false, BTreeSet::new());
         let refused = &mut self.refused_nodes;
@@ -113,6 +106,7 @@ impl Memory {
                     }
                 }
                 Answer::NameTaken(name) => at_once |= self.taken.insert(name),
+                Answer::StatusTold { more } => self.told_at = more.then_some(end),
                 Answer::NodeRefused { node, what } => refused::note(refused, (&node, what), now),
                 Answer::PodNameTaken { name, node } => {
                     refused::note(refused, (&node, What::Creation), now);
@@ -177,6 +171,7 @@ impl Inputs {
 
 #[cfg(test)]
 mod tests {
+    use carillon_plan::daemon_set::action::Action;
     use carillon_plan::daemon_set::plan;
     use carillon_plan::meta::Meta;
     use carillon_plan::object_key::{DAEMON_SET, ObjectKey};
@@ -235,17 +230,21 @@ mod tests {
             name: name.clone(),
             node: node.clone(),
         };
-        memory.learn(&set, vec![taken()], at(0));
+        memory.learn(&set, vec![taken()], (at(0), at(0)));
         assert_eq!(turns(&memory), ["n1", "n2", "n3"]);
-        memory.learn(&set, vec![taken()], at(30));
+        memory.learn(&set, vec![taken()], (at(30), at(30)));
         assert_eq!(turns(&memory), ["n2", "n3", "n1"]);
         let gone = Answer::PodGone {
             node: "n1".to_owned(),
             failed: false,
         };
-        memory.learn(&set, vec![gone], at(31));
+        memory.learn(&set, vec![gone], (at(31), at(31)));
         assert_eq!(turns(&memory), ["n2", "n3", "n1"]);
-        memory.learn(&set, vec![Answer::PodCreated("n1".to_owned())], at(31));
+        memory.learn(
+            &set,
+            vec![Answer::PodCreated("n1".to_owned())],
+            (at(31), at(31)),
+        );
         assert_eq!(turns(&memory), ["n1", "n2", "n3"]);
     }
 
@@ -260,7 +259,7 @@ mod tests {
         let of_gone = refused("n9", What::Creation);
         let without_pod = refused("n2", What::Deletion);
         let answers = vec![refused("n1", What::Creation), of_gone, without_pod];
-        memory.learn(&set, answers, at(0));
+        memory.learn(&set, answers, (at(0), at(0)));
         memory.follow(&tables, &set, None, at(3600));
         let left: Vec<&str> = memory.refused_nodes.keys().map(|node| &**node).collect();
         assert_eq!(left, ["n1"]);

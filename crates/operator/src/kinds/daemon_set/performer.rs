@@ -5,7 +5,7 @@ use carillon_plan::daemon_set::action::{Action, NewPod, NewRevision, Note};
 use carillon_plan::daemon_set::pod_body::pod_body;
 use carillon_plan::daemon_set::refused::What;
 use carillon_plan::daemon_set::revision::revision_body;
-use carillon_plan::daemon_set::{DaemonSet, Why};
+use carillon_plan::daemon_set::{DaemonSet, Why, is_settled};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -43,6 +43,11 @@ pub enum Answer {
         node: String,
         /// What of both.
         what: What,
+    },
+    /// A status is told.
+    StatusTold {
+        /// Others will follow.
+        more: bool,
     },
     /// Another pod has this name, which was to be that of the pod of a node.
     PodNameTaken {
@@ -199,7 +204,8 @@ impl Perform for Performer<'_> {
                 }
                 let request = request::write_status(kind, &meta.owner, meta.rv, &old, new);
                 let written = write(self.writes, request, None).await?;
-                Ok(Effect::Wrote(kind, written.rv()).done())
+                let more = !is_settled(status);
+                Ok(Effect::Wrote(kind, written.rv()).and(Answer::StatusTold { more }))
             }
         }
     }

@@ -152,7 +152,7 @@ mod tests {
         let mut wakes = Vec::new();
         native(8, json!({})).leave(tables, &mut wakes);
         assert_eq!(wakes, [soon(1)]);
-        assert_eq!(tables.jobs.pods.iter().count(), 0);
+        assert!(tables.jobs.pods.is_empty());
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         assert!(wakes.is_empty());
         SlimPod::sweep(tables, None, &HashSet::new(), &mut wakes);
         assert_eq!(wakes, [soon(1)]);
-        assert_eq!(tables.jobs.pods.iter().count(), 0);
+        assert!(tables.jobs.pods.is_empty());
     }
 
     #[test]
