@@ -7,7 +7,7 @@
 use std::ptr;
 
 use crate::case::Case;
-use crate::kinds::{ProvedKind, broadcast_job, cron_job, job};
+use crate::kinds::{ProvedKind, broadcast_job, cron_job, daemon_set, job};
 use crate::swarm;
 
 /// A seed, and what went wrong.
@@ -234,6 +234,11 @@ pub static ALL: &[Regression] = &[
         &job::KIND,
         1_001_339,
         "a new leader removed a pod that had succeeded",
+    ),
+    beside_a_tenant(
+        &daemon_set::KIND,
+        937_746_339,
+        "a status for each of four things that were seen late, one after the other: the proof was wrong",
     ),
 ];
 
