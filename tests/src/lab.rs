@@ -236,10 +236,21 @@ impl Bench<'_> {
 
     /// Waits until `probe` gives something.
     #[track_caller]
-    pub fn until<T>(&self, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    pub fn until<T>(&self, what: &str, probe: impl FnMut() -> Option<T>) -> T {
+        self.until_within(LIMIT, what, probe)
+    }
+
+    /// The same of what may take longer.
+    #[track_caller]
+    pub fn until_within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut probe: impl FnMut() -> Option<T>,
+    ) -> T {
         let found = wait::until(
             what,
-            LIMIT,
+            limit,
             EVERY,
             || Ok(probe()),
             || self.kubectl(&["get", "bcj,nrs,pods", "-o", "wide"]),

@@ -1,5 +1,7 @@
 //! What users of DaemonSet see, on a real control plane.
 
+use std::time::Duration;
+
 use carillon_tests::lab::{Bench, condition_of, is, lab};
 use serde_json::{Value, json};
 
@@ -334,7 +336,8 @@ fn a_deletion_that_is_forbidden_on_one_node_stops_no_other() {
         bench.cluster.kubectl_ok(args).is_err().then_some(())
     });
     bench.apply(&with("busybox:1.37", &one));
-    bench.until("the other two are updated", || {
+    // They have their turn once it was refused for half a minute, and tries come ever later.
+    bench.until_within(Duration::from_mins(4), "the other two are updated", || {
         let status = get(&bench, "agent")["status"].clone();
         (status["updatedNumberScheduled"] == 2 && status["numberAvailable"] == 3).then_some(())
     });
