@@ -68,10 +68,7 @@ pub struct Refusal(pub String);
 impl Refusal {
     /// Says it in the conditions. False when they say so already.
     pub fn tell(&self, conditions: &mut Vec<Condition>, generation: i64, now: Timestamp) -> bool {
-        let said = find(conditions, types::STALLED).is_some_and(|stalled| {
-            let (reason, message) = self.stalled();
-            stalled.status == "True" && stalled.reason == reason && stalled.message == message
-        });
+        let said = told_refusal(conditions) == Some(&*self.0);
         if !said {
             let (reason, message) = self.stalled();
             set(

@@ -15,7 +15,7 @@ pub fn on_all<S, R: Send>(
     let next = AtomicUsize::new(0);
     let one = || {
         let (mut state, mut done) = (begin(), Vec::new());
-        // Who panics has the others begin nothing more; who is through has nothing left to begin.
+        // Who ends, by a break or a panic too, has the others begin nothing more.
         let _stop = Stop(&next, count);
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -25,8 +25,8 @@ pub fn on_all<S, R: Send>(
             match work(&mut state, at) {
                 ControlFlow::Continue(result) => done.push((at, result)),
                 ControlFlow::Break(result) => {
-                    next.store(count, Ordering::Relaxed);
                     done.push((at, result));
+                    return done;
                 }
             }
         }

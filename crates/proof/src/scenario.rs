@@ -21,6 +21,7 @@ pub(crate) use self::step::{SECOND, step};
 pub use self::subject::Subject;
 pub use self::user::User;
 pub use self::view::View;
+pub(crate) use self::view::is_true;
 use crate::span::Span;
 
 /// When a run begins, unless its scenario says something else.

@@ -8,7 +8,7 @@ use carillon_proof::families::{self, Found, Mode, Planner};
 use carillon_proof::zoo;
 
 /// Seeds that are the same each time.
-const KEPT: u64 = 2_000;
+const KEPT: u64 = 6_000;
 /// And these, which have found something.
 const FOUND: [u64; 3] = [945_691_708, 336_101_513, 425_644_139];
 /// And so many that nobody has tried.

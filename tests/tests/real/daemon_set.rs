@@ -56,12 +56,6 @@ fn nodes(pods: &[Value]) -> Vec<String> {
     nodes
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
-    ready.any(|condition| condition["status"] == "True")
-}
-
 fn uids(pods: &[Value]) -> Vec<String> {
     let uid = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap().to_owned();
     pods.iter().map(uid).collect()
@@ -122,7 +116,8 @@ fn an_update_takes_one_node_at_a_time_and_can_be_undone() {
     bench.apply(&set("busybox:1.37"));
     bench.until("all are updated", || {
         let pods = list(&bench, "pods");
-        let stays = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null() && is_ready(pod);
+        let stays =
+            |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null() && is(pod, "Ready");
         let ready = pods.iter().filter(stays).count();
         assert!(ready >= 3, "one at a time: {ready} of 4 pods are ready");
         let status = get(&bench, "agent")["status"].clone();

@@ -25,17 +25,9 @@ const TOO_OLD: (&str, &str) = (
      admission webhook is slow",
 );
 
-/// What is refused, by object.
+/// What is refused, by object. `None`: it is over, and the status may still tell of it.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Known>>);
-
-#[derive(Debug)]
-enum Known {
-    /// It is refused.
-    Refused(Repeated),
-    /// It is over, and the status may still tell of it.
-    Over,
-}
+pub struct Refusals(Mutex<HashMap<Arc<ObjectKey>, Option<Repeated>>>);
 
 #[derive(Debug)]
 struct Repeated {
@@ -128,12 +120,12 @@ impl Refusals {
         };
         let told = refused.or_else(too_old).or_else(outrun);
         let Some((action, words, enough)) = told else {
-            let Some(Known::Refused(repeated)) = known.get_mut(key) else {
+            let Some(Some(repeated)) = known.get_mut(key) else {
                 return false;
             };
             let (told, over) = (repeated.is_told(), repeated.ends_with(applied));
             if over && told {
-                known.insert(key.clone(), Known::Over);
+                known.insert(key.clone(), None);
             } else if over {
                 known.remove(key);
             }
@@ -143,13 +135,10 @@ impl Refusals {
             let message = format!("{action}: {}", printable(&words));
             Repeated::new(action, enough, message)
         };
-        let entry = known.entry(key.clone()).or_insert(Known::Over);
-        if matches!(entry, Known::Over) {
-            *entry = Known::Refused(new());
-        }
-        let Known::Refused(entry) = entry else {
-            return false;
-        };
+        let entry = known
+            .entry(key.clone())
+            .or_default()
+            .get_or_insert_with(new);
         entry.only_told = 0;
         if std::mem::take(&mut entry.inherited) && *entry.action != *action {
             // Who told it may have had other words for it.
@@ -177,23 +166,19 @@ impl Refusals {
         let mut known = self.lock();
         match (known.get(key), tells) {
             (None, Some(message)) => {
-                let told = Repeated::told(message);
-                known.insert(key.clone(), Known::Refused(told));
+                known.insert(key.clone(), Some(Repeated::told(message)));
             }
-            (Some(Known::Over), None) => {
+            (Some(None), None) => {
                 known.remove(key);
             }
             _ => {}
         }
-        match known.get(key)? {
-            Known::Refused(repeated) if repeated.is_told() => {
-                Some(Refusal(repeated.message.clone()))
-            }
-            Known::Refused(_) | Known::Over => None,
-        }
+        let repeated = known.get(key)?.as_ref()?;
+        let is_told = repeated.is_told();
+        is_told.then(|| Refusal(repeated.message.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Option<Repeated>>> {
         // What is kept here stays whole: it is changed by single inserts.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -114,6 +114,12 @@ impl<R: Dependent> Dependents<R> {
         Some(row).filter(|row| Some(row.uid()) == meta.uid())
     }
 
+    /// Whether an object is of no concern: others control it, and no row of it is held.
+    pub(crate) fn leaves_out<L>(&self, meta: &SlimMeta<L>, kinds: &[ApiKind]) -> bool {
+        let is_ours = |kind: &ApiKind| meta.controller(*kind).is_some();
+        meta.has_controller() && !kinds.iter().any(is_ours) && self.known(meta).is_none()
+    }
+
     /// Enters a row. What others control is left out.
     pub(crate) fn enter<L>(
         &mut self,

@@ -51,13 +51,7 @@ impl<'a> View<'a> {
 
     /// Whether a condition of the job is True.
     pub fn is(&self, type_: &str) -> bool {
-        self.job().is_some_and(|job| {
-            let conditions = job["status"]["conditions"].as_array();
-            conditions
-                .into_iter()
-                .flatten()
-                .any(|c| c["type"] == type_ && c["status"] == "True")
-        })
+        self.job().is_some_and(|job| is_true(&job, type_))
     }
 
     /// Whether the job is gone or has ended.
@@ -223,4 +217,11 @@ impl<'a> View<'a> {
     pub fn server(&self) -> &carillon_sim::Server {
         self.0.server()
     }
+}
+
+/// Whether a condition of an object is True.
+pub(crate) fn is_true(object: &Value, type_: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == type_ && one["status"] == "True")
 }

@@ -18,12 +18,7 @@ pub(super) struct PodsOfDaemonSets;
 impl PodTable for PodsOfDaemonSets {
     fn enter(&self, tables: &mut Tables, pod: &SlimPod, wakes: &mut Vec<Wake>) {
         let (meta, sets) = (&pod.metadata, &mut tables.daemon_sets);
-        if sets.is_off {
-            return;
-        }
-        let is_ours = |kind| meta.controller(kind).is_some();
-        let concerns_us = KINDS.into_iter().any(is_ours) || !meta.has_controller();
-        if !concerns_us && sets.pods.known(meta).is_none() {
+        if sets.is_off || sets.pods.leaves_out(meta, &KINDS) {
             return;
         }
         let before = sets.pods.known(meta);

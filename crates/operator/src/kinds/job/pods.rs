@@ -31,11 +31,10 @@ impl PodTable for PodsOfJobs {
         } else if jobs.counts.kept.insert(uid) {
             jobs.counts.ever_kept += 1;
         }
-        let before = jobs.pods.known(meta);
-        let is_others = meta.has_controller() && meta.controller(JOB).is_none();
-        if is_others && before.is_none() {
+        if jobs.pods.leaves_out(meta, &KINDS) {
             return;
         }
+        let before = jobs.pods.known(meta);
         let Some(row) = pod.job_row(before, &mut tables.strings) else {
             return;
         };

@@ -62,7 +62,7 @@ fn what_is_no_number_and_what_nothing_follows_is_told_at_once() {
     let mut edited = one_of_two_became_ready();
     edited.edit(&image("2"));
     assert!(planned(&told_just_now(edited)).0.contains(&"write_status"));
-    // A condition changes, since both pods are gone from their nodes.
+    // A condition changes, since no pod is ready any more.
     let mut ours = Whole::new(DAEMON_SET, None, &json!({}));
     ours.settle();
     for pod in ours.pods.values_mut() {

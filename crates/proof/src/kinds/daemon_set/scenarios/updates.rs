@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::nodes::{available, later};
 use crate::kinds::daemon_set::subject::{runs, scenario as plain};
 use crate::kinds::daemon_set::template::template;
-use crate::scenario::{SECOND, Scenario, Step, View};
+use crate::scenario::{SECOND, Scenario, Step, View, is_true};
 
 pub(super) fn image(view: &View<'_>, image: &str) {
     view.edit_job(json!({"template": template(image)}));
@@ -25,15 +25,10 @@ fn tolerant(image: &str) -> Value {
 pub(super) fn updated(view: &View<'_>, nodes: usize) -> bool {
     let Some(set) = view.job() else { return false };
     let image = &set["spec"]["template"]["spec"]["containers"][0]["image"];
-    let is_ready = |pod: &Value| {
-        let conditions = pod["status"]["conditions"].as_array();
-        let mut conditions = conditions.into_iter().flatten();
-        conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
-    };
     let pods = view.pods().into_iter().filter(|pod| {
         pod["spec"]["containers"][0]["image"] == *image
             && pod["metadata"]["deletionTimestamp"].is_null()
-            && is_ready(pod)
+            && is_true(pod, "Ready")
     });
     let on = pods.filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned));
     on.collect::<BTreeSet<_>>().len() >= nodes
