@@ -12,6 +12,7 @@ use carillon_testbed::{Cluster, Component, Config, Fate, Prometheus, Signal, fat
 use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(30);
+const NOT_RUNNING: &str = "--field-selector=status.phase!=Running";
 const EVERY: Duration = Duration::from_millis(100);
 
 /// In a static, so never dropped: the watchdog ends it with this test binary.
@@ -434,6 +435,33 @@ fn pods_that_were_bound_while_kwok_was_away_are_run() -> Result<()> {
         },
         || cluster.kubectl_ok(["get", "pods"]).unwrap_or_default(),
     )
+}
+
+#[test]
+fn what_kwok_writes_while_the_api_server_is_killed_is_written_in_the_end() -> Result<()> {
+    let cluster = Cluster::start(Config::new("kwok-writes").with_nodes(10))?;
+    for round in 0..3 {
+        let name = |index: usize| format!("write-{round}-{index}");
+        let pods: Vec<Value> = (0..200)
+            .map(|index| {
+                let node = format!("node-{:04}", index % 10);
+                pod(&name(index), &node, "Always", &Fate::default())
+            })
+            .collect();
+        create(&cluster, &pods)?;
+        cluster.kill_apiserver()?;
+        cluster.start_apiserver()?;
+        let run = || {
+            let left = cluster.kubectl_ok(["get", "pods", NOT_RUNNING, "--output=name"])?;
+            Ok(left.trim().is_empty().then_some(()))
+        };
+        let left = || {
+            let pods = cluster.kubectl_ok(["get", "pods", NOT_RUNNING, "--output=wide"]);
+            pods.unwrap_or_default()
+        };
+        wait::until("all pods run", LIMIT, EVERY, run, left)?;
+    }
+    Ok(())
 }
 
 #[test]

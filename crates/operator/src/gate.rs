@@ -71,6 +71,11 @@ impl Kind {
         }
     }
 
+    /// Its objects are in a namespace each.
+    pub fn is_namespaced(self) -> bool {
+        self != Self::Node
+    }
+
     /// The kind's name in paths.
     pub fn plural(self) -> &'static str {
         match self {

@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-/// All objects of a kind in a namespace.
+/// All objects of a kind in a namespace; in the cluster, where they are in none.
 pub(crate) fn collection(kind: Kind, namespace: &str) -> Result<Path, NoSegment> {
     let (group, version) = kind.group_version();
     let plural = kind.plural();
@@ -59,7 +59,11 @@ pub(crate) fn collection(kind: Kind, namespace: &str) -> Result<Path, NoSegment>
         version,
         plural,
     };
-    resource.within(namespace)
+    if kind.is_namespaced() {
+        resource.within(namespace)
+    } else {
+        Ok(resource.everywhere())
+    }
 }
 
 /// One of them.

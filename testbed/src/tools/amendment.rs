@@ -32,6 +32,9 @@ pub(super) const KWOK: Amendment = Amendment {
         WATCHES_GO_ON,
         PODS_HEED_LEASES,
         PODS_ARE_LOOKED_AT_ONCE_THE_LEASE_IS_SEEN,
+        WHAT_WAS_NOT_ANSWERED_IS_TRIED_AGAIN,
+        A_RETRY_DISPLACES_NOTHING_NEWER,
+        A_DELETION_IS_FOR_ONE_POD,
     ],
 };
 
@@ -61,6 +64,40 @@ const PODS_ARE_LOOKED_AT_ONCE_THE_LEASE_IS_SEEN: Mend = Mend {
 \t\t\tcontinue
 \t\t}
 \t\topt := informer.Option{\n",
+};
+
+/// It repeats a write only where the connection was refused or the API server was busy. One whose connection broke, as
+/// when the API server is killed, is lost, and the pod stays as it is until it changes.
+const WHAT_WAS_NOT_ANSWERED_IS_TRIED_AGAIN: Mend = Mend {
+    file: "pkg/kwok/controllers/utils.go",
+    was: "\t// ignore all other cases\n\treturn false\n",
+    is: "\treturn apierrors.IsInternalError(err) || apierrors.ReasonForError(err) == \"\"\n",
+};
+
+/// It repeats a write in the place of what it has planned since for a newer version of the pod.
+const A_RETRY_DISPLACES_NOTHING_NEWER: Mend = Mend {
+    file: "pkg/kwok/controllers/pod_controller.go",
+    was: "\told, loaded := c.delayQueueMapping.Swap(job.Key, job)
+\tif loaded {
+",
+    is: "\told, loaded := c.delayQueueMapping.Swap(job.Key, job)
+\tif loaded {
+\t\thas, gets := old.Resource.ResourceVersion, job.Resource.ResourceVersion
+\t\tif len(has) > len(gets) || len(has) == len(gets) && has > gets {
+\t\t\tc.delayQueueMapping.Store(job.Key, old)
+\t\t\treturn
+\t\t}
+",
+};
+
+/// It deletes by name. The pod it means may be gone, and another one have the name.
+const A_DELETION_IS_FOR_ONE_POD: Mend = Mend {
+    file: "pkg/kwok/controllers/pod_controller.go",
+    was: "Pods(pod.Namespace).Delete(ctx, pod.Name, deleteOpt)",
+    is: "Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+\t\tGracePeriodSeconds: deleteOpt.GracePeriodSeconds,
+\t\tPreconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
+\t})",
 };
 
 /// Copies the module into `workshop`, mended. Returns the flag that makes `go build` use the copy.

@@ -230,7 +230,9 @@ fn with_watch_namespaces_only_these_are_served_and_nothing_but_nodes_is_granted_
         .collect();
     assert_eq!(
         resources,
-        ["list nodes".into(), "watch nodes".into()].into()
+        ["get nodes", "list nodes", "watch nodes"]
+            .map(str::to_owned)
+            .into()
     );
     let names: Vec<_> = roles.keys().map(String::as_str).collect();
     assert_eq!(names, ["team-a", "team-b"]);

@@ -98,11 +98,10 @@ impl Watching<'_> {
             labels: label.to_owned(),
             audit_period: self.config.cache_audit_period,
         };
-        // Nodes have no namespace.
-        let namespaces: &[String] = if R::KIND == Kind::Node {
-            &[]
-        } else {
+        let namespaces: &[String] = if R::KIND.is_namespaced() {
             &self.config.namespaces
+        } else {
+            &[]
         };
         let batch = gathering(self.config.job_sync_batch_period);
         let (handle, loops) = watch::prepare::<R, _>(

@@ -10,7 +10,7 @@ use carillon_plan::daemon_set::{DaemonPod, DaemonPods, Snapshot, Why, plan};
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
 use jiff::Timestamp;
 
-use super::cases::{calm, not_told};
+use super::cases::{calm, not_told, stale};
 use super::mutant::Mutant;
 use super::wires::without;
 use crate::wire::{Message, Wire};
@@ -24,6 +24,9 @@ const HOOK: &str = "daemon: an update of pods that wait for a hook";
 const HOOK_SURGE: &str = "daemon: an update with a surge of pods that wait for a hook";
 const HOOK_BACK: &str = "daemon: an update that is taken back while a pod waits for a hook";
 const COPIED: &str = "daemon: a revision is copied half way through an update";
+const TAINTED: &str = "daemon: a node is tainted, and is not any more";
+const TAINTED_HOOK: &str =
+    "daemon: a node is tainted, and not any more while its pod waits for a hook";
 const BACK: &str = "daemon: an update that is taken back half way";
 const WITHOUT_HISTORY: &str =
     "native daemon: an update that is taken back half way, without a history";
@@ -133,7 +136,7 @@ fn nodes() -> Vec<Mutant> {
         Mutant::new(
             "a NoSchedule taint drives pods away",
             "k/k DaemonSet: TestNoScheduleTaintedDoesntEvicitRunningIntolerantPod",
-            &["S9"],
+            &["L1", "L7"],
             vec![calm("daemon: a node that takes no more pods keeps its own")],
         )
         .plans::<DaemonSets>(|snapshot, now| {
@@ -154,6 +157,26 @@ fn nodes() -> Vec<Mutant> {
         )
         .plans::<DaemonSets>(|snapshot, now| {
             of_nodes(snapshot, now, |node| node.taints = Arc::default())
+        }),
+        Mutant::new(
+            "the node is not asked before its pod goes",
+            "k/k DaemonSet: podsShouldBeOnNode judges by its cache of nodes",
+            &["S9"],
+            [TAINTED, TAINTED_HOOK]
+                .into_iter()
+                .flat_map(|scenario| (20..=40).map(move |revision| (scenario, revision)))
+                .flat_map(|(scenario, revision)| {
+                    (9..=12).map(move |write| stale(scenario, write, revision))
+                })
+                .collect(),
+        )
+        .speaks(Wire {
+            asks: Some(|path| {
+                if path.starts_with("/api/v1/nodes/") {
+                    path.push_str("-not-asked");
+                }
+            }),
+            ..Wire::default()
         }),
         Mutant::new(
             "a sick node uses up the budget of an update",

@@ -8,13 +8,14 @@ use super::story::get;
 use super::work::until;
 
 const NODE: &str = "node-0000";
+const ANOTHER: &str = "node-0001";
 
 fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
     cluster.kubectl_stdin(["apply", "-f", "-"], &object.to_string())?;
     Ok(())
 }
 
-fn daemon_set(namespace: &str, image: &str) -> Value {
+fn daemon_set(namespace: &str, image: &str, node: &str) -> Value {
     json!({
         "apiVersion": "carillon.dev/v1alpha1", "kind": "DaemonSet",
         "metadata": {"name": "agent", "namespace": namespace},
@@ -23,13 +24,14 @@ fn daemon_set(namespace: &str, image: &str) -> Value {
             "revisionHistoryLimit": 1,
             "template": {
                 "metadata": {"labels": {"app": "agent"}},
-                "spec": {"nodeName": NODE, "containers": [{"name": "work", "image": image}]},
+                "spec": {"nodeName": node, "containers": [{"name": "work", "image": image}]},
             },
         },
     })
 }
 
-/// A pod is adopted and replaced, an old template comes back, and its revisions grow beyond the limit.
+/// A pod is adopted and replaced, an old template comes back, its revisions grow beyond the limit, and it moves to
+/// another node.
 pub(super) fn daemon_sets(cluster: &Cluster, namespace: &str) -> Result<()> {
     let orphan = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -37,8 +39,13 @@ pub(super) fn daemon_sets(cluster: &Cluster, namespace: &str) -> Result<()> {
         "spec": {"nodeName": NODE, "containers": [{"name": "work", "image": "busybox:1"}]},
     });
     apply(cluster, &orphan)?;
-    for image in ["busybox:1", "busybox:2", "busybox:1", "busybox:3"] {
-        apply(cluster, &daemon_set(namespace, image))?;
+    for (image, node) in [
+        ("busybox:1", NODE),
+        ("busybox:2", NODE),
+        ("busybox:1", NODE),
+        ("busybox:3", ANOTHER),
+    ] {
+        apply(cluster, &daemon_set(namespace, image, node))?;
         until(cluster, &format!("agent runs {image}"), || {
             let set = get(cluster, "cds", namespace, &["agent"])?;
             let observed = set["status"]["observedGeneration"] == set["metadata"]["generation"];

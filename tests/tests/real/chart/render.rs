@@ -344,9 +344,6 @@ fn rights(
 
 #[test]
 fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
-    let nodes: BTreeSet<_> = ["list", "watch"]
-        .map(|verb| ("nodes".to_owned(), verb.to_owned()))
-        .into();
     for (values, served) in [
         (
             &[][..],
@@ -376,12 +373,17 @@ fn nothing_is_granted_for_what_is_not_served_or_where_nothing_is() {
             &["job", "native cronjobs"],
         ),
     ] {
-        let of = ["broadcastjob", "daemonset", "native daemonsets"];
-        let of_nodes = if of.iter().any(|one| served.contains(one)) {
-            nodes.clone()
-        } else {
-            BTreeSet::new()
+        let serves = |kinds: &[&str]| kinds.iter().any(|kind| served.contains(kind));
+        let daemons = serves(&["daemonset", "native daemonsets"]);
+        let verbs: &[&str] = match (daemons, serves(&["broadcastjob"])) {
+            (true, _) => &["get", "list", "watch"],
+            (false, true) => &["list", "watch"],
+            (false, false) => &[],
         };
+        let of_nodes = verbs
+            .iter()
+            .map(|verb| ("nodes".to_owned(), (*verb).to_owned()));
+        let of_nodes: BTreeSet<_> = of_nodes.collect();
         let everywhere = render(values);
         let all: BTreeSet<_> = needs(served).union(&of_nodes).cloned().collect();
         assert_eq!(

@@ -392,6 +392,20 @@ impl<'a> Chaos<'a> {
         running.into_iter().nth(picked)
     }
 
+    /// For the report of what did not come to its end.
+    fn pods_that_do_not_run(&self) -> Vec<Value> {
+        let pods = format!("/api/v1/namespaces/{}/pods", self.bench.name);
+        let mut pods = self.api.list(&pods);
+        pods.retain(|pod| pod["status"]["phase"] != "Running");
+        for pod in &mut pods {
+            let metadata = pod["metadata"].as_object_mut();
+            metadata
+                .expect("a pod has metadata")
+                .remove("managedFields");
+        }
+        pods
+    }
+
     fn node_with_pod(&mut self) -> Option<String> {
         let pod = self.running_pod()?;
         Some(pod["spec"]["nodeName"].as_str()?.to_owned())

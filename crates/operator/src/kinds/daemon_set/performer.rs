@@ -5,6 +5,7 @@ use carillon_plan::daemon_set::action::{Action, NewPod, NewRevision, Note};
 use carillon_plan::daemon_set::pod_body::pod_body;
 use carillon_plan::daemon_set::refused::What;
 use carillon_plan::daemon_set::revision::revision_body;
+use carillon_plan::daemon_set::should_run::should_run;
 use carillon_plan::daemon_set::{DaemonSet, Why, is_settled};
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,7 +21,7 @@ use crate::apply::{
 use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
-use crate::slim::Written;
+use crate::slim::{Interner, SlimNode, Written};
 use crate::writes::{SendError, Writes};
 
 /// What the API server has answered.
@@ -170,8 +171,16 @@ impl Perform for Performer<'_> {
                 Ok(done.effect.and(Answer::PodCreated(pod.node.clone())))
             }
             Action::PreparePod {
-                name, uid, rv, at, ..
+                name,
+                uid,
+                rv,
+                node,
+                why,
+                at,
             } => {
+                if *why == Why::NotWanted && self.may_stay(node).await? {
+                    return Ok(Effect::InVain.done());
+                }
                 let request = requests::prepare_pod(namespace, name, (*uid, *rv), *at);
                 self.patch(Kind::Pod, request).await
             }
@@ -186,6 +195,9 @@ impl Perform for Performer<'_> {
                 node,
                 why,
             } => {
+                if *why == Why::NotWanted && self.may_stay(node).await? {
+                    return Ok(Effect::InVain.done());
+                }
                 let effect = self.delete(Kind::Pod, name, (*uid, *rv)).await?.effect;
                 let deleted = matches!(effect, Effect::Deleted(..));
                 if !deleted && effect != Effect::Gone {
@@ -302,6 +314,16 @@ impl Performer<'_> {
             Ok(Some(_)) => Err(taken(owner, Kind::Revision, &new.name)),
             Ok(None) | Err(_) => Err(error),
         }
+    }
+
+    /// Whether a pod may be on a node by now. The node that was judged may be older than the pod: one process writes
+    /// what the next one has not seen yet. If so, the event of the node brings the next plan.
+    async fn may_stay(&self, node: &str) -> Result<bool, SendError> {
+        let request = request::get_whole(Kind::Node, "", node);
+        let node = is_found_whole::<SlimNode>(self.writes.read(request).await)?;
+        let node = node.and_then(|node| node.row(&mut Interner::default()));
+        let wish = &self.set.spec.placement;
+        Ok(node.is_some_and(|(name, row)| should_run(wish, &name, &row).stays()))
     }
 
     async fn delete(

@@ -110,8 +110,9 @@ fn subject(form: &Form) -> Subject {
     Subject {
         look: |chaos| {
             let sets = names().map(|name| get(chaos, name).unwrap_or_default());
-            sets.map(|set| json!({"name": set["metadata"]["name"], "status": set["status"]}))
-                .collect()
+            let sets =
+                sets.map(|set| json!({"name": set["metadata"]["name"], "status": set["status"]}));
+            json!({"pods": chaos.pods_that_do_not_run(), "sets": sets.collect::<Value>()})
         },
         works: |chaos| {
             // An edit that changes no pod: the status has to follow it.
