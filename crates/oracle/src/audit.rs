@@ -255,6 +255,11 @@ fn may_cause(write: &Write, step: &Step) -> bool {
     let path = write.request.uri.split('?').next().unwrap_or_default();
     let deletes = |object: &Option<Arc<Value>>| object.as_deref().is_some_and(object::is_deleting);
     let starts_deletion = deletes(&step.new) && !deletes(&step.old);
+    let due = |object: &Option<Arc<Value>>| {
+        let metadata = object.as_deref().map(|object| &object["metadata"]);
+        let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+        metadata.map(|metadata| fields.map(|field| metadata[field].clone()))
+    };
     let answered = |rev: u64| {
         let before = step.old.as_deref();
         let last = before.map_or("", |old| text(old, &["metadata", "resourceVersion"]));
@@ -273,7 +278,7 @@ fn may_cause(write: &Write, step: &Step) -> bool {
         (Some(_), Some(_)) => {
             matches!(verb, "patch" | "update")
                 // A deletion may be hastened, and a binding or an eviction is created.
-                || verb == "delete" && deletes(&step.old)
+                || verb == "delete" && due(&step.old) != due(&step.new)
                 || verb == "create" && (path.ends_with("/binding") || path.ends_with("/eviction"))
         }
     }
@@ -469,6 +474,25 @@ mod tests {
         let attribution = attribute(&mut history, &writes);
         assert_eq!(verbs(&history), ["patch", "", "delete", ""]);
         assert_eq!((attribution.exact, attribution.unknown), (1, 2));
+    }
+
+    #[test]
+    fn a_second_delete_is_not_blamed_for_what_a_kubelet_tells_of_a_pod_that_stops() {
+        let scene = Scene::new().node("n1").job(json!({})).create("n1", 1);
+        let stops = scene.delete_pod("kubectl", "n1", 1);
+        let mut history = stops.phase("n1", 1, "Failed").history();
+        history.steps.retain(|step| &*step.key.resource == PODS);
+        for step in &mut history.steps {
+            step.by = None;
+        }
+        let name = history.steps[0].key.name.to_string();
+        let writes = read_all(&[
+            line("create", &name, 3, None),
+            line("delete", &name, 4, None),
+            line("delete", &name, 5, None),
+        ]);
+        attribute(&mut history, &writes);
+        assert_eq!(verbs(&history), ["create", "delete", ""]);
     }
 
     #[test]

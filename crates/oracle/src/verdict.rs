@@ -56,10 +56,11 @@ pub struct Assumptions {
     /// Resources of Kubernetes that the operator serves in the place of kube-controller-manager; of Jobs those that
     /// name no controller.
     pub native: &'static [&'static str],
-    /// Several processes lead at once. As long as what they see differs, the statuses that they write do, too (S12); a
-    /// node may get two pods of a DaemonSet of apps/v1, which has more than one name for them (S1); and a revision may
-    /// go that pods of others were made from (S5).
-    pub several_lead: bool,
+    /// How many processes lead at once. With more than one, each keeps the budget of an update by what it sees (S3). As
+    /// long as that differs, the statuses that they write do, too (S12); a node may get two pods of a DaemonSet of
+    /// apps/v1, which has more than one name for them (S1); and a revision may go that pods of others were made from
+    /// (S5).
+    pub leaders: usize,
     /// Clocks of the cluster differ by this much at most (S9: deadlines, time to live).
     pub clock_skew: SignedDuration,
     /// Writes to one pod in all of its life (S12).
@@ -95,7 +96,7 @@ impl Default for Assumptions {
             admission_changes_pods: false,
             bodies: true,
             native: &[],
-            several_lead: false,
+            leaders: 1,
             clock_skew: SignedDuration::from_secs(2),
             writes_per_pod: 3,
             writes_per_job: (20, 8),
@@ -125,6 +126,11 @@ impl Assumptions {
     /// Whether somebody else is known to have made this step.
     pub fn others(&self, step: &Step) -> bool {
         step.by.as_deref().is_some_and(|by| !(self.ours)(by))
+    }
+
+    /// Whether more than one process leads.
+    pub(crate) fn several_lead(&self) -> bool {
+        self.leaders > 1
     }
 
     /// Whether an instance that acts at `now` may still see what held until `until`.

@@ -152,7 +152,7 @@ impl Case {
             ..Assumptions::default()
         };
         let at_once = disturbance.without_lease && disturbance.processes > 1;
-        assumptions.several_lead = at_once;
+        assumptions.leaders = if at_once { 2 } else { 1 };
         let creations = if at_once {
             late::creations(&outcome.history)
         } else {

@@ -20,6 +20,8 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 /// A node *surges* when we create a pod for it beside one that has been available for a while, and when one of two is
 /// told that it goes; until both are available, or one goes, or it should have none, or is gone. At no revision do more
 /// nodes surge than `maxSurge` of such a version.
+///
+/// Where several processes lead at once, each of them may take down and surge so many.
 pub fn no_more_than_may_be(history: &History, assumptions: &Assumptions) -> Verdict {
     let mut checked = Checked::all_of(history);
     let mut world = World::new(assumptions);
@@ -146,7 +148,7 @@ fn most(world: &World<'_>, set: &Set<'_>, step: &Step, of: fn(&Value, usize) -> 
     let nodes = world.nodes.len();
     let versions = set.seen(world.assumptions, step);
     let each = versions.map(|version| of(rolling_update(version), nodes));
-    each.max().unwrap_or(1)
+    each.max().unwrap_or(1) * world.assumptions.leaders
 }
 
 fn surge(rolling: &Value, nodes: usize) -> usize {
@@ -276,6 +278,19 @@ mod tests {
         breaks(S3, &told.clone().pod_of("n2", 2), &strict(), what);
         let gone = told.let_go_of("n1", 1).stops_on("carillon", "n1", 1);
         holds(S3, &gone.pod_of("n2", 2), &strict());
+    }
+
+    #[test]
+    fn of_two_leaders_each_has_the_budget() {
+        let two = Assumptions {
+            leaders: 2,
+            ..strict()
+        };
+        let surge = updated(&json!({"maxSurge": 1}), &[]).pod_of("n1", 2);
+        let both = surge.pod_of("n2", 2);
+        holds(S3, &both, &two);
+        let what = "3 nodes have a second pod, 2 may have one";
+        breaks(S3, &both.pod_of("n3", 2), &two, what);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn bounded_pods(history: &History, assumptions: &Assumptions) -> Verdict {
         let Some(object) = step.new.as_deref().or(step.old.as_deref()) else {
             continue;
         };
-        if happens(step) || assumptions.several_lead {
+        if happens(step) || assumptions.several_lead() {
             idle.clear();
             happened.push((step.rev, step.at));
         } else if let Some(set) = world.sets.get(uid(object)) {

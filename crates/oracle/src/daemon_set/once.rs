@@ -19,7 +19,7 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
             continue;
         };
         let Some(set) = world.of(pod) else { continue };
-        if set.is_native() && assumptions.several_lead {
+        if set.is_native() && assumptions.several_lead() {
             continue;
         }
         if assumptions.others(step) || (assumptions.late)(step) {

@@ -13,7 +13,7 @@ pub fn kept_while_used(history: &History, assumptions: &Assumptions) -> Verdict 
     for step in &history.steps {
         let gone = step.old.as_deref().filter(|_| step.new.is_none());
         world.apply(step);
-        let Some(gone) = gone.filter(|_| assumptions.ours(step) && !assumptions.several_lead)
+        let Some(gone) = gone.filter(|_| assumptions.ours(step) && !assumptions.several_lead())
         else {
             continue;
         };

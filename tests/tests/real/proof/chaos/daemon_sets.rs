@@ -319,7 +319,7 @@ fn endure(form: &Form) {
         healed: Some((healed, SignedDuration::try_from(HEAL).unwrap())),
         over: true,
         native: &[NATIVE],
-        several_lead: form.both_lead,
+        leaders: if form.both_lead { 2 } else { 1 },
         ..Assumptions::default()
     };
     proof::assert_no_violation(&cluster, &assumptions);
