@@ -129,7 +129,7 @@ pub enum Effect {
     Released(Kind, u64),
     /// The object has changed: nothing was done.
     InVain,
-    /// What was asked for as gone is there still, and its event on the way.
+    /// What was asked for is not as the caches show it, and its event is on the way.
     Still,
     /// Nothing was to be written.
     Nothing,

@@ -38,6 +38,7 @@ use self::lifecycle::{is_available, waits};
 pub use self::manage::Why;
 use self::manage::{Managed, manage};
 use self::on_nodes::{OnNodes, desired, on_nodes};
+pub use self::parting::preparing;
 pub use self::pod::{DaemonPod, DaemonPods};
 use self::pod::{LABEL_GENERATION, LABEL_REVISION, Named};
 use self::pod_name::free_name;
@@ -380,10 +381,8 @@ fn pods(snapshot: &Snapshot<'_>, nodes: &OnNodes<'_>, hash: &str, plan: &mut Pla
         parting::delete(set, *pod, *why)
     });
     let deleted: Vec<Action> = deleted.collect();
-    let prepared = parting.prepare.iter().take(most).map(|(pod, why)| {
-        plan.notes.push(parting::note(set, *pod));
-        parting::prepare(*pod, *why, now)
-    });
+    let prepared = parting.prepare.iter().take(most);
+    let prepared = prepared.map(|(pod, why)| parting::prepare(*pod, *why, now));
     let prepared: Vec<Action> = prepared.collect();
     let kept: Vec<Action> = parting
         .keep

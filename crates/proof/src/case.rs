@@ -152,7 +152,7 @@ impl Case {
             ..Assumptions::default()
         };
         let at_once = disturbance.without_lease && disturbance.processes > 1;
-        assumptions.leaders = if at_once { 2 } else { 1 };
+        assumptions.leaders = if at_once { disturbance.processes } else { 1 };
         let creations = if at_once {
             late::creations(&outcome.history)
         } else {

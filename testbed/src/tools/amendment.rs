@@ -33,7 +33,8 @@ pub(super) const KWOK: Amendment = Amendment {
         PODS_HEED_LEASES,
         PODS_ARE_LOOKED_AT_ONCE_THE_LEASE_IS_SEEN,
         WHAT_WAS_NOT_ANSWERED_IS_TRIED_AGAIN,
-        A_RETRY_DISPLACES_NOTHING_NEWER,
+        displaces_nothing_newer("pkg/kwok/controllers/pod_controller.go"),
+        displaces_nothing_newer("pkg/kwok/controllers/node_controller.go"),
         A_DELETION_IS_FOR_ONE_POD,
     ],
 };
@@ -74,13 +75,14 @@ const WHAT_WAS_NOT_ANSWERED_IS_TRIED_AGAIN: Mend = Mend {
     is: "\treturn apierrors.IsInternalError(err) || apierrors.ReasonForError(err) == \"\"\n",
 };
 
-/// It repeats a write in the place of what it has planned since for a newer version of the pod.
-const A_RETRY_DISPLACES_NOTHING_NEWER: Mend = Mend {
-    file: "pkg/kwok/controllers/pod_controller.go",
-    was: "\told, loaded := c.delayQueueMapping.Swap(job.Key, job)
+/// It repeats a write in the place of what it has planned since for a newer version of the pod or node.
+const fn displaces_nothing_newer(file: &'static str) -> Mend {
+    Mend {
+        file,
+        was: "\told, loaded := c.delayQueueMapping.Swap(job.Key, job)
 \tif loaded {
 ",
-    is: "\told, loaded := c.delayQueueMapping.Swap(job.Key, job)
+        is: "\told, loaded := c.delayQueueMapping.Swap(job.Key, job)
 \tif loaded {
 \t\thas, gets := old.Resource.ResourceVersion, job.Resource.ResourceVersion
 \t\tif len(has) > len(gets) || len(has) == len(gets) && has > gets {
@@ -88,7 +90,8 @@ const A_RETRY_DISPLACES_NOTHING_NEWER: Mend = Mend {
 \t\t\treturn
 \t\t}
 ",
-};
+    }
+}
 
 /// It deletes by name. The pod it means may be gone, and another one have the name.
 const A_DELETION_IS_FOR_ONE_POD: Mend = Mend {

@@ -66,8 +66,8 @@ fn foreign(world: &World<'_>, step: &Step) -> Option<String> {
 
 fn changed_too_much(step: &Step) -> Option<String> {
     let (old, new) = (step.old.as_deref()?, step.new.as_deref()?);
-    // A delete sets the times of deletion, and nothing else: once more where the pod has ended meanwhile, as by a second
-    // process that had not seen the first delete.
+    // A delete sets the times of deletion, and nothing else. A second one does so, too, if the pod has ended: it then has
+    // no grace period any more. A second process sends one that has not seen the first.
     let again = is_deleting(old) && has_ended(old) && step.by.as_deref().is_some_and(deletes);
     if is_deleting(new) && (!is_deleting(old) || again) {
         return None;

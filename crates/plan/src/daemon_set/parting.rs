@@ -10,6 +10,7 @@ use super::manage::Why;
 use super::pod::Named;
 use super::snapshot::Snapshot;
 use super::spec::DaemonSet;
+use crate::uid::Uid;
 
 /// How pods go.
 #[derive(Debug, Default)]
@@ -79,9 +80,7 @@ pub(super) fn keep((name, pod): Named<'_>) -> Action {
 }
 
 /// What people are told of a pod that waits for its hook.
-pub(super) fn note(set: &DaemonSet, (name, pod): Named<'_>) -> Note {
-    let namespace = &set.meta.owner.namespace;
-    let node = pod.node.as_deref().unwrap_or_default();
+pub fn preparing(namespace: &str, (name, uid): (&str, Uid), node: &str) -> Note {
     Note {
         warning: false,
         reason: "PreparingDelete",
@@ -90,6 +89,6 @@ pub(super) fn note(set: &DaemonSet, (name, pod): Named<'_>) -> Note {
             "Pod {namespace}/{name} on node {node} is to be deleted, and waits until the labels and finalizers of \
              spec.lifecycle.preDelete are taken from it"
         ),
-        about: Some(pod.uid.to_string()),
+        about: Some(uid.to_string()),
     }
 }

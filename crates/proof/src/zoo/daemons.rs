@@ -136,9 +136,10 @@ fn nodes() -> Vec<Mutant> {
         Mutant::new(
             "a NoSchedule taint drives pods away",
             "k/k DaemonSet: TestNoScheduleTaintedDoesntEvicitRunningIntolerantPod",
-            &["L1", "L7"],
+            &["S9"],
             vec![calm("daemon: a node that takes no more pods keeps its own")],
         )
+        .speaks(without_asking_nodes())
         .plans::<DaemonSets>(|snapshot, now| {
             of_nodes(snapshot, now, |node| {
                 let taints = node.taints.iter().cloned();
@@ -170,14 +171,7 @@ fn nodes() -> Vec<Mutant> {
                 })
                 .collect(),
         )
-        .speaks(Wire {
-            asks: Some(|path| {
-                if path.starts_with("/api/v1/nodes/") {
-                    path.push_str("-not-asked");
-                }
-            }),
-            ..Wire::default()
-        }),
+        .speaks(without_asking_nodes()),
         Mutant::new(
             "a sick node uses up the budget of an update",
             "k/k#63465, #73011, #77203, #95457",
@@ -190,9 +184,10 @@ fn nodes() -> Vec<Mutant> {
         Mutant::new(
             "a cordoned node loses its pod",
             "k/k DaemonSet before 1.12: unschedulable nodes",
-            &["S9", "L1"],
+            &["S9"],
             vec![calm("daemon: a node is cordoned and keeps its pod")],
         )
+        .speaks(without_asking_nodes())
         .plans::<DaemonSets>(|snapshot, now| {
             let mut plan = plan(snapshot, now);
             let cordoned = |pod: &&DaemonPod| {
@@ -214,6 +209,18 @@ fn nodes() -> Vec<Mutant> {
             plan
         }),
     ]
+}
+
+/// Who reads a node before its pod goes is told that there is none.
+fn without_asking_nodes() -> Wire {
+    Wire {
+        asks: Some(|path| {
+            if path.starts_with("/api/v1/nodes/") {
+                path.push_str("-not-asked");
+            }
+        }),
+        ..Wire::default()
+    }
 }
 
 fn budgets() -> Vec<Mutant> {

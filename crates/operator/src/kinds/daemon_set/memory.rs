@@ -105,6 +105,7 @@ impl Memory {
                         failed_on.insert(node);
                     }
                 }
+                Answer::PodStays(node) => refused::went_through(refused, (&node, What::Deletion)),
                 Answer::NameTaken(name) => at_once |= self.taken.insert(name),
                 Answer::StatusTold { more } => self.told_at = more.then_some(end),
                 Answer::NodeRefused { node, what } => refused::note(refused, (&node, what), now),

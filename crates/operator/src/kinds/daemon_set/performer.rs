@@ -1,12 +1,11 @@
 //! What a plan for a DaemonSet does.
 
-use carillon_plan::Uid;
 use carillon_plan::daemon_set::action::{Action, NewPod, NewRevision, Note};
 use carillon_plan::daemon_set::pod_body::pod_body;
 use carillon_plan::daemon_set::refused::What;
 use carillon_plan::daemon_set::revision::revision_body;
 use carillon_plan::daemon_set::should_run::should_run;
-use carillon_plan::daemon_set::{DaemonSet, Why, is_settled};
+use carillon_plan::daemon_set::{DaemonSet, Why, is_settled, preparing};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ use crate::gate::Kind;
 use crate::lease::BootTime;
 use crate::request::{self, Call};
 use crate::slim::{Interner, SlimNode, Written};
-use crate::writes::{SendError, Writes};
+use crate::writes::{SendError, Turn, Writes};
 
 /// What the API server has answered.
 #[derive(Debug)]
@@ -45,6 +44,8 @@ pub enum Answer {
         /// What of both.
         what: What,
     },
+    /// A pod of this node stays: it may be there by now.
+    PodStays(String),
     /// A status is told.
     StatusTold {
         /// Others will follow.
@@ -163,7 +164,10 @@ impl Perform for Performer<'_> {
                 self.patch(Kind::Revision, request).await
             }
             Action::DeleteRevision { name, uid } => {
-                self.delete(Kind::Revision, name, (*uid, None)).await
+                let request = request::delete(Kind::Revision, namespace, name, *uid);
+                let reply = settled(write(self.writes, request, None).await)?;
+                let deleted = |object: Written| Effect::Deleted(Kind::Revision, object.rv());
+                Ok(reply.effect(deleted).done())
             }
             Action::CreateRevision(revision) => self.create_revision(revision).await,
             Action::CreatePod(pod) => {
@@ -178,11 +182,9 @@ impl Perform for Performer<'_> {
                 why,
                 at,
             } => {
-                if *why == Why::NotWanted && self.may_stay(node).await? {
-                    return Ok(Effect::InVain.done());
-                }
                 let request = requests::prepare_pod(namespace, name, (*uid, *rv), *at);
-                self.patch(Kind::Pod, request).await
+                let told = |pod: Written| Effect::Wrote(Kind::Pod, pod.rv());
+                self.part((node, *why), request, told).await
             }
             Action::KeepPod { name, uid, rv } => {
                 let request = requests::keep_pod(namespace, name, (*uid, *rv));
@@ -195,16 +197,18 @@ impl Perform for Performer<'_> {
                 node,
                 why,
             } => {
-                if *why == Why::NotWanted && self.may_stay(node).await? {
-                    return Ok(Effect::InVain.done());
-                }
-                let effect = self.delete(Kind::Pod, name, (*uid, *rv)).await?.effect;
-                let deleted = matches!(effect, Effect::Deleted(..));
-                if !deleted && effect != Effect::Gone {
-                    return Ok(effect.done());
+                let request = match rv {
+                    Some(rv) => request::delete_unchanged(Kind::Pod, namespace, name, *uid, *rv),
+                    None => request::delete(Kind::Pod, namespace, name, *uid),
+                };
+                let deleted = |pod: Written| Effect::Deleted(Kind::Pod, pod.rv());
+                let done = self.part((node, *why), request, deleted).await?;
+                let deleted = matches!(done.effect, Effect::Deleted(..));
+                if !deleted && done.effect != Effect::Gone {
+                    return Ok(done);
                 }
                 let (node, failed) = (node.clone(), deleted && *why == Why::Failed);
-                Ok(effect.and(Answer::PodGone { node, failed }))
+                Ok(done.effect.and(Answer::PodGone { node, failed }))
             }
             Action::WriteStatus(status) => {
                 let kind = kind_of(self.set);
@@ -248,6 +252,12 @@ impl Perform for Performer<'_> {
         let creates = match action {
             Action::CreatePod(_) => true,
             Action::DeletePod { .. } => false,
+            Action::PreparePod {
+                name, uid, node, ..
+            } => {
+                let told = matches!(result.as_ref().ok()?.effect, Effect::Wrote(..));
+                return told.then(|| preparing(&self.set.meta.owner.namespace, (name, *uid), node));
+            }
             _ => return None,
         };
         let name = carillon_plan::Act::object(action)?;
@@ -316,30 +326,29 @@ impl Performer<'_> {
         }
     }
 
-    /// Whether a pod may be on a node by now. The node that was judged may be older than the pod: one process writes
-    /// what the next one has not seen yet. If so, the event of the node brings the next plan.
-    async fn may_stay(&self, node: &str) -> Result<bool, SendError> {
+    /// Sends that a pod goes. If that is for what its node is, the node is read first, in the same turn.
+    async fn part(
+        &self,
+        (node, why): (&str, Why),
+        request: Call,
+        effect: impl FnOnce(Written) -> Effect,
+    ) -> Result<Done, SendError> {
+        let turn = self.writes.turn(&self.set.meta.owner.namespace).await?;
+        if why == Why::NotWanted && self.may_stay(&turn, node).await? {
+            return Ok(Effect::Still.and(Answer::PodStays(node.to_owned())));
+        }
+        let reply = settled(written(turn.send(request, None).await))?;
+        Ok(reply.effect(effect).done())
+    }
+
+    /// Whether a pod may be on a node by now. The node that was judged may be older than the pod: the process before this
+    /// one may have made the pod for a node that this one has not seen yet.
+    async fn may_stay(&self, turn: &Turn<'_>, node: &str) -> Result<bool, SendError> {
         let request = request::get_whole(Kind::Node, "", node);
-        let node = is_found_whole::<SlimNode>(self.writes.read(request).await)?;
+        let node = is_found_whole::<SlimNode>(turn.read(request).await)?;
         let node = node.and_then(|node| node.row(&mut Interner::default()));
         let wish = &self.set.spec.placement;
         Ok(node.is_some_and(|(name, row)| should_run(wish, &name, &row).stays()))
-    }
-
-    async fn delete(
-        &self,
-        kind: Kind,
-        name: &str,
-        (uid, rv): (Uid, Option<u64>),
-    ) -> Result<Done, SendError> {
-        let namespace = &self.set.meta.owner.namespace;
-        let request = match rv {
-            Some(rv) => request::delete_unchanged(kind, namespace, name, uid, rv),
-            None => request::delete(kind, namespace, name, uid),
-        };
-        let reply = settled(write(self.writes, request, None).await)?;
-        let effect = |object: Written| Effect::Deleted(kind, object.rv());
-        Ok(reply.effect(effect).done())
     }
 
     async fn patch(&self, kind: Kind, request: Call) -> Result<Done, SendError> {
