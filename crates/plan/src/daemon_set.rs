@@ -108,6 +108,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let old = old.map(|(name, revision)| Action::DeleteRevision {
         name: name.to_owned(),
         uid: revision.uid,
+        rv: revision.rv,
     });
     plan.steps.push(Step::wanted(old.collect()));
     let wake = write_status(snapshot, &on_nodes, &current, &mut plan, now);
@@ -262,6 +263,7 @@ fn merge(
         .map(|(name, revision)| Action::DeleteRevision {
             name: (*name).to_owned(),
             uid: revision.uid,
+            rv: revision.rv,
         });
     let mut steps = vec![
         Step::needed(relabelled.collect()),

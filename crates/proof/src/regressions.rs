@@ -51,6 +51,11 @@ pub static ALL: &[Regression] = &[
         707_554,
         "a creation that had waited made a second pod of an attempt that was over",
     ),
+    found(
+        &broadcast_job::KIND,
+        64_156_039,
+        "the proof counted a pod that was deleted before it was bound",
+    ),
     beside_an_editor(
         &broadcast_job::KIND,
         559_312_205,

@@ -14,7 +14,7 @@ use crate::object::{self, SLICES, at, time};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
-/// being deleted still does), and the reservations whose pod does not exist yet. Exempt: pods whose
+/// being deleted still does, if it was bound), and the reservations whose pod does not exist yet. Exempt: pods whose
 /// attempt is recorded as NodeLost, and pods whose node is gone or not ready, or that should be dead,
 /// for `nodeLostTimeoutSeconds`, if that is set.
 /// - At every reservation that is appended: no more take a place than `spec.parallelism` allows.
@@ -233,6 +233,14 @@ mod tests {
         breaks(S3, &told.reserve("n2", 1), &strict(), "2 pods of job");
         let lost = terminating.ended("n1", 1, "Unknown", "NodeLost");
         holds(S3, &lost.reserve("n2", 1).create("n2", 1), &strict());
+    }
+
+    #[test]
+    fn a_pod_that_is_deleted_before_it_is_bound_takes_no_place() {
+        let made = start(&json!(1)).reserve("n1", 1).create("n1", 1);
+        let deleted = made.clone().delete_pod("kubectl", "n1", 1);
+        holds(S3, &deleted.reserve("n2", 1), &strict());
+        breaks(S3, &made.reserve("n2", 1), &strict(), "2 pods of job");
     }
 
     #[test]

@@ -385,7 +385,10 @@ fn take<'h>(job: &mut Job<'h>, name: &'h str) {
     let record = job.records.get(name);
     let takes = match job.pods.get(name) {
         Some(pod) => {
-            !object::has_ended(pod) && record.is_none_or(|record| record.reason() != "NodeLost")
+            // Nobody binds a pod that is being deleted.
+            let never_runs = object::is_deleting(pod) && !object::is_bound(pod);
+            let lost = record.is_some_and(|record| record.reason() == "NodeLost");
+            !object::has_ended(pod) && !never_runs && !lost
         }
         None => record.is_some_and(|record| record.is_reservation()),
     };

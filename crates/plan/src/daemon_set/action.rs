@@ -84,12 +84,14 @@ pub enum Action {
         /// Its new number.
         number: i64,
     },
-    /// Delete a revision.
+    /// Delete a revision. One that was made the newest meanwhile stays.
     DeleteRevision {
         /// Its name.
         name: String,
         /// Precondition.
         uid: Uid,
+        /// Precondition.
+        rv: u64,
     },
     /// Give a pod the hash of the revision that stays of two with the same data.
     RelabelPod {
@@ -194,8 +196,7 @@ impl Act for Action {
             Self::AdoptPod { name, uid }
             | Self::DisownPod { name, uid }
             | Self::AdoptRevision { name, uid }
-            | Self::DisownRevision { name, uid }
-            | Self::DeleteRevision { name, uid } => line(out, &(word, name, uid.to_string())),
+            | Self::DisownRevision { name, uid } => line(out, &(word, name, uid.to_string())),
             Self::CreateRevision(NewRevision { name, hash, number }) => {
                 line(out, &(word, name, hash, number))
             }
@@ -216,7 +217,9 @@ impl Act for Action {
                 let which = (name, uid.to_string(), rv, node);
                 line(out, &(word, which, why.word(), at))
             }
-            Self::KeepPod { name, uid, rv } => line(out, &(word, name, uid.to_string(), rv)),
+            Self::KeepPod { name, uid, rv } | Self::DeleteRevision { name, uid, rv } => {
+                line(out, &(word, name, uid.to_string(), rv))
+            }
             Self::DeletePod {
                 name,
                 uid,

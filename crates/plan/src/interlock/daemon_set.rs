@@ -202,7 +202,7 @@ impl<'a> Check<'a> {
                 self.relabelled.insert(*uid);
                 Ok(())
             }
-            Action::DeleteRevision { name, uid } => self.delete_revision(name, *uid),
+            Action::DeleteRevision { name, uid, .. } => self.delete_revision(name, *uid),
             Action::CreatePod(pod) => self.create(pod),
             Action::PreparePod {
                 name, uid, rv, why, ..

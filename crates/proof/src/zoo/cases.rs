@@ -38,6 +38,21 @@ pub(super) fn stale(scenario: &str, write: usize, revision: u64) -> Case {
     )
 }
 
+/// The leader is stopped at the n-th write, another one takes over, and then it goes on.
+pub(super) fn stopped(scenario: &str, write: usize) -> Case {
+    let at = vec![AtWrite {
+        write,
+        blow: Blow::Stop,
+    }];
+    under(
+        scenario,
+        Disturbance {
+            at,
+            ..Disturbance::none(2)
+        },
+    )
+}
+
 /// A kill at the n-th write, and the process that did not lead takes over. Its watch of pods has hung so far.
 pub(super) fn not_told(scenario: &str, standby: &str, write: usize) -> Case {
     let silence = |agent: &str| Silence {

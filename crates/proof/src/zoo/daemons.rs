@@ -10,7 +10,7 @@ use carillon_plan::daemon_set::{DaemonPod, DaemonPods, Snapshot, Why, plan};
 use carillon_plan::node::{Effect, NodeRow, Nodes, Taint};
 use jiff::Timestamp;
 
-use super::cases::{calm, not_told, stale};
+use super::cases::{calm, not_told, stale, stopped};
 use super::mutant::Mutant;
 use super::wires::without;
 use crate::wire::{Message, Wire};
@@ -435,6 +435,18 @@ fn history() -> Vec<Mutant> {
         )
         .plans::<DaemonSets>(forgets_used_revisions),
         Mutant::new(
+            "a revision is deleted whatever has become of it",
+            "k/k DaemonSet: cleanupHistory deletes by name",
+            &["S5"],
+            (13..=17)
+                .map(|write| stopped(WITHOUT_HISTORY, write))
+                .collect(),
+        )
+        .speaks(rewrites(|message| {
+            let path = ["preconditions", "resourceVersion"];
+            without(message, "DELETE", "controllerrevisions", &path);
+        })),
+        Mutant::new(
             "the revision of a template that comes back stays old",
             "k/k DaemonSet: rollback, the same object with a higher number",
             &["L1", "S9"],
@@ -593,6 +605,7 @@ fn forgets_used_revisions(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let deleted = old.map(|(name, revision)| Action::DeleteRevision {
         name: name.to_string(),
         uid: revision.uid,
+        rv: revision.rv,
     });
     plan.steps.push(Step::wanted(deleted.collect()));
     plan

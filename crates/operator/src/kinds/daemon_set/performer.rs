@@ -163,8 +163,8 @@ impl Perform for Performer<'_> {
                 let request = requests::renumber_revision(namespace, name, *uid, *number);
                 self.patch(Kind::Revision, request).await
             }
-            Action::DeleteRevision { name, uid } => {
-                let request = request::delete(Kind::Revision, namespace, name, *uid);
+            Action::DeleteRevision { name, uid, rv } => {
+                let request = request::delete_unchanged(Kind::Revision, namespace, name, *uid, *rv);
                 let reply = settled(write(self.writes, request, None).await)?;
                 let deleted = |object: Written| Effect::Deleted(Kind::Revision, object.rv());
                 Ok(reply.effect(deleted).done())

@@ -295,6 +295,7 @@ fn a_revision_that_pods_need_stays_and_numbers_rise() {
         vec![Step::wanted(vec![Action::DeleteRevision {
             name,
             uid: uid(n),
+            rv: 1,
         }])]
     };
     let rule = Err(rules::HISTORY);
