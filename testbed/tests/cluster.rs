@@ -12,7 +12,6 @@ use carillon_testbed::{Cluster, Component, Config, Fate, Prometheus, Signal, fat
 use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(30);
-const NOT_RUNNING: &str = "--field-selector=status.phase!=Running";
 const EVERY: Duration = Duration::from_millis(100);
 
 /// In a static, so never dropped: the watchdog ends it with this test binary.
@@ -70,6 +69,16 @@ fn wait_for(
         String::new,
     );
     found.with_context(|| format!("last seen: {}", last.unwrap_or_default()["status"]))
+}
+
+/// Waits until every pod is in a phase.
+fn wait_for_all(cluster: &Cluster, phase: &str) -> Result<()> {
+    let others = format!("--field-selector=status.phase!={phase}");
+    let left = |output| cluster.kubectl_ok(["get", "pods", &others, output]);
+    let none_left = || Ok(left("--output=name")?.is_empty().then_some(()));
+    let what = format!("all pods are {phase}");
+    let hint = || left("--output=wide").unwrap_or_default();
+    wait::until(&what, LIMIT, EVERY, none_left, hint)
 }
 
 fn container(pod: &Value) -> &Value {
@@ -424,17 +433,7 @@ fn pods_that_were_bound_while_kwok_was_away_are_run() -> Result<()> {
         .collect();
     create(&cluster, &pods)?;
     cluster.restart(Component::Kwok)?;
-    wait::until(
-        "all pods have ended",
-        LIMIT,
-        EVERY,
-        || {
-            let others = "--field-selector=status.phase!=Succeeded";
-            let left = cluster.kubectl_ok(["get", "pods", others, "--output=name"])?;
-            Ok(left.is_empty().then_some(()))
-        },
-        || cluster.kubectl_ok(["get", "pods"]).unwrap_or_default(),
-    )
+    wait_for_all(&cluster, "Succeeded")
 }
 
 #[test]
@@ -451,15 +450,7 @@ fn what_kwok_writes_while_the_api_server_is_killed_is_written_in_the_end() -> Re
         create(&cluster, &pods)?;
         cluster.kill_apiserver()?;
         cluster.start_apiserver()?;
-        let run = || {
-            let left = cluster.kubectl_ok(["get", "pods", NOT_RUNNING, "--output=name"])?;
-            Ok(left.trim().is_empty().then_some(()))
-        };
-        let left = || {
-            let pods = cluster.kubectl_ok(["get", "pods", NOT_RUNNING, "--output=wide"]);
-            pods.unwrap_or_default()
-        };
-        wait::until("all pods run", LIMIT, EVERY, run, left)?;
+        wait_for_all(&cluster, "Running")?;
     }
     Ok(())
 }

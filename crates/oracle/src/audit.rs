@@ -255,11 +255,6 @@ fn may_cause(write: &Write, step: &Step) -> bool {
     let path = write.request.uri.split('?').next().unwrap_or_default();
     let deletes = |object: &Option<Arc<Value>>| object.as_deref().is_some_and(object::is_deleting);
     let starts_deletion = deletes(&step.new) && !deletes(&step.old);
-    let due = |object: &Option<Arc<Value>>| {
-        let metadata = object.as_deref().map(|object| &object["metadata"]);
-        let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
-        metadata.map(|metadata| fields.map(|field| metadata[field].clone()))
-    };
     let answered = |rev: u64| {
         let before = step.old.as_deref();
         let last = before.map_or("", |old| text(old, &["metadata", "resourceVersion"]));
@@ -275,10 +270,12 @@ fn may_cause(write: &Write, step: &Step) -> bool {
         (Some(_), Some(_)) if starts_deletion => {
             matches!(verb, "delete" | "deletecollection") || path.ends_with("/eviction")
         }
-        (Some(_), Some(_)) => {
+        (Some(old), Some(new)) => {
+            let differs = |field: &str| old["metadata"][field] != new["metadata"][field];
+            let hastened = differs("deletionTimestamp") || differs("deletionGracePeriodSeconds");
             matches!(verb, "patch" | "update")
                 // A deletion may be hastened, and a binding or an eviction is created.
-                || verb == "delete" && due(&step.old) != due(&step.new)
+                || verb == "delete" && hastened
                 || verb == "create" && (path.ends_with("/binding") || path.ends_with("/eviction"))
         }
     }

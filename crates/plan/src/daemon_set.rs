@@ -38,7 +38,7 @@ use self::lifecycle::{is_available, waits};
 pub use self::manage::Why;
 use self::manage::{Managed, manage};
 use self::on_nodes::{OnNodes, desired, on_nodes};
-pub use self::parting::preparing;
+pub use self::parting::preparing_note;
 pub use self::pod::{DaemonPod, DaemonPods};
 use self::pod::{LABEL_GENERATION, LABEL_REVISION, Named};
 use self::pod_name::free_name;

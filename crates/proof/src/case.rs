@@ -151,9 +151,10 @@ impl Case {
             quiet_from: Some(outcome.over_at + SignedDuration::from_secs(1)),
             ..Assumptions::default()
         };
-        let at_once = disturbance.without_lease && disturbance.processes > 1;
-        assumptions.leaders = if at_once { disturbance.processes } else { 1 };
-        let creations = if at_once {
+        if disturbance.without_lease {
+            assumptions.leaders = disturbance.processes;
+        }
+        let creations = if assumptions.leaders > 1 {
             late::creations(&outcome.history)
         } else {
             BTreeSet::new()

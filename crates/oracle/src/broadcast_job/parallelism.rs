@@ -14,9 +14,9 @@ use crate::object::{self, SLICES, at, time};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
-/// being deleted still does, if it was bound), and the reservations whose pod does not exist yet. Exempt: pods whose
-/// attempt is recorded as NodeLost, and pods whose node is gone or not ready, or that should be dead,
-/// for `nodeLostTimeoutSeconds`, if that is set.
+/// being deleted still does, if it was bound), and the reservations whose pod does not exist yet.
+/// Exempt: pods whose attempt is recorded as NodeLost, and pods whose node is gone or not ready, or
+/// that should be dead, for `nodeLostTimeoutSeconds`, if that is set.
 /// - At every reservation that is appended: no more take a place than `spec.parallelism` allows.
 /// - At every creation of a pod: the pod was reserved before, no more take a place than
 ///   `spec.parallelism` allowed at some time since its reservation, and no more pods have not ended than it

@@ -68,8 +68,8 @@ fn changed_too_much(step: &Step) -> Option<String> {
     let (old, new) = (step.old.as_deref()?, step.new.as_deref()?);
     // A delete sets the times of deletion, and nothing else. A second one does so, too, if the pod has ended: it then has
     // no grace period any more. A second process sends one that has not seen the first.
-    let again = is_deleting(old) && has_ended(old) && step.by.as_deref().is_some_and(deletes);
-    if is_deleting(new) && (!is_deleting(old) || again) {
+    let by_delete = step.by.as_deref().is_some_and(|by| by.verb == "delete");
+    if is_deleting(new) && (!is_deleting(old) || has_ended(old) && by_delete) {
         return None;
     }
     let written: &[&[&str]] = match &*step.key.resource {
@@ -84,10 +84,6 @@ fn changed_too_much(step: &Step) -> Option<String> {
     };
     (without(old, written) != without(new, written))
         .then(|| "more than that was written".to_owned())
-}
-
-fn deletes(by: &Request) -> bool {
-    by.verb == "delete"
 }
 
 fn without(object: &Value, written: &[&[&str]]) -> Value {

@@ -80,7 +80,7 @@ pub(super) fn keep((name, pod): Named<'_>) -> Action {
 }
 
 /// What people are told of a pod that waits for its hook.
-pub fn preparing(namespace: &str, (name, uid): (&str, Uid), node: &str) -> Note {
+pub fn preparing_note(namespace: &str, (name, uid): (&str, Uid), node: &str) -> Note {
     Note {
         warning: false,
         reason: "PreparingDelete",

@@ -40,17 +40,12 @@ pub(super) fn stale(scenario: &str, write: usize, revision: u64) -> Case {
 
 /// The leader is stopped at the n-th write, another one takes over, and then it goes on.
 pub(super) fn stopped(scenario: &str, write: usize) -> Case {
-    let at = vec![AtWrite {
-        write,
-        blow: Blow::Stop,
-    }];
-    under(
-        scenario,
-        Disturbance {
-            at,
-            ..Disturbance::none(2)
-        },
-    )
+    let alone = at(scenario, write, Blow::Stop).disturbance;
+    let disturbance = Disturbance {
+        processes: 2,
+        ..alone
+    };
+    under(scenario, disturbance)
 }
 
 /// A kill at the n-th write, and the process that did not lead takes over. Its watch of pods has hung so far.

@@ -139,7 +139,7 @@ fn nodes() -> Vec<Mutant> {
             &["S9"],
             vec![calm("daemon: a node that takes no more pods keeps its own")],
         )
-        .speaks(without_asking_nodes())
+        .speaks(without_reading_nodes())
         .plans::<DaemonSets>(|snapshot, now| {
             of_nodes(snapshot, now, |node| {
                 let taints = node.taints.iter().cloned();
@@ -160,7 +160,7 @@ fn nodes() -> Vec<Mutant> {
             of_nodes(snapshot, now, |node| node.taints = Arc::default())
         }),
         Mutant::new(
-            "the node is not asked before its pod goes",
+            "the node is not read before its pod goes",
             "k/k DaemonSet: podsShouldBeOnNode judges by its cache of nodes",
             &["S9"],
             [TAINTED, TAINTED_HOOK]
@@ -171,7 +171,7 @@ fn nodes() -> Vec<Mutant> {
                 })
                 .collect(),
         )
-        .speaks(without_asking_nodes()),
+        .speaks(without_reading_nodes()),
         Mutant::new(
             "a sick node uses up the budget of an update",
             "k/k#63465, #73011, #77203, #95457",
@@ -187,7 +187,7 @@ fn nodes() -> Vec<Mutant> {
             &["S9"],
             vec![calm("daemon: a node is cordoned and keeps its pod")],
         )
-        .speaks(without_asking_nodes())
+        .speaks(without_reading_nodes())
         .plans::<DaemonSets>(|snapshot, now| {
             let mut plan = plan(snapshot, now);
             let cordoned = |pod: &&DaemonPod| {
@@ -212,11 +212,11 @@ fn nodes() -> Vec<Mutant> {
 }
 
 /// Who reads a node before its pod goes is told that there is none.
-fn without_asking_nodes() -> Wire {
+fn without_reading_nodes() -> Wire {
     Wire {
         asks: Some(|path| {
             if path.starts_with("/api/v1/nodes/") {
-                path.push_str("-not-asked");
+                path.push_str("-not-read");
             }
         }),
         ..Wire::default()

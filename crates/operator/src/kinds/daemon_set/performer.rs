@@ -5,7 +5,7 @@ use carillon_plan::daemon_set::pod_body::pod_body;
 use carillon_plan::daemon_set::refused::What;
 use carillon_plan::daemon_set::revision::revision_body;
 use carillon_plan::daemon_set::should_run::should_run;
-use carillon_plan::daemon_set::{DaemonSet, Why, is_settled, preparing};
+use carillon_plan::daemon_set::{DaemonSet, Why, is_settled, preparing_note};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -165,9 +165,8 @@ impl Perform for Performer<'_> {
             }
             Action::DeleteRevision { name, uid, rv } => {
                 let request = request::delete_unchanged(Kind::Revision, namespace, name, *uid, *rv);
-                let reply = settled(write(self.writes, request, None).await)?;
                 let deleted = |object: Written| Effect::Deleted(Kind::Revision, object.rv());
-                Ok(reply.effect(deleted).done())
+                self.send(request, deleted).await
             }
             Action::CreateRevision(revision) => self.create_revision(revision).await,
             Action::CreatePod(pod) => {
@@ -249,19 +248,19 @@ impl Perform for Performer<'_> {
     }
 
     fn note(&self, action: &Action, result: &Result<Done, SendError>) -> Option<Note> {
-        let creates = match action {
-            Action::CreatePod(_) => true,
-            Action::DeletePod { .. } => false,
+        let effect = result.as_ref().map(|done| done.effect);
+        match action {
+            Action::CreatePod(pod) => pod_note(true, &pod.name, effect),
+            Action::DeletePod { name, .. } => pod_note(false, name, effect),
             Action::PreparePod {
                 name, uid, node, ..
             } => {
-                let told = matches!(result.as_ref().ok()?.effect, Effect::Wrote(..));
-                return told.then(|| preparing(&self.set.meta.owner.namespace, (name, *uid), node));
+                let namespace = &self.set.meta.owner.namespace;
+                let told = matches!(effect, Ok(Effect::Wrote(..)));
+                told.then(|| preparing_note(namespace, (name, *uid), node))
             }
-            _ => return None,
-        };
-        let name = carillon_plan::Act::object(action)?;
-        pod_note(creates, &name, result.as_ref().map(|done| done.effect))
+            _ => None,
+        }
     }
 
     fn went_through(&self) -> Option<Answer> {
@@ -352,8 +351,16 @@ impl Performer<'_> {
     }
 
     async fn patch(&self, kind: Kind, request: Call) -> Result<Done, SendError> {
+        let wrote = |object: Written| Effect::Wrote(kind, object.rv());
+        self.send(request, wrote).await
+    }
+
+    async fn send(
+        &self,
+        request: Call,
+        effect: impl FnOnce(Written) -> Effect,
+    ) -> Result<Done, SendError> {
         let reply = settled(write(self.writes, request, None).await)?;
-        let effect = |object: Written| Effect::Wrote(kind, object.rv());
         Ok(reply.effect(effect).done())
     }
 }
