@@ -164,7 +164,7 @@ impl Bench<'_> {
     pub fn patch(&self, job: &str, patch: &Value) {
         self.kubectl(&[
             "patch",
-            "bcj",
+            "cbj",
             job,
             "--type=merge",
             "-p",
@@ -175,7 +175,7 @@ impl Bench<'_> {
     /// A job as it is stored now.
     #[track_caller]
     pub fn get(&self, job: &str) -> Value {
-        let text = self.kubectl(&["get", "bcj", job, "-o", "json"]);
+        let text = self.kubectl(&["get", "cbj", job, "-o", "json"]);
         serde_json::from_str(&text).expect("JSON")
     }
 
@@ -206,7 +206,7 @@ impl Bench<'_> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         self.results(job)
             .iter()
-            .filter(|result| result["node"] == node)
+            .filter(|result| result["nodeName"] == node)
             .map(|r| {
                 (
                     r["attempt"].as_i64().unwrap_or(0),
@@ -253,7 +253,7 @@ impl Bench<'_> {
             limit,
             EVERY,
             || Ok(probe()),
-            || self.kubectl(&["get", "bcj,nrs,pods", "-o", "wide"]),
+            || self.kubectl(&["get", "cbj,nrs,pods", "-o", "wide"]),
         );
         match found {
             Ok(found) => found,

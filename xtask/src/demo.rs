@@ -163,7 +163,7 @@ impl Stage {
                         .collect(),
                 )?;
                 println!("\ncluster and operators stay up:");
-                println!("  cargo xtask cluster kubectl --name {NAME} get bcj -A");
+                println!("  cargo xtask cluster kubectl --name {NAME} get cbj -A");
                 println!(
                     "  eval \"$(cargo xtask cluster env --name {NAME})\"   # for your own kubectl"
                 );

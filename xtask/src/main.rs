@@ -7,6 +7,8 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod chart;
 mod cluster;
+#[cfg(test)]
+mod commands;
 mod crds;
 #[cfg(test)]
 mod decisions;

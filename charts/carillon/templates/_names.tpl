@@ -30,22 +30,36 @@
 
 {{- /* What selects the operator's pods, and nothing else: the pod of `helm test` has another component. Immutable in a Deployment. */ -}}
 {{- define "carillon.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "carillon.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "carillon.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
-{{- /* Labels of every object, except the component. */ -}}
+{{- /*
+Labels of an object. Called with a list: the root context, the component, and what this object alone has, which may be missing. That wins over
+commonLabels, and these over what only informs. What objects are selected by, and what Helm knows its own by, nobody changes.
+*/ -}}
 {{- define "carillon.labels" -}}
-app.kubernetes.io/name: {{ include "carillon.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
-app.kubernetes.io/part-of: carillon
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $root := index . 0 -}}
+{{- $chart := printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $informs := dict "helm.sh/chart" $chart "app.kubernetes.io/part-of" "carillon" -}}
+{{- $_ := set $informs "app.kubernetes.io/version" ($root.Chart.AppVersion | replace "+" "_") -}}
+{{- $selects := dict "app.kubernetes.io/name" (include "carillon.name" $root) "app.kubernetes.io/instance" $root.Release.Name -}}
+{{- $_ := set $selects "app.kubernetes.io/component" (index . 1) -}}
+{{- $_ := set $selects "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- include "carillon.merged" (list $informs $root.Values.commonLabels (rest (rest .) | first) $selects) -}}
+{{- end -}}
+
+{{- /* Mappings of strings as one, in YAML: of a key that several have, the last one wins. */ -}}
+{{- define "carillon.merged" -}}
+{{- $all := dict -}}
+{{- range . }}{{ range $key, $value := . }}{{ $_ := set $all $key $value }}{{ end }}{{ end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{- /* Some providers admit this class outside kube-system only where a ResourceQuota allows it: a default must not hang there. */ -}}
+{{- define "carillon.priorityClassName" -}}
+{{- default (ternary "system-cluster-critical" "" (eq .Release.Namespace "kube-system")) .Values.priorityClassName -}}
 {{- end -}}
 
 {{- define "carillon.image" -}}

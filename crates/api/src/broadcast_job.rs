@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::policy::{
-    DEFAULT_NODE_LOST_TIMEOUT_SECONDS, Execution, NoEligibleNodes, PodFailurePolicy,
+    DEFAULT_NODE_LOST_TIMEOUT_SECONDS, DEFAULT_POD_TERMINATION_TIMEOUT_SECONDS, ExecutionPolicy,
+    NoEligibleNodesPolicy, PodFailurePolicy,
 };
-
-/// `spec.parallelism` when it is absent: no limit.
-pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
 
 /// What should run, on how many nodes at a time, and when the job ends.
 #[derive(Clone, Debug, Deserialize, KubeSchema, Serialize, kube::CustomResource)]
@@ -22,7 +20,7 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     kind = "BroadcastJob",
     doc = "BroadcastJob runs one pod on every node that fits, to completion.",
     namespaced,
-    shortname = "bcj",
+    shortname = "cbj",
     category = "carillon",
     status = "BroadcastJobStatus",
     selectable = ".status.phase",
@@ -129,7 +127,7 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new(
-        "!has(self.failurePolicy.restartLimit) || self.failurePolicy.restartLimit == 0 || \
+        "!has(self.failurePolicy) || !has(self.failurePolicy.restartLimit) || \
          !has(self.template.spec.restartPolicy) || self.template.spec.restartPolicy != 'Never'"
     )
     .message(
@@ -138,36 +136,36 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     )
     .field_path(".failurePolicy.restartLimit"),
     validation = Rule::new(
-        "self.execution != 'AtMostOnce' || !has(self.backoffLimitPerNode) || \
+        "self.executionPolicy != 'AtMostOnce' || !has(self.backoffLimitPerNode) || \
          self.backoffLimitPerNode == 0"
     )
     .message(
-        "must be 0 with execution AtMostOnce, which tries no node twice: remove it or set \
-         spec.execution: AtLeastOnce"
+        "must be 0 with executionPolicy AtMostOnce, which tries no node twice: remove it or set \
+         spec.executionPolicy: AtLeastOnce"
     )
     .field_path(".backoffLimitPerNode")
     .reason(Reason::FieldValueForbidden),
     validation = Rule::new(
-        "self.execution != 'AtMostOnce' || !has(self.template.spec.restartPolicy) || \
+        "self.executionPolicy != 'AtMostOnce' || !has(self.template.spec.restartPolicy) || \
          self.template.spec.restartPolicy != 'OnFailure'"
     )
     .message(
         "must not be AtMostOnce with restartPolicy OnFailure, the kubelet would run the container \
          again: set spec.template.spec.restartPolicy: Never"
     )
-    .field_path(".execution"),
+    .field_path(".executionPolicy"),
     validation = Rule::new(
-        "self.execution != 'AtMostOnce' || !has(self.podFailurePolicy) || \
+        "self.executionPolicy != 'AtMostOnce' || !has(self.podFailurePolicy) || \
          !self.podFailurePolicy.rules.exists(rule, rule.action == 'Ignore')"
     )
     .message(
-        "must not have the action Ignore with execution AtMostOnce, which tries no node twice: \
-         use another action or set spec.execution: AtLeastOnce"
+        "must not have the action Ignore with executionPolicy AtMostOnce, which tries no node twice: \
+         use another action or set spec.executionPolicy: AtLeastOnce"
     )
     .field_path(".podFailurePolicy"),
-    validation = Rule::new("self.execution == oldSelf.execution")
+    validation = Rule::new("self.executionPolicy == oldSelf.executionPolicy")
         .message("is immutable: create a new BroadcastJob with the other value")
-        .field_path(".execution"),
+        .field_path(".executionPolicy"),
     validation = Rule::new(
         "!has(self.podFailurePolicy) || !has(self.template.spec.restartPolicy) || \
          self.template.spec.restartPolicy == 'Never'"
@@ -190,14 +188,14 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     )
     .field_path(".podFailurePolicy"),
     validation = Rule::new(
-        "self.noEligibleNodes == 'Wait' || !has(self.completionPolicy) || \
+        "self.noEligibleNodesPolicy == 'Wait' || !has(self.completionPolicy) || \
          self.completionPolicy.type != 'Never'"
     )
     .message(
         "must be Wait with completionPolicy type Never, such a job waits for nodes: remove it or \
          set spec.completionPolicy.type: Always"
     )
-    .field_path(".noEligibleNodes")
+    .field_path(".noEligibleNodesPolicy")
     .reason(Reason::FieldValueForbidden),
     validation = Rule::new(
         "has(self.nodeNames) == has(oldSelf.nodeNames) && \
@@ -227,10 +225,7 @@ pub struct BroadcastJobSpec {
     /// nodes from 1% to 100%, rounded up. May be changed at any time; pods that run already are
     /// never stopped by it. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        with = "IntOrString",
-        extend("default" = UNLIMITED_PARALLELISM, "nullable" = false)
-    )]
+    #[schemars(with = "IntOrString", extend("nullable" = true))]
     #[x_kube(
         validation = Rule::new(
             "type(self) == int ? self >= 1 && self <= 2147483647 \
@@ -261,7 +256,7 @@ pub struct BroadcastJobSpec {
     /// tried again. AtMostOnce: a node whose pod may have run is never tried again; if it was
     /// interrupted, it has failed. Immutable.
     #[serde(default)]
-    pub execution: Execution,
+    pub execution_policy: ExecutionPolicy,
     /// Failed attempts a node may have before it counts as failed: a number from 0. The first retry
     /// comes 10 s after the failure, each further one after twice the wait, 10 minutes at most.
     #[serde(default)]
@@ -284,21 +279,28 @@ pub struct BroadcastJobSpec {
             .message("must be 1 or more seconds; for no limit leave the field out")
     )]
     pub pod_start_deadline_seconds: Option<i64>,
-    /// Seconds, 0 or more, for which a node must be gone or not ready before its pod counts as lost
-    /// and another one may be started in its place of parallelism; also the time that a deleted pod
-    /// may take beyond its grace period.
+    /// Seconds, 10 or more, for which a node must be gone or not ready before its pod counts as lost
+    /// and another one may be started in its place of parallelism.
     #[serde(default = "default_node_lost_timeout_seconds")]
     #[x_kube(
-        validation = Rule::new("self >= 0")
-            .message("must be 0 or more seconds; the default is 300")
+        validation = Rule::new("self >= 10")
+            .message("must be 10 or more seconds; the default is 300")
     )]
     pub node_lost_timeout_seconds: i64,
+    /// Seconds, 10 or more, that a deleted pod may take beyond its grace period before it is given up: the
+    /// attempt is Unknown then, since its node may still run it.
+    #[serde(default = "default_pod_termination_timeout_seconds")]
+    #[x_kube(
+        validation = Rule::new("self >= 10")
+            .message("must be 10 or more seconds; the default is 300")
+    )]
+    pub pod_termination_timeout_seconds: i64,
     /// What becomes of the job if no node is eligible and none was ever started. Wait: it waits for
     /// one. Complete: it is Complete at once. Fail: it is Failed at once. completionPolicy type
     /// Always only.
     #[serde(default)]
-    pub no_eligible_nodes: NoEligibleNodes,
-    /// Only these nodes, by name, each once, 1 to 10000 of them; they must also pass the checks of
+    pub no_eligible_nodes_policy: NoEligibleNodesPolicy,
+    /// Only these nodes, by name, 1 to 10000 of them; they must also pass the checks of
     /// the template. Immutable. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
@@ -306,7 +308,7 @@ pub struct BroadcastJobSpec {
         length(min = 1, max = crate::policy::MAX_NODE_NAMES),
         inner(length(min = 1, max = 253))
     )]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub node_names: Option<Vec<String>>,
     /// The BroadcastJob whose nodes this one tries again. All retries of one job are a family: one of
     /// them has its turn at a time, and a node that succeeded in any of them is not run again. Immutable.
@@ -351,6 +353,10 @@ pub struct Retry {
 
 fn default_node_lost_timeout_seconds() -> i64 {
     DEFAULT_NODE_LOST_TIMEOUT_SECONDS
+}
+
+fn default_pod_termination_timeout_seconds() -> i64 {
+    DEFAULT_POD_TERMINATION_TIMEOUT_SECONDS
 }
 
 /// When the job ends.
@@ -414,17 +420,17 @@ pub enum CompletionPolicyType {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new(
-        "!has(self.type) || self.type != 'Continue' || !has(self.maxFailed) || self.maxFailed == 0"
+        "!has(self.type) || self.type != 'Continue' || !has(self.maxFailedNodes) || self.maxFailedNodes == 0"
     )
     .message(
         "must not be set with type Continue, which puts up with every failure: remove it, or set \
          spec.failurePolicy.type: FailFast or Pause"
     )
-    .field_path(".maxFailed")
+    .field_path(".maxFailedNodes")
     .reason(Reason::FieldValueForbidden)
 )]
 pub struct FailurePolicy {
-    /// What happens when more nodes have failed than maxFailed allows. FailFast: the job fails.
+    /// What happens when more nodes have failed than maxFailedNodes allows. FailFast: the job fails.
     /// Continue: the other nodes go on. Pause: no further pod is started until somebody resumes the
     /// job.
     #[serde(rename = "type", default)]
@@ -445,26 +451,26 @@ pub struct FailurePolicy {
             "must be a number from 0 to 2147483647 or a percentage from 0% to 100%, e.g. 3 or \"10%\""
         )
     )]
-    pub max_failed: Option<IntOrString>,
-    /// Container restarts a pod may have, all containers added up, before it counts as failed.
-    /// restartPolicy OnFailure only.
-    #[serde(default)]
+    pub max_failed_nodes: Option<IntOrString>,
+    /// Container restarts a pod may have, all containers added up, before it is stopped and has failed: a number
+    /// from 0, which means that the first restart fails it. restartPolicy OnFailure only. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = Rule::new("self >= 0")
-            .message("must be 0 or more; 0 means that the first restart fails the pod")
+            .message("must be 0 or more; for no limit leave the field out")
     )]
-    pub restart_limit: i32,
+    pub restart_limit: Option<i32>,
 }
 
 /// What a failed pod means for the job.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub enum FailurePolicyType {
-    /// More failed nodes than maxFailed fail the job.
+    /// More failed nodes than maxFailedNodes fail the job.
     #[default]
     FailFast,
     /// Failed nodes are counted, the job goes on.
     Continue,
-    /// More failed nodes than maxFailed stop the starting of further pods until somebody resumes
+    /// More failed nodes than maxFailedNodes stop the starting of further pods until somebody resumes
     /// the job.
     Pause,
 }
@@ -475,14 +481,23 @@ pub enum FailurePolicyType {
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastJobStatus {
     /// `metadata.generation` this status was computed for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::observed_generation::read",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_generation: Option<i64>,
     /// Complete, Failed, FailureTarget, Paused, Reconciling, Stalled.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// OpenKruise's one-word summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The conditions in a word: running, paused, completed, failed. Later versions may add words.
+    #[serde(
+        default,
+        deserialize_with = "crate::open_word::known",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "String")]
     pub phase: Option<Phase>,
     /// When the job was first acted on. The deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -502,7 +517,7 @@ pub struct BroadcastJobStatus {
     /// Nodes that failed and are not tried again.
     #[serde(default)]
     pub failed: i32,
-    /// Attempts interrupted by the cluster or a person. With execution AtLeastOnce they are tried
+    /// Attempts interrupted by the cluster or a person. With executionPolicy AtLeastOnce they are tried
     /// again and are no failures.
     #[serde(default)]
     pub disrupted: i32,
@@ -521,25 +536,27 @@ pub struct BroadcastJobStatus {
     pub summary: String,
     /// Nodes left out, by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub refused: Vec<Refused>,
     /// Seconds the job was paused so far; they do not count towards the deadline.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub paused_seconds: i64,
     /// Failed nodes that a resume has accepted: only a further one pauses the job again.
     #[serde(default, skip_serializing_if = "is_zero_i32")]
-    pub acknowledged_failures: i32,
+    pub acknowledged_failed_nodes: i32,
     /// Last value of the annotation `carillon.dev/resume` that was acted on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resumed_by: Option<String>,
+    pub last_handled_resume: Option<String>,
     /// The jobs that have tried nodes of this one again, in the order in which they had their turn. A
     /// name is only ever added, and only when all before it have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_RETRIES))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub retries: Vec<Retry>,
 }
 
 /// Nodes left out for one reason.
-#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
     /// Name of the check's verdict, e.g. `NodeTaintNotTolerated`.
@@ -548,6 +565,7 @@ pub struct Refused {
     pub count: i32,
     /// Up to three of them, by name.
     #[serde(default)]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub sample: Vec<String>,
 }
 

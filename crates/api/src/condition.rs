@@ -36,18 +36,21 @@ pub mod reasons {
     pub const RETRIED_JOB_THERE: &str = "RetriedJobThere";
     /// ExpiryWaits is false: the job was given more time.
     pub const NOT_EXPIRED: &str = "NotExpired";
-    /// Complete: every eligible node has an outcome.
-    pub const ALL_NODES_DONE: &str = "AllNodesDone";
-    /// Failed, FailureTarget: more nodes failed than `failurePolicy.maxFailed` allows, and the failure
+    /// Complete: every eligible node has succeeded.
+    pub const ALL_NODES_SUCCEEDED: &str = "AllNodesSucceeded";
+    /// Complete: every eligible node has an outcome, and some have failed, as `failurePolicy` or a resume allows. A
+    /// CronJob does not count such a run as a success.
+    pub const COMPLETED_WITH_FAILURES: &str = "CompletedWithFailures";
+    /// Failed, FailureTarget, Stalled: more nodes failed than `failurePolicy.maxFailedNodes` allows, and the failure
     /// policy is FailFast.
-    pub const NODE_FAILED: &str = "NodeFailed";
+    pub const MAX_FAILED_NODES_EXCEEDED: &str = "MaxFailedNodesExceeded";
     /// Failed, FailureTarget: `activeDeadlineSeconds` has passed.
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
     /// Failed, FailureTarget: a rule of `podFailurePolicy` with the action FailJob matched.
     pub const POD_FAILURE_POLICY: &str = "PodFailurePolicy";
     /// Paused: `spec.paused` is true.
     pub const PAUSED_BY_USER: &str = "PausedByUser";
-    /// Paused: more nodes failed than `failurePolicy.maxFailed` allows, and the failure policy is
+    /// Paused: more nodes failed than `failurePolicy.maxFailedNodes` allows, and the failure policy is
     /// Pause.
     pub const PAUSED_BY_FAILURE: &str = "PausedByFailure";
     /// Paused or Stalled is false: the job runs (again).
@@ -57,7 +60,7 @@ pub mod reasons {
     /// Reconciling: the remaining pods of a failing job are being stopped.
     pub const STOPPING: &str = "Stopping";
     /// Reconciling: no node passes the checks of the pod template. Also Complete or Failed and
-    /// FailureTarget, with `noEligibleNodes` Complete or Fail.
+    /// FailureTarget, with `noEligibleNodesPolicy` Complete or Fail.
     pub const NO_ELIGIBLE_NODES: &str = "NoEligibleNodes";
     /// Reconciling: type Never, every node of now is served, later ones will be.
     pub const WAITING_FOR_NODES: &str = "WaitingForNodes";

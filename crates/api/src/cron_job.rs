@@ -152,8 +152,7 @@ pub struct CronJobSpec {
     /// 1024 characters at most.
     #[schemars(schema_with = "schedule::schema")]
     pub schedule: String,
-    /// Time zone of the schedule by its IANA name, e.g. Europe/Berlin. Default: that of the
-    /// operator, which is UTC unless it was started with another one.
+    /// Time zone of the schedule by its IANA name, e.g. Europe/Berlin. Default: UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schedule::time_zone_schema")]
     pub time_zone: Option<String>,

@@ -11,10 +11,13 @@ pub mod cron_job;
 pub mod daemon_set;
 #[cfg(test)]
 mod fuzz;
+mod misplaced;
 pub mod names;
 pub mod node_result_slice;
 mod null;
+mod observed_generation;
 mod open_schema;
+mod open_word;
 pub mod path;
 mod pod_template;
 pub mod policy;
@@ -30,4 +33,6 @@ pub use cron_job::{
 };
 pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
 pub use node_result_slice::{NodeResult, NodeResultSlice, NodeState};
-pub use policy::{Execution, NoEligibleNodes, PodFailurePolicy, PodFailurePolicyAction};
+pub use policy::{
+    ExecutionPolicy, NoEligibleNodesPolicy, PodFailurePolicy, PodFailurePolicyAction,
+};

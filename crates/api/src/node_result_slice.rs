@@ -18,17 +18,19 @@ pub const MAX_MESSAGE_BYTES: usize = 512;
 #[serde(rename_all = "camelCase")]
 pub struct NodeResult {
     /// Name of the node.
-    pub node: String,
+    pub node_name: String,
     /// Uid of the node object the attempt was made on. A replaced node has another uid and is
     /// served again.
     #[serde(rename = "nodeUID")]
     pub node_uid: String,
     /// 1 for the first try on a node of this name, counted up by each further one.
     pub attempt: i32,
-    /// What became of the attempt.
+    /// What became of the attempt: Started, Succeeded, Failed, Disrupted, Unknown, Skipped. Later versions may add
+    /// words; a job with a word that this version does not know is left alone.
+    #[schemars(with = "String")]
     pub state: NodeState,
     /// Name of the attempt's pod.
-    pub pod: String,
+    pub pod_name: String,
     /// Uid of the pod, once it was seen. Empty: the pod is about to be created.
     #[serde(rename = "podUID", default, skip_serializing_if = "String::is_empty")]
     pub pod_uid: String,
@@ -44,7 +46,7 @@ pub struct NodeResult {
     /// When the pod's last container ended. Of an attempt that is Started and has no pod: since when it
     /// is to be withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finish_time: Option<Time>,
+    pub completion_time: Option<Time>,
     /// Since when the node object of a pod that runs is gone, as first noticed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_gone_time: Option<Time>,
@@ -89,7 +91,7 @@ pub enum NodeState {
     Succeeded,
     /// The pod failed by its own doing, or was stopped by the job's policy.
     Failed,
-    /// Interrupted by the cluster or a person; with execution AtLeastOnce the node is tried again.
+    /// Interrupted by the cluster or a person; with executionPolicy AtLeastOnce the node is tried again.
     Disrupted,
     /// The pod is gone and its outcome was never seen.
     Unknown,
@@ -140,5 +142,6 @@ pub struct NodeResultSliceSpec {
     /// Results in the order the attempts were reserved.
     #[serde(default)]
     #[schemars(length(max = MAX_RESULTS_PER_SLICE))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub results: Vec<NodeResult>,
 }

@@ -76,6 +76,7 @@ fn open(schema: &Value, definitions: &Map<String, Value>) -> Value {
     }
     if let Some(items) = schema.get("items") {
         out.insert("items".into(), open_items(items, definitions));
+        out.insert("x-kubernetes-list-type".into(), "atomic".into());
     }
     if let Some(values) = schema.get("additionalProperties") {
         out.insert(
@@ -199,7 +200,7 @@ pub(crate) fn metadata() -> Value {
             // `kubectl create --dry-run` writes `creationTimestamp: null`.
             "creationTimestamp": {"type": "string", "nullable": true},
             "finalizers": {
-                "type": "array", "nullable": true,
+                "type": "array", "nullable": true, "x-kubernetes-list-type": "atomic",
                 "items": {"type": "string", "nullable": true},
             },
             "generateName": {"type": "string", "nullable": true},
@@ -232,5 +233,8 @@ pub(crate) fn metadata_with(rules_of: &[(&str, &[Rule])]) -> Value {
 }
 
 pub(crate) fn with_rules(schema: &mut Value, rules: &[Rule]) {
-    schema["x-kubernetes-validations"] = json!(rules);
+    let all = schema["x-kubernetes-validations"].take();
+    let mut all = all.as_array().cloned().unwrap_or_default();
+    all.extend(rules.iter().map(|rule| json!(rule)));
+    schema["x-kubernetes-validations"] = all.into();
 }

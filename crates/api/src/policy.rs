@@ -8,12 +8,15 @@ use serde::{Deserialize, Serialize};
 /// `spec.nodeLostTimeoutSeconds` is absent.
 pub const DEFAULT_NODE_LOST_TIMEOUT_SECONDS: i64 = 300;
 
+/// Seconds that a deleted pod may take beyond its grace period, when `spec.podTerminationTimeoutSeconds` is absent.
+pub const DEFAULT_POD_TERMINATION_TIMEOUT_SECONDS: i64 = 300;
+
 /// Node names that `spec.nodeNames` holds at most.
 pub const MAX_NODE_NAMES: usize = 10_000;
 
 /// How often the pod of a node may run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-pub enum Execution {
+pub enum ExecutionPolicy {
     /// A node whose pod was interrupted (drain, eviction, deletion, lost node) is tried again.
     #[default]
     AtLeastOnce,
@@ -23,7 +26,7 @@ pub enum Execution {
 
 /// What becomes of a job for which there is no eligible node.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-pub enum NoEligibleNodes {
+pub enum NoEligibleNodesPolicy {
     /// The job waits for one.
     #[default]
     Wait,

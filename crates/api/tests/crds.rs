@@ -9,7 +9,8 @@ use carillon_api::cron_job::{
     DEFAULT_SUCCESSFUL_JOBS_HISTORY_LIMIT, MAX_JITTER_SECONDS, MAX_NAME_LENGTH,
 };
 use carillon_api::{
-    ConcurrencyPolicy, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy, RunReference, crds,
+    BroadcastJobStatus, ConcurrencyPolicy, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy,
+    RunReference, crds,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
@@ -59,6 +60,50 @@ fn each(path: &str, schema: &Value, look: &mut dyn FnMut(&str, &Value)) {
             each(&format!("{path}.{key}"), &schema[key], look);
         }
     }
+}
+
+/// Whoever applies on the server owns items of a list, or the whole: the default of an unmarked list may change.
+#[test]
+fn each_list_says_how_it_is_merged() {
+    for (kind, schema) in &*SCHEMAS {
+        each(kind, schema, &mut |path, schema| {
+            if schema["type"] == "array" {
+                assert!(schema["x-kubernetes-list-type"].is_string(), "{path}");
+            }
+        });
+    }
+}
+
+/// kstatus calls an object in progress whose `observedGeneration` is not its generation.
+#[test]
+fn a_status_that_nobody_has_written_says_so() {
+    for kind in ["BroadcastJob", "CronJob", "DaemonSet"] {
+        let status = &schema_of(kind)["properties"]["status"];
+        assert_eq!(
+            status["default"],
+            json!({"observedGeneration": -1}),
+            "{kind}"
+        );
+    }
+    let status: CronJobStatus = serde_json::from_str(r#"{"observedGeneration": -1}"#).unwrap();
+    assert_eq!(status, CronJobStatus::default());
+}
+
+/// Old CRDs must store what a later operator writes.
+#[test]
+fn words_to_which_a_later_version_may_add_are_open() {
+    let phase = &schema_of("BroadcastJob")["properties"]["status"]["properties"]["phase"];
+    let results = &schema_of("NodeResultSlice")["properties"]["results"];
+    let state = &results["items"]["properties"]["state"];
+    for word in [phase, state] {
+        assert_eq!(
+            (&word["type"], &word["enum"]),
+            (&json!("string"), &Value::Null)
+        );
+    }
+    let status: BroadcastJobStatus =
+        serde_json::from_value(json!({"phase": "hibernating", "failed": 3})).unwrap();
+    assert_eq!((status.phase, status.failed), (None, 3));
 }
 
 /// `kubectl apply` keeps the object as compact JSON in an annotation, and annotations end at 256 KiB.

@@ -28,7 +28,7 @@ use crate::{candidates, problem};
 /// Explain where all nodes stand in a BroadcastJob or a DaemonSet, or why one does
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// Name of a BroadcastJob or else of a DaemonSet, also as bcj/NAME, cds/NAME or ds/NAME (one of apps/v1)
+    /// Name of a BroadcastJob or else of a DaemonSet, also as cbj/NAME, cds/NAME or ds/NAME (one of apps/v1)
     #[arg(value_name = "JOB|SET", value_parser = target,
           add = ArgValueCandidates::new(candidates::jobs_and_sets))]
     target: Target,

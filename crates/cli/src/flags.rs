@@ -61,7 +61,7 @@ pub(crate) struct Output {
 /// A BroadcastJob by name.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JobName {
-    /// Name of the BroadcastJob, also as bcj/NAME
+    /// Name of the BroadcastJob, also as cbj/NAME
     #[arg(value_parser = job_name, add = ArgValueCandidates::new(candidates::jobs))]
     pub(crate) job: String,
 }

@@ -37,8 +37,8 @@ Examples:
   # One, with the nodes that it waits for
   kubectl carillon get cds/agent")]
 pub(crate) struct Get {
-    /// Name of a BroadcastJob or else of a DaemonSet, also as bcj/NAME, cds/NAME or ds/NAME (one of apps/v1); or a
-    /// kind: bcj, cds, ds. All of carillon.dev in the namespace when absent
+    /// Name of a BroadcastJob or else of a DaemonSet, also as cbj/NAME, cds/NAME or ds/NAME (one of apps/v1); or a
+    /// kind: cbj, cds, ds. All of carillon.dev in the namespace when absent
     #[arg(value_name = "NAME|KIND", value_parser = wanted,
           add = ArgValueCandidates::new(candidates::jobs_and_sets))]
     wanted: Option<Wanted>,
@@ -62,7 +62,7 @@ enum Wanted {
 
 fn wanted(text: &str) -> Result<Wanted, String> {
     match text.to_ascii_lowercase().as_str() {
-        "bcj" | "broadcastjob" | "broadcastjobs" => Ok(Wanted::Jobs),
+        "cbj" | "broadcastjob" | "broadcastjobs" => Ok(Wanted::Jobs),
         "cds" | "daemonsets.carillon.dev" => Ok(Wanted::Sets(Side::Carillon)),
         "ds" | "daemonset" | "daemonsets" | "daemonsets.apps" => Ok(Wanted::Sets(Side::Native)),
         _ => target(text).map(Wanted::One),
@@ -120,7 +120,7 @@ pub(crate) async fn run(api: &Api, args: &Get, screen: &mut Screen) -> Result<u8
         let mut table = Table::new(&headers_of_jobs(columns));
         let now = Timestamp::now();
         for job in &jobs {
-            table.row(row(columns, prefix("bcj/"), now, job));
+            table.row(row(columns, prefix("cbj/"), now, job));
         }
         screen.table(&table, headers)?;
     }
@@ -280,9 +280,6 @@ fn row(columns: Columns, prefix: &str, now: Timestamp, job: &Job) -> Vec<Cell> {
 fn parallelism(spec: &Value) -> String {
     match &spec["parallelism"] {
         Value::Null => "all".to_owned(),
-        unlimited if *unlimited == carillon_api::broadcast_job::UNLIMITED_PARALLELISM => {
-            "all".to_owned()
-        }
         Value::String(percent) => percent.clone(),
         number => number.to_string(),
     }
@@ -307,8 +304,8 @@ mod tests {
     fn a_kind_alone_is_all_of_that_kind_and_anything_else_a_name() {
         assert_eq!(wanted("cds"), Ok(Wanted::Sets(Side::Carillon)));
         assert_eq!(wanted("DaemonSets"), Ok(Wanted::Sets(Side::Native)));
-        assert_eq!(wanted("bcj"), Ok(Wanted::Jobs));
-        for name in ["fix", "bcj/cds", "ds/agent"] {
+        assert_eq!(wanted("cbj"), Ok(Wanted::Jobs));
+        for name in ["fix", "cbj/cds", "ds/agent"] {
             assert!(matches!(wanted(name), Ok(Wanted::One(_))), "{name}");
         }
         assert!(wanted("pod/fix").is_err());

@@ -93,14 +93,14 @@ fn api_name(text: &str, forms: &Forms) -> Result<ApiName, String> {
     })
 }
 
-/// `fix`, `bcj/fix`, `broadcastjob.carillon.dev/fix`: the name.
+/// `fix`, `cbj/fix`, `broadcastjob.carillon.dev/fix`: the name.
 pub(crate) fn job_name(text: &str) -> Result<String, String> {
-    let (kind, name) = text.split_once('/').unwrap_or(("bcj", text));
+    let (kind, name) = text.split_once('/').unwrap_or(("cbj", text));
     let kind = kind.split_once('.').map_or(kind, |(kind, _)| kind);
     match kind.to_ascii_lowercase().as_str() {
-        _ if name.is_empty() || name.contains('/') => Err("write NAME or bcj/NAME".to_owned()),
-        "bcj" | "broadcastjob" | "broadcastjobs" => Ok(name.to_owned()),
-        _ => Err(format!("{kind} is no BroadcastJob: write NAME or bcj/NAME")),
+        _ if name.is_empty() || name.contains('/') => Err("write NAME or cbj/NAME".to_owned()),
+        "cbj" | "broadcastjob" | "broadcastjobs" => Ok(name.to_owned()),
+        _ => Err(format!("{kind} is no BroadcastJob: write NAME or cbj/NAME")),
     }
 }
 
@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_job_is_named_as_kubectl_names_it() {
-        for text in ["fix", "bcj/fix", "broadcastjobs.carillon.dev/fix"] {
+        for text in ["fix", "cbj/fix", "broadcastjobs.carillon.dev/fix"] {
             assert_eq!(job_name(text).as_deref(), Ok("fix"));
         }
-        for wrong in ["pod/fix", "", "bcj/", "a/b/c"] {
+        for wrong in ["pod/fix", "", "cbj/", "a/b/c"] {
             assert!(job_name(wrong).is_err(), "{wrong:?}");
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         for wrong in [
             "",
             "ccj/",
-            "bcj/report",
+            "cbj/report",
             "cronjob.example.com/report",
             "a/b/c",
         ] {

@@ -32,10 +32,10 @@ Examples:
   kubectl carillon resume fix-kernel
 
   # Whatever else is called so
-  kubectl carillon resume bcj/fix-kernel
+  kubectl carillon resume cbj/fix-kernel
   kubectl carillon resume cronjob/close-books")]
 pub(crate) struct Resume {
-    /// Name of a BroadcastJob or else of a CronJob; as bcj/NAME or cronjob/NAME only the one or the
+    /// Name of a BroadcastJob or else of a CronJob; as cbj/NAME or cronjob/NAME only the one or the
     /// other
     #[arg(value_name = "JOB|CRON", value_parser = target,
           add = ArgValueCandidates::new(candidates::jobs_and_crons))]
@@ -60,7 +60,7 @@ fn target(text: &str) -> Result<Target, String> {
     let target = job_name(text).map(Target::Job);
     target
         .or_else(|_| cron_name(text).map(Target::Cron))
-        .map_err(|_| "write NAME, bcj/NAME or cronjob/NAME".to_owned())
+        .map_err(|_| "write NAME, cbj/NAME or cronjob/NAME".to_owned())
 }
 
 pub(crate) async fn pause(api: &Api, args: &Pause, screen: &mut Screen) -> Result<u8> {
@@ -89,7 +89,7 @@ pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Res
     };
     match (job, cron) {
         (Some(_), Some(_)) => bail!(
-            "there are a BroadcastJob and a CronJob {name}: write bcj/{name} or cronjob/{name}"
+            "there are a BroadcastJob and a CronJob {name}: write cbj/{name} or cronjob/{name}"
         ),
         (Some(_), None) => {
             let job = JobName { job: name.clone() };
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn a_plain_name_may_be_a_job_or_a_cron_job_and_a_kind_decides() {
         assert_eq!(target("fix"), Ok(Target::Any("fix".to_owned())));
-        assert_eq!(target("bcj/fix"), Ok(Target::Job("fix".to_owned())));
+        assert_eq!(target("cbj/fix"), Ok(Target::Job("fix".to_owned())));
         for text in ["cronjob/fix", "ccj/fix", "cj/fix"] {
             assert!(matches!(target(text), Ok(Target::Cron(_))), "{text}");
         }
-        for wrong in ["", "pod/fix", "bcj/", "a/b/c"] {
+        for wrong in ["", "pod/fix", "cbj/", "a/b/c"] {
             assert!(target(wrong).is_err(), "{wrong:?}");
         }
     }

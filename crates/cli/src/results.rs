@@ -111,7 +111,7 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     }
     if format == Some(Format::Name) {
         for attempt in &attempts {
-            screen.line(&format!("node/{}", attempt.node))?;
+            screen.line(&format!("node/{}", attempt.node_name))?;
         }
         return Ok(DONE);
     }
@@ -161,13 +161,13 @@ pub(crate) fn by_attempt(attempts: &[Attempt]) -> Table {
         |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"));
     for attempt in attempts {
         table.row([
-            Cell::from(&attempt.node),
+            Cell::from(&attempt.node_name),
             attempt.attempt.to_string().into(),
             Cell::new(attempt.sentence(), tone(attempt.state)),
-            time(attempt.started).into(),
-            time(attempt.finished).into(),
+            time(attempt.start_time).into(),
+            time(attempt.completion_time).into(),
             seconds(attempt.seconds).into(),
-            Cell::from(&attempt.pod),
+            Cell::from(&attempt.pod_name),
         ]);
     }
     table

@@ -26,7 +26,7 @@ pub(crate) enum Found {
     Set(Value),
 }
 
-/// `fix`, `bcj/fix`, `cds/agent`, `ds/agent`.
+/// `fix`, `cbj/fix`, `cds/agent`, `ds/agent`.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
     if !text.contains('/') {
         return job_name(text).map(Target::Any);
@@ -34,7 +34,7 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
     let target = job_name(text).map(Target::Job);
     target
         .or_else(|_| set_name(text).map(Target::Set))
-        .map_err(|_| "write NAME, bcj/NAME, cds/NAME or ds/NAME".to_owned())
+        .map_err(|_| "write NAME, cbj/NAME, cds/NAME or ds/NAME".to_owned())
 }
 
 impl Target {
@@ -49,7 +49,7 @@ impl Target {
         let set = api.of_two_if_any(&SETS, &ApiName::any(name)).await;
         match (job, set) {
             (Ok(Some(_)), Ok(Some(_))) => bail!(
-                "there are a BroadcastJob and a DaemonSet {name}: write bcj/{name}, or cds/{name} (ds/{name} is one \
+                "there are a BroadcastJob and a DaemonSet {name}: write cbj/{name}, or cds/{name} (ds/{name} is one \
                  of apps/v1)"
             ),
             // Whoever may not see those of the one kind means the other.
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_plain_name_may_be_of_either_kind_and_a_kind_decides() {
         assert_eq!(target("fix"), Ok(Target::Any("fix".to_owned())));
-        assert_eq!(target("bcj/fix"), Ok(Target::Job("fix".to_owned())));
+        assert_eq!(target("cbj/fix"), Ok(Target::Job("fix".to_owned())));
         for text in ["cds/fix", "ds/fix", "daemonset/fix"] {
             assert!(matches!(target(text), Ok(Target::Set(_))), "{text}");
         }

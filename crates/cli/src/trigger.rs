@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow, bail};
+use carillon_api::condition::{reasons, types};
 use carillon_plan::view::cron_job::next::child_resource;
 use carillon_plan::view::cron_job::read::{self, StoredCron};
 use carillon_plan::view::cron_job::resource;
@@ -37,7 +38,7 @@ Examples:
   kubectl carillon trigger close-books --wait --timeout 10m
 
 Exit codes: 0 done, with --wait: the run is Complete; 1 error; with --wait: 2 not within the time, 3 the run
-has Failed.")]
+has Failed, or nodes of it have.")]
 pub(crate) struct Trigger {
     #[command(flatten)]
     cron: Cron,
@@ -196,7 +197,7 @@ async fn ended(
                 seen = true;
                 if let Some(end) = read::child(&child).ended {
                     screen.line(&format!("{job} {}", outcome(&child, end.condition())))?;
-                    return Ok(if end.complete { DONE } else { FAILED });
+                    return Ok(if end.succeeded() { DONE } else { FAILED });
                 }
             }
             None if seen => bail!("{job} is gone, and what came of it is not known"),
@@ -219,12 +220,11 @@ fn outcome(child: &Value, type_: &str) -> String {
         .into_iter()
         .flatten();
     let condition = conditions.find(|condition| condition["type"] == type_);
+    let well = type_ == types::COMPLETE
+        && condition.is_none_or(|of| of["reason"] != reasons::COMPLETED_WITH_FAILURES);
     let text = |field: &str| {
         let value = condition.and_then(|condition| condition[field].as_str());
-        value
-            .filter(|_| type_ == "Failed")
-            .unwrap_or_default()
-            .to_owned()
+        value.filter(|_| !well).unwrap_or_default().to_owned()
     };
     let why = format!("{} {}", text("reason"), text("message"));
     match why.trim() {
@@ -249,6 +249,13 @@ mod tests {
             "Failed: DeadlineExceeded too late"
         );
         assert_eq!(outcome(&child, "Complete"), "Complete");
+        let some_failed = json!({"status": {"conditions": [
+            {"type": "Complete", "reason": "CompletedWithFailures", "message": "1 of 2 nodes failed"},
+        ]}});
+        assert_eq!(
+            outcome(&some_failed, "Complete"),
+            "Complete: CompletedWithFailures 1 of 2 nodes failed"
+        );
         assert_eq!(outcome(&json!({}), "Failed"), "Failed");
     }
 }

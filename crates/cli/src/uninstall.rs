@@ -129,7 +129,7 @@ fn check(found: &Leftovers, living: &Living, screen: &mut Screen) -> Result<u8> 
             ));
             screen.text(
                 "While it runs it releases what is deleted:\n    \
-                 kubectl delete cronjobs.carillon.dev,broadcastjobs --all --all-namespaces --wait\n\
+                 kubectl delete cronjobs.carillon.dev,broadcastjobs.carillon.dev --all --all-namespaces --wait\n\
                  Or uninstall it, and take off what is left: kubectl carillon uninstall --release\n",
             )?;
         }

@@ -30,7 +30,7 @@ fn job(name: &str, uid: &str, spec: &Value, status: &Value) -> Value {
 
 /// The first job, which has ended; its retry has had its turn.
 fn first() -> Value {
-    let complete = json!([{"type": "Complete", "status": "True", "reason": "AllNodesDone", "message": "",
+    let complete = json!([{"type": "Complete", "status": "True", "reason": "AllNodesSucceeded", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
     let retries = json!([{"name": "fix-retry-1", "uid": RETRY}]);
     let status = json!({"conditions": complete, "retries": retries});
@@ -153,7 +153,7 @@ fn retry() -> Value {
 fn failed() -> Value {
     slice(
         FIRST,
-        json!({"node": "n1", "attempt": 1, "state": "Failed", "pod": "fix-x",
+        json!({"nodeName": "n1", "attempt": 1, "state": "Failed", "podName": "fix-x",
             "reason": "NonZeroExitCode", "exitCode": 1}),
     )
 }
@@ -164,7 +164,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn for_a_node_that_a_deleted_retry_may_have_done_nothing_is_made_and_it_is_told_what_to_do() {
-    let open = json!({"node": "n1", "attempt": 1, "state": "Started", "pod": "fix-y"});
+    let open = json!({"nodeName": "n1", "attempt": 1, "state": "Started", "podName": "fix-y"});
     let mut closed = open.clone();
     closed["state"] = "Unknown".into();
     closed["reason"] = "JobDeleted".into();
@@ -207,7 +207,7 @@ fn a_retry_that_is_paused_is_named_with_what_resumes_it() {
 
 #[test]
 fn a_retry_at_work_on_the_failed_nodes_is_named_by_retry_and_results() {
-    let started = json!({"node": "n1", "attempt": 1, "state": "Started", "pod": "fix-y"});
+    let started = json!({"nodeName": "n1", "attempt": 1, "state": "Started", "podName": "fix-y"});
     let cluster = Cluster::new(
         vec![first(), retry()],
         vec![failed(), slice(RETRY, started)],
@@ -241,7 +241,7 @@ fn of_two_who_ask_at_once_one_makes_a_retry_and_the_other_is_told_of_it() {
 
 #[test]
 fn a_name_that_a_deleted_retry_has_had_is_not_given_again() {
-    let over = json!({"node": "n1", "attempt": 1, "state": "Failed", "pod": "fix-y",
+    let over = json!({"nodeName": "n1", "attempt": 1, "state": "Failed", "podName": "fix-y",
         "reason": "NonZeroExitCode", "exitCode": 1});
     let cluster = Cluster::new(vec![first()], vec![failed(), slice(RETRY, over)]);
     let output = cluster.run(&["retry", "fix", "--failed"]);
@@ -255,7 +255,7 @@ fn a_node_that_does_not_exist_is_not_tried_and_a_cordoned_one_is_said_to_wait() 
     open["status"] = json!({});
     let fails = |node: &str| {
         let mut failed = failed();
-        failed["results"][0]["node"] = node.into();
+        failed["results"][0]["nodeName"] = node.into();
         failed
     };
     for job in [first_without_retries(), open] {
@@ -282,8 +282,7 @@ fn a_node_that_does_not_exist_is_not_tried_and_a_cordoned_one_is_said_to_wait() 
 
 #[test]
 fn explain_of_a_node_tells_what_the_family_has_done_there_and_advises_no_retry_that_is_refused() {
-    let done =
-        json!({"node": "n1", "attempt": 1, "state": "Succeeded", "pod": "fix-y", "exitCode": 0});
+    let done = json!({"nodeName": "n1", "attempt": 1, "state": "Succeeded", "podName": "fix-y", "exitCode": 0});
     let mut ended = retry();
     ended["status"] = json!({"conditions": first()["status"]["conditions"]});
     let mut later = retry();
@@ -337,8 +336,7 @@ fn planned(cluster: &Cluster, uid: &str, more: &Value) -> Output {
 
 #[test]
 fn plan_judges_the_manifest_of_a_retry_by_what_its_family_has_done() {
-    let done =
-        json!({"node": "n1", "attempt": 1, "state": "Succeeded", "pod": "fix-y", "exitCode": 0});
+    let done = json!({"nodeName": "n1", "attempt": 1, "state": "Succeeded", "podName": "fix-y", "exitCode": 0});
     let mut ended = retry();
     ended["status"] = json!({"conditions": first()["status"]["conditions"]});
     let cluster = Cluster::new(
@@ -361,8 +359,7 @@ fn plan_judges_the_manifest_of_a_retry_by_what_its_family_has_done() {
         assert!(said.contains(": 0 of "), "{said}");
     }
     // It has failed in a retry that the manifest does not count.
-    let again =
-        json!({"node": "n1", "attempt": 1, "state": "Failed", "pod": "fix-y", "exitCode": 1});
+    let again = json!({"nodeName": "n1", "attempt": 1, "state": "Failed", "podName": "fix-y", "exitCode": 1});
     let cluster = Cluster::new(vec![first(), ended], vec![failed(), slice(RETRY, again)]);
     let said = text(&planned(&cluster, FIRST, &json!({})).stdout);
     assert!(said.contains("AlreadyTried"), "{said}");
@@ -394,7 +391,7 @@ fn what_a_job_that_failed_fast_has_not_started_is_served_by_a_retry_of_what_is_u
     failed_fast["status"]["conditions"][0]["type"] = "Failed".into();
     let fails = |node: &str| {
         let mut failed = failed();
-        failed["results"][0]["node"] = node.into();
+        failed["results"][0]["nodeName"] = node.into();
         failed
     };
     // n1 was not started, and the cordoned n2 has failed.
@@ -410,8 +407,7 @@ fn what_a_job_that_failed_fast_has_not_started_is_served_by_a_retry_of_what_is_u
     let created = cluster.created.lock().unwrap()[0].clone();
     assert_eq!(created["spec"]["nodeNames"], json!(["n1", "n2"]));
     assert_eq!(created["spec"]["retryOf"]["uid"], FIRST);
-    let done =
-        json!({"node": "n1", "attempt": 1, "state": "Succeeded", "pod": "fix-x", "exitCode": 0});
+    let done = json!({"nodeName": "n1", "attempt": 1, "state": "Succeeded", "podName": "fix-x", "exitCode": 0});
     let cluster = Cluster::new(vec![first_without_retries()], vec![slice(FIRST, done)]);
     // The cordoned n2 was never started and is not eligible.
     let output = cluster.run(&["retry", "fix", "--unfinished"]);

@@ -22,7 +22,7 @@ use carillon_operator::gate::Kind;
 use carillon_operator::kinds::cron_job::requests;
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
-use carillon_operator::request;
+use carillon_operator::request::{self, CreateMode};
 use carillon_operator::transport::{self, BatchWindow, Transport};
 use carillon_operator::writes::Writes;
 use carillon_plan::object_key::NATIVE_CRON_JOB;
@@ -86,7 +86,7 @@ async fn cron_job(writes: &Writes, name: String) -> Result<(Arc<ObjectKey>, u64)
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
         "spec": {"schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": {"spec": job()}},
     });
-    let request = request::create(Kind::NativeCronJob, NAMESPACE, &body, false);
+    let request = request::create(Kind::NativeCronJob, NAMESPACE, &body, CreateMode::Plain);
     let meta = write(writes, request, None).await?;
     let uid = meta.uid().context("a CronJob without uid")?;
     let owner = ObjectKey::of(NATIVE_CRON_JOB, NAMESPACE, name, uid);
@@ -123,7 +123,7 @@ async fn run(writes: &Writes, (owner, rv): &(Arc<ObjectKey>, u64)) -> Result<()>
         },
         "spec": job(),
     });
-    let create = request::create(Kind::NativeJob, NAMESPACE, &body, false);
+    let create = request::create(Kind::NativeJob, NAMESPACE, &body, CreateMode::Plain);
     let uid = write(writes, create, None).await?.uid();
     let uid = uid.context("a Job without uid")?;
     let mut recorded = active(Some(uid));

@@ -493,10 +493,18 @@ pub fn names_a_field(status: &kube::core::Status) -> bool {
     status.code == 422 && causes.into_iter().any(|cause| !cause.field.is_empty())
 }
 
+/// Whether the API server does not know a field of the template, and was asked to say so.
+fn has_an_unknown_field(status: &kube::core::Status) -> bool {
+    status.code == 400 && status.message.contains("strict decoding error")
+}
+
 /// Whether the creation of one pod may have been refused for what is on its node, as by an admission webhook.
 pub fn is_of_one(error: &SendError) -> bool {
     let of_one = |status: &kube::core::Status| {
-        let of_all = names_a_field(status) || is_terminating(status) || is_quota(&status.message);
+        let of_all = names_a_field(status)
+            || is_terminating(status)
+            || is_quota(&status.message)
+            || has_an_unknown_field(status);
         matches!(status.code, 400 | 403 | 422) && !of_all
     };
     error.refused().is_some_and(of_one)

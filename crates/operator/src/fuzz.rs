@@ -39,8 +39,8 @@ const NODE: &[u8] = br#"{"metadata":{"name":"n","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5
 const SLICE: &[u8] = br#"{"metadata":{"name":"s","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f02","labels":
 {"carillon.dev/slice-index":"3","carillon.dev/broadcastjob-uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00"},
 "ownerReferences":[{"apiVersion":"carillon.dev/v1alpha1","kind":"BroadcastJob","name":"fix","controller":true,
-"uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00"}]},"sealed":true,"results":[{"node":"n","attempt":1,"state":"Failed",
-"nodeUID":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","pod":"p","exitCode":3,"startTime":"2026-01-01T00:00:00Z","later":[1]}]}"#;
+"uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00"}]},"sealed":true,"results":[{"nodeName":"n","attempt":1,"state":"Failed",
+"nodeUID":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","podName":"p","exitCode":3,"startTime":"2026-01-01T00:00:00Z","later":[1]}]}"#;
 
 const REFUSAL: &[u8] = br#"{"kind":"Status","status":"Failure","reason":"Invalid","message":"m","code":422,
 "details":{"name":"n","retryAfterSeconds":3,"causes":[{"reason":"r","message":"m","field":"metadata.uid"}]}}"#;

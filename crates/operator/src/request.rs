@@ -185,12 +185,25 @@ pub fn delete_with_dependents(kind: Kind, namespace: &str, name: &str, uid: Uid,
     build(Method::DELETE, path, JSON, encode(&body))
 }
 
-/// Creates an object, or only asks whether it would be created.
-pub fn create(kind: Kind, namespace: &str, body: &impl Serialize, dry_run: bool) -> Call {
-    let mut path = collection(kind, namespace);
-    if dry_run {
-        path = path.map(|path| path.with("dryRun", "All"));
-    }
+/// How an object is created.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CreateMode {
+    /// Without the fields that the API server does not know.
+    Plain,
+    /// Refused if it has such a field. A misspelt field of a template of ours would vanish otherwise: our CRDs keep
+    /// what they do not know.
+    Strict,
+    /// Only asks whether it would be created, as strictly.
+    DryRun,
+}
+
+/// Creates an object.
+pub fn create(kind: Kind, namespace: &str, body: &impl Serialize, mode: CreateMode) -> Call {
+    let path = collection(kind, namespace).map(|path| match mode {
+        CreateMode::Plain => path,
+        CreateMode::Strict => path.with("fieldValidation", "Strict"),
+        CreateMode::DryRun => path.with("dryRun", "All").with("fieldValidation", "Strict"),
+    });
     build(Method::POST, path, JSON, encode(body))
 }
 

@@ -19,7 +19,7 @@ use carillon_operator::{
     gate::Kind,
     lease::Leadership,
     metrics::Metrics,
-    request::{self, Call},
+    request::{self, Call, CreateMode},
     transport::Transport,
     writes::{SendError, Writes, decode},
 };
@@ -80,7 +80,7 @@ fn writes(leadership: Leadership, answers: &[Answer]) -> (Writes, Server) {
 }
 
 fn create() -> Call {
-    request::create(Kind::Pod, "a", &serde_json::json!({}), false)
+    request::create(Kind::Pod, "a", &serde_json::json!({}), CreateMode::Plain)
 }
 
 async fn outcome(answers: &[Answer]) -> (String, usize) {

@@ -190,7 +190,7 @@ pub(crate) struct Record<'h>(pub(crate) &'h Value);
 impl<'h> Record<'h> {
     /// Name of the node.
     pub(crate) fn node(self) -> &'h str {
-        text(self.0, &["node"])
+        text(self.0, &["nodeName"])
     }
 
     /// Uid of the node object.
@@ -210,7 +210,7 @@ impl<'h> Record<'h> {
 
     /// Name of the pod.
     pub(crate) fn pod(self) -> &'h str {
-        text(self.0, &["pod"])
+        text(self.0, &["podName"])
     }
 
     /// Uid of the pod; empty until it was seen.

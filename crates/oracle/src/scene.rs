@@ -245,8 +245,8 @@ impl Scene {
 
     pub(crate) fn reserve(self, node: &str, attempt: i64) -> Self {
         let uid = &self.object(NODES, node)["metadata"]["uid"];
-        let record = json!({"node": node, "nodeUID": uid, "attempt": attempt, "state": "Started",
-            "pod": pod_name(node, attempt)});
+        let record = json!({"nodeName": node, "nodeUID": uid, "attempt": attempt, "state": "Started",
+            "podName": pod_name(node, attempt)});
         self.slice(|slice| slice["results"].as_array_mut().unwrap().push(record))
     }
 
@@ -256,7 +256,7 @@ impl Scene {
             let records = slice["results"].as_array_mut().unwrap();
             let record = records
                 .iter_mut()
-                .find(|r| r["pod"] == pod_name(node, attempt));
+                .find(|r| r["podName"] == pod_name(node, attempt));
             change(record.unwrap());
         })
     }
@@ -368,6 +368,10 @@ impl Scene {
             status["completionTime"] = json!(now);
             let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
             conditions.push(json!({"type": condition, "status": "True", "reason": reason}));
+            if condition == "Failed" {
+                conditions.retain(|condition| condition["type"] != "Stalled");
+                conditions.push(json!({"type": "Stalled", "status": "True", "reason": reason}));
+            }
             status["conditions"] = json!(conditions);
         })
     }
@@ -411,7 +415,7 @@ impl Scene {
             .counts(1, 0)
             .succeed("n2", 1)
             .seal()
-            .end("Complete", "AllNodesDone", 2, 0)
+            .end("Complete", "AllNodesSucceeded", 2, 0)
             .status(|status| status["observedGeneration"] = json!(1))
     }
 }

@@ -14,6 +14,14 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
+/// Whether the condition Stalled is True, and says more than that the job is paused by failures: that one is told
+/// as paused.
+pub fn is_stalled(conditions: &[Condition]) -> bool {
+    find(conditions, types::STALLED).is_some_and(|stalled| {
+        stalled.status == "True" && stalled.reason != reasons::PAUSED_BY_FAILURE
+    })
+}
+
 /// `Stalled: REASON`, as kubectl's column STATUS shows it; `None` unless the condition Stalled is True.
 pub fn stalled(conditions: &[Condition]) -> Option<String> {
     let stalled = find(conditions, types::STALLED).filter(|stalled| stalled.status == "True")?;

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 
 use self::account::Account;
 use self::action::{Action, Plan, Run, Step};
-pub use self::child::{Child, ChildKind, Children, Ended, referred};
+pub use self::child::{Child, ChildKind, Children, Ended, RunOutcome, referred};
 use self::decision::Decision;
 pub use self::due::{Due, IN_TIME, MOST_MADE_UP};
 pub use self::request::Asked;

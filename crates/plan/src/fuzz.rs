@@ -10,7 +10,7 @@ use crate::broadcast_job::{BroadcastJob, Requests};
 use crate::cron_job::action::Run;
 use crate::cron_job::{ChildKind, CronJob};
 use crate::job::indexes::Indexes;
-use crate::max_failed::MaxFailed;
+use crate::max_failed_nodes::MaxFailedNodes;
 use crate::meta::Meta;
 use crate::object_key::{self, ApiKind, ObjectKey};
 use crate::parallelism::Parallelism;
@@ -25,9 +25,9 @@ use crate::{Uid, job, pod, quantity, selector};
 
 const BROADCAST_JOB: &[u8] = br#"{"metadata":{"name":"fix","namespace":"ops","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00",
 "generation":3,"resourceVersion":"7","annotations":{"carillon.dev/retry":"fix-a,fix-b","carillon.dev/resume":"x"}},
-"spec":{"parallelism":"20%","paused":true,"nodeNames":["a","b"],"execution":"AtMostOnce","backoffLimitPerNode":3,
+"spec":{"parallelism":"20%","paused":true,"nodeNames":["a","b"],"executionPolicy":"AtMostOnce","backoffLimitPerNode":3,
 "completionPolicy":{"type":"Always","activeDeadlineSeconds":60,"ttlSecondsAfterFinished":5},
-"failurePolicy":{"type":"Pause","restartLimit":2,"maxFailed":"10%"},"podStartDeadlineSeconds":9,"nodeLostTimeoutSeconds":30,
+"failurePolicy":{"type":"Pause","restartLimit":2,"maxFailedNodes":"10%"},"podStartDeadlineSeconds":9,"nodeLostTimeoutSeconds":30,"podTerminationTimeoutSeconds":40,
 "podFailurePolicy":{"rules":[{"action":"Ignore","onExitCodes":{"operator":"In","values":[1,2]}},
 {"action":"Count","onPodConditions":[{"type":"DisruptionTarget","status":"True"}]}]},
 "template":{"spec":{"restartPolicy":"OnFailure","nodeSelector":{"a":"b"},"tolerations":[{"key":"k","operator":"Exists"}],
@@ -73,7 +73,7 @@ const OF_SET: &[u8] = br#"{"metadata":{"name":"agent-x","uid":"4e0c5d6a-0b1c-4d2
 [{"restartCount":1}],"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:09Z"}]}}"#;
 
 const SLICE: &[u8] = br#"{"metadata":{"name":"s","labels":{"carillon.dev/slice-index":"3"}},"sealed":true,"results":
-[{"node":"n","nodeUID":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","attempt":1,"state":"Failed","pod":"p","exitCode":3,
+[{"nodeName":"n","nodeUID":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","attempt":1,"state":"Failed","podName":"p","exitCode":3,
 "podUID":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f01","reason":"r","startTime":"2026-01-01T00:00:00Z","message":"m","later":{"a":[1]}}]}"#;
 
 const NODE: &[u8] = br#"{"metadata":{"name":"n","uid":"4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00","labels":{"a":"b"}},
@@ -288,7 +288,7 @@ fn small_values() {
         if let Some(value) = value(bytes) {
             for total in [0, 1, 100_000] {
                 let _ = Parallelism::read(&value).map(|read| read.of(total));
-                let _ = MaxFailed::read(&value).map(|read| read.of(total));
+                let _ = MaxFailedNodes::read(&value).map(|read| read.of(total));
             }
         }
         let text = text(bytes);

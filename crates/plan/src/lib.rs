@@ -21,7 +21,7 @@ mod fuzz;
 pub mod interlock;
 pub mod job;
 pub mod left_behind;
-pub mod max_failed;
+pub mod max_failed_nodes;
 pub mod meta;
 pub mod name;
 pub mod node;

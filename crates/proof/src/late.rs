@@ -29,7 +29,7 @@ pub fn creations(history: &History) -> BTreeSet<u64> {
             "noderesultslices.carillon.dev" => {
                 let results = new["results"].as_array().into_iter().flatten();
                 for result in results.filter(|result| result["state"] != "Started") {
-                    let pod = result["pod"].as_str().unwrap_or_default();
+                    let pod = result["podName"].as_str().unwrap_or_default();
                     over.entry(pod).or_insert(step.at);
                 }
                 None

@@ -200,6 +200,13 @@ impl Kind {
         Ok(())
     }
 
+    /// Fills in the defaults of the schema.
+    pub(crate) fn fill_in(&self, object: &mut Value) {
+        if let Some(schema) = self.schema {
+            schema::fill(object, schema());
+        }
+    }
+
     fn decode_built_in(&self, object: &mut Value) -> Result<(), Status> {
         if let Some(root) = object.as_object_mut() {
             let meta = ["apiVersion", "kind", "metadata"];

@@ -118,13 +118,14 @@ async fn spec_and_status_are_written_apart() {
     object["status"] = json!({"active": 7});
     let created = user.create("broadcastjobs", "default", &object).unwrap();
     assert_eq!(created["metadata"]["generation"], 1);
-    assert_eq!(created.get("status"), None);
+    assert_eq!(created["status"]["observedGeneration"], -1);
+    assert_eq!(created["status"]["active"], 0);
     let both = json!({"spec": {"paused": true}, "status": {"active": 7}});
     let changed = user
         .patch_merge("broadcastjobs", "default", "a", &both)
         .unwrap();
     assert_eq!(changed["metadata"]["generation"], 2);
-    assert_eq!(changed.get("status"), None);
+    assert_eq!(changed["status"]["active"], 0);
     let status = json!({"active": 1});
     let told = user
         .patch_status("broadcastjobs", "default", "a", &status)

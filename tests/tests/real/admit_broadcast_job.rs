@@ -111,7 +111,7 @@ fn each_accepted_manifest_is_accepted_and_stays_the_same_when_applied_again() {
     let generations = kubectl(
         &[
             "get",
-            "bcj",
+            "cbj",
             "-n",
             &namespace,
             "-o",
@@ -125,7 +125,7 @@ fn each_accepted_manifest_is_accepted_and_stays_the_same_when_applied_again() {
         "{generations}"
     );
     kubectl(
-        &["delete", "bcj", "--all", "-n", &namespace, "--wait=false"],
+        &["delete", "cbj", "--all", "-n", &namespace, "--wait=false"],
         None,
     )
     .succeeded();
@@ -145,14 +145,14 @@ fn defaults_are_stored_and_those_openkruise_has_are_the_same() {
     assert_eq!(
         spec,
         json!({
-            "parallelism": 2_147_483_647,
             "paused": false,
             "completionPolicy": {"type": "Always"},
-            "failurePolicy": {"type": "FailFast", "restartLimit": 0, "maxFailed": 0},
-            "execution": "AtLeastOnce",
+            "failurePolicy": {"type": "FailFast", "maxFailedNodes": 0},
+            "executionPolicy": "AtLeastOnce",
             "backoffLimitPerNode": 0,
             "nodeLostTimeoutSeconds": 300,
-            "noEligibleNodes": "Wait",
+            "podTerminationTimeoutSeconds": 300,
+            "noEligibleNodesPolicy": "Wait",
         })
     );
 }
@@ -195,7 +195,7 @@ fn no_part_of_the_template_can_change() {
         json!([{"op": "add", "path": format!("{pod}/otherField"), "value": true}]),
     ];
     for change in changes {
-        let answer = try_patch("bcj", "fixed", &namespace, &change);
+        let answer = try_patch("cbj", "fixed", &namespace, &change);
         assert!(!answer.ok, "accepted: {change}");
         assert!(
             answer.stderr.contains("is immutable"),
@@ -220,7 +220,7 @@ fn one_unknown_field_put_in_place_of_another_is_not_noticed() {
         {"op": "remove", "path": "/spec/template/spec/futureField"},
         {"op": "add", "path": "/spec/template/spec/otherField", "value": true},
     ]);
-    try_patch("bcj", "swap", &namespace, &swap).succeeded();
+    try_patch("cbj", "swap", &namespace, &swap).succeeded();
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn the_completion_type_cannot_change_and_the_other_settings_can() {
     let namespace = namespace("admit-settings");
     kubectl_on(&["create", "-n", &namespace, "-f", "-"], &job("settings")).succeeded();
     let never = json!([{"op": "replace", "path": "/spec/completionPolicy/type", "value": "Never"}]);
-    let answer = try_patch("bcj", "settings", &namespace, &never);
+    let answer = try_patch("cbj", "settings", &namespace, &never);
     let expected = "spec.completionPolicy.type: Invalid value: \"Never\": is immutable: \
                     create a new BroadcastJob with the other type";
     assert!(answer.stderr.contains(expected), "{}", answer.text());
@@ -240,16 +240,17 @@ fn the_completion_type_cannot_change_and_the_other_settings_can() {
         ("/spec/failurePolicy/restartLimit", json!(2)),
         ("/spec/completionPolicy/activeDeadlineSeconds", json!(60)),
         ("/spec/completionPolicy/ttlSecondsAfterFinished", json!(60)),
-        ("/spec/failurePolicy/maxFailed", json!("5%")),
+        ("/spec/failurePolicy/maxFailedNodes", json!("5%")),
         ("/spec/backoffLimitPerNode", json!(2)),
         ("/spec/podStartDeadlineSeconds", json!(60)),
         ("/spec/nodeLostTimeoutSeconds", json!(60)),
-        ("/spec/noEligibleNodes", json!("Fail")),
+        ("/spec/podTerminationTimeoutSeconds", json!(60)),
+        ("/spec/noEligibleNodesPolicy", json!("Fail")),
         // Absent means the default, which is what is stored.
         ("/spec/completionPolicy", json!(null)),
     ] {
         let change = json!([{"op": "add", "path": path, "value": value}]);
-        try_patch("bcj", "settings", &namespace, &change).succeeded();
+        try_patch("cbj", "settings", &namespace, &change).succeeded();
     }
 }
 
@@ -265,8 +266,8 @@ fn which_nodes_are_served_and_how_often_cannot_change() {
     for (name, change, field) in [
         (
             "all",
-            set("/spec/execution", json!("AtMostOnce")),
-            "spec.execution",
+            set("/spec/executionPolicy", json!("AtMostOnce")),
+            "spec.executionPolicy",
         ),
         (
             "all",
@@ -284,7 +285,7 @@ fn which_nodes_are_served_and_how_often_cannot_change() {
             "spec.nodeNames",
         ),
     ] {
-        let answer = try_patch("bcj", name, &namespace, &change);
+        let answer = try_patch("cbj", name, &namespace, &change);
         let expected = format!("{field}: Invalid value: is immutable: create a new BroadcastJob");
         let text = answer.stderr.replace("\"object\": ", "");
         assert!(!answer.ok && text.contains(&expected), "{}", answer.text());
@@ -378,7 +379,7 @@ fn objects_stored_before_the_rules_can_be_reported_on_and_deleted() {
 #[test]
 fn a_sealed_slice_takes_outcomes_but_no_further_nodes() {
     let namespace = namespace("admit-slice");
-    let entry = |node: &str| json!({"node": node, "nodeUID": "u", "attempt": 1, "state": "Started", "pod": node});
+    let entry = |node: &str| json!({"nodeName": node, "nodeUID": "u", "attempt": 1, "state": "Started", "podName": node});
     let slice = json!({
         "apiVersion": "carillon.dev/v1alpha1",
         "kind": "NodeResultSlice",
@@ -409,7 +410,8 @@ fn a_sealed_slice_takes_outcomes_but_no_further_nodes() {
 
 #[test]
 fn a_slice_holds_at_most_its_bound() {
-    let entry = json!({"node": "a", "nodeUID": "u", "attempt": 1, "state": "Started", "pod": "p"});
+    let entry =
+        json!({"nodeName": "a", "nodeUID": "u", "attempt": 1, "state": "Started", "podName": "p"});
     let slice = |entries: usize| {
         json!({
             "apiVersion": "carillon.dev/v1alpha1",
@@ -439,7 +441,7 @@ fn kubectl_explain_and_get_speak_of_the_fields() {
     kubectl(
         &[
             "patch",
-            "bcj",
+            "cbj",
             "explained",
             "-n",
             &namespace,
@@ -475,7 +477,7 @@ fn kubectl_explain_and_get_speak_of_the_fields() {
     );
     let selected = [
         "get",
-        "bcj",
+        "cbj",
         "-n",
         &namespace,
         "--field-selector=status.phase=completed",
@@ -483,7 +485,7 @@ fn kubectl_explain_and_get_speak_of_the_fields() {
     assert!(!kubectl(&selected, None).stdout.contains("explained"));
 
     carillon_tests::until("kubectl explain knows parallelism", || {
-        let text = kubectl(&["explain", "bcj.spec.parallelism"], None).stdout;
+        let text = kubectl(&["explain", "cbj.spec.parallelism"], None).stdout;
         text.contains("Most pods that may run at the same time")
     });
 }

@@ -15,7 +15,7 @@ fn a_job_runs_on_every_node_and_keeps_exit_code_and_last_words_of_the_failed_one
     bench.kubectl(&[
         "wait",
         "--for=condition=Complete",
-        "bcj/fix",
+        "cbj/fix",
         "--timeout=120s",
     ]);
     let job = bench.get("fix");
@@ -34,7 +34,7 @@ fn a_job_runs_on_every_node_and_keeps_exit_code_and_last_words_of_the_failed_one
     assert_eq!(results.len(), 6);
     let failed = results
         .iter()
-        .find(|r| r["node"] == bench.nodes[2].as_str())
+        .find(|r| r["nodeName"] == bench.nodes[2].as_str())
         .unwrap();
     assert_eq!(
         (&failed["state"], &failed["exitCode"]),
@@ -44,7 +44,7 @@ fn a_job_runs_on_every_node_and_keeps_exit_code_and_last_words_of_the_failed_one
     assert!(
         results
             .iter()
-            .all(|r| r["startTime"].is_string() && r["finishTime"].is_string())
+            .all(|r| r["startTime"].is_string() && r["completionTime"].is_string())
     );
     bench.until("every pod is released", || {
         bench
@@ -71,7 +71,7 @@ fn fail_fast_stops_the_others_and_starts_nothing_more() {
     let job = bench.wait("fix", "Failed");
     assert_eq!(
         condition_of(&job, "Failed").unwrap()["reason"],
-        "NodeFailed"
+        "MaxFailedNodesExceeded"
     );
     assert_eq!(
         (&job["status"]["failed"], &job["status"]["active"]),
@@ -104,7 +104,7 @@ fn a_job_paused_by_a_failure_goes_on_when_it_is_resumed() {
     );
     assert_eq!(job["status"]["phase"], "paused");
     assert_eq!(bench.results("fix").len(), 1);
-    bench.kubectl(&["annotate", "bcj", "fix", "carillon.dev/resume=1"]);
+    bench.kubectl(&["annotate", "cbj", "fix", "carillon.dev/resume=1"]);
     let job = bench.wait("fix", "Complete");
     assert_eq!(
         (&job["status"]["succeeded"], &job["status"]["failed"]),
@@ -232,7 +232,7 @@ fn a_deadline_fails_the_job_and_a_ttl_removes_it_with_everything_it_made() {
     let ttl = json!({"spec": {"completionPolicy": {"ttlSecondsAfterFinished": 1}}});
     bench.patch("fix", &ttl);
     bench.until("job, pods and slices are gone", || {
-        let left = bench.kubectl(&["get", "bcj,nrs,pods", "-o", "name"]);
+        let left = bench.kubectl(&["get", "cbj,nrs,pods", "-o", "name"]);
         left.trim().is_empty().then_some(())
     });
 }
@@ -319,7 +319,7 @@ fn a_template_that_the_api_server_refuses_stalls_the_job_without_pods_or_a_hot_l
         stalled["message"].as_str().unwrap().contains("nowhere"),
         "{stalled}"
     );
-    let shown = bench.kubectl(&["get", "bcj", "bad"]);
+    let shown = bench.kubectl(&["get", "cbj", "bad"]);
     assert!(shown.contains("Stalled: InvalidTemplate"), "{shown}");
     bench.wait("good", "Complete");
     assert!(bench.pods("bad").is_empty() && bench.results("bad").is_empty());
@@ -329,6 +329,24 @@ fn a_template_that_the_api_server_refuses_stalls_the_job_without_pods_or_a_hot_l
         .filter(|event| event.dry_run)
         .count();
     assert!(tries <= 3, "{tries} dry runs for two jobs");
+}
+
+/// The CRD keeps fields that it does not know, and the API server drops those that pods do not have.
+#[test]
+fn a_misspelt_field_of_a_template_is_told_before_the_first_pod() {
+    let bench = lab().bench("misspelt", 1);
+    let mut job = bench.job("bad", &json!({}), &json!({}));
+    job["spec"]["template"]["spec"]["containers"][0]["comand"] = json!(["true"]);
+    bench.apply(&job);
+    let job = bench.wait("bad", "Stalled");
+    let stalled = condition_of(&job, "Stalled").unwrap();
+    assert_eq!(stalled["reason"], "InvalidTemplate");
+    let told = stalled["message"].as_str().unwrap();
+    assert!(
+        told.contains("unknown field") && told.contains("comand"),
+        "{told}"
+    );
+    assert!(bench.pods("bad").is_empty());
 }
 
 #[test]
@@ -381,13 +399,13 @@ fn a_job_deleted_while_it_runs_leaves_nothing_behind() {
         bench.wait_pod("fix", &bench.nodes[2], "Running");
         bench.kubectl(&[
             "delete",
-            "bcj",
+            "cbj",
             "fix",
             &format!("--cascade={cascade}"),
             "--timeout=60s",
         ]);
         bench.until("pods and slices are gone", || {
-            let left = bench.kubectl(&["get", "bcj,nrs,pods", "-o", "name"]);
+            let left = bench.kubectl(&["get", "cbj,nrs,pods", "-o", "name"]);
             left.trim().is_empty().then_some(())
         });
     }

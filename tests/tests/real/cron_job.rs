@@ -81,12 +81,14 @@ fn a_run_on_request_starts_one_job_for_each_word_and_is_recorded_when_it_has_end
         run_now(&bench, "report", value);
         let cron = bench.until("a run was started and has ended", || {
             let cron = get(&bench, "report");
-            let ran = cron["status"]["ranNow"].as_array().map_or(0, Vec::len);
+            let ran = cron["status"]["handledRunNow"]
+                .as_array()
+                .map_or(0, Vec::len);
             let over = cron["status"]["active"].is_null();
             (ran == round + 1 && over && cron["status"]["lastSuccessfulTime"].is_string())
                 .then_some(cron)
         });
-        assert_eq!(cron["status"]["ranNow"][round], value);
+        assert_eq!(cron["status"]["handledRunNow"][round], value);
         assert!(cron["status"]["lastScheduleTime"].is_null());
     }
     // The same word again is no new request.
@@ -170,13 +172,13 @@ fn a_cron_that_broadcasts_runs_on_every_node_and_keeps_as_many_runs_as_its_limit
         run_now(&bench, "patch", value);
         bench.until(&format!("run {value} has ended"), || {
             let cron = get(&bench, "patch");
-            let ran = cron["status"]["ranNow"].to_string().contains(value);
+            let ran = cron["status"]["handledRunNow"].to_string().contains(value);
             (ran && cron["status"]["active"].is_null()).then_some(())
         });
     }
     assert_eq!(created(&bench, "broadcastjobs").len(), 2);
     let left = bench.until("one run is kept", || {
-        let text = bench.kubectl(&["get", "bcj", "-o", "json"]);
+        let text = bench.kubectl(&["get", "cbj", "-o", "json"]);
         let list: Value = serde_json::from_str(&text).unwrap();
         let items = list["items"].as_array().cloned().unwrap_or_default();
         (items.len() == 1).then(|| items[0].clone())
@@ -184,7 +186,7 @@ fn a_cron_that_broadcasts_runs_on_every_node_and_keeps_as_many_runs_as_its_limit
     assert_eq!(left["status"]["done"], "3/3");
     bench.kubectl(&["delete", "ccj", "patch", "--timeout=60s"]);
     bench.until("nothing is left of it", || {
-        let left = bench.kubectl(&["get", "bcj,nrs,pods", "-o", "name"]);
+        let left = bench.kubectl(&["get", "cbj,nrs,pods", "-o", "name"]);
         left.trim().is_empty().then_some(())
     });
 }
@@ -212,7 +214,7 @@ fn forbid_lets_a_run_wait_for_the_one_before_and_replace_stops_it() {
     bench.until("the second one has taken the place of the first", || {
         let cron = get(&bench, "replace");
         let active = cron["status"]["active"].as_array()?;
-        let ran = cron["status"]["ranNow"].as_array()?;
+        let ran = cron["status"]["handledRunNow"].as_array()?;
         (ran.len() == 2 && active.len() == 1).then_some(())
     });
     assert_eq!(of("replace").len(), 2);
@@ -278,7 +280,7 @@ fn a_request_that_came_along_with_a_copy_starts_nothing_and_one_that_cannot_be_r
     run_now(&bench, "report", "first");
     bench.until("the original has run", || {
         let cron = get(&bench, "report");
-        (cron["status"]["ranNow"] == json!(["first"])).then_some(())
+        (cron["status"]["handledRunNow"] == json!(["first"])).then_some(())
     });
     // As from `kubectl get -o yaml`, under another name and under the same one, as a backup does it.
     let ran = created(&bench, "jobs").len();
@@ -299,11 +301,11 @@ fn a_request_that_came_along_with_a_copy_starts_nothing_and_one_that_cannot_be_r
     run_now(&bench, "report", "second");
     bench.until("a request of its own is served", || {
         let cron = get(&bench, "report");
-        (cron["status"]["ranNow"] == json!(["second"])).then_some(())
+        (cron["status"]["handledRunNow"] == json!(["second"])).then_some(())
     });
     let names = created(&bench, "jobs");
     assert_eq!(names.len(), ran + 1, "{names:?}");
-    assert!(get(&bench, "copy")["status"]["ranNow"].is_null());
+    assert!(get(&bench, "copy")["status"]["handledRunNow"].is_null());
 
     write_request(&bench, "copy", "today");
     let message = bench.until("it is told that it cannot be read", || {
@@ -318,6 +320,6 @@ fn a_request_that_came_along_with_a_copy_starts_nothing_and_one_that_cannot_be_r
     write_request(&bench, "copy", &format!("{uid}/today"));
     bench.until("it runs", || {
         let cron = get(&bench, "copy");
-        (cron["status"]["ranNow"] == json!(["today"])).then_some(())
+        (cron["status"]["handledRunNow"] == json!(["today"])).then_some(())
     });
 }

@@ -39,7 +39,7 @@ fn every_example_runs_to_its_end_as_it_is() {
         let list: Value = serde_json::from_str(&text).unwrap();
         list["items"].as_array().unwrap().clone()
     };
-    let jobs = || those(&["bcj", "-l", "!carillon.dev/cronjob-name"]);
+    let jobs = || those(&["cbj", "-l", "!carillon.dev/cronjob-name"]);
     // Runs of CronJobs have an owner.
     let native_jobs = || {
         let mut all = those(&["job"]);
@@ -76,7 +76,7 @@ fn every_example_runs_to_its_end_as_it_is() {
     let every = Duration::from_millis(500);
     let hint = || {
         cluster
-            .kubectl_ok(["get", "bcj,job", "-o", "wide"])
+            .kubectl_ok(["get", "cbj,job", "-o", "wide"])
             .unwrap_or_default()
     };
     wait::until(
@@ -112,7 +112,7 @@ fn a_retry_has_nothing_to_do(cluster: &Cluster, folder: &str, jobs: &dyn Fn() ->
     let file = Path::new(folder).join("broadcastjob-retry.yaml");
     let written = std::fs::read_to_string(file).unwrap();
     let written = written.replace("00000000-0000-0000-0000-000000000000", uid);
-    cluster.kubectl_ok(["delete", "bcj", RETRY]).unwrap();
+    cluster.kubectl_ok(["delete", "cbj", RETRY]).unwrap();
     cluster
         .kubectl_stdin(["apply", "-f", "-"], &written)
         .unwrap();

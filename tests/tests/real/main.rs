@@ -25,4 +25,5 @@ mod proof;
 mod restored;
 mod retry;
 mod stored_before_rules;
+mod stored_by_releases;
 mod tenants;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The result of the last attempt on a node.
 fn result(bench: &Bench<'_>, job: &str, node: &str) -> Value {
     let results = bench.results(job);
-    let last = results.iter().rfind(|result| result["node"] == node);
+    let last = results.iter().rfind(|result| result["nodeName"] == node);
     last.cloned().unwrap_or_default()
 }
 
@@ -19,7 +19,7 @@ fn reason(job: &Value, condition: &str) -> String {
 fn at_most_once_a_drained_node_has_failed_and_is_not_tried_again() {
     let bench = lab().bench("at-most-once", 2);
     let fates = json!({&bench.nodes[0]: {"run-time": "10m"}});
-    let more = json!({"execution": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
+    let more = json!({"executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
     bench.apply(&bench.job("fix", &fates, &more));
     bench.wait_pod("fix", &bench.nodes[0], "Running");
     bench.kubectl(&[
@@ -133,7 +133,7 @@ fn a_disruption_is_no_failure_unless_a_rule_says_so() {
     let job = bench.wait("fix", "Failed");
     assert_eq!(
         reason(&job, "Failed"),
-        "NodeFailed",
+        "MaxFailedNodesExceeded",
         "not by the kill's exit code"
     );
     let result = result(&bench, "fix", &bench.nodes[0]);
@@ -190,7 +190,7 @@ fn a_pod_for_which_there_is_no_room_is_given_up_in_the_words_of_the_scheduler() 
     job["spec"]["template"]["spec"]["containers"][0]["resources"] = resources;
     bench.apply(&job);
     let job = bench.wait("fix", "Failed");
-    assert_eq!(reason(&job, "Failed"), "NodeFailed");
+    assert_eq!(reason(&job, "Failed"), "MaxFailedNodesExceeded");
     let result = result(&bench, "fix", &bench.nodes[0]);
     assert_eq!(result["reason"], "Unschedulable");
     let message = result["message"].as_str().unwrap();
@@ -203,7 +203,7 @@ fn a_job_puts_up_with_as_many_failed_nodes_as_it_may() {
     let fails = json!({"exit-code": 1});
     let fates = json!({&bench.nodes[0]: fails, &bench.nodes[4]: fails, &bench.nodes[5]: fails});
     let more = json!({
-        "parallelism": 1, "failurePolicy": {"type": "Pause", "maxFailed": "20%"},
+        "parallelism": 1, "failurePolicy": {"type": "Pause", "maxFailedNodes": "20%"},
     });
     bench.apply(&bench.job("fix", &fates, &more));
     let job = bench.wait("fix", "Paused");
@@ -214,7 +214,7 @@ fn a_job_puts_up_with_as_many_failed_nodes_as_it_may() {
         "two of ten are allowed"
     );
     assert_eq!(bench.results("fix").len(), 6);
-    bench.kubectl(&["annotate", "bcj", "fix", "carillon.dev/resume=1"]);
+    bench.kubectl(&["annotate", "cbj", "fix", "carillon.dev/resume=1"]);
     let job = bench.wait("fix", "Complete");
     assert_eq!(job["status"]["succeeded"], 7);
 }
@@ -226,7 +226,7 @@ fn a_lost_node_releases_its_place_is_reported_and_counts_when_it_is_back() {
     let mut job = bench.job(
         "fix",
         &json!({&lost: {"run-time": "10m"}}),
-        &json!({"parallelism": 1, "nodeLostTimeoutSeconds": 3}),
+        &json!({"parallelism": 1, "nodeLostTimeoutSeconds": 10}),
     );
     // Else Kubernetes evicts the pod in the end.
     job["spec"]["template"]["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
@@ -270,7 +270,7 @@ fn without_an_eligible_node_a_job_fails_or_completes_at_once_if_it_is_to() {
         ("fails", "Fail", "Failed"),
         ("completes", "Complete", "Complete"),
     ] {
-        bench.apply(&bench.job(name, &json!({}), &json!({"noEligibleNodes": word})));
+        bench.apply(&bench.job(name, &json!({}), &json!({"noEligibleNodesPolicy": word})));
         let job = bench.wait(name, condition);
         assert_eq!(reason(&job, condition), "NoEligibleNodes");
         assert_eq!(job["status"]["desired"], 0);
@@ -316,13 +316,13 @@ fn a_failed_node_is_tried_again_when_somebody_asks_and_no_other() {
     failed(2, 3);
     let ask = |value: &str| {
         let annotation = format!("carillon.dev/retry={value}");
-        bench.kubectl(&["annotate", "bcj", "fix", "--overwrite", &annotation]);
+        bench.kubectl(&["annotate", "cbj", "fix", "--overwrite", &annotation]);
     };
     let [first, second, third] = [0, 1, 2].map(|at| bench.nodes[at].as_str());
     let pod_of = |job: &str, node: &str| {
         let results = bench.results(job);
-        let mut of_node = results.iter().filter(|result| result["node"] == node);
-        let pod = of_node.next().and_then(|result| result["pod"].as_str());
+        let mut of_node = results.iter().filter(|result| result["nodeName"] == node);
+        let pod = of_node.next().and_then(|result| result["podName"].as_str());
         pod.expect("a pod").to_owned()
     };
     // Another job with the same name, as one that was made anew, has other pods.

@@ -39,7 +39,8 @@ fn restore(name: &'static str, flags: &[&str]) {
     let paused = json!({"paused": true});
     bench.apply(&bench.job("resumed", &fates, &paused));
     bench.until("the job is seen", || {
-        bench.get("resumed")["status"]["observedGeneration"].as_i64()
+        let seen = bench.get("resumed")["status"]["observedGeneration"].as_i64();
+        seen.filter(|seen| *seen > 0)
     });
 
     let backup = cluster.back_up().unwrap();

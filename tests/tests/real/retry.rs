@@ -13,7 +13,7 @@ fn reason(job: &Value, condition: &str) -> String {
 /// A retry as somebody writes it who has no plugin.
 fn retry(bench: &Bench<'_>, (name, of): (&str, &Value), nodes: &[&str], fate: &Value) -> Value {
     let more = json!({
-        "execution": "AtMostOnce",
+        "executionPolicy": "AtMostOnce",
         "nodeNames": nodes,
         "retryOf": {"name": of["metadata"]["name"], "uid": of["metadata"]["uid"]},
     });
@@ -39,7 +39,7 @@ fn runs(bench: &Bench<'_>, job: &str) -> BTreeMap<String, usize> {
 fn a_retry_made_three_times_by_two_people_runs_its_node_once() {
     let bench = lab().bench("retried-thrice", 4);
     let failed = bench.nodes[2].as_str();
-    let more = json!({"execution": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
+    let more = json!({"executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
     bench.apply(&bench.job("vv", &json!({failed: {"exit-code": 3}}), &more));
     let first = bench.wait("vv", "Complete");
     assert_eq!(first["status"]["failed"], 1);
@@ -62,7 +62,7 @@ fn a_retry_made_three_times_by_two_people_runs_its_node_once() {
     reasons.sort();
     assert_eq!(
         reasons,
-        ["AllNodesDone", "AlreadySucceeded", "AlreadySucceeded"]
+        ["AllNodesSucceeded", "AlreadySucceeded", "AlreadySucceeded"]
     );
     let runs = runs(&bench, "vv");
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_retry_made_three_times_by_two_people_runs_its_node_once() {
 fn what_failed_again_is_tried_again_by_who_knew_and_nobody_else() {
     let bench = lab().bench("retried-knowing", 2);
     let failed = bench.nodes[0].as_str();
-    let more = json!({"execution": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
+    let more = json!({"executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
     bench.apply(&bench.job("vv", &json!({failed: {"exit-code": 3}}), &more));
     let first = bench.wait("vv", "Complete");
 
@@ -90,7 +90,7 @@ fn what_failed_again_is_tried_again_by_who_knew_and_nobody_else() {
     bench.apply(&retry(&bench, ("vv-once", &first), &[failed], &fails));
     bench.wait("vv-once", "Failed");
     // What it has done stays when it is gone.
-    bench.kubectl(&["delete", "bcj", "vv-once"]);
+    bench.kubectl(&["delete", "cbj", "vv-once"]);
     bench.apply(&retry(&bench, ("vv-twice", &first), &[failed], &fails));
     let twice = bench.wait("vv-twice", "Complete");
     assert_eq!(reason(&twice, "Complete"), "AlreadyTried");
@@ -101,10 +101,10 @@ fn what_failed_again_is_tried_again_by_who_knew_and_nobody_else() {
     knows["spec"]["retryOf"]["knownRetries"] = json!(1);
     bench.apply(&knows);
     let knows = bench.wait("vv-knows", "Complete");
-    assert_eq!(reason(&knows, "Complete"), "AllNodesDone");
+    assert_eq!(reason(&knows, "Complete"), "AllNodesSucceeded");
 
     // A job that is gone has taken with it what it did.
-    bench.kubectl(&["delete", "bcj", "vv"]);
+    bench.kubectl(&["delete", "cbj", "vv"]);
     bench.apply(&retry(&bench, ("vv-orphan", &first), &[failed], &json!({})));
     let orphan = bench.wait("vv-orphan", "Stalled");
     assert_eq!(reason(&orphan, "Stalled"), "RetriedJobGone");

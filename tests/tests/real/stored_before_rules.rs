@@ -56,12 +56,17 @@ const VALUES: [(&str, &str, &str, &str); 15] = [
         "-5",
         "activeDeadlineSeconds",
     ),
-    ("execution", "/execution", "\"Once\"", "spec.execution"),
+    (
+        "execution",
+        "/executionPolicy",
+        "\"Once\"",
+        "spec.executionPolicy",
+    ),
     (
         "budget",
-        "/failurePolicy/maxFailed",
+        "/failurePolicy/maxFailedNodes",
         "-1",
-        "spec.failurePolicy.maxFailed",
+        "spec.failurePolicy.maxFailedNodes",
     ),
     (
         "rules",

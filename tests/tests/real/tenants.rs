@@ -121,7 +121,7 @@ fn a_copy_under_the_name_of_a_reserved_pod_is_not_its_outcome() {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": record["pod"],
+            "name": record["podName"],
             "labels": {"carillon.dev/broadcastjob-name": "patch", "carillon.dev/broadcastjob-uid": uid},
             "ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob",
                 "name": "patch", "uid": uid, "controller": true}],
@@ -207,17 +207,17 @@ fn a_pod_that_runs_on_another_node_than_its_own_is_no_success_of_either() {
     let pod_for = |node: &str| {
         bench.until("a pod", || {
             let results = bench.results("patch");
-            let last = results.iter().rfind(|result| result["node"] == *node)?;
+            let last = results.iter().rfind(|result| result["nodeName"] == *node)?;
             let pods = bench.pods("patch");
             let mut names = pods.iter().map(|pod| pod["metadata"]["name"].clone());
-            let name = names.find(|name| *name == last["pod"])?;
+            let name = names.find(|name| *name == last["podName"])?;
             name.as_str().map(str::to_owned)
         })
     };
     bind(&bench, &pod_for(own), other);
     bench.until("it is no success", || {
         let results = bench.results("patch");
-        let first = results.iter().find(|result| result["node"] == **own)?;
+        let first = results.iter().find(|result| result["nodeName"] == **own)?;
         (first["state"] == "Failed" && first["reason"] == "WrongNode").then_some(())
     });
     bind(&bench, &pod_for(other), other);
@@ -291,7 +291,7 @@ fn the_pods_of_a_deleted_job_are_released_whoever_else_carries_its_uid() {
         bench.wait_pod("patch", node, "Running");
     }
     apply_copies(&bench, "tenants-deleted-evil", &bench.pods("patch"));
-    bench.kubectl(&["delete", "bcj", "patch"]);
+    bench.kubectl(&["delete", "cbj", "patch"]);
     bench.until("its pods are gone", || {
         bench.pods("patch").is_empty().then_some(())
     });

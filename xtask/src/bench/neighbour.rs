@@ -187,7 +187,7 @@ fn small_job(cluster: &Cluster, number: usize) -> Result<()> {
             "containers": [{"name": "main", "image": "busybox:1.37"}]}}},
     });
     cluster.kubectl_stdin(["create", "-f", "-"], &job.to_string())?;
-    let get = ["get", "bcj", "small", "-n", &namespace, "-o", "json"];
+    let get = ["get", "cbj", "small", "-n", &namespace, "-o", "json"];
     let complete = || {
         let job: Value = serde_json::from_str(&cluster.kubectl_ok(get)?)?;
         let whole = job["status"]["succeeded"] == 3 && has_condition(&job["status"], "Complete");

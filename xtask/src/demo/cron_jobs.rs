@@ -65,5 +65,5 @@ fn get(cluster: &Cluster, kind: &str, name: &str) -> Result<Value> {
 
 fn show(cluster: &Cluster) -> Result<String> {
     let table = |kinds: &str| cluster.kubectl_ok(["get", kinds, "-n", NAMESPACE]);
-    Ok(format!("{}\n{}", table("ccj")?, table("jobs,bcj")?))
+    Ok(format!("{}\n{}", table("ccj")?, table("jobs,cbj")?))
 }

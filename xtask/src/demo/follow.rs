@@ -84,10 +84,10 @@ fn phase<'a>(jobs: &'a Jobs, name: &str) -> &'a str {
 fn resume(cluster: &Cluster, name: &str, progress: &mut Progress) -> Result<()> {
     let annotation = "carillon.dev/resume=1";
     progress.note(&format!(
-        "{name}: paused by a failed node; kubectl annotate bcj {name} {annotation}"
+        "{name}: paused by a failed node; kubectl annotate cbj {name} {annotation}"
     ));
     cluster
-        .kubectl_ok(["annotate", "bcj", name, "-n", NAME, annotation])
+        .kubectl_ok(["annotate", "cbj", name, "-n", NAME, annotation])
         .map(drop)
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn print_failures(cluster: &Cluster, namespace: &str) -> Result<()> {
                 .filter(|part| !part.is_empty())
                 .cloned()
                 .collect::<Vec<_>>();
-            let (job, node) = (text(job), text(&result["node"]));
+            let (job, node) = (text(job), text(&result["nodeName"]));
             println!("{job:<16} {node:<10} {exit:>5}   {}", why.join(": "));
         }
     }

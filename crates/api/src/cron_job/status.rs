@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dst_policy::DstPolicy;
 
-/// Values `status.ranNow` holds at most.
+/// Values `status.handledRunNow` holds at most.
 pub const MAX_RAN_NOW: usize = 10;
 
 /// What the CronJob has done so far.
@@ -15,7 +15,11 @@ pub const MAX_RAN_NOW: usize = 10;
 #[serde(rename_all = "camelCase")]
 pub struct CronJobStatus {
     /// `metadata.generation` this status was computed for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::observed_generation::read",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_generation: Option<i64>,
     /// Stalled, Scheduled, Reconciling.
     #[serde(default, deserialize_with = "crate::null::as_default")]
@@ -74,7 +78,7 @@ pub struct CronJobStatus {
         skip_serializing_if = "Vec::is_empty"
     )]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
-    pub ran_now: Vec<String>,
+    pub handled_run_now: Vec<String>,
 }
 
 /// A schedule as it was when its edit was seen.

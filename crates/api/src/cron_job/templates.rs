@@ -9,6 +9,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::broadcast_job::BroadcastJob;
+use crate::misplaced;
 use crate::open_schema::{metadata_with, nullable, open_schema, with_rules};
 use crate::pod_template::{not_our_prefix, of_job};
 
@@ -57,6 +58,7 @@ pub(super) fn broadcast_job(_: &mut SchemaGenerator) -> Schema {
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut spec = schema["properties"]["spec"].clone();
     let_change(&mut spec);
+    misplaced::refuse(&mut spec, "spec.broadcastJobTemplate.spec");
     if let Some(Value::Object(properties)) = spec.get_mut("properties") {
         properties.remove("retryOf");
     }

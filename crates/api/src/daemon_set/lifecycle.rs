@@ -40,6 +40,7 @@ pub struct PreDelete {
     /// Finalizers. A pod that has one of them waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "finalizers")]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub finalizers_handler: Option<Vec<String>>,
     /// May not be true: pods have no readiness gate by which they could be marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,11 @@ use crate::broadcast_job::Refused;
 #[serde(rename_all = "camelCase")]
 pub struct DaemonSetStatus {
     /// `metadata.generation` this status was computed for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::observed_generation::read",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_generation: Option<i64>,
     /// Nodes that should have a pod.
     #[serde(default, deserialize_with = "crate::null::as_default")]
@@ -58,6 +62,7 @@ pub struct DaemonSetStatus {
         deserialize_with = "crate::null::as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub refused: Vec<Refused>,
     /// Nodes that hold the update up, by reason.
     #[serde(
@@ -65,6 +70,7 @@ pub struct DaemonSetStatus {
         deserialize_with = "crate::null::as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub waiting_for: Vec<Refused>,
     /// Nodes that were sick before the update reached them, by reason. They use up no budget.
     #[serde(
@@ -72,6 +78,7 @@ pub struct DaemonSetStatus {
         deserialize_with = "crate::null::as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub excused: Vec<Refused>,
     /// Nodes with a pod of the current template, of those that should have one (`812/1000`), for kubectl's table.
     #[serde(

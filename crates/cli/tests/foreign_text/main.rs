@@ -244,6 +244,6 @@ fn json_and_yaml_say_exactly_what_is_stored() {
             "json" => serde_json::from_str(&text).unwrap(),
             _ => serde_saphyr::from_str(&text).unwrap(),
         };
-        assert_eq!(answer["attempts"][0]["node"], foreign(), "{text}");
+        assert_eq!(answer["attempts"][0]["nodeName"], foreign(), "{text}");
     }
 }

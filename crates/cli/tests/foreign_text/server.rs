@@ -148,9 +148,9 @@ fn slice() -> Value {
             "ownerReferences": [{"apiVersion": "carillon.dev/v1alpha1", "kind": "BroadcastJob", "name": "open",
                 "uid": JOB_UID, "controller": true}]},
         "results": [
-            {"node": foreign(), "nodeUID": NODE_UID, "attempt": 1, "state": "Failed", "pod": foreign(),
+            {"nodeName": foreign(), "nodeUID": NODE_UID, "attempt": 1, "state": "Failed", "podName": foreign(),
              "reason": foreign(), "exitCode": 1, "message": foreign()},
-            {"node": "node-1", "nodeUID": NODE_UID, "attempt": 1, "state": "Failed", "pod": foreign(),
+            {"nodeName": "node-1", "nodeUID": NODE_UID, "attempt": 1, "state": "Failed", "podName": foreign(),
              "reason": foreign(), "exitCode": 1, "message": foreign()},
         ],
     })

@@ -52,10 +52,10 @@ pub(crate) fn see_node(scene: &Scene, (n, node): (usize, &str)) {
 /// The record of a promise.
 pub(crate) fn promise_of(n: usize, node: &str) -> NodeResult {
     NodeResult {
-        node: node.to_owned(),
+        node_name: node.to_owned(),
         node_uid: node_uid(n),
         attempt: 1,
-        pod: pod_on(node),
+        pod_name: pod_on(node),
         ..NodeResult::default()
     }
 }

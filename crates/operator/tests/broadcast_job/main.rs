@@ -152,10 +152,10 @@ fn objects() -> Vec<(Kind, Value)> {
     let slice = json!({
         "metadata": owned("fix-results", SLICE, 11),
         "results": [NodeResult {
-            node: "n1".to_owned(),
+            node_name: "n1".to_owned(),
             node_uid: NODE.to_owned(),
             attempt: 1,
-            pod: name::pod("fix", uid(JOB), "n1", 1),
+            pod_name: name::pod("fix", uid(JOB), "n1", 1),
             pod_uid: POD.to_owned(),
             ..NodeResult::default()
         }],
@@ -294,10 +294,10 @@ async fn pods_of_a_job_that_is_gone_are_released_once_and_not_at_each_event() {
         }
     });
     let record = |n: usize| NodeResult {
-        node: format!("n{n}"),
+        node_name: format!("n{n}"),
         node_uid: NODE.to_owned(),
         attempt: 1,
-        pod: name::pod("fix", uid(JOB), &format!("n{n}"), 1),
+        pod_name: name::pod("fix", uid(JOB), &format!("n{n}"), 1),
         pod_uid: format!("4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e8f{n:02x}"),
         ..NodeResult::default()
     };
@@ -317,7 +317,7 @@ async fn pods_of_a_job_that_is_gone_are_released_once_and_not_at_each_event() {
             .await;
     }
     for record in &records {
-        let path = format!("/pods/{}", record.pod);
+        let path = format!("/pods/{}", record.pod_name);
         assert_eq!(scene.sent(&Method::PATCH, &path).len(), 1, "{path}");
     }
 }

@@ -299,7 +299,7 @@ mod tests {
             let scene = ran(spec).phase("n1", 1, "Failed");
             let scene = scene.ended("n1", 1, "Failed", "NonZeroExitCode");
             let now = json!(scene.now().to_string());
-            scene.record("n1", 1, |record| record["finishTime"] = now)
+            scene.record("n1", 1, |record| record["completionTime"] = now)
         };
         let twice = json!({"backoffLimitPerNode": 2});
         let soon = again(failed(twice.clone()).later(1));

@@ -33,7 +33,7 @@ pub(crate) fn too_soon(
     let failures = before().filter(|record| record.state() == "Failed").count();
     let doublings = u32::try_from(failures.saturating_sub(1).min(16)).unwrap_or(16);
     let wait = (FIRST * 2_i32.pow(doublings)).min(MOST);
-    let failed = time(latest.0, &["finishTime"])?;
+    let failed = time(latest.0, &["completionTime"])?;
     let waited = step.at.duration_since(failed);
     (waited + assumptions.clock_skew < wait).then(|| {
         format!(

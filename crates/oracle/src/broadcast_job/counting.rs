@@ -27,7 +27,7 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 ///   last record is Succeeded, `failed` at most the number of nodes with a Failed record, or with
 ///   AtMostOnce an interrupted one;
 /// - `active` is at most the number of pods that had not ended within what we may have seen, and
-///   `acknowledgedFailures` that of the nodes whose failure was accepted;
+///   `acknowledgedFailedNodes` that of the nodes whose failure was accepted;
 /// - `succeeded` and `disrupted` never fall, nor does `failed` where `backoffLimitPerNode` is 0 and
 ///   the annotation `carillon.dev/retry` is absent;
 /// - a status that says Complete or Failed says exactly what the records say, none of which is still
@@ -100,7 +100,7 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 .is_none_or(|old| old["status"] != job["status"])
         {
             status_says_what_is_recorded(&mut checked, &world, &pods, step, job)?;
-            let says = number(job, &["status", "acknowledgedFailures"]);
+            let says = number(job, &["status", "acknowledgedFailedNodes"]);
             let known = accepted.get(object::uid(job));
             let most = known.map_or(0, |accepted| accepted.most(assumptions, step, None));
             checked.require(says <= most as i64, || {
@@ -294,7 +294,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn of(job: &Job<'_>) -> Self {
         let mut tally = Self::default();
-        let once = text(job.last, &["spec", "execution"]) == "AtMostOnce";
+        let once = text(job.last, &["spec", "executionPolicy"]) == "AtMostOnce";
         for node in standing::tried(job).values() {
             let decides = node.decides();
             let failed = match decides.state() {
@@ -409,7 +409,10 @@ mod tests {
     fn a_clean_run_is_counted_once() {
         holds(S4, &Scene::good(), &strict());
         let failed = ran("Failed", json!({})).ended("n1", 1, "Failed", "NonZeroExitCode");
-        let failed = failed.counts(0, 1).seal().end("Failed", "NodeFailed", 0, 1);
+        let failed = failed
+            .counts(0, 1)
+            .seal()
+            .end("Failed", "MaxFailedNodesExceeded", 0, 1);
         holds(S4, &failed, &strict());
     }
 
@@ -493,7 +496,7 @@ mod tests {
         });
         holds(S4, &second(asked), &strict());
         let acknowledges = |scene: Scene, count: i64| {
-            scene.status(|status| status["acknowledgedFailures"] = json!(count))
+            scene.status(|status| status["acknowledgedFailedNodes"] = json!(count))
         };
         let accepted = || accept(failed().counts(0, 1));
         holds(S4, &acknowledges(accepted(), 1), &strict());
@@ -512,7 +515,7 @@ mod tests {
         let twice = Scene::new().node("n1").job(json!({})).reserve("n1", 1);
         let twice = twice.slice(|slice| {
             let mut twin = slice["results"][0].clone();
-            twin["pod"] = json!("fix-other");
+            twin["podName"] = json!("fix-other");
             slice["results"].as_array_mut().unwrap().push(twin);
         });
         breaks(S4, &twice, &strict(), "has another record");
@@ -557,7 +560,9 @@ mod tests {
 
     #[test]
     fn at_the_end_the_status_is_the_sum_of_the_records_and_all_are_final() {
-        let less = succeeded().seal().end("Complete", "AllNodesDone", 0, 0);
+        let less = succeeded()
+            .seal()
+            .end("Complete", "AllNodesSucceeded", 0, 0);
         breaks(
             S4,
             &less,
@@ -567,7 +572,7 @@ mod tests {
         let open = succeeded()
             .reserve("n2", 1)
             .seal()
-            .end("Complete", "AllNodesDone", 1, 0);
+            .end("Complete", "AllNodesSucceeded", 1, 0);
         breaks(S4, &open, &strict(), "attempt under way");
     }
 
@@ -576,7 +581,7 @@ mod tests {
         let lost = ran("Succeeded", json!({}))
             .ended("n1", 1, "Failed", "X")
             .seal();
-        let lost = lost.end("Failed", "NodeFailed", 0, 1);
+        let lost = lost.end("Failed", "MaxFailedNodesExceeded", 0, 1);
         breaks(S4, &lost, &strict(), "succeeded and is recorded as");
         let told = ran("Running", json!({})).delete_pod("kubectl", "n1", 1);
         let told = told
@@ -584,7 +589,7 @@ mod tests {
             .ended("n1", 1, "Failed", "StoppedByFailure");
         holds(
             S4,
-            &told.seal().end("Failed", "NodeFailed", 0, 1),
+            &told.seal().end("Failed", "MaxFailedNodesExceeded", 0, 1),
             &strict(),
         );
     }
@@ -620,7 +625,7 @@ mod tests {
         let counted = elsewhere().ended("n1", 1, "Succeeded", "");
         breaks(S4, &counted, &strict(), "no pod with uid");
         let failed = elsewhere().ended("n1", 1, "Failed", "WrongNode");
-        let ended = failed.seal().end("Failed", "NodeFailed", 0, 1);
+        let ended = failed.seal().end("Failed", "MaxFailedNodesExceeded", 0, 1);
         holds(S4, &ended, &strict());
     }
 }

@@ -18,21 +18,23 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 /// L1, for a run that is `over`.
 ///
 /// Every job that is left, and that nobody has deleted, has come to where its spec says:
-/// - Failed: no pod of it is left that has not ended; for `NodeFailed` a node failed, for
+/// - Failed: no pod of it is left that has not ended, and Stalled tells its reason; for `MaxFailedNodesExceeded` a node failed, for
 ///   `DeadlineExceeded` there is, or was as that was decided, a deadline, and so on;
-/// - Complete: its type is Always, and no pod of it is left that has not ended;
-/// - paused, by `spec.paused` or because a node failed and the policy is Pause, and not about to end;
+/// - Complete: its type is Always, no pod of it is left that has not ended, and its reason is
+///   `AllNodesSucceeded` only if no node failed;
+/// - paused, by `spec.paused` or because a node failed and the policy is Pause, in which case it is Stalled,
+///   and not about to end;
 /// - with `may_stall`: Stalled;
 /// - open: every eligible node has an outcome (it succeeded, or failed and is not tried again: see
-///   `backoffLimitPerNode`, `podFailurePolicy`, `execution` and the annotation `carillon.dev/retry`),
+///   `backoffLimitPerNode`, `podFailurePolicy`, `executionPolicy` and the annotation `carillon.dev/retry`),
 ///   no attempt is under way on a node that answers, no more nodes have failed than FailFast and Pause
 ///   let pass, and the job has a reason to be open: type Never; no node at all and
-///   `noEligibleNodes: Wait`; a node that is to be tried again and is not eligible; or one that does
+///   `noEligibleNodesPolicy: Wait`; a node that is to be tried again and is not eligible; or one that does
 ///   not answer.
 ///
 /// And when a job became Complete, each node that everybody saw as eligible had an outcome, and no
 /// more nodes had failed than its policy lets pass, or let pass as its log was sealed. FailFast and
-/// Pause let as many pass as `maxFailed` says, or as a resume has accepted that are still failed.
+/// Pause let as many pass as `maxFailedNodes` says, or as a resume has accepted that are still failed.
 pub fn all_is_done(history: &History, assumptions: &Assumptions) -> Verdict {
     if assumptions.over {
         done_at_the_end(L1, history, assumptions)
@@ -181,7 +183,7 @@ fn too_many_failures(
         .iter()
         .filter(|(node, _, standing)| *standing != Standing::Gone && !is_there(*node));
     let desired = number(job.last, &["status", "desired"]) - gone.count() as i64;
-    let tolerated = match &policy["maxFailed"] {
+    let tolerated = match &policy["maxFailedNodes"] {
         Value::String(percent) => {
             let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(0);
             desired * percent / 100
@@ -218,11 +220,11 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
             seen.chain([spec]).any(is_so)
         };
         let cause = match reason {
-            "NodeFailed" => failed(),
+            "MaxFailedNodesExceeded" => failed(),
             "DeadlineExceeded" => {
                 any(|spec| at(spec, &["completionPolicy", "activeDeadlineSeconds"]).is_some())
             }
-            "NoEligibleNodes" => any(|spec| text(spec, &["noEligibleNodes"]) == "Fail"),
+            "NoEligibleNodes" => any(|spec| text(spec, &["noEligibleNodesPolicy"]) == "Fail"),
             "PodFailurePolicy" => {
                 let decided =
                     |record: &Record<'_>| record.reason() == "JobFailedByPodFailurePolicy";
@@ -230,13 +232,15 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
             }
             _ => false,
         };
-        return left().or_else(|| {
-            (!cause)
-                .then(|| format!("it is Failed because of {reason:?}, for which there is no cause"))
-        });
+        let no_cause =
+            || format!("it is Failed because of {reason:?}, for which there is no cause");
+        let silent = || not_stalled(object, reason);
+        return left().or_else(|| (!cause).then(no_cause)).or_else(silent);
     }
     if is_true(object, "Complete") {
-        return left().or_else(|| never.then(|| "it is Complete and of type Never".to_owned()));
+        return left()
+            .or_else(|| never.then(|| "it is Complete and of type Never".to_owned()))
+            .or_else(|| other_outcome(object));
     }
     if is_true(object, "FailureTarget") {
         return Some("it is going to fail and has not".to_owned());
@@ -245,7 +249,14 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
     let paused = is_true(object, "Paused");
     let by_policy = text(spec, &["failurePolicy", "type"]) == "Pause" && failed;
     if spec["paused"] == true || by_policy && paused {
-        return (!paused).then(|| "it is paused and does not say so".to_owned());
+        if !paused {
+            return Some("it is paused and does not say so".to_owned());
+        }
+        let told = object::condition(object, "Paused").map_or("", |c| text(c, &["reason"]));
+        return match told {
+            "PausedByFailure" => not_stalled(object, ""),
+            _ => None,
+        };
     }
     if paused {
         return Some("it says it is paused, and nothing pauses it".to_owned());
@@ -261,6 +272,28 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
         });
     }
     open_without_reason(world, job, never)
+}
+
+/// A job that needs a person has to say so, or kstatus calls it ready. `reason`: what it has to tell; anything
+/// if empty.
+fn not_stalled(object: &Value, reason: &str) -> Option<String> {
+    let stalled = object::condition(object, "Stalled").filter(|_| is_true(object, "Stalled"));
+    let told = stalled.map(|stalled| text(stalled, &["reason"]));
+    let says = told.is_some_and(|told| reason.is_empty() || told == reason);
+    (!says).then(|| format!("it needs a person, because of {reason:?}, and Stalled says {told:?}"))
+}
+
+/// A job that is Complete, and names another outcome than its count of failed nodes.
+fn other_outcome(object: &Value) -> Option<String> {
+    let failed = number(object, &["status", "failed"]);
+    let reason = object::condition(object, "Complete").map_or("", |c| text(c, &["reason"]));
+    let as_counted = match reason {
+        "AllNodesSucceeded" => failed == 0,
+        "CompletedWithFailures" => failed > 0,
+        _ => true,
+    };
+    (!as_counted)
+        .then(|| format!("it is Complete because of {reason:?}, and {failed} nodes failed"))
 }
 
 fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<String> {
@@ -308,7 +341,7 @@ fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<
         return Some(format!("it is open: {failures}"));
     }
     let served = standings.iter().any(|(.., s)| *s != Standing::Gone);
-    let may_wait = match text(spec, &["noEligibleNodes"]) {
+    let may_wait = match text(spec, &["noEligibleNodesPolicy"]) {
         "" | "Wait" => !served,
         _ => !standings.is_empty() && !served,
     };
@@ -363,7 +396,7 @@ mod tests {
         let missed = Scene::good().node("n3").remove("kubectl", (NODES, "n3"));
         holds(L1, &missed, &over());
         let early = start(json!({})).node("n2").succeed("n1", 1).seal();
-        let early = early.end("Complete", "AllNodesDone", 1, 0);
+        let early = early.end("Complete", "AllNodesSucceeded", 1, 0);
         breaks(L1, &early, &over(), "is Complete and node n2 is eligible");
         // Nobody need have seen a node that has just come.
         let lagging = Assumptions {
@@ -390,13 +423,15 @@ mod tests {
         );
         let never = json!({"completionPolicy": {"type": "Never"}});
         holds(L1, &done(never.clone()), &over());
-        let ended = done(never).seal().end("Complete", "AllNodesDone", 1, 0);
+        let ended = done(never)
+            .seal()
+            .end("Complete", "AllNodesSucceeded", 1, 0);
         breaks(L1, &ended, &over(), "of type Never");
     }
 
     #[test]
     fn a_job_without_nodes_waits_if_it_may() {
-        let empty = |policy| Scene::new().job(json!({"noEligibleNodes": policy}));
+        let empty = |policy| Scene::new().job(json!({"noEligibleNodesPolicy": policy}));
         holds(L1, &empty("Wait"), &over());
         breaks(L1, &empty("Complete"), &over(), "still open");
     }
@@ -414,7 +449,7 @@ mod tests {
         holds(L1, &interrupted(json!({})), &over());
         let gone = interrupted(json!({})).remove("kubectl", (NODES, "n1"));
         breaks(L1, &gone, &over(), "still open");
-        let once = interrupted(json!({"execution": "AtMostOnce"}));
+        let once = interrupted(json!({"executionPolicy": "AtMostOnce"}));
         breaks(L1, &once, &over(), "the policy is FailFast");
         let back = interrupted(json!({})).cordon("n1", false);
         breaks(L1, &back, &over(), "node n1 is eligible and has no outcome");
@@ -423,18 +458,22 @@ mod tests {
     #[test]
     fn a_failed_job_has_failed_for_a_reason_and_stopped_its_pods() {
         let ended = failed(json!({}))
-            .condition("FailureTarget", "True", "NodeFailed")
+            .condition("FailureTarget", "True", "MaxFailedNodesExceeded")
             .seal();
         breaks(L1, &ended, &over(), "going to fail and has not");
-        let ended = ended.end("Failed", "NodeFailed", 0, 1);
+        let ended = ended.end("Failed", "MaxFailedNodesExceeded", 0, 1);
         holds(L1, &ended, &over());
         breaks(
             L1,
-            &ended.node("n2").create("n2", 1),
+            &ended.clone().node("n2").create("n2", 1),
             &over(),
             "pod fix-n2-1 has not",
         );
-        let no_cause = start(json!({})).seal().end("Failed", "NodeFailed", 0, 0);
+        let silent = ended.clone().condition("Stalled", "False", "Resumed");
+        breaks(L1, &silent, &over(), "it needs a person");
+        let no_cause = start(json!({}))
+            .seal()
+            .end("Failed", "MaxFailedNodesExceeded", 0, 0);
         breaks(L1, &no_cause, &over(), "there is no cause");
         let no_deadline = start(json!({}))
             .seal()
@@ -447,16 +486,28 @@ mod tests {
         breaks(L1, &failed(json!({})), &over(), "the policy is FailFast");
         let complete = failed(json!({}))
             .seal()
-            .end("Complete", "AllNodesDone", 0, 1);
+            .end("Complete", "CompletedWithFailures", 0, 1);
         breaks(L1, &complete, &over(), "the policy is FailFast");
         let goes_on = failed(json!({"failurePolicy": {"type": "Continue"}})).seal();
-        holds(L1, &goes_on.end("Complete", "AllNodesDone", 0, 1), &over());
+        holds(
+            L1,
+            &goes_on.end("Complete", "CompletedWithFailures", 0, 1),
+            &over(),
+        );
         let pauses = failed(json!({"failurePolicy": {"type": "Pause"}}));
-        let passed_over = pauses.clone().seal().end("Complete", "AllNodesDone", 0, 1);
+        let passed_over = pauses
+            .clone()
+            .seal()
+            .end("Complete", "CompletedWithFailures", 0, 1);
         breaks(L1, &passed_over, &over(), "the policy is Pause");
         let accepted = pauses.record("n1", 1, |record| record["accepted"] = json!(true));
-        let accepted = accepted.seal().end("Complete", "AllNodesDone", 0, 1);
+        let accepted = accepted
+            .seal()
+            .end("Complete", "CompletedWithFailures", 0, 1);
         holds(L1, &accepted, &over());
+        let as_if_all_well = failed(json!({"failurePolicy": {"type": "Continue"}})).seal();
+        let as_if_all_well = as_if_all_well.end("Complete", "AllNodesSucceeded", 0, 1);
+        breaks(L1, &as_if_all_well, &over(), "and 1 nodes failed");
         let retry = failed(json!({"backoffLimitPerNode": 1}));
         breaks(L1, &retry, &over(), "eligible and has no outcome");
     }
@@ -474,9 +525,11 @@ mod tests {
         let paused = by_failure
             .clone()
             .condition("Paused", "True", "PausedByFailure");
-        holds(L1, &paused, &over());
+        breaks(L1, &paused, &over(), "it needs a person");
+        let stalled = paused.condition("Stalled", "True", "PausedByFailure");
+        holds(L1, &stalled, &over());
         let ended = by_failure.condition("Paused", "True", "PausedByFailure");
-        let ended = ended.seal().end("Failed", "NodeFailed", 0, 1);
+        let ended = ended.seal().end("Failed", "MaxFailedNodesExceeded", 0, 1);
         breaks(L1, &ended, &over(), "says that it is paused");
         let for_nothing = start(json!({})).condition("Paused", "True", "PausedByUser");
         breaks(L1, &for_nothing, &over(), "nothing pauses it");
@@ -505,7 +558,7 @@ mod tests {
             scene
                 .succeed("n1", 1)
                 .seal()
-                .end("Complete", "AllNodesDone", 1, 0)
+                .end("Complete", "AllNodesSucceeded", 1, 0)
         };
         holds(L2, &end(scene.clone()), &bounded);
         let late = end(scene.later(60)).history();
@@ -559,8 +612,8 @@ mod tests {
 
     #[test]
     fn failures_are_judged_by_the_policies() {
-        let complete = |scene: Scene| scene.seal().end("Complete", "AllNodesDone", 0, 1);
-        let tolerant = |max: Value| failed(json!({"failurePolicy": {"maxFailed": max}}));
+        let complete = |scene: Scene| scene.seal().end("Complete", "CompletedWithFailures", 0, 1);
+        let tolerant = |max: Value| failed(json!({"failurePolicy": {"maxFailedNodes": max}}));
         holds(L1, &complete(tolerant(json!(1))), &over());
         breaks(
             L1,
@@ -596,7 +649,7 @@ mod tests {
 
         // Who has sealed the log without having heard of the request has decided before it.
         let asked_then_complete = || {
-            let policy = json!({"failurePolicy": {"maxFailed": 1}});
+            let policy = json!({"failurePolicy": {"maxFailedNodes": 1}});
             let asked = failed(policy).edit("kubectl", (JOBS, "fix"), |job| {
                 job["metadata"]["annotations"] = json!({"carillon.dev/retry": "fix-n1-1"});
             });
@@ -640,7 +693,7 @@ mod tests {
     fn what_a_policy_allowed_as_the_log_was_sealed_it_cannot_take_back() {
         let fails_fast = |job: &mut Value| job["spec"]["failurePolicy"] = json!({});
         let lets_pass = || failed(json!({"failurePolicy": {"type": "Continue"}}));
-        let end = |scene: Scene| scene.end("Complete", "AllNodesDone", 0, 1);
+        let end = |scene: Scene| scene.end("Complete", "CompletedWithFailures", 0, 1);
         let edited = lets_pass().seal().edit("admin", (JOBS, "fix"), fails_fast);
         holds(L1, &end(edited), &over());
         let edited = lets_pass().edit("admin", (JOBS, "fix"), fails_fast);
@@ -654,14 +707,14 @@ mod tests {
     #[test]
     fn a_job_without_nodes_ends_as_it_was_told() {
         let fails = |policy| {
-            let job = Scene::new().job(json!({"noEligibleNodes": policy}));
+            let job = Scene::new().job(json!({"noEligibleNodesPolicy": policy}));
             job.seal().end("Failed", "NoEligibleNodes", 0, 0)
         };
         holds(L1, &fails("Fail"), &over());
         breaks(L1, &fails("Wait"), &over(), "there is no cause");
-        let job = Scene::new().job(json!({"noEligibleNodes": "Fail"}));
+        let job = Scene::new().job(json!({"noEligibleNodesPolicy": "Fail"}));
         let decided = job.condition("FailureTarget", "True", "NoEligibleNodes");
-        let waits = |job: &mut Value| job["spec"]["noEligibleNodes"] = json!("Wait");
+        let waits = |job: &mut Value| job["spec"]["noEligibleNodesPolicy"] = json!("Wait");
         let edited = decided.edit("admin", (JOBS, "fix"), waits);
         let ended = edited.seal().end("Failed", "NoEligibleNodes", 0, 0);
         holds(L1, &ended, &over());

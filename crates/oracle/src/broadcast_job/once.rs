@@ -68,7 +68,7 @@ pub fn one_pod_per_node(history: &History, assumptions: &Assumptions) -> Verdict
 ///   another node than that of its record;
 /// - the job has had no other pod of that name, which is to say that an attempt has one pod. Exempt:
 ///   somebody else took our finalizer from the earlier one;
-/// - with `execution: AtMostOnce`: no earlier pod of the job was bound to that node, since it may
+/// - with `executionPolicy: AtMostOnce`: no earlier pod of the job was bound to that node, since it may
 ///   have run;
 /// - the last pod of the job that may have run on that node was interrupted, or has failed and is to be
 ///   tried again: no more records of the node are Failed than `backoffLimitPerNode` (default 0), and the
@@ -150,11 +150,11 @@ impl<'h> Past<'h> {
         })?;
         self.judge_family(world, checked, (job, node, name), step)?;
         let asked = self.is_asked_again(job, node);
-        if text(spec, &["execution"]) == "AtMostOnce" && !asked {
+        if text(spec, &["executionPolicy"]) == "AtMostOnce" && !asked {
             let ran = self.ran_on(job, node);
             checked.require(ran.is_none(), || {
                 bad(format!(
-                    "pod {name} is for node {} ({node}), where pod {} may have run, and execution is AtMostOnce",
+                    "pod {name} is for node {} ({node}), where pod {} may have run, and executionPolicy is AtMostOnce",
                     object::node_of(pod),
                     ran.unwrap_or_default(),
                 ))
@@ -450,7 +450,7 @@ mod tests {
     fn at_most_once_leaves_a_node_alone_where_a_pod_may_have_run() {
         let start = Scene::new()
             .node("n1")
-            .job(json!({"execution": "AtMostOnce"}));
+            .job(json!({"executionPolicy": "AtMostOnce"}));
         let unbound = start
             .reserve("n1", 1)
             .create("n1", 1)
@@ -526,7 +526,7 @@ mod tests {
         );
         let once = Scene::new()
             .node("n1")
-            .job(json!({"execution": "AtMostOnce"}));
+            .job(json!({"executionPolicy": "AtMostOnce"}));
         let once = once.reserve("n1", 1).create("n1", 1).bind("n1", 1);
         let once = once.ended("n1", 1, "Unknown", "NodeLost");
         holds(S2, &asked(once.clone(), "fix-n1-1"), &strict());

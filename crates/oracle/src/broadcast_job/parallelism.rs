@@ -15,8 +15,8 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// S3. The pods of a job that take a place are those that exist and have not ended (a pod that is
 /// being deleted still does, if it was bound), and the reservations whose pod does not exist yet.
-/// Exempt: pods whose attempt is recorded as NodeLost, and pods whose node is gone or not ready, or
-/// that should be dead, for `nodeLostTimeoutSeconds`, if that is set.
+/// Exempt: pods whose attempt is recorded as NodeLost, and pods whose node is gone or not ready
+/// for `nodeLostTimeoutSeconds`, or that should be dead for `podTerminationTimeoutSeconds`, if that is set.
 /// - At every reservation that is appended: no more take a place than `spec.parallelism` allows.
 /// - At every creation of a pod: the pod was reserved before, no more take a place than
 ///   `spec.parallelism` allowed at some time since its reservation, and no more pods have not ended than it
@@ -108,7 +108,8 @@ fn room(
     })
 }
 
-/// Whether the node of a pod has not answered for `nodeLostTimeoutSeconds`.
+/// Whether the node of a pod has not answered for `nodeLostTimeoutSeconds`, or the pod was to be dead for
+/// `podTerminationTimeoutSeconds`.
 fn is_lost(
     world: &World<'_>,
     assumptions: &Assumptions,
@@ -122,10 +123,6 @@ fn is_lost(
     if !object::is_bound(pod) {
         return false;
     }
-    let timeout = at(job.last, &["spec", "nodeLostTimeoutSeconds"]).and_then(Value::as_i64);
-    let Some(timeout) = timeout else {
-        return false;
-    };
     let killed = time(pod, &["metadata", "deletionTimestamp"]);
     let node = world
         .node(record.node())
@@ -139,9 +136,14 @@ fn is_lost(
             .filter(|ready| ready["status"] != "True")
             .and_then(|ready| time(ready, &["lastTransitionTime"])),
     };
-    let limit = SignedDuration::from_secs(timeout) - assumptions.clock_skew;
-    let long_ago = |since: Timestamp| now.at.duration_since(since) >= limit;
-    killed.is_some_and(long_ago) || silent.is_some_and(long_ago)
+    let long_ago = |since: Option<Timestamp>, field: &str| {
+        let timeout = at(job.last, &["spec", field]).and_then(Value::as_i64);
+        since.zip(timeout).is_some_and(|(since, timeout)| {
+            let limit = SignedDuration::from_secs(timeout) - assumptions.clock_skew;
+            now.at.duration_since(since) >= limit
+        })
+    };
+    long_ago(killed, "podTerminationTimeoutSeconds") || long_ago(silent, "nodeLostTimeoutSeconds")
 }
 
 /// How many pods a job was allowed, over time. A percentage and the nodes it is of come by two watches: an
@@ -380,7 +382,7 @@ mod tests {
         let killed = |seconds| {
             let scene = silent(3600).delete_pod("kubectl", "n1", 1).later(seconds);
             scene.edit("kubectl", (JOBS, "fix"), |job| {
-                job["spec"]["nodeLostTimeoutSeconds"] = json!(60);
+                job["spec"]["podTerminationTimeoutSeconds"] = json!(60);
             })
         };
         holds(S3, &killed(60).reserve("n2", 1), &strict());

@@ -11,22 +11,21 @@ use crate::object::{self, JOBS, PODS, Record, SLICES, list};
 use crate::verdict::{Checked, Verdict, Violation};
 
 /// Fields that no two runs have in common: identities, versions and times.
-const INCIDENTAL: [&str; 19] = [
-    "acknowledgedFailures",
+const INCIDENTAL: [&str; 18] = [
+    "acknowledgedFailedNodes",
     "completionTime",
     "creationTimestamp",
     "deletionTimestamp",
-    "finishTime",
     "generation",
     "lastTransitionTime",
     "managedFields",
     "nodeUID",
     "observedGeneration",
     "pausedSeconds",
-    "pod",
+    "podName",
     "podUID",
     "resourceVersion",
-    "resumedBy",
+    "lastHandledResume",
     "startTime",
     "startedAt",
     "finishedAt",
@@ -159,7 +158,7 @@ mod tests {
             .succeed("n2", 1)
             .succeed("n1", 1)
             .seal()
-            .end("Complete", "AllNodesDone", 2, 0);
+            .end("Complete", "AllNodesSucceeded", 2, 0);
         let same =
             same_end(L7, &end(&Scene::good()), &end(&later)).unwrap_or_else(|v| panic!("{v}"));
         assert_eq!(same.evaluations, 5, "a job, two records, two pods");

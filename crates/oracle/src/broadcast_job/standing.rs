@@ -109,7 +109,7 @@ pub(crate) fn may_have_run(record: Record<'_>) -> bool {
 /// Where a node stands. `there`: its node object exists.
 pub(crate) fn standing(job: &Value, tried: &Tried<'_>, there: bool) -> Standing {
     let (spec, latest) = (&job["spec"], tried.latest);
-    let once = text(spec, &["execution"]) == "AtMostOnce";
+    let once = text(spec, &["executionPolicy"]) == "AtMostOnce";
     let again = if there {
         Standing::Again
     } else {

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::cron_job::object::is_of_a_run;
 use crate::history::{History, Step};
 use crate::invariant::Invariant::S9;
-use crate::object::{self, JOBS, PODS, at, number, text, time};
+use crate::object::{self, JOBS, PODS, at, text, time};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 use crate::{daemon_set, job};
 
@@ -83,9 +83,10 @@ fn why_not<'h>(
     let restarts = object::restarts(pod);
     let mut specs = world.specs(uid, step);
     let a_spec_says_so = specs.any(|spec| {
-        let limit = number(spec, &["failurePolicy", "restartLimit"]);
+        let limit = at(spec, &["failurePolicy", "restartLimit"]).and_then(Value::as_i64);
         let restarting = text(pod, &["spec", "restartPolicy"]) == "OnFailure";
-        restarting && restarts > limit || starts_too_late(assumptions, step, pod, spec)
+        restarting && limit.is_some_and(|limit| restarts > limit)
+            || starts_too_late(assumptions, step, pod, spec)
     });
     if a_spec_says_so {
         return None;
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn an_ended_pod_is_never_deleted() {
         let scene = created(json!({})).phase("n1", 1, "Succeeded");
-        let scene = scene.condition("FailureTarget", "True", "NodeFailed");
+        let scene = scene.condition("FailureTarget", "True", "MaxFailedNodesExceeded");
         breaks(
             S9,
             &scene.delete_pod("carillon", "n1", 1),
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn the_pods_of_a_failing_job_are_stopped_after_that_was_stored() {
         let scene = created(json!({})).bind("n1", 1);
-        let stored = scene.condition("FailureTarget", "True", "NodeFailed");
+        let stored = scene.condition("FailureTarget", "True", "MaxFailedNodesExceeded");
         holds(S9, &stored.delete_pod("carillon", "n1", 1), &strict());
     }
 
@@ -277,7 +278,7 @@ mod tests {
                 .job(json!({"completionPolicy": policy}));
             job.succeed("n1", 1)
                 .seal()
-                .end("Complete", "AllNodesDone", 1, 0)
+                .end("Complete", "AllNodesSucceeded", 1, 0)
         };
         let remove = |scene: Scene| scene.remove("carillon", (JOBS, "fix"));
         let ttl = json!({"ttlSecondsAfterFinished": 60});

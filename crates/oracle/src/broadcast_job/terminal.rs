@@ -168,14 +168,14 @@ mod tests {
         });
         breaks(S6, &back, &strict(), "Complete was True");
         let target = Scene::new().node("n1").job(json!({}));
-        let target = target.condition("FailureTarget", "True", "NodeFailed");
-        let target = target.condition("FailureTarget", "False", "NodeFailed");
+        let target = target.condition("FailureTarget", "True", "MaxFailedNodesExceeded");
+        let target = target.condition("FailureTarget", "False", "MaxFailedNodesExceeded");
         breaks(S6, &target, &strict(), "FailureTarget was True");
     }
 
     #[test]
     fn a_job_does_not_end_in_two_ways() {
-        let both = Scene::good().condition("Failed", "True", "NodeFailed");
+        let both = Scene::good().condition("Failed", "True", "MaxFailedNodesExceeded");
         breaks(S6, &both, &strict(), "Complete and Failed");
     }
 
@@ -191,7 +191,7 @@ mod tests {
             status["conditions"] = json!([{"type": "Complete", "status": "True"}]);
         });
         breaks(S6, &before, &strict(), "is before startTime");
-        let without = open().condition("Complete", "True", "AllNodesDone");
+        let without = open().condition("Complete", "True", "AllNodesSucceeded");
         breaks(S6, &without, &strict(), "completionTime is None");
         let early = open().status(|s| s["completionTime"] = json!("2027-01-01T00:00:00Z"));
         breaks(S6, &early, &strict(), "has not ended");
@@ -222,7 +222,7 @@ mod tests {
             .reserve("n1", 1)
             .record("n1", 1, |record| record["state"] = json!("Skipped"))
             .seal()
-            .end("Failed", "NodeFailed", 0, 0)
+            .end("Failed", "MaxFailedNodesExceeded", 0, 0)
             .create("n1", 1);
         breaks(S6, &given_up, &strict(), "created after the end");
         holds(S6, &given_up, &lenient);
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_log_is_sealed_before_the_end_and_stays_so() {
         let open = Scene::new().node("n1").job(json!({})).succeed("n1", 1);
-        let unsealed = open.clone().end("Complete", "AllNodesDone", 1, 0);
+        let unsealed = open.clone().end("Complete", "AllNodesSucceeded", 1, 0);
         breaks(S6, &unsealed, &strict(), "its log is not sealed");
         let grown = open.node("n2").seal();
         breaks(

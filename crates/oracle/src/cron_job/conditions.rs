@@ -38,8 +38,8 @@ pub fn conditions_are_true(history: &History, assumptions: &Assumptions) -> Verd
     }
     let crons = Crons::at_the_end(history, assumptions);
     let judged = |cron: &&Cron<'_>| {
-        let observed = &cron.last["status"]["observedGeneration"];
-        cron.is_alive() && !cron.edited && cron.counts() && !observed.is_null()
+        let observed = of_cron::observed_generation(cron.last);
+        cron.is_alive() && !cron.edited && cron.counts() && observed.is_some()
     };
     for cron in crons.all.values().filter(judged) {
         let created = time(cron.last, &["metadata", "creationTimestamp"]).unwrap_or_default();

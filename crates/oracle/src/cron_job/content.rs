@@ -34,12 +34,12 @@ const FILLED_IN_JOB: [&str; 8] = [
 const FILLED_IN_BROADCAST_JOB: [&str; 8] = [
     "backoffLimitPerNode",
     "completionPolicy",
-    "execution",
+    "executionPolicy",
     "failurePolicy",
-    "noEligibleNodes",
+    "noEligibleNodesPolicy",
     "nodeLostTimeoutSeconds",
-    "parallelism",
     "paused",
+    "podTerminationTimeoutSeconds",
 ];
 
 /// S16. Where a child of a CronJob is created (by us, or by nobody knows whom), it is the template for

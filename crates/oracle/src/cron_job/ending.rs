@@ -82,7 +82,7 @@ fn why_not<'a>(
 
 /// How many children that ended as this one are kept; `None`: all.
 pub(super) fn limit(spec: &Value, child: &Value) -> Option<i64> {
-    let field = if object::is_true(child, "Complete") {
+    let field = if of_cron::has_succeeded(child) {
         "successfulJobsHistoryLimit"
     } else {
         "failedJobsHistoryLimit"
@@ -101,8 +101,7 @@ pub(super) fn alike<'c, 'h>(
 }
 
 fn ended_alike(one: &Value, other: &Value) -> bool {
-    let completed = |child| object::is_true(child, "Complete");
-    object::is_terminal(one) && completed(one) == completed(other)
+    object::is_terminal(one) && of_cron::has_succeeded(one) == of_cron::has_succeeded(other)
 }
 
 #[cfg(test)]

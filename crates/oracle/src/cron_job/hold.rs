@@ -11,7 +11,7 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 /// leaves the store) by a request of ours, or by one that is not known, one of these was so in the
 /// state before:
 /// - `status.active` of the CronJob has or had the uid of the child;
-/// - the tick of the child is not after `lastScheduleTime`, or `ranNow` has what it was asked for with;
+/// - the tick of the child is not after `lastScheduleTime`, or `handledRunNow` has what it was asked for with;
 /// - the CronJob is gone, or somebody has deleted it;
 /// - the request that created the child is known to have been late.
 pub fn held_until_noted(history: &History, assumptions: &Assumptions) -> Verdict {
@@ -113,7 +113,7 @@ mod tests {
         breaks(S5, &gone(ran.clone()), &strict(), "released before");
         let noted = ran.cron_status(|status| {
             status["active"] = json!([]);
-            status["ranNow"] = json!(["a"]);
+            status["handledRunNow"] = json!(["a"]);
         });
         holds(S5, &gone(noted), &strict());
     }

@@ -6,6 +6,19 @@ use serde_json::Value;
 use crate::history::{Key, Step};
 use crate::object::{self, GROUP, JOBS, at, list, text, time};
 
+/// Whether a run is a success: it is Complete, and no node of it has failed.
+pub(super) fn has_succeeded(child: &Value) -> bool {
+    let complete = object::condition(child, "Complete");
+    let reason = complete.map_or("", |complete| text(complete, &["reason"]));
+    object::is_true(child, "Complete") && reason != "CompletedWithFailures"
+}
+
+/// `status.observedGeneration`, if anybody has looked at the object: the CRDs write -1 before.
+pub(super) fn observed_generation(object: &Value) -> Option<i64> {
+    let observed = at(object, &["status", "observedGeneration"])?.as_i64()?;
+    (observed >= 0).then_some(observed)
+}
+
 /// Resources of CronJobs: ours, and that of batch/v1.
 pub(crate) const CRONS: [&str; 2] = ["cronjobs.carillon.dev", "cronjobs.batch"];
 /// Resource of Jobs.
@@ -61,7 +74,7 @@ pub(crate) fn tick_of(child: &Value) -> Option<Timestamp> {
 /// Whether the status notes that the run a child was asked for was started.
 pub(crate) fn has_run_now(cron: &Value, child: &Value) -> bool {
     let request = request_of(child);
-    let ran = list(cron, &["status", "ranNow"]);
+    let ran = list(cron, &["status", "handledRunNow"]);
     !request.is_empty() && ran.iter().any(|known| known == request)
 }
 

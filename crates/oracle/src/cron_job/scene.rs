@@ -277,7 +277,7 @@ pub(crate) fn broadcast(fields: &Value) -> (Scene, (&'static str, String)) {
     run["spec"] = template["spec"].clone();
     run["spec"]["template"]["metadata"]["annotations"][SCHEDULED] = json!(tick(5).to_string());
     // What the API server fills in.
-    run["spec"]["parallelism"] = json!(2_147_483_647);
+    run["spec"]["paused"] = json!(false);
     run["spec"]["completionPolicy"] = json!({"type": "Always"});
     let place = (JOBS, run_name(5));
     let created = scene.step("carillon", "create", (place.0, &place.1), Some(run), None);

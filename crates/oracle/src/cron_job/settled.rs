@@ -70,7 +70,7 @@ pub fn every_tick_is_settled_in_time(history: &History, assumptions: &Assumption
 /// L4, for a run that is `over`. Of every CronJob that is left, that nobody has deleted, and whose
 /// status was not edited by others:
 /// - `observedGeneration`, where there is one, is `metadata.generation`;
-/// - `lastSuccessfulTime` is not before the end of a child that completed and is still there;
+/// - `lastSuccessfulTime` is not before the end of a child that succeeded and is still there;
 /// - in our own kind: the ticks of each schedule while it was in force (of the first one since its
 ///   creation), up to the last that was run or counted, are as many as those for which a child was
 ///   created and `missedRuns` together. Each write of the status decides some, of the schedule that was
@@ -194,9 +194,9 @@ fn still_held(cron: &Cron<'_>) -> Option<String> {
 }
 
 fn old_generation(cron: &Cron<'_>) -> Option<String> {
-    let observed = at(cron.last, &["status", "observedGeneration"]).filter(|o| !o.is_null())?;
+    let observed = of_cron::observed_generation(cron.last)?;
     let generation = number(cron.last, &["metadata", "generation"]);
-    (observed.as_i64() != Some(generation))
+    (observed != generation)
         .then(|| format!("observedGeneration is {observed}, and the generation {generation}"))
 }
 
@@ -204,7 +204,7 @@ fn success_not_noted(cron: &Cron<'_>) -> Option<String> {
     let noted = of_cron::status_time(cron.last, "lastSuccessfulTime");
     let completed = |child: &Value| time(child, &["status", "completionTime"]);
     let ours = cron.children.values().filter(|child| child.ours);
-    let ours = ours.filter(|child| object::is_true(child.object, "Complete"));
+    let ours = ours.filter(|child| of_cron::has_succeeded(child.object));
     let last = ours.filter_map(|child| completed(child.object)).max()?;
     (noted < Some(last)).then(|| format!("a child completed at {last}, and it says {noted:?}"))
 }

@@ -34,5 +34,5 @@ pub(super) fn stop_reason(cause: &Cause) -> &'static str {
 /// Failed nodes that neither fail nor pause the job: those allowed, and those a resume accepted. A percentage is
 /// of the nodes of now, `present`.
 pub(super) fn tolerated(job: &BroadcastJob, accepted: usize, present: usize) -> usize {
-    accepted.max(job.policies.max_failed.of(present))
+    accepted.max(job.policies.max_failed_nodes.of(present))
 }

@@ -1,6 +1,5 @@
 //! What kubectl's column STATUS shows. It follows from the rest of the status.
 
-use carillon_api::condition::types;
 use carillon_api::{BroadcastJobStatus, Phase};
 
 use crate::condition;
@@ -10,7 +9,7 @@ pub fn state(status: &BroadcastJobStatus) -> &'static str {
     match status.phase {
         Some(Phase::Completed) => "completed",
         Some(Phase::Failed) => "failed",
-        _ if condition::is_true(&status.conditions, types::STALLED) => "stalled",
+        _ if condition::is_stalled(&status.conditions) => "stalled",
         Some(Phase::Paused) => "paused",
         Some(Phase::Running) | None => "running",
     }
@@ -57,8 +56,13 @@ mod tests {
             ),
             (
                 "completed",
-                json!([["Complete", "True", "AllNodesDone"]]),
+                json!([["Complete", "True", "AllNodesSucceeded"]]),
                 "completed",
+            ),
+            (
+                "paused",
+                json!([["Stalled", "True", "PausedByFailure"]]),
+                "paused",
             ),
             // The interlock may refuse a plan for a job that has ended.
             (

@@ -1,7 +1,7 @@
 //! The decisions about a job as a whole: does it fail, is its time over, is it stuck.
 
 use carillon_api::condition::{reasons, types};
-use carillon_api::{FailurePolicyType, NoEligibleNodes, NodeState};
+use carillon_api::{FailurePolicyType, NoEligibleNodesPolicy, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
 use super::cause::{Cause, tolerated};
@@ -109,23 +109,24 @@ pub(super) fn new_cause(
         let how = match record.state {
             NodeState::Failed => String::new(),
             _ => format!(
-                " ({}; with execution AtMostOnce it is not tried again)",
+                " ({}; with executionPolicy AtMostOnce it is not tried again)",
                 record.reason
             ),
         };
         return Some(Cause {
-            reason: reasons::NODE_FAILED.to_owned(),
+            reason: reasons::MAX_FAILED_NODES_EXCEEDED.to_owned(),
             message: format!(
                 "{} failed, among them node {node}{how}, and failurePolicy is FailFast",
                 survey.failed.len()
             ),
         });
     }
-    if job.policies.no_eligible_nodes == NoEligibleNodes::Fail && nobody_to_serve(job, survey, kin)
+    if job.policies.no_eligible_nodes_policy == NoEligibleNodesPolicy::Fail
+        && nobody_to_serve(job, survey, kin)
     {
         return Some(Cause {
             reason: reasons::NO_ELIGIBLE_NODES.to_owned(),
-            message: "no node is eligible, and noEligibleNodes is Fail".to_owned(),
+            message: "no node is eligible, and noEligibleNodesPolicy is Fail".to_owned(),
         });
     }
     let deadline = deadline.filter(|deadline| *deadline <= now)?;

@@ -140,9 +140,13 @@ fn status(
         );
     };
     let was = |type_| condition::is_true(&job.status.conditions, type_);
-    // A job ends unstalled: only the interlock can have said otherwise since, of another plan.
-    if was(types::STALLED) {
-        set(types::STALLED, false, reasons::FINISHED, "");
+    // Stalled says why it has failed. Only the interlock can have said otherwise since, of another plan.
+    match condition::find(&job.status.conditions, types::FAILED) {
+        Some(failed) if failed.status == "True" => {
+            set(types::STALLED, true, &failed.reason, &failed.message);
+        }
+        _ if was(types::STALLED) => set(types::STALLED, false, reasons::FINISHED, ""),
+        _ => {}
     }
     let ttl = job.ttl_seconds.unwrap_or_default();
     match needed {

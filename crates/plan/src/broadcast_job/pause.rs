@@ -22,7 +22,7 @@ pub(super) struct Pause {
     /// Nodes whose failure is accepted, these included.
     pub(super) accepted: usize,
     /// Resume annotation that was acted on.
-    pub(super) resumed_by: Option<String>,
+    pub(super) last_handled_resume: Option<String>,
     /// Time it was paused, up to its last resumption.
     pub(super) paused_seconds: i64,
     /// It was paused until now.
@@ -39,7 +39,7 @@ impl Pause {
         let job = snapshot.job;
         let by_failure = condition::find(&job.status.conditions, types::PAUSED)
             .is_some_and(|c| c.status == "True" && c.reason == reasons::PAUSED_BY_FAILURE);
-        let asked = job.resume.is_some() && job.resume != job.status.resumed_by;
+        let asked = job.resume.is_some() && job.resume != job.status.last_handled_resume;
         // Whoever sets spec.paused on a job that failures have paused has taken it over.
         let accepts = if asked || by_failure && job.paused {
             seen(snapshot, progress, survey)
@@ -67,7 +67,7 @@ impl Pause {
             reason,
             accepts,
             accepted,
-            resumed_by: asked.or_else(|| job.status.resumed_by.clone()),
+            last_handled_resume: asked.or_else(|| job.status.last_handled_resume.clone()),
             ..Self::default()
         };
         pause.lasting(job, now)
@@ -77,7 +77,7 @@ impl Pause {
     pub(super) fn none(job: &BroadcastJob, survey: &Survey<'_>, now: Timestamp) -> Self {
         let none = Self {
             accepted: survey.accepted(),
-            resumed_by: job.status.resumed_by.clone(),
+            last_handled_resume: job.status.last_handled_resume.clone(),
             ..Self::default()
         };
         none.lasting(job, now)
@@ -104,7 +104,7 @@ impl Pause {
             (Some(reasons::PAUSED_BY_USER) | None, _) => {
                 return "spec.paused is true; set it to false to go on".to_owned();
             }
-            (_, 0) => "more nodes failed than maxFailed allows".to_owned(),
+            (_, 0) => "more nodes failed than maxFailedNodes allows".to_owned(),
             (_, accepted) => format!(
                 "{} nodes have failed besides the {accepted} that a resume has accepted",
                 failed.saturating_sub(accepted)

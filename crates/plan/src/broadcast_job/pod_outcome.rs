@@ -7,6 +7,7 @@ use carillon_api::condition::results;
 use carillon_api::node_result_slice::MAX_MESSAGE_BYTES;
 use jiff::Timestamp;
 
+use super::policies::Policies;
 use super::snapshot::Snapshot;
 use super::spec::BroadcastJob;
 use crate::eligibility;
@@ -76,7 +77,9 @@ pub(super) fn judge(
             over(NodeState::Disrupted, results::WITHDRAWN)
         });
     }
-    let lost = deletion.due.checked_add(job.policies.node_lost_timeout);
+    let lost = deletion
+        .due
+        .checked_add(job.policies.pod_termination_timeout);
     lost.is_ok_and(|lost| lost <= now)
         .then(|| over(NodeState::Unknown, results::NODE_LOST))
 }
@@ -213,9 +216,10 @@ fn with_words(why: &str, words: &str) -> Box<str> {
     }
 }
 
-/// Since when the node of a pod has not answered: it is not ready, its object is gone, or the pod
-/// was to be dead by then.
-pub(super) fn silent_since(
+/// When a pod counts as lost: its node has not been ready for so long, its Node object is gone for so long, or the
+/// pod was to be dead so long before.
+pub(super) fn lost_at(
+    policies: &Policies,
     node: Option<&NodeRow>,
     gone: Option<Timestamp>,
     pod: &PodRow,
@@ -226,8 +230,12 @@ pub(super) fn silent_since(
         Some(node) => node.not_ready_since,
         None => gone,
     };
-    let killed = pod.deletion.map(|deletion| deletion.due);
-    node.into_iter().chain(killed).min()
+    let after = |since: Timestamp, wait| since.checked_add(wait).ok();
+    let silent = node.and_then(|since| after(since, policies.node_lost_timeout));
+    let killed = pod
+        .deletion
+        .and_then(|deletion| after(deletion.due, policies.pod_termination_timeout));
+    silent.into_iter().chain(killed).min()
 }
 
 /// Running pods that have to go: those over their restart limit, and those that wait for a node

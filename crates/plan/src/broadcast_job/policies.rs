@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use carillon_api::NoEligibleNodes;
+use carillon_api::NoEligibleNodesPolicy;
 use carillon_api::names::ANNOTATION_RETRY;
 use carillon_api::policy::{
-    DEFAULT_NODE_LOST_TIMEOUT_SECONDS, ExitCodeOperator, PodFailurePolicy, PodFailurePolicyAction,
-    PodFailurePolicyRule,
+    DEFAULT_NODE_LOST_TIMEOUT_SECONDS, DEFAULT_POD_TERMINATION_TIMEOUT_SECONDS, ExitCodeOperator,
+    PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
 };
 use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::reader::Reader;
-use crate::max_failed::MaxFailed;
+use crate::max_failed_nodes::MaxFailedNodes;
 use crate::name;
 use crate::printable::one_line;
 
@@ -23,7 +23,7 @@ const SHOWN: usize = 64;
 /// The policies of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policies {
-    /// execution AtMostOnce: a node whose pod may have run is never tried again.
+    /// executionPolicy AtMostOnce: a node whose pod may have run is never tried again.
     pub at_most_once: bool,
     /// Failed attempts a node may have before it counts as failed.
     pub backoff_limit: usize,
@@ -32,11 +32,13 @@ pub struct Policies {
     /// Time in which a container of a pod must have started.
     pub start_deadline: Option<SignedDuration>,
     /// Failed nodes that FailFast and Pause put up with.
-    pub max_failed: MaxFailed,
-    /// How long a node is gone or not ready, or a deleted pod lingers, before it counts as lost.
+    pub max_failed_nodes: MaxFailedNodes,
+    /// How long a node is gone or not ready before its pod counts as lost.
     pub node_lost_timeout: SignedDuration,
+    /// How long a deleted pod lingers beyond its grace period before it is given up.
+    pub pod_termination_timeout: SignedDuration,
     /// What becomes of the job if no node is eligible and none was ever started.
-    pub no_eligible_nodes: NoEligibleNodes,
+    pub no_eligible_nodes_policy: NoEligibleNodesPolicy,
     /// Pods of failed attempts whose nodes somebody wants tried again, by name.
     pub retry: BTreeSet<Box<str>>,
     /// The first entry of that list that names no pod, and what to write: it asks for nothing.
@@ -47,30 +49,38 @@ impl Policies {
     /// Reads a spec and the annotation `carillon.dev/retry`. `restarts`: restartPolicy OnFailure.
     pub(super) fn read(spec: &mut Reader<'_>, retry: Option<&str>, restarts: bool) -> Self {
         let retry = retry.unwrap_or_default();
-        let at_most_once = spec.word("execution", &[("AtLeastOnce", false), ("AtMostOnce", true)]);
-        let no_eligible_nodes = spec.word(
-            "noEligibleNodes",
+        let at_most_once = spec.word(
+            "executionPolicy",
+            &[("AtLeastOnce", false), ("AtMostOnce", true)],
+        );
+        let no_eligible_nodes_policy = spec.word(
+            "noEligibleNodesPolicy",
             &[
-                ("Wait", NoEligibleNodes::Wait),
-                ("Complete", NoEligibleNodes::Complete),
-                ("Fail", NoEligibleNodes::Fail),
+                ("Wait", NoEligibleNodesPolicy::Wait),
+                ("Complete", NoEligibleNodesPolicy::Complete),
+                ("Fail", NoEligibleNodesPolicy::Fail),
             ],
         );
         let start_deadline = spec.count("podStartDeadlineSeconds");
         let lost = spec.count("nodeLostTimeoutSeconds");
+        let terminates = spec.count("podTerminationTimeoutSeconds");
         let backoff_limit = spec.count("backoffLimitPerNode").unwrap_or(0);
-        let none = MaxFailed::Count(0);
-        let max_failed = spec.value("failurePolicy.maxFailed", MaxFailed::read, none);
+        let none = MaxFailedNodes::Count(0);
+        let max_failed_nodes =
+            spec.value("failurePolicy.maxFailedNodes", MaxFailedNodes::read, none);
         let policies = Self {
             at_most_once,
             backoff_limit: usize::try_from(backoff_limit).unwrap_or(usize::MAX),
             failure_rules: failure_rules(spec),
             start_deadline: start_deadline.map(SignedDuration::from_secs),
-            max_failed: max_failed.unwrap_or(none),
+            max_failed_nodes: max_failed_nodes.unwrap_or(none),
             node_lost_timeout: SignedDuration::from_secs(
                 lost.unwrap_or(DEFAULT_NODE_LOST_TIMEOUT_SECONDS),
             ),
-            no_eligible_nodes,
+            pod_termination_timeout: SignedDuration::from_secs(
+                terminates.unwrap_or(DEFAULT_POD_TERMINATION_TIMEOUT_SECONDS),
+            ),
+            no_eligible_nodes_policy,
             retry: read_retry(retry),
             unreadable_retry: unreadable(retry),
         };
@@ -94,7 +104,7 @@ impl Policies {
             (ignores, "a rule of podFailurePolicy with action Ignore"),
         ] {
             if self.at_most_once && runs_twice {
-                spec.problem("execution", format_args!(
+                spec.problem("executionPolicy", format_args!(
                     "found AtMostOnce with {found}, which runs a node twice; create the job again without one of them"
                 ));
             }

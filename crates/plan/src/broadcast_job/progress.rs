@@ -7,7 +7,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::index::{Index, identities};
-use super::pod_outcome::{gives_up, judge, must_stop, node_of, silent_since, start_due};
+use super::pod_outcome::{gives_up, judge, lost_at, must_stop, node_of, start_due};
 use super::snapshot::{DISPUTED, Snapshot};
 use super::standing::Attempts;
 use super::taken::ASK_SOONEST;
@@ -343,9 +343,7 @@ impl<'a> Progress<'a> {
         pod: &PodRow,
         now: Timestamp,
     ) -> bool {
-        let timeout = snapshot.job.policies.node_lost_timeout;
-        let at =
-            silent_since(node, node_gone, pod).and_then(|since| since.checked_add(timeout).ok());
+        let at = lost_at(&snapshot.job.policies, node, node_gone, pod);
         self.due(at, now);
         at.is_some_and(|at| at <= now)
     }
@@ -473,7 +471,7 @@ impl<'a> Progress<'a> {
         let lost = self.is_lost(snapshot, (node, node_gone), pod, now);
         self.seat(Seat::Alive { lost }, place, record, Some(pod));
         self.due(start_due(snapshot.job, pod), now);
-        let timeout = snapshot.job.policies.node_lost_timeout;
+        let timeout = snapshot.job.policies.pod_termination_timeout;
         let given_up = pod.deletion.map(|d| d.due.checked_add(timeout));
         self.due(given_up.and_then(Result::ok), now);
         let news = record.pod_uid.is_none()

@@ -97,19 +97,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Restarts that a pod may have, with restartPolicy OnFailure.
-    pub(super) fn restart_limit(&mut self) -> Option<u32> {
-        let limit = self.count("failurePolicy.restartLimit").unwrap_or(0);
+    /// Whether containers that fail are restarted, and how often; `None`: without limit.
+    pub(super) fn restarts(&mut self) -> (bool, Option<u32>) {
+        let limit = self.count("failurePolicy.restartLimit");
         let path = "template.spec.restartPolicy";
         match self.field(path).and_then(Value::as_str).unwrap_or_default() {
-            "Never" => None,
-            "OnFailure" => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
+            "Never" => (false, None),
+            "OnFailure" => (
+                true,
+                limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            ),
             found => {
                 self.problem(
                     path,
                     format_args!("found {found:?}; write OnFailure or Never"),
                 );
-                None
+                (false, None)
             }
         }
     }

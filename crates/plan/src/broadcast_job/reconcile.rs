@@ -1,7 +1,7 @@
 //! What an open job does next: record, stop, start, report.
 
 use carillon_api::condition::results;
-use carillon_api::{NoEligibleNodes, NodeState};
+use carillon_api::{NoEligibleNodesPolicy, NodeState};
 use jiff::Timestamp;
 
 use super::cause::{stop_reason, stored_cause};
@@ -106,7 +106,7 @@ fn open(
     {
         return Stage::Deciding(cause);
     }
-    let without_nodes = job.policies.no_eligible_nodes == NoEligibleNodes::Complete
+    let without_nodes = job.policies.no_eligible_nodes_policy == NoEligibleNodesPolicy::Complete
         && nobody_to_serve(job, survey, kin);
     let nothing_to_do = survey.is_settled || sealed && survey.untouched;
     let done = all_done || without_nodes || nothing_to_do && job.problems.is_empty();

@@ -78,12 +78,8 @@ impl BroadcastJob {
         let failure = read.word("failurePolicy.type", &FAILURE_POLICIES);
         let deadline_seconds = read.count("completionPolicy.activeDeadlineSeconds");
         let ttl_seconds = read.count("completionPolicy.ttlSecondsAfterFinished");
-        let restart_limit = read.restart_limit();
-        let policies = Policies::read(
-            &mut read,
-            requests.retry.as_deref(),
-            restart_limit.is_some(),
-        );
+        let (restarts, restart_limit) = read.restarts();
+        let policies = Policies::read(&mut read, requests.retry.as_deref(), restarts);
         let mut placement = Placement::read(read.field("template.spec").unwrap_or(&Value::Null));
         placement.only = read.node_names();
         let retry_of = First::read(spec, &mut read.problems);
@@ -148,8 +144,8 @@ fn read_parts(status: &Value) -> BroadcastJobStatus {
         start_time: part(status, "startTime"),
         completion_time: part(status, "completionTime"),
         paused_seconds: part(status, "pausedSeconds"),
-        acknowledged_failures: part(status, "acknowledgedFailures"),
-        resumed_by: part(status, "resumedBy"),
+        acknowledged_failed_nodes: part(status, "acknowledgedFailedNodes"),
+        last_handled_resume: part(status, "lastHandledResume"),
         retries: part(status, "retries"),
         ..BroadcastJobStatus::default()
     })

@@ -55,8 +55,8 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
         done: format!("{done}/{desired}"),
         refused: facts.survey.refused.told(),
         paused_seconds: facts.pause.paused_seconds,
-        acknowledged_failures: facts.pause.accepted as i32,
-        resumed_by: facts.pause.resumed_by.clone(),
+        acknowledged_failed_nodes: facts.pause.accepted as i32,
+        last_handled_resume: facts.pause.last_handled_resume.clone(),
         retries: old.retries.clone(),
         summary: String::new(),
     };

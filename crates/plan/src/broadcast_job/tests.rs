@@ -11,5 +11,6 @@ mod interlock;
 mod interruptions;
 mod nodes;
 mod others_pods;
+mod stalled;
 mod taken;
 mod world;

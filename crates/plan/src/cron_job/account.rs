@@ -103,7 +103,7 @@ impl<'a> Account<'a> {
     /// A promise was kept: the run is recorded.
     fn keep(&mut self, name: &str, child: &Child) {
         let Some(tick) = self.cron.tick_of(name, child) else {
-            let ran = &mut self.status.ran_now;
+            let ran = &mut self.status.handled_run_now;
             let request = self.cron.request_of(name, child).map(str::to_owned);
             if let Some(request) = request.filter(|request| !ran.contains(request)) {
                 ran.push(request);
@@ -149,7 +149,7 @@ impl<'a> Account<'a> {
     }
 
     fn has_ended(&mut self, ended: Ended) {
-        let last = match ended.complete {
+        let last = match ended.succeeded() {
             true => &mut self.status.last_successful_time,
             false if self.cron.is_native() => return,
             false => &mut self.status.last_failure_time,
@@ -195,7 +195,7 @@ impl<'a> Account<'a> {
             return Some(tick) <= seconds(status.last_schedule_time.as_ref());
         }
         let request = self.cron.request_of(name, child);
-        request.is_none_or(|request| status.ran_now.iter().any(|known| known == request))
+        request.is_none_or(|request| status.handled_run_now.iter().any(|known| known == request))
     }
 
     /// Up to when it is decided what became of each tick.

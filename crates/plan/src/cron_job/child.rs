@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carillon_api::condition::{reasons, types};
 use carillon_api::cron_job::RunReference;
 use jiff::Timestamp;
 
@@ -70,8 +71,8 @@ pub struct Child {
 /// How a child ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ended {
-    /// Complete; otherwise Failed.
-    pub complete: bool,
+    /// What came out.
+    pub outcome: RunOutcome,
     /// `status.completionTime`, or when it had failed.
     pub at: Option<Timestamp>,
 }
@@ -79,7 +80,40 @@ pub struct Ended {
 impl Ended {
     /// Type of the condition that says so.
     pub fn condition(self) -> &'static str {
-        if self.complete { "Complete" } else { "Failed" }
+        match self.outcome {
+            RunOutcome::Succeeded | RunOutcome::CompletedWithFailures => types::COMPLETE,
+            RunOutcome::Failed => types::FAILED,
+        }
+    }
+
+    /// Whether the run counts as a success: in `lastSuccessfulTime`, and towards `successfulJobsHistoryLimit`.
+    pub fn succeeded(self) -> bool {
+        self.outcome == RunOutcome::Succeeded
+    }
+}
+
+/// What came out of a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RunOutcome {
+    /// Complete.
+    Succeeded,
+    /// Complete, and nodes of the BroadcastJob failed.
+    CompletedWithFailures,
+    /// Failed.
+    Failed,
+}
+
+impl RunOutcome {
+    /// What a condition that is true says of the run; `None` if it says nothing of its end.
+    pub fn of(type_: &str, reason: &str) -> Option<Self> {
+        match type_ {
+            types::COMPLETE if reason == reasons::COMPLETED_WITH_FAILURES => {
+                Some(Self::CompletedWithFailures)
+            }
+            types::COMPLETE => Some(Self::Succeeded),
+            types::FAILED => Some(Self::Failed),
+            _ => None,
+        }
     }
 }
 

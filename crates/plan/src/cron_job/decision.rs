@@ -100,7 +100,12 @@ impl<'a> View<'a> {
             |entry: &&RunReference| entry.name == run.name && !is_to(entry, run.kind, &run.name);
         if self.snapshot.conflicts.contains(&run.name) {
             decision.lost = Some(run);
-        } else if !self.account.status.ran_now.iter().any(|ran| ran == request)
+        } else if !self
+            .account
+            .status
+            .handled_run_now
+            .iter()
+            .any(|ran| ran == request)
             && !self.is_taken(&run)
             && !self.open.iter().any(other)
         {

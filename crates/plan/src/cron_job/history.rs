@@ -12,11 +12,15 @@ pub(super) fn beyond_limits(account: &Account<'_>, children: &Children) -> Vec<A
     let cron: &CronJob = account.cron;
     let active = account.active_uids();
     let mut deletions = Vec::new();
-    for (complete, keep) in [(true, cron.keep_complete), (false, cron.keep_failed)] {
+    for (succeeded, keep) in [(true, cron.keep_complete), (false, cron.keep_failed)] {
         let Some(keep) = keep else { continue };
         let mut ended: Vec<_> = children
             .iter()
-            .filter(|(_, child)| child.ended.is_some_and(|ended| ended.complete == complete))
+            .filter(|(_, child)| {
+                child
+                    .ended
+                    .is_some_and(|ended| ended.succeeded() == succeeded)
+            })
             .filter(|(_, child)| !child.held && !active.contains(&child.uid))
             .collect();
         ended.sort_by_key(|((_, name), child)| (child.started.is_none(), child.started, name));

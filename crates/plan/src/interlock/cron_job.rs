@@ -60,7 +60,7 @@ pub mod rules {
 pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<(), Trip> {
     let mut ended = [0; 2];
     for end in snapshot.children.values().filter_map(|child| child.ended) {
-        ended[usize::from(end.complete)] += 1;
+        ended[usize::from(end.succeeded())] += 1;
     }
     let mut check = Check {
         snapshot,
@@ -305,7 +305,7 @@ impl<'a> Check<'a> {
             return trip(rules::DELETE, what);
         }
         if let (true, Some(ended)) = (self.stopped.insert(child.uid), child.ended) {
-            self.ended[usize::from(ended.complete)] -= 1;
+            self.ended[usize::from(ended.succeeded())] -= 1;
         }
         Ok(())
     }
@@ -324,12 +324,12 @@ impl<'a> Check<'a> {
             return trip(rules::DELETE, what);
         }
         let cron = self.snapshot.cron;
-        let keep = if ended.complete {
+        let keep = if ended.succeeded() {
             cron.keep_complete
         } else {
             cron.keep_failed
         };
-        let left = self.ended[usize::from(ended.complete)];
+        let left = self.ended[usize::from(ended.succeeded())];
         if keep.is_none_or(|keep| left <= keep) {
             return trip(rules::DELETE, format!("the limit keeps {name}"));
         }
@@ -439,7 +439,7 @@ impl<'a> Check<'a> {
         let uid = self.snapshot.cron.meta.owner.uid;
         let is_its = |request: &&str| suffix == Some(&format!("r{}", name::request(uid, request)));
         let mut requests = child.request.as_deref().into_iter().filter(is_its);
-        requests.all(|request| stored.ran_now.iter().any(|known| known == request))
+        requests.all(|request| stored.handled_run_now.iter().any(|known| known == request))
     }
 }
 

@@ -182,7 +182,7 @@ mod tests {
     fn a_slice_that_cannot_be_read_whole_is_named() {
         let object = json!({
             "metadata": {"name": "fix-abc", "labels": {LABEL_SLICE_INDEX: "0"}},
-            "results": [{"node": "n", "nodeUID": UID, "attempt": 1, "state": "Teleported", "pod": "p"}],
+            "results": [{"nodeName": "n", "nodeUID": UID, "attempt": 1, "state": "Teleported", "podName": "p"}],
         });
         assert!(slices(&[object]).unwrap_err().contains("fix-abc"));
         assert!(slices(&[json!({})]).unwrap_err().contains("slice index"));

@@ -154,7 +154,8 @@ impl World {
             .filter(|(job, state)| {
                 // A job that has begun waits for its nodes to come back: all are here but those that it
                 // was filled with.
-                let waits = job.spec["noEligibleNodes"] == json!("Wait") || state.says("NodeGone");
+                let waits =
+                    job.spec["noEligibleNodesPolicy"] == json!("Wait") || state.says("NodeGone");
                 job.deleting || !self.may_rest(state, &states, waits)
             })
             .map(|(_, state)| format!("{}: {:?}", state.job.name, state.on))

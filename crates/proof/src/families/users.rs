@@ -65,13 +65,14 @@ impl World {
                 "containers": [{"name": "c", "image": "i"}],
             }},
             "parallelism": rng.u32(1..=2),
-            "execution": if at_most_once { "AtMostOnce" } else { "AtLeastOnce" },
+            "executionPolicy": if at_most_once { "AtMostOnce" } else { "AtLeastOnce" },
             "failurePolicy": {
                 "type": (["Continue", "FailFast", "Pause"][rng.usize(0..3)]),
-                "maxFailed": ([json!(0), json!(1), json!("50%")][rng.usize(0..3)]),
+                "maxFailedNodes": ([json!(0), json!(1), json!("50%")][rng.usize(0..3)]),
             },
-            "noEligibleNodes": (["Wait", "Complete", "Fail"][rng.usize(0..3)]),
-            "nodeLostTimeoutSeconds": ([300, 2][rng.usize(0..2)]),
+            "noEligibleNodesPolicy": (["Wait", "Complete", "Fail"][rng.usize(0..3)]),
+            "nodeLostTimeoutSeconds": ([300, 10][rng.usize(0..2)]),
+            "podTerminationTimeoutSeconds": ([300, 10][rng.usize(0..2)]),
             "completionPolicy": {"type": "Always"},
         });
         if !at_most_once {

@@ -99,9 +99,11 @@ impl<'a> View<'a> {
         let results = slices
             .iter()
             .filter_map(|slice| slice["results"].as_array());
-        let of_node = results.flatten().filter(|result| result["node"] == node);
+        let of_node = results
+            .flatten()
+            .filter(|result| result["nodeName"] == node);
         let last = of_node.max_by_key(|result| result["attempt"].as_i64());
-        last.map(|last| last["pod"].as_str().unwrap_or_default().to_owned())
+        last.map(|last| last["podName"].as_str().unwrap_or_default().to_owned())
             .unwrap_or_default()
     }
 

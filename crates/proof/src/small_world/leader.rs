@@ -228,9 +228,21 @@ fn stored_status(verdict: Verdict) -> BroadcastJobStatus {
         status.completion_time = Some(whole_seconds(names::time(0)));
     }
     for (is, type_, reason) in [
-        (verdict.failing, types::FAILURE_TARGET, reasons::NODE_FAILED),
-        (verdict.complete, types::COMPLETE, reasons::ALL_NODES_DONE),
-        (verdict.failed, types::FAILED, reasons::NODE_FAILED),
+        (
+            verdict.failing,
+            types::FAILURE_TARGET,
+            reasons::MAX_FAILED_NODES_EXCEEDED,
+        ),
+        (
+            verdict.complete,
+            types::COMPLETE,
+            reasons::ALL_NODES_SUCCEEDED,
+        ),
+        (
+            verdict.failed,
+            types::FAILED,
+            reasons::MAX_FAILED_NODES_EXCEEDED,
+        ),
     ] {
         if is {
             let (list, now) = (&mut status.conditions, names::time(0));

@@ -220,7 +220,7 @@ fn blank_job(world: &World) -> BroadcastJob {
         spec["podStartDeadlineSeconds"] = json!(1800);
     }
     if world.at_most_once {
-        spec["execution"] = json!("AtMostOnce");
+        spec["executionPolicy"] = json!("AtMostOnce");
     }
     let meta = Meta::new(names::owner(), jiff::Timestamp::UNIX_EPOCH);
     BroadcastJob::read(meta, Requests::default(), &spec, &Value::Null)

@@ -27,7 +27,7 @@ pub struct World {
     pub scheduler: bool,
     /// A pod that has not started after an hour is given up.
     pub start_deadline: bool,
-    /// `execution: AtMostOnce`.
+    /// `executionPolicy: AtMostOnce`.
     pub at_most_once: bool,
     /// Results of nodes long gone that fill the first slice at the start.
     pub filled: u16,

@@ -50,7 +50,7 @@ fn of_broadcast_job(rng: &mut Rng) -> (&'static str, Value) {
         ),
         2 => ("paused", json!(rng.bool())),
         3 => (
-            "execution",
+            "executionPolicy",
             any(rng, &[json!("AtMostOnce"), json!("AtLeastOnce")]),
         ),
         4 => (

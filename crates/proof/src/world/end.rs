@@ -12,7 +12,12 @@ use crate::scenario::{NAMESPACE, Same, View};
 use crate::tenant::Tenant;
 
 /// What a CronJob notes that does not depend on when a run came to its end.
-const NOTES: [&str; 4] = ["lastScheduleTime", "lastMissedTime", "missedRuns", "ranNow"];
+const NOTES: [&str; 4] = [
+    "lastScheduleTime",
+    "lastMissedTime",
+    "missedRuns",
+    "handledRunNow",
+];
 
 /// The end of a run, as far as it must not depend on what went wrong.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -79,7 +84,7 @@ impl End {
         for slice in view.slices() {
             for result in slice["results"].as_array().into_iter().flatten() {
                 end.nodes
-                    .insert(text(result, "node"), text(result, "state"));
+                    .insert(text(result, "nodeName"), text(result, "state"));
             }
         }
         if let Some(status) = cron.as_ref().map(|cron| &cron["status"]) {

@@ -11,7 +11,7 @@ use carillon_api::{FailurePolicyType, NodeState};
 use carillon_plan::broadcast_job::action::{Action, Plan};
 use carillon_plan::broadcast_job::{Snapshot, plan};
 use carillon_plan::condition;
-use carillon_plan::max_failed::MaxFailed;
+use carillon_plan::max_failed_nodes::MaxFailedNodes;
 use carillon_plan::parallelism::Parallelism;
 use carillon_plan::record::Record;
 use carillon_plan::uid::Uid;
@@ -266,16 +266,16 @@ fn accepts_for_ever(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     let accepted = all_records(snapshot).filter(|record| record.accepted);
     let (accepted, known) = (
         accepted.count() as i32,
-        snapshot.job.status.acknowledged_failures,
+        snapshot.job.status.acknowledged_failed_nodes,
     );
     let mut plan = of_job(snapshot, now, |job| {
-        if let MaxFailed::Count(count) = &mut job.policies.max_failed {
+        if let MaxFailedNodes::Count(count) = &mut job.policies.max_failed_nodes {
             *count = (*count).max(accepted as u32);
         }
     });
     for action in actions(&mut plan) {
         if let Action::WriteStatus(status) = action {
-            status.acknowledged_failures = status.acknowledged_failures.max(known);
+            status.acknowledged_failed_nodes = status.acknowledged_failed_nodes.max(known);
         }
     }
     plan
@@ -308,7 +308,7 @@ fn ends_paused(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 
 fn accepts_unseen(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     of_job(snapshot, now, |job| {
-        if job.resume != job.status.resumed_by {
+        if job.resume != job.status.last_handled_resume {
             job.status.failed = i32::MAX;
         }
     })

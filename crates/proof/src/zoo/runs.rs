@@ -48,7 +48,7 @@ fn names_and_promises() -> Vec<Mutant> {
             vec![calm("its user asks again for a run that there was")],
         )
         .plans::<CronJobs>(|snapshot, now| {
-            of_cron(snapshot, now, |cron| cron.status.ran_now.clear())
+            of_cron(snapshot, now, |cron| cron.status.handled_run_now.clear())
         }),
     ]
 }

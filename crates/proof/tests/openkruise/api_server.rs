@@ -23,7 +23,7 @@ fn meets(faults: &[Fault]) -> Disturbance {
 }
 
 fn each_ran_once(played: &Played) {
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.pods(), played.count("succeeded")), (3, 3));
     for node in ["node-0", "node-1", "node-2"] {
         assert_eq!(played.outcomes(node), [("Succeeded", "")]);
@@ -63,7 +63,7 @@ fn the_last_write_of_the_status_is_tried_again_until_it_succeeds() {
         let refused = Fault::new("patch", STATUS, times, What::Refused(code));
         let played = play_with(
             &three_nodes(json!({})),
-            meets(&[refused.containing("AllNodesDone")]),
+            meets(&[refused.containing("AllNodesSucceeded")]),
         );
         each_ran_once(&played);
     }
@@ -72,7 +72,7 @@ fn the_last_write_of_the_status_is_tried_again_until_it_succeeds() {
 #[test]
 fn a_lost_reply_to_the_last_write_of_the_status_changes_nothing() {
     for what in [What::ReplyLost, What::AppliedAndAnswered(504)] {
-        let lost = Fault::new("patch", STATUS, 1, what).containing("AllNodesDone");
+        let lost = Fault::new("patch", STATUS, 1, what).containing("AllNodesSucceeded");
         each_ran_once(&play_with(&three_nodes(json!({})), meets(&[lost])));
     }
 }
@@ -85,7 +85,7 @@ fn deletes_that_are_refused_when_a_job_fails_are_tried_again_until_its_pods_are_
         ..three_nodes(json!({"failurePolicy": {"type": "FailFast"}}))
     };
     let played = play_with(&scenario, meets(&[refused]));
-    assert_eq!(played.end(), ("Failed", "NodeFailed"));
+    assert_eq!(played.end(), ("Failed", "MaxFailedNodesExceeded"));
     for node in ["node-1", "node-2"] {
         assert_eq!(played.outcomes(node), [("Failed", "StoppedByFailure")]);
     }
@@ -112,7 +112,7 @@ fn a_refused_deletion_after_the_time_to_live_is_tried_again() {
     let played = play_with(&scenario, meets(&[refused]));
     assert_eq!(
         (played.end(), played.pods()),
-        (("Complete", "AllNodesDone"), 3)
+        (("Complete", "AllNodesSucceeded"), 3)
     );
     assert_eq!(played.pods_left().len(), 0);
 }
@@ -193,7 +193,7 @@ fn a_gap_of_the_watch_that_hides_creation_and_deletion_of_a_pod_does_not_stop_th
         ..three_nodes(json!({}))
     };
     let played = play_with(&scenario, disturbance);
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.pods(), played.count("succeeded")), (6, 3));
     assert!(played.when("Complete").unwrap() < 180);
 }
@@ -228,7 +228,7 @@ fn a_full_quota_is_reported_asked_about_slowly_and_ends_no_timer() {
             "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 900},
         }))
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.pods(), played.count("succeeded")), (20, 20));
     let asked = REFUSED.load(Ordering::Relaxed);
     assert!(

@@ -23,7 +23,7 @@ fn a_crash_loop_is_stopped_at_its_limit_and_restarts_nothing_after_the_job_has_f
         "node-1" => hangs(),
         _ => succeeds(),
     });
-    assert_eq!(played.end(), ("Failed", "NodeFailed"));
+    assert_eq!(played.end(), ("Failed", "MaxFailedNodesExceeded"));
     let record = played.records("node-0")[0];
     assert_eq!(record["state"], "Failed", "{record}");
     assert_eq!(record["reason"], "RestartLimitExceeded", "{record}");
@@ -48,7 +48,7 @@ fn a_crash_loop_is_stopped_at_its_limit_and_restarts_nothing_after_the_job_has_f
 #[test]
 fn a_crash_loop_does_not_keep_a_job_with_continue_from_completing() {
     let played = crash_loop("Continue", |node, _| exits(i32::from(node == "node-0")));
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "CompletedWithFailures"));
     assert_eq!(
         played.outcomes("node-0"),
         [("Failed", "RestartLimitExceeded")]
@@ -69,7 +69,7 @@ fn a_pod_whose_image_cannot_be_pulled_is_given_up_with_the_reason_and_frees_its_
             "failurePolicy": {"type": "Continue"},
         }))
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "CompletedWithFailures"));
     assert_eq!(played.outcomes("node-0"), [("Failed", "ImagePullBackOff")]);
     assert_eq!((played.count("succeeded"), played.count("failed")), (2, 1));
 }
@@ -88,9 +88,9 @@ fn a_job_paused_by_a_failure_is_resumed_and_its_spec_is_left_alone() {
         )],
         ..three_nodes(json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}}))
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "CompletedWithFailures"));
     assert_eq!((played.count("succeeded"), played.count("failed")), (2, 1));
-    assert_eq!(played.count("acknowledgedFailures"), 1);
+    assert_eq!(played.count("acknowledgedFailedNodes"), 1);
     let paused = |job: &serde_json::Value| job["spec"]["paused"] == true;
     assert!(!played.jobs().any(|(_, job)| paused(job)));
     let between = played
@@ -136,7 +136,7 @@ fn never_with_fail_fast_ends_at_the_first_failure_as_in_openkruise() {
             "failurePolicy": {"type": "FailFast"},
         }))
     });
-    assert_eq!(played.end(), ("Failed", "NodeFailed"));
+    assert_eq!(played.end(), ("Failed", "MaxFailedNodesExceeded"));
     assert_eq!(played.pods(), 2);
     assert_eq!((played.count("succeeded"), played.count("failed")), (1, 1));
 }
@@ -169,7 +169,7 @@ fn exit_code_last_words_and_times_of_each_node_are_kept() {
     let record = played.records("node-1")[0];
     assert_eq!(record["exitCode"], 3, "{record}");
     assert_eq!(record["message"], "ended with 3", "{record}");
-    for time in ["startTime", "finishTime"] {
+    for time in ["startTime", "completionTime"] {
         assert!(record[time].is_string(), "{record}");
     }
 }

@@ -25,7 +25,7 @@ fn a_node_cordoned_before_its_turn_is_left_out_and_named() {
         script: vec![step(runs_on_0, |view| cordon(view, "node-2", true))],
         ..one_by_one()
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!(played.pods_for("node-2").len(), 0);
     let refused = &played.job()["status"]["refused"][0];
     assert_eq!(refused["reason"], "NodeUnschedulable", "{refused}");
@@ -118,7 +118,7 @@ fn an_unreachable_node_holds_up_no_other_even_one_by_one_and_is_tried_again_when
         |view| silence(view, "node-0", false),
     ));
     let played = play(&scenario);
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.count("succeeded"), played.count("failed")), (3, 0));
     let records = played.outcomes("node-0");
     assert_eq!(records.len(), 2, "{records:?}");
@@ -137,7 +137,7 @@ fn a_job_waits_for_a_lost_node_no_longer_when_its_node_object_is_deleted() {
         |view| view.delete_node("node-0"),
     ));
     let played = play(&scenario);
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.count("succeeded"), played.count("failed")), (2, 0));
     let ended_before = played
         .jobs()
@@ -158,7 +158,7 @@ fn a_node_deleted_while_its_pod_runs_is_no_failure_and_its_pod_is_reaped() {
         script: vec![step(runs_on_0, |view| view.delete_node("node-0"))],
         ..one_by_one()
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!(played.outcomes("node-0"), [("Disrupted", "NodeGone")]);
     assert_eq!((played.count("desired"), played.count("failed")), (2, 0));
     assert_eq!(played.pods_left().len(), 2);
@@ -177,7 +177,7 @@ fn a_pod_that_was_never_bound_to_a_vanished_node_is_reaped_and_frees_its_place()
         )],
         ..one_by_one()
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!(played.outcomes("node-0"), [("Disrupted", "Withdrawn")]);
     assert_eq!(played.pods_for("node-0").len(), 1);
     assert_eq!(
@@ -288,7 +288,7 @@ fn a_label_or_a_taint_that_changes_makes_a_node_eligible() {
         ],
         ..three_nodes(json!({"template": {"spec": {"nodeSelector": {"pool": "a"}}}}))
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.count("succeeded"), played.pods()), (3, 3));
 }
 
@@ -311,7 +311,7 @@ fn without_an_eligible_node_a_job_ends_at_once_if_it_is_to() {
     for (policy, end) in [("Complete", "Complete"), ("Fail", "Failed")] {
         let played = play(&Scenario {
             nodes: 0,
-            ..three_nodes(json!({"noEligibleNodes": policy}))
+            ..three_nodes(json!({"noEligibleNodesPolicy": policy}))
         });
         assert_eq!(played.end(), (end, "NoEligibleNodes"));
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::played::{Played, hangs, play, play_with, succeeds, three_nodes};
 
 fn each_ran_once(played: &Played) {
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.pods(), played.count("succeeded")), (3, 3));
 }
 

@@ -219,7 +219,7 @@ impl Played {
         let mut records: Vec<&Value> = slices
             .into_values()
             .flat_map(|slice| slice["results"].as_array().into_iter().flatten())
-            .filter(|record| record["node"] == node)
+            .filter(|record| record["nodeName"] == node)
             .collect();
         records.sort_by_key(|record| record["attempt"].as_i64());
         records

@@ -34,7 +34,7 @@ fn a_drained_node_is_no_failure_and_the_job_does_not_complete_without_it() {
         ],
         ..one_by_one()
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     let complete = played.when("Complete");
     assert!(
         complete > Some(600),
@@ -118,7 +118,7 @@ fn eviction_preemption_and_node_shutdown_are_no_failures_though_the_policy_is_fa
         )],
         ..three_nodes(json!({"failurePolicy": {"type": "FailFast"}}))
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!((played.count("succeeded"), played.count("failed")), (3, 0));
     assert_eq!(played.count("disrupted"), 3);
     for node in ["node-0", "node-1", "node-2"] {

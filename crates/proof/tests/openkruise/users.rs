@@ -28,7 +28,7 @@ fn a_user_pauses_and_resumes_and_the_clock_of_the_deadline_stands_still_meanwhil
             "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 60},
         }))
     });
-    assert_eq!(played.end(), ("Complete", "AllNodesDone"));
+    assert_eq!(played.end(), ("Complete", "AllNodesSucceeded"));
     assert_eq!(played.count("succeeded"), 3);
     assert!(played.count("pausedSeconds") >= 590);
 }

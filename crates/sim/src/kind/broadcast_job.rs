@@ -49,6 +49,7 @@ pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
             "must not be set with type Never",
         );
     }
+    fields(spec, &mut rule);
     let restarts = &spec["failurePolicy"]["restartLimit"];
     rule(
         restarts.as_i64().is_none_or(|limit| limit >= 0),
@@ -58,7 +59,7 @@ pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
     );
     let pod = &spec["template"]["spec"];
     rule(
-        restarts.as_i64().unwrap_or(0) == 0 || pod["restartPolicy"] != "Never",
+        restarts.is_null() || pod["restartPolicy"] != "Never",
         "spec.failurePolicy.restartLimit",
         restarts,
         "needs restartPolicy OnFailure, with Never no container restarts",
@@ -110,21 +111,46 @@ pub(super) fn check(job: &Value, old: Option<&Value>) -> Vec<Cause> {
 /// Judges one rule: whether it holds, the field, what was found there, and what is expected.
 type Rule<'r> = dyn FnMut(bool, &str, &Value, &str) + 'r;
 
+/// Bounds of single fields, and fields that only Jobs have.
+fn fields(spec: &Value, rule: &mut Rule<'_>) {
+    for field in ["nodeLostTimeoutSeconds", "podTerminationTimeoutSeconds"] {
+        rule(
+            spec[field].as_i64().is_none_or(|seconds| seconds >= 10),
+            &format!("spec.{field}"),
+            &spec[field],
+            "must be 10 or more seconds",
+        );
+    }
+    for field in [
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "suspend",
+        "ttlSecondsAfterFinished",
+    ] {
+        rule(
+            spec[field].is_null(),
+            &format!("spec.{field}"),
+            &spec[field],
+            "is a field of Jobs",
+        );
+    }
+}
+
 /// Which policies do not go together.
 fn policies(spec: &Value, rule: &mut Rule<'_>) {
     let (completion, pod) = (&spec["completionPolicy"], &spec["template"]["spec"]);
-    let once = spec["execution"] == "AtMostOnce";
+    let once = spec["executionPolicy"] == "AtMostOnce";
     let (policy, tries) = (&spec["podFailurePolicy"], &spec["backoffLimitPerNode"]);
     rule(
         !once || tries.as_i64().unwrap_or(0) == 0,
         "spec.backoffLimitPerNode",
         tries,
-        "must be 0 with execution AtMostOnce",
+        "must be 0 with executionPolicy AtMostOnce",
     );
     rule(
         !once || pod["restartPolicy"] != "OnFailure",
-        "spec.execution",
-        &spec["execution"],
+        "spec.executionPolicy",
+        &spec["executionPolicy"],
         "must not be AtMostOnce with restartPolicy OnFailure",
     );
     let mut rules = policy["rules"].as_array().into_iter().flatten();
@@ -132,7 +158,7 @@ fn policies(spec: &Value, rule: &mut Rule<'_>) {
         !once || rules.all(|rule| rule["action"] != "Ignore"),
         "spec.podFailurePolicy",
         policy,
-        "must not have the action Ignore with execution AtMostOnce",
+        "must not have the action Ignore with executionPolicy AtMostOnce",
     );
     rule(
         policy.is_null() || pod["restartPolicy"] == "Never",
@@ -141,9 +167,9 @@ fn policies(spec: &Value, rule: &mut Rule<'_>) {
         "needs restartPolicy Never",
     );
     rule(
-        completion["type"] != "Never" || spec["noEligibleNodes"] == "Wait",
-        "spec.noEligibleNodes",
-        &spec["noEligibleNodes"],
+        completion["type"] != "Never" || spec["noEligibleNodesPolicy"] == "Wait",
+        "spec.noEligibleNodesPolicy",
+        &spec["noEligibleNodesPolicy"],
         "must be Wait with completionPolicy type Never",
     );
     rule(
@@ -157,7 +183,7 @@ fn policies(spec: &Value, rule: &mut Rule<'_>) {
 /// Which fields never change.
 fn unchanged(spec: &Value, old: &Value, rule: &mut Rule<'_>) {
     let completion = &spec["completionPolicy"];
-    for field in ["execution", "nodeNames", "retryOf"] {
+    for field in ["executionPolicy", "nodeNames", "retryOf"] {
         let path = format!("spec.{field}");
         let holds = spec[field] == old[field];
         rule(holds, &path, &spec[field], "is immutable");
@@ -229,12 +255,17 @@ mod tests {
             .decode(&mut good)
             .unwrap();
         assert_eq!(good["spec"]["completionPolicy"], json!({"type": "Always"}));
-        assert_eq!(good["spec"]["parallelism"], 2_147_483_647);
+        assert!(good["spec"]["parallelism"].is_null());
         assert_eq!(problems(good.clone(), None), [""; 0]);
         for (spec, field) in [
             (json!({"parallelism": 0}), "spec.parallelism"),
             (json!({"parallelism": "101%"}), "spec.parallelism"),
             (json!({"parallelism": true}), "spec.parallelism"),
+            (json!({"suspend": true}), "spec.suspend"),
+            (
+                json!({"podTerminationTimeoutSeconds": 9}),
+                "spec.podTerminationTimeoutSeconds",
+            ),
             (
                 json!({"failurePolicy": {"restartLimit": 1}}),
                 "spec.failurePolicy.restartLimit",
@@ -248,18 +279,18 @@ mod tests {
                 "spec.failurePolicy.type",
             ),
             (
-                json!({"execution": "AtMostOnce", "backoffLimitPerNode": 1}),
+                json!({"executionPolicy": "AtMostOnce", "backoffLimitPerNode": 1}),
                 "spec.backoffLimitPerNode",
             ),
             (
-                json!({"execution": "AtMostOnce", "podFailurePolicy": {"rules": [{
+                json!({"executionPolicy": "AtMostOnce", "podFailurePolicy": {"rules": [{
                     "action": "Ignore", "onExitCodes": {"operator": "In", "values": [1]},
                 }]}}),
                 "spec.podFailurePolicy",
             ),
             (
-                json!({"completionPolicy": {"type": "Never"}, "noEligibleNodes": "Fail"}),
-                "spec.noEligibleNodes",
+                json!({"completionPolicy": {"type": "Never"}, "noEligibleNodesPolicy": "Fail"}),
+                "spec.noEligibleNodesPolicy",
             ),
             (
                 json!({"template": {"spec": {}}}),
@@ -282,7 +313,7 @@ mod tests {
             [""; 0]
         );
         for (field, value) in [
-            ("execution", json!("AtMostOnce")),
+            ("executionPolicy", json!("AtMostOnce")),
             ("nodeNames", json!(["n1"])),
             (
                 "retryOf",

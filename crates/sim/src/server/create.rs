@@ -77,6 +77,8 @@ impl State {
             && let Some(root) = object.as_object_mut()
         {
             root.remove("status");
+            // Defaults come with each reading of what is stored, also those of the status.
+            kind.fill_in(object);
         }
         let uid = self.store.uid();
         let meta = &mut object["metadata"];

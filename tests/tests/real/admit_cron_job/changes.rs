@@ -50,7 +50,7 @@ fn templates_and_all_settings_may_change_at_any_time() {
         }
     }
     let broadcast = json!({"spec": {"broadcastJobTemplate": {
-        "spec": {"execution": "AtMostOnce", "nodeNames": ["a"], "completionPolicy": {"activeDeadlineSeconds": 60},
+        "spec": {"executionPolicy": "AtMostOnce", "nodeNames": ["a"], "completionPolicy": {"activeDeadlineSeconds": 60},
                  "template": {"spec": {"restartPolicy": "Never"}}},
     }}});
     try_change(&format!("{path}/broadcast"), &broadcast).unwrap();

@@ -129,22 +129,22 @@ fn a_broadcast_job_template_follows_the_rules_of_a_broadcast_job() {
     let spec = "/spec/broadcastJobTemplate/spec";
     let defaults = try_create(&broadcast_cron_job("x")).unwrap();
     let stored = defaults.pointer(&format!("{spec}/failurePolicy")).unwrap();
-    let expected = json!({"type": "FailFast", "restartLimit": 0, "maxFailed": 0});
+    let expected = json!({"type": "FailFast", "maxFailedNodes": 0});
     assert_eq!(*stored, expected);
     #[rustfmt::skip]
     let table = vec![
         ("no pods at a time", "/spec/broadcastJobTemplate/spec/parallelism", json!(0),
             "spec.broadcastJobTemplate.spec.parallelism: Invalid value: 0: must be a number from 1"),
         ("a node by name", "/spec/broadcastJobTemplate/spec/template/spec/nodeName", json!("a"), "the job runs on every node that fits"),
-        ("restarts without restarts", "/spec/broadcastJobTemplate/spec/execution", json!("AtMostOnce"),
+        ("restarts without restarts", "/spec/broadcastJobTemplate/spec/executionPolicy", json!("AtMostOnce"),
             "must not be AtMostOnce with restartPolicy OnFailure, the kubelet would run the container again: \
              set spec.broadcastJobTemplate.spec.template.spec.restartPolicy: Never"),
         ("unknown field", "/spec/broadcastJobTemplate/spec/paralelism", json!(1), "unknown field \"spec.broadcastJobTemplate.spec.paralelism\""),
         ("a job that never ends", "/spec/broadcastJobTemplate/spec/completionPolicy", json!({"type": "Never"}),
             "spec.broadcastJobTemplate.spec.completionPolicy.type: Forbidden: must not be Never in a CronJob, each run \
              would stay open for ever: remove it or set spec.broadcastJobTemplate.spec.completionPolicy.type: Always"),
-        ("a budget that nothing uses", "/spec/broadcastJobTemplate/spec/failurePolicy", json!({"type": "Continue", "maxFailed": "10%"}),
-            "spec.broadcastJobTemplate.spec.failurePolicy.maxFailed: Forbidden: must not be set with type Continue"),
+        ("a budget that nothing uses", "/spec/broadcastJobTemplate/spec/failurePolicy", json!({"type": "Continue", "maxFailedNodes": "10%"}),
+            "spec.broadcastJobTemplate.spec.failurePolicy.maxFailedNodes: Forbidden: must not be set with type Continue"),
         ("label of OpenKruise", "/spec/broadcastJobTemplate/spec/template/metadata", json!({"labels": {"broadcastjob-name": "a"}}), "OpenKruise sets those"),
     ];
     each_is_refused(&broadcast_cron_job("x"), table);

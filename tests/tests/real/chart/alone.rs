@@ -89,7 +89,7 @@ fn cron_jobs(cluster: &Cluster, namespace: &str) -> Result<()> {
     run(cluster, namespace, "report", "now")?;
     until(cluster, "no run of report is kept", || {
         let cron = get(cluster, "ccj", namespace, &["report"])?;
-        let ran = cron["status"]["ranNow"].is_array() && cron["status"]["active"].is_null();
+        let ran = cron["status"]["handledRunNow"].is_array() && cron["status"]["active"].is_null();
         Ok(ran && super::runs::children(cluster, namespace, "report")?.is_empty())
     })?;
     // One that the next one replaces.

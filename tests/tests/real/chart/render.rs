@@ -44,14 +44,29 @@ pub(super) const EVERYTHING: &[&str] = &[
     "--set=rbac.aggregate.edit=true",
     "--set=networkPolicy.enabled=true",
     "--set=metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.interval=15s",
-    "--set=metrics.rules.enabled=true,metrics.rules.runbookBaseUrl=https://example.com/runbooks/",
+    "--set=metrics.prometheusRule.enabled=true",
+    "--set=metrics.prometheusRule.runbookBaseUrl=https://example.com/runbooks/",
+    "--set=strategy.type=Recreate,revisionHistoryLimit=3",
+    "--set=hostNetwork=true,schedulerName=second,runtimeClassName=gvisor",
+    "--set=priorityClassName=system-cluster-critical",
+    r#"--set-json=dnsConfig={"options": [{"name": "ndots", "value": "1"}]}"#,
+    r#"--set-json=hostAliases=[{"ip": "192.0.2.1", "hostnames": ["proxy"]}]"#,
+    r#"--set-json=extraEnvFrom=[{"configMapRef": {"name": "proxy"}}]"#,
+    r#"--set-json=extraVolumes=[{"name": "ca", "configMap": {"name": "ca"}}]"#,
+    r#"--set-json=extraVolumeMounts=[{"name": "ca", "mountPath": "/etc/ca", "readOnly": true}]"#,
+    "--set=deploymentAnnotations.note=one,crds.annotations.note=two,serviceAccount.labels.tier=three",
 ];
 
 /// The objects that the chart renders, without CRDs.
 pub(crate) fn render(values: &[&str]) -> Vec<Value> {
+    render_as(RELEASE, NAMESPACE, values)
+}
+
+/// The same for a release of this name in this namespace.
+pub(super) fn render_as(release: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     let chart = chart();
-    let mut args = vec!["template", RELEASE, &chart, "--namespace", NAMESPACE];
-    args.push("--set=crds.install=false");
+    let mut args = vec!["template", release, &chart, "--namespace", namespace];
+    args.push("--set=crds.enabled=false");
     args.extend(values);
     let output = helm(&args);
     assert!(output.status.success(), "{values:?}: {}", said(&output));
@@ -113,7 +128,6 @@ fn the_defaults_render_two_hardened_replicas_and_no_monitoring_objects() {
         pod["securityContext"]["seccompProfile"]["type"],
         "RuntimeDefault"
     );
-    assert_eq!(pod["priorityClassName"], "system-cluster-critical");
     assert_eq!(
         pod["topologySpreadConstraints"].as_array().unwrap().len(),
         2
@@ -179,6 +193,10 @@ fn an_unknown_value_is_refused_by_its_name() {
         ("metrics.serviceMonitor.enable=true", "enable"),
         ("image.tags=1", "tags"),
         ("podDisruptionBudget.minAvailable=1", "minAvailable"),
+        // Names of before 0.1.0.
+        ("updateStrategy.type=Recreate", "updateStrategy"),
+        ("crds.install=false", "install"),
+        ("metrics.rules.enabled=true", "rules"),
     ] {
         let chart = chart();
         let output = helm(&["template", &chart, "--set", value]);
@@ -199,6 +217,20 @@ fn a_wrong_value_is_refused_by_its_path() {
         (&["--set=image.digest=latest"], &["image", "digest"]),
         (&["--set=http.port=70000"], &["http", "port"]),
         (&["--set=watchNamespaces={Team_A}"], &["watchNamespaces"]),
+        (&["--set=strategy.type=OnDelete"], &["strategy", "type"]),
+        (&["--set=dnsPolicy=None of it"], &["dnsPolicy"]),
+        (
+            &["--set=revisionHistoryLimit=-1"],
+            &["revisionHistoryLimit"],
+        ),
+        (
+            &["--set=extraVolumes[0].emptyDir.medium=Memory"],
+            &["extraVolumes", "name"],
+        ),
+        (
+            &["--set=metrics.prometheusRule.namespace=Monitoring"],
+            &["prometheusRule", "namespace"],
+        ),
         (
             &["--set=leaderElection.enabled=false"],
             &["replicaCount above 1 needs leaderElection.enabled=true"],
@@ -465,7 +497,7 @@ fn people_may_write_each_kind_that_is_served_and_the_status_of_none() {
 }
 
 /// What `helm install` says.
-fn notes(values: &[&str]) -> String {
+pub(super) fn notes(values: &[&str]) -> String {
     let chart = chart();
     let mut args = vec![
         "install",
@@ -550,6 +582,9 @@ fn the_chart_tells_artifact_hub_of_each_crd() {
         .map(|crd| (crd.metadata.name.unwrap_or_default(), crd.spec.names.kind))
         .collect();
     assert_eq!(told, crds);
+    for address in [&chart["home"], &chart["sources"][0]] {
+        assert_eq!(address, "https://carillon.dev");
+    }
 }
 
 #[test]

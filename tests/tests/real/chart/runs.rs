@@ -22,7 +22,7 @@ pub(super) fn runs(cluster: &Cluster, namespace: &str) -> Result<()> {
         // Created, recorded, released, ended, deleted.
         until(cluster, &format!("{name} has run"), || {
             let cron = get(cluster, "ccj", namespace, &[name])?;
-            Ok(cron["status"]["ranNow"].is_array() && cron["status"]["active"].is_null())
+            Ok(cron["status"]["handledRunNow"].is_array() && cron["status"]["active"].is_null())
         })?;
         until(cluster, &format!("no run of {name} is kept"), || {
             Ok(children(cluster, namespace, name)?.is_empty())
@@ -94,7 +94,7 @@ pub(super) fn forgotten(cluster: &Cluster, namespace: &str, template: &Value) ->
 /// What was started for a CronJob and is there.
 pub(super) fn children(cluster: &Cluster, namespace: &str, cron: &str) -> Result<Vec<Value>> {
     let selector = format!("--selector=carillon.dev/cronjob-name={cron}");
-    let mut list = get(cluster, "jobs,bcj", namespace, &[&selector])?;
+    let mut list = get(cluster, "jobs,cbj", namespace, &[&selector])?;
     Ok(list["items"].take().as_array().cloned().unwrap_or_default())
 }
 

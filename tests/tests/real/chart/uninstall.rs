@@ -168,7 +168,7 @@ fn is_gone(cluster: &Cluster, before: &Finalizers) -> Result<()> {
     for ((kind, name), finalizers) in held(cluster, WORK)? {
         assert_eq!(finalizers, [KEPT], "{kind} {name}");
         let patch = r#"--patch={"metadata":{"finalizers":null}}"#;
-        let resource = if kind == "BroadcastJob" { "bcj" } else { &kind };
+        let resource = if kind == "BroadcastJob" { "cbj" } else { &kind };
         cluster.kubectl_ok(["patch", resource, &name, "-n", WORK, "--type=merge", patch])?;
     }
     until(cluster, "the namespace is gone", || {
@@ -281,7 +281,7 @@ fn hold_runs(cluster: &Cluster) -> Result<()> {
                 "containers": [{"name": "main", "image": "busybox"}]}}}},
     ]});
     cluster.kubectl_stdin(["create", "-f", "-"], &objects.to_string())?;
-    for resource in ["job", "bcj"] {
+    for resource in ["job", "cbj"] {
         until(cluster, "nobody can release a run", || {
             // Until the policy has effect, the operator releases the probe: no CronJob owns it.
             finalize_probe(cluster, resource, &json!([OF_RUNS]), &[])?;
@@ -316,7 +316,7 @@ fn remove(cluster: &Cluster, operator: &Operator) -> Result<()> {
         cluster.kubectl_ok(["delete", kind, "hold-runs"])?;
     }
     // The probes of the policy go, once it has no effect any more.
-    for resource in ["job", "bcj"] {
+    for resource in ["job", "cbj"] {
         until(cluster, "what the policy held is released", || {
             let freed = finalize_probe(cluster, resource, &Value::Null, &[])?;
             Ok(freed.status.success())
@@ -340,7 +340,7 @@ fn uninstall(cluster: &Cluster, args: &[&str]) -> Result<Output> {
 
 /// Finalizers of all that has some.
 fn held(cluster: &Cluster, namespace: &str) -> Result<Finalizers> {
-    let objects = get(cluster, "bcj,jobs,pods", namespace, &[])?;
+    let objects = get(cluster, "cbj,jobs,pods", namespace, &[])?;
     let objects = objects["items"].as_array().cloned().unwrap_or_default();
     let read = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

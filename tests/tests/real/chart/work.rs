@@ -211,7 +211,7 @@ pub(super) fn record(cluster: &Cluster, namespace: &str, pod: &str) -> Result<Va
     let slices = get(cluster, "noderesultslices", namespace, &[])?;
     let slices = slices["items"].as_array().into_iter().flatten();
     let records = slices.filter_map(|slice| slice["results"].as_array());
-    let mut records = records.flatten().filter(|record| record["pod"] == pod);
+    let mut records = records.flatten().filter(|record| record["podName"] == pod);
     Ok(records.next().cloned().unwrap_or_default())
 }
 

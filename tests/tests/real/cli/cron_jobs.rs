@@ -75,7 +75,7 @@ fn a_triggered_run_is_named_and_its_outcome_waited_for() {
     assert_ne!(named(&again), job);
     assert!(again.stdout.ends_with(" Complete\n"), "{again:?}");
     assert_eq!(
-        get(&bench, "good")["status"]["ranNow"]
+        get(&bench, "good")["status"]["handledRunNow"]
             .as_array()
             .unwrap()
             .len(),
@@ -212,7 +212,7 @@ fn suspend_names_what_goes_on_and_resume_of_a_name_that_two_have_asks_for_the_ki
     bench.apply(&everywhere(&bench, "clean", &json!({}), &paused));
     let both = carillon(&bench, &["resume", "clean"]).ended_with(1);
     assert!(
-        both.stderr.contains("write bcj/clean or cronjob/clean"),
+        both.stderr.contains("write cbj/clean or cronjob/clean"),
         "{both:?}"
     );
     let cron_job = carillon(&bench, &["resume", "cronjob/clean"]).ended_with(0);
@@ -221,7 +221,7 @@ fn suspend_names_what_goes_on_and_resume_of_a_name_that_two_have_asks_for_the_ki
             .stdout
             .starts_with("cronjob.carillon.dev/clean resumed\nThe next run is")
     );
-    let job = carillon(&bench, &["resume", "bcj/clean"]).ended_with(0);
+    let job = carillon(&bench, &["resume", "cbj/clean"]).ended_with(0);
     assert_eq!(job.stdout, "broadcastjob.carillon.dev/clean resumed\n");
 
     let none = carillon(&bench, &["resume", "cleaner"]).ended_with(1);

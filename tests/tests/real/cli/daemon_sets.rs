@@ -414,7 +414,7 @@ fn a_daemon_set_is_found_by_its_name_and_by_its_kind_where_two_have_it() {
     let mut job = everywhere(&bench, "agent", &json!({}), &paused);
     bench.apply(&job);
     let both = carillon(&bench, &["get", "agent"]).ended_with(1).stderr;
-    assert!(both.contains("write bcj/agent, or cds/agent"), "{both}");
+    assert!(both.contains("write cbj/agent, or cds/agent"), "{both}");
     let one = carillon(&bench, &["get", "cds/agent", "-o", "name"])
         .ended_with(0)
         .stdout;
@@ -422,7 +422,7 @@ fn a_daemon_set_is_found_by_its_name_and_by_its_kind_where_two_have_it() {
     job["metadata"]["name"] = json!("fix");
     bench.apply(&job);
     let all = carillon(&bench, &["get"]).ended_with(0).stdout;
-    for name in ["bcj/agent", "bcj/fix", "cds/agent"] {
+    for name in ["cbj/agent", "cbj/fix", "cds/agent"] {
         assert!(all.contains(name), "{all}");
     }
     let names = carillon(&bench, &["get", "cds", "-o", "name"])

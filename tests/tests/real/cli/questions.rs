@@ -47,7 +47,7 @@ fn get_says_how_far_a_job_is_and_why_it_goes_no_further() {
     assert_eq!(rows[1][..6], paused);
     assert_eq!(rows[2][..6], ["plain", "6/6", "0", "0", "Complete", "-"]);
 
-    let one = carillon(&bench, &["get", "bcj/careful", "-o", "json"]).json();
+    let one = carillon(&bench, &["get", "cbj/careful", "-o", "json"]).json();
     assert_eq!(
         (&one["standing"], &one["reason"], &one["refused"]),
         (&json!("Paused"), &json!("PausedByFailure"), &json!(2))
@@ -118,7 +118,7 @@ NODES   OUTCOME                                     AMONG THEM
         (&json!(1), &json!(3))
     );
     assert!(
-        attempt["started"].is_string() && attempt["seconds"].is_i64(),
+        attempt["startTime"].is_string() && attempt["seconds"].is_i64(),
         "{attempt}"
     );
     let yaml = carillon(&bench, &["results", "fix", "-o", "yaml"]).stdout;
@@ -288,7 +288,7 @@ NODES   PLACE     REASON                  AMONG THEM                           F
     one["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "typo"});
     ask(&bench, &["plan", "-f", "-"], &one.to_string()).ended_with(2);
 
-    let stored = bench.kubectl(&["get", "bcj,pods", "-o", "name"]);
+    let stored = bench.kubectl(&["get", "cbj,pods", "-o", "name"]);
     assert_eq!(stored, "", "nothing is stored");
 }
 

@@ -78,7 +78,7 @@ fn a_job_that_has_ended_is_tried_again_by_a_new_one_on_these_nodes_only() {
     let mut nodes: Vec<Value> = bench
         .results("fix-retry-1")
         .into_iter()
-        .map(|r| r["node"].clone())
+        .map(|r| r["nodeName"].clone())
         .collect();
     nodes.sort_by_key(Value::to_string);
     assert_eq!(nodes, ["node-0001", "node-0003", "node-0004"]);

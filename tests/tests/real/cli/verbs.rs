@@ -24,7 +24,7 @@ fn a_job_paused_by_a_failure_is_resumed_until_it_is_complete() {
     let late = carillon(&bench, &["resume", "fix"]).ended_with(1);
     assert!(
         late.stderr
-            .contains("fix has ended (Complete, AllNodesDone)"),
+            .contains("fix has ended (Complete, CompletedWithFailures)"),
         "{late:?}"
     );
 }

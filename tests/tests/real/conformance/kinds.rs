@@ -172,7 +172,7 @@ impl Kind {
             Self::Pod => json!({"message": step.to_string()}),
             Self::Job => json!({"active": step}),
             Self::CronJob => json!({"lastScheduleTime": format!("2026-01-01T00:00:{step:02}Z")}),
-            _ => json!({"resumedBy": step.to_string()}),
+            _ => json!({"lastHandledResume": step.to_string()}),
         }
     }
 }
@@ -185,13 +185,13 @@ fn results(rng: &mut Rng) -> Value {
     (0..size)
         .map(|n| {
             let mut result = json!({
-                "node": format!("n{n}"), "nodeUID": "u", "attempt": 1, "pod": "p", "state": "Started",
+                "nodeName": format!("n{n}"), "nodeUID": "u", "attempt": 1, "podName": "p", "state": "Started",
             });
             if rng.u16(0..500) == 0 {
                 result["state"] = json!("Finished");
             }
             if rng.u16(0..500) == 0 {
-                result["finishTime"] = Value::Null;
+                result["completionTime"] = Value::Null;
             }
             result
         })

@@ -52,7 +52,7 @@ impl Side {
             "--set",
             "serveNative={cronjobs}",
             "--set",
-            "crds.install=false",
+            "crds.enabled=false",
         ];
         let kubeconfig = install_chart(&cluster, &rights).expect("the chart");
         let options = Options::new("operator")

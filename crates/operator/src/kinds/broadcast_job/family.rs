@@ -195,7 +195,7 @@ mod tests {
 
     fn job(namespace: &str, (name, n): (&str, u32), more: &Value, ended: bool) -> SlimBroadcastJob {
         let condition = json!({"type": "Complete", "status": if ended { "True" } else { "False" },
-            "reason": "AllNodesDone", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            "reason": "AllNodesSucceeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let mut object = json!({
             "metadata": {"name": name, "namespace": namespace, "uid": uid(n), "resourceVersion": "5"},
             "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}},

@@ -592,11 +592,11 @@ mod tests {
         };
         let slice = |state: NodeState| -> SlimSlice {
             let result = NodeResult {
-                node: "n1".to_owned(),
+                node_name: "n1".to_owned(),
                 node_uid: POD.to_owned(),
                 attempt: 1,
                 state,
-                pod: "patch-bcdfghjklm".to_owned(),
+                pod_name: "patch-bcdfghjklm".to_owned(),
                 pod_uid: POD.to_owned(),
                 ..NodeResult::default()
             };

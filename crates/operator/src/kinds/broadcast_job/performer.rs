@@ -23,7 +23,7 @@ use crate::apply::{
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request::{self, delete_unchanged};
+use crate::request::{self, CreateMode, delete_unchanged};
 use crate::slim::{Interner, SlimPod, Written};
 use crate::writes::{SendError, Turn, Writes};
 
@@ -279,7 +279,7 @@ impl Performer<'_> {
     async fn create_pod(&self, pod: &str, node: &str, slice: u32) -> Result<Done, SendError> {
         let owner = &self.job.meta.owner;
         let creation = async |turn: &Turn<'_>| {
-            let creation = self.creation(turn, pod, node, false).await?;
+            let creation = self.creation(turn, pod, node, CreateMode::Plain).await?;
             let until = self.relies_on.until(turn, slice, self.not_after).await?;
             Ok((creation, until))
         };
@@ -305,12 +305,12 @@ impl Performer<'_> {
         turn: &Turn<'_>,
         pod: &str,
         node: &str,
-        dry_run: bool,
+        mode: CreateMode,
     ) -> Result<Creation, SendError> {
         let write = |template: &Value| {
             let owner = &self.job.meta.owner;
             let body = pod_body(template, owner, pod, node, self.placement);
-            request::create(Kind::Pod, &owner.namespace, &body, dry_run)
+            request::create(Kind::Pod, &owner.namespace, &body, mode)
         };
         self.template.creation(turn, write).await
     }
@@ -321,7 +321,7 @@ impl Performer<'_> {
         let turn = self.writes.turn(&self.job.meta.owner.namespace).await?;
         let mut refused = None;
         for (node, pod) in pods {
-            let creation = self.creation(&turn, pod, node, true).await;
+            let creation = self.creation(&turn, pod, node, CreateMode::DryRun).await;
             if refused.is_some() && creation.is_err() {
                 break;
             }

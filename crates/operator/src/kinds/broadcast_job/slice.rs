@@ -28,16 +28,16 @@ watched!(SlimSlice);
 /// An entry as stored; every field may be missing or of a later version.
 #[derive(Debug, Default)]
 struct SlimResult {
-    node: String,
+    node_name: String,
     node_uid: String,
     attempt: u32,
     state: String,
-    pod: String,
+    pod_name: String,
     pod_uid: String,
     reason: String,
     exit_code: Option<i32>,
     start_time: Option<Timestamp>,
-    finish_time: Option<Timestamp>,
+    completion_time: Option<Timestamp>,
     node_gone_time: Option<Timestamp>,
     message: String,
     requested: bool,
@@ -48,18 +48,18 @@ struct SlimResult {
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
 enum Field {
-    Node,
+    NodeName,
     #[serde(rename = "nodeUID")]
     NodeUid,
     Attempt,
     State,
-    Pod,
+    PodName,
     #[serde(rename = "podUID")]
     PodUid,
     Reason,
     ExitCode,
     StartTime,
-    FinishTime,
+    CompletionTime,
     NodeGoneTime,
     Message,
     Requested,
@@ -84,16 +84,16 @@ impl<'de> Deserialize<'de> for SlimResult {
                 let mut result = SlimResult::default();
                 while let Some(field) = map.next_key()? {
                     match field {
-                        Field::Node => result.node = map.next_value()?,
+                        Field::NodeName => result.node_name = map.next_value()?,
                         Field::NodeUid => result.node_uid = map.next_value()?,
                         Field::Attempt => result.attempt = map.next_value()?,
                         Field::State => result.state = map.next_value()?,
-                        Field::Pod => result.pod = map.next_value()?,
+                        Field::PodName => result.pod_name = map.next_value()?,
                         Field::PodUid => result.pod_uid = map.next_value()?,
                         Field::Reason => result.reason = map.next_value()?,
                         Field::ExitCode => result.exit_code = map.next_value()?,
                         Field::StartTime => result.start_time = map.next_value()?,
-                        Field::FinishTime => result.finish_time = map.next_value()?,
+                        Field::CompletionTime => result.completion_time = map.next_value()?,
                         Field::NodeGoneTime => result.node_gone_time = map.next_value()?,
                         Field::Message => result.message = map.next_value()?,
                         Field::Requested => result.requested = map.next_value()?,
@@ -162,16 +162,16 @@ impl SlimResult {
             text => Some(text.parse().ok()?),
         };
         Some(Record {
-            node: strings.share(&self.node),
+            node: strings.share(&self.node_name),
             node_uid: self.node_uid.parse().ok()?,
             attempt: self.attempt,
             state,
-            pod: self.pod.as_str().into(),
+            pod: self.pod_name.as_str().into(),
             pod_uid,
             reason: strings.share(&self.reason),
             exit_code: self.exit_code,
             started: self.start_time,
-            finished: self.finish_time,
+            finished: self.completion_time,
             node_gone: self.node_gone_time,
             message: self.message.as_str().into(),
             requested: self.requested,
@@ -190,8 +190,7 @@ mod tests {
 
     #[test]
     fn a_slice_with_a_result_of_a_later_version_is_not_acted_on() {
-        let mut entry =
-            json!({"node": "n", "nodeUID": UID, "attempt": 1, "state": "Started", "pod": "p"});
+        let mut entry = json!({"nodeName": "n", "nodeUID": UID, "attempt": 1, "state": "Started", "podName": "p"});
         let slice = |entry: &Value| -> Result<Slice, String> {
             let slice: SlimSlice = serde_json::from_value(json!({
                 "metadata": {"name": "s", "labels": {LABEL_SLICE_INDEX: "3"}},

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
-use carillon_plan::cron_job::{Child, Ended};
+use carillon_plan::cron_job::{Child, Ended, RunOutcome};
 use carillon_plan::object_key::JOB;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -37,6 +37,7 @@ struct RunCondition {
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    reason: String,
     last_transition_time: Option<Timestamp>,
 }
 
@@ -70,15 +71,14 @@ pub(in crate::kinds) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<Chi
 impl RunStatus {
     fn ended(&self) -> Option<Ended> {
         let mut conditions = self.conditions.iter().flatten();
-        let over = conditions.find(|condition| {
-            condition.status == "True" && matches!(&*condition.type_, "Complete" | "Failed")
+        let (over, outcome) = conditions.find_map(|condition| {
+            let outcome = RunOutcome::of(&condition.type_, &condition.reason)?;
+            (condition.status == "True").then_some((condition, outcome))
         })?;
-        let complete = over.type_ == "Complete";
-        let at = if complete {
-            self.completion_time
-        } else {
-            over.last_transition_time
+        let at = match outcome {
+            RunOutcome::Failed => over.last_transition_time,
+            RunOutcome::Succeeded | RunOutcome::CompletedWithFailures => self.completion_time,
         };
-        Some(Ended { complete, at })
+        Some(Ended { outcome, at })
     }
 }

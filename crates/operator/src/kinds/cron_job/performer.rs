@@ -17,8 +17,8 @@ use crate::apply::{
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request;
 use crate::request::Call;
+use crate::request::{self, CreateMode};
 use crate::slim::{SlimMeta, Written};
 use crate::writes::{SendError, Turn, Writes};
 
@@ -244,7 +244,7 @@ impl Performer<'_> {
         let owner = &self.cron.meta.owner;
         let kind = kind(run.kind);
         let creation = async |turn: &Turn<'_>| {
-            let creation = self.creation(turn, run, false).await?;
+            let creation = self.creation(turn, run, CreateMode::Plain).await?;
             Ok((creation, self.confirmed(turn).await?))
         };
         let sent = create(self.writes, &owner.namespace, self.not_after, creation);
@@ -305,12 +305,12 @@ impl Performer<'_> {
         &self,
         turn: &Turn<'_>,
         run: &Run,
-        dry_run: bool,
+        mode: CreateMode,
     ) -> Result<Creation, SendError> {
         let write = |template: &Value| {
             let body = self.cron.child_body(template, run);
             let namespace = &self.cron.meta.owner.namespace;
-            request::create(kind(run.kind), namespace, &body, dry_run)
+            request::create(kind(run.kind), namespace, &body, mode)
         };
         self.template.creation(turn, write).await
     }
@@ -318,7 +318,7 @@ impl Performer<'_> {
     /// Asks the API server about such a child, without creating anything.
     async fn try_child(&self, run: &Run) -> Result<Done, SendError> {
         let turn = self.writes.turn(&self.cron.meta.owner.namespace).await?;
-        let Creation { call, held: _held } = self.creation(&turn, run, true).await?;
+        let Creation { call, held: _held } = self.creation(&turn, run, CreateMode::DryRun).await?;
         match turn.send(call, Some(self.not_after)).await {
             Ok(_) => {}
             // So there is such a child already.

@@ -19,7 +19,7 @@ use crate::apply::{
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request::{self, Call};
+use crate::request::{self, Call, CreateMode};
 use crate::slim::{Interner, SlimNode, Written};
 use crate::writes::{SendError, Turn, Writes};
 
@@ -278,9 +278,14 @@ impl Performer<'_> {
     async fn create_pod(&self, pod: &NewPod) -> Result<Done, SendError> {
         let owner = &self.set.meta.owner;
         let turn = self.writes.turn(&owner.namespace).await?;
+        let mode = if self.set.native {
+            CreateMode::Plain
+        } else {
+            CreateMode::Strict
+        };
         let write = |template: &Value| {
             let body = pod_body(self.set, template, pod);
-            request::create(Kind::Pod, &owner.namespace, &body, false)
+            request::create(Kind::Pod, &owner.namespace, &body, mode)
         };
         let Creation { call, held } = self.template.creation(&turn, write).await?;
         let reply = written(turn.send(call, Some(self.not_after)).await);
@@ -305,7 +310,7 @@ impl Performer<'_> {
         let from = (&whole.spec.template, whole.metadata.annotations.as_ref());
         let body = revision_body(owner, from, (&new.name, &new.hash, new.number));
         let body = body.ok_or_else(changed)?;
-        let request = request::create(Kind::Revision, &owner.namespace, &body, false);
+        let request = request::create(Kind::Revision, &owner.namespace, &body, CreateMode::Plain);
         let error = match write(self.writes, request, Some(self.not_after)).await {
             Ok(meta) => return Ok(Effect::Created(Kind::Revision, meta.rv()).done()),
             Err(error) => error,

@@ -17,8 +17,8 @@ use crate::apply::{
 };
 use crate::gate::Kind;
 use crate::lease::BootTime;
-use crate::request;
 use crate::request::Call;
+use crate::request::{self, CreateMode};
 use crate::slim::Written;
 use crate::writes::{SendError, Turn, Writes};
 
@@ -197,7 +197,7 @@ impl Performer<'_> {
                 metadata.remove("name");
             }
             let namespace = &self.job.meta.owner.namespace;
-            request::create(Kind::Pod, namespace, &body, false)
+            request::create(Kind::Pod, namespace, &body, CreateMode::Plain)
         };
         self.template.creation(turn, write).await
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde_json::Value;
+
 use super::{Outcomes, Tally};
 use crate::broadcast_job::desired::Desired;
 use crate::broadcast_job::standing::{self, Standing, standings};
@@ -13,7 +15,7 @@ use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L4, for a run that is `over`. The last status of each job that is left, and that nobody has
 /// deleted, is what a recount gives:
-/// - `succeeded`, `failed`, `retrying`, `disrupted` and `acknowledgedFailures` are what the records add
+/// - `succeeded`, `failed`, `retrying`, `disrupted` and `acknowledgedFailedNodes` are what the records add
 ///   up to: a node has failed when it is not tried again, and its failure is acknowledged when its
 ///   record says so;
 /// - `succeeded` is not less than the nodes on which a pod succeeded of its own accord, as the
@@ -51,7 +53,7 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
             !record.is_final() && pod.is_some_and(|pod| !object::has_ended(pod))
         });
         let failing = object::is_terminal(job.last) || object::is_true(job.last, "FailureTarget");
-        let once = text(job.last, &["spec", "execution"]) == "AtMostOnce";
+        let once = text(job.last, &["spec", "executionPolicy"]) == "AtMostOnce";
         let stand = standings(&world, job);
         let failed = stand.iter().filter(|(.., s)| *s == Standing::Failed);
         let again = stand.iter().filter(|(_, tried, s)| {
@@ -80,10 +82,10 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
             expected.extend([
                 ("failed", failed),
                 ("retrying", retrying),
-                ("acknowledgedFailures", accepted),
+                ("acknowledgedFailedNodes", accepted),
             ]);
         }
-        if !object::is_terminal(job.last) && !object::is_true(job.last, "Stalled") {
+        if !object::is_terminal(job.last) && !cannot_go_on(job.last) {
             let count = desired.get(uid).map_or(0, Desired::count);
             expected.push(("desired", count as i64));
         }
@@ -108,6 +110,12 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
         })?;
     }
     Ok(checked)
+}
+
+/// Stalled, and not only as its failures pause it.
+fn cannot_go_on(job: &Value) -> bool {
+    let stalled = object::condition(job, "Stalled").filter(|_| object::is_true(job, "Stalled"));
+    stalled.is_some_and(|stalled| text(stalled, &["reason"]) != "PausedByFailure")
 }
 
 #[cfg(test)]
@@ -157,7 +165,7 @@ mod tests {
             ..strict()
         };
         let once = |failed| {
-            let scene = ran("Running", json!({"execution": "AtMostOnce"})).bind("n1", 1);
+            let scene = ran("Running", json!({"executionPolicy": "AtMostOnce"})).bind("n1", 1);
             let scene =
                 scene
                     .delete_pod("kubectl", "n1", 1)
@@ -182,10 +190,10 @@ mod tests {
             let scene = scene.record("n1", 1, |record| record["accepted"] = json!(true));
             scene.status(|status| {
                 *status = json!({"observedGeneration": 1, "desired": 2, "failed": 1,
-                    "acknowledgedFailures": count});
+                    "acknowledgedFailedNodes": count});
             })
         };
         holds(L4, &accepted(1), &over);
-        breaks(L4, &accepted(0), &over, "acknowledgedFailures of");
+        breaks(L4, &accepted(0), &over, "acknowledgedFailedNodes of");
     }
 }

@@ -39,26 +39,52 @@ pub(super) fn set(facts: &Facts<'_>, status: &mut BroadcastJobStatus, counts: &s
     if let Some(cause) = facts.stage.cause() {
         set(types::FAILURE_TARGET, true, &cause.reason, &cause.message);
     }
-    let stalled = facts
-        .stalled
-        .as_ref()
-        .filter(|_| matches!(facts.stage, Stage::Open));
-    match stalled {
+    let end = match facts.stage {
+        Stage::Ending(end) => Some(ended(end, facts, failed, counts)),
+        Stage::Open | Stage::Deciding(_) | Stage::Stopping(_) => None,
+    };
+    if let Some((type_, reason, message)) = &end {
+        set(type_, true, reason, message);
+    }
+    let stalled = match &end {
+        Some((types::FAILED, reason, message)) => Some((*reason, message.clone())),
+        _ => needs_a_person(facts, failed),
+    };
+    match &stalled {
         Some((reason, message)) => set(types::STALLED, true, reason, message),
         None if was(types::STALLED) => set(types::STALLED, false, reasons::RESUMED, ""),
         None => {}
-    }
-    if let Stage::Ending(end) = facts.stage {
-        let (type_, reason, message) = ended(end, facts.survey, counts);
-        set(type_, true, reason, &message);
     }
     let (on, reason, message) = reconciling(facts, stalled.is_some(), counts);
     set(types::RECONCILING, on, reason, &message);
     tell_of_request(facts, status);
 }
 
+/// What a job that has not ended needs a person for. kstatus, and with it Flux and `helm --wait`, calls a job
+/// failed that is Stalled.
+fn needs_a_person<'f>(facts: &'f Facts<'_>, failed: usize) -> Option<(&'f str, String)> {
+    if !matches!(facts.stage, Stage::Open) {
+        return None;
+    }
+    let by_failure = facts
+        .pause
+        .reason
+        .filter(|reason| *reason == reasons::PAUSED_BY_FAILURE);
+    let paused = by_failure.map(|reason| (reason, facts.pause.message(failed)));
+    let stalled = facts.stalled.as_ref();
+    stalled
+        .map(|(reason, message)| (*reason, message.clone()))
+        .or(paused)
+}
+
 /// Condition, reason and message with which the job ends.
-fn ended<'a>(end: &'a End, survey: &Survey<'_>, counts: &str) -> (&'static str, &'a str, String) {
+fn ended<'a>(
+    end: &'a End,
+    facts: &Facts<'_>,
+    failed: usize,
+    counts: &str,
+) -> (&'static str, &'a str, String) {
+    let survey = facts.survey;
     match end {
         End::Complete if survey.is_settled => {
             let message = format!("nothing is left to be tried{}", left_out(survey));
@@ -68,7 +94,13 @@ fn ended<'a>(end: &'a End, survey: &Survey<'_>, counts: &str) -> (&'static str, 
             let message = no_eligible_nodes(survey);
             (types::COMPLETE, reasons::NO_ELIGIBLE_NODES, message)
         }
-        End::Complete => (types::COMPLETE, reasons::ALL_NODES_DONE, counts.to_owned()),
+        End::Complete => {
+            let reason = match failed {
+                0 => reasons::ALL_NODES_SUCCEEDED,
+                _ => reasons::COMPLETED_WITH_FAILURES,
+            };
+            (types::COMPLETE, reason, counts.to_owned())
+        }
         End::Failed(cause) => {
             let message = format!("{}; {counts}", cause.message);
             (types::FAILED, &cause.reason, message)
@@ -138,10 +170,10 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
         Stage::Deciding(_) | Stage::Stopping(_) => return (true, reasons::STOPPING, all()),
         Stage::Open => {}
     }
-    if let Some(reason) = facts.pause.reason {
+    if stalled {
+        return (false, reasons::STALLED, all());
+    } else if let Some(reason) = facts.pause.reason {
         return (true, reason, all());
-    } else if stalled {
-        return (false, reasons::STALLED, String::new());
     } else if let Turn::After { whom, .. } = &facts.kin.turn {
         return (true, reasons::WAITING_FOR_JOB, whom.clone());
     } else if let Some(problem) = facts.creation_problem {

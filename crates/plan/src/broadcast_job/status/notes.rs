@@ -38,7 +38,7 @@ pub(super) fn of(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
         _ => {}
     }
     if let Some((reason, message)) = &facts.stalled
-        && !was_true(types::STALLED)
+        && !condition::is_stalled(old)
         && !facts.stage.ends()
     {
         note(true, reason, "Stalling", message);
@@ -75,5 +75,5 @@ fn reason_of(cause: &Cause) -> &'static str {
     ];
     let mut known = known.into_iter();
     let reason = known.find(|known| cause.reason == *known);
-    reason.unwrap_or(reasons::NODE_FAILED)
+    reason.unwrap_or(reasons::MAX_FAILED_NODES_EXCEEDED)
 }

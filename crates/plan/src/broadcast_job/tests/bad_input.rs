@@ -36,8 +36,12 @@ fn a_stored_spec_that_cannot_be_used_stalls_the_job_and_names_the_field() {
             json!({"restartLimit": 1e40}),
             "restartLimit",
         ),
-        ("execution", json!("Once"), "spec.execution"),
-        ("noEligibleNodes", json!(7), "spec.noEligibleNodes"),
+        ("executionPolicy", json!("Once"), "spec.executionPolicy"),
+        (
+            "noEligibleNodesPolicy",
+            json!(7),
+            "spec.noEligibleNodesPolicy",
+        ),
         ("backoffLimitPerNode", json!(-1), "spec.backoffLimitPerNode"),
         (
             "podStartDeadlineSeconds",
@@ -51,8 +55,8 @@ fn a_stored_spec_that_cannot_be_used_stalls_the_job_and_names_the_field() {
         ),
         (
             "failurePolicy",
-            json!({"maxFailed": "10 %"}),
-            "spec.failurePolicy.maxFailed",
+            json!({"maxFailedNodes": "10 %"}),
+            "spec.failurePolicy.maxFailedNodes",
         ),
         ("nodeNames", json!([]), "spec.nodeNames"),
         ("nodeNames", json!("n0000"), "spec.nodeNames"),
@@ -107,7 +111,7 @@ fn a_stored_job_that_must_not_run_twice_and_would_is_stalled() {
         ("template", restarts, "restartPolicy OnFailure"),
         ("podFailurePolicy", ignore, "action Ignore"),
     ] {
-        let mut world = World::new(2, json!({"execution": "AtMostOnce", field: value}));
+        let mut world = World::new(2, json!({"executionPolicy": "AtMostOnce", field: value}));
         world.settle();
         let stalled = Some((true, reasons::INVALID_SPEC.to_owned()));
         assert_eq!(world.condition(types::STALLED), stalled, "{named}");
@@ -162,9 +166,9 @@ fn no_stored_value_makes_the_planner_panic() {
     let whole = json!({
         "parallelism": 1, "paused": false,
         "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 1},
-        "failurePolicy": {"type": "FailFast", "restartLimit": 1, "maxFailed": "10%"},
-        "execution": "AtLeastOnce", "backoffLimitPerNode": 1, "podStartDeadlineSeconds": 1,
-        "nodeLostTimeoutSeconds": 1, "noEligibleNodes": "Wait", "nodeNames": ["n0000"],
+        "failurePolicy": {"type": "FailFast", "restartLimit": 1, "maxFailedNodes": "10%"},
+        "executionPolicy": "AtLeastOnce", "backoffLimitPerNode": 1, "podStartDeadlineSeconds": 1,
+        "nodeLostTimeoutSeconds": 1, "noEligibleNodesPolicy": "Wait", "nodeNames": ["n0000"],
         "podFailurePolicy": {"rules": [
             {"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}},
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},

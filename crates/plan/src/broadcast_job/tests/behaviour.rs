@@ -183,7 +183,7 @@ fn fail_fast_decides_then_stops_then_fails() {
     world.pass(1);
     world.end_all();
     world.settle();
-    let failed = (true, reasons::NODE_FAILED.to_owned());
+    let failed = (true, reasons::MAX_FAILED_NODES_EXCEEDED.to_owned());
     assert_eq!(world.condition(types::FAILED), Some(failed));
     assert_eq!(
         world.attempts("n0000"),
@@ -224,7 +224,9 @@ fn continue_serves_all_nodes_and_counts_the_failed_ones() {
     world.run_all();
     world.end("n0000", 1);
     world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
+    let complete = (true, reasons::COMPLETED_WITH_FAILURES.to_owned());
+    assert_eq!(world.condition(types::COMPLETE), Some(complete));
+    assert!(!world.is(types::STALLED));
     assert_eq!(
         (&world.status["succeeded"], &world.status["failed"]),
         (&json!(3), &json!(1))

@@ -49,14 +49,15 @@ impl Rules {
         let lost_after = [300, 2][dice.below(2)];
         let mut spec = json!({
             "parallelism": PARALLELISM,
-            "execution": if at_most_once { "AtMostOnce" } else { "AtLeastOnce" },
+            "executionPolicy": if at_most_once { "AtMostOnce" } else { "AtLeastOnce" },
             "backoffLimitPerNode": retries,
             "failurePolicy": {
                 "type": (["Continue", "FailFast"][dice.below(2)]),
-                "maxFailed": ([json!(0), json!(1), json!("50%")][dice.below(3)]),
+                "maxFailedNodes": ([json!(0), json!(1), json!("50%")][dice.below(3)]),
             },
             "nodeLostTimeoutSeconds": lost_after,
-            "noEligibleNodes": (["Wait", "Complete", "Fail"][dice.below(3)]),
+            "podTerminationTimeoutSeconds": lost_after,
+            "noEligibleNodesPolicy": (["Wait", "Complete", "Fail"][dice.below(3)]),
         });
         if judged {
             let rule = |action, code: i32| {

@@ -12,7 +12,7 @@ fn two_that_failed() -> World {
     let mut world = World::new(
         3,
         json!({
-            "parallelism": 3, "execution": "AtMostOnce", "failurePolicy": {"type": "Continue"},
+            "parallelism": 3, "executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"},
         }),
     );
     world.start();
@@ -124,7 +124,7 @@ fn a_lowered_parallelism_holds_for_promises_too() {
 fn a_failed_node_whose_further_attempt_is_taken_back_as_the_job_fails_has_failed() {
     let mut world = World::new(
         2,
-        json!({"backoffLimitPerNode": 0, "failurePolicy": {"type": "FailFast", "maxFailed": 1}}),
+        json!({"backoffLimitPerNode": 0, "failurePolicy": {"type": "FailFast", "maxFailedNodes": 1}}),
     );
     world.start();
     world.end("n0000", 1);
@@ -138,7 +138,7 @@ fn a_failed_node_whose_further_attempt_is_taken_back_as_the_job_fails_has_failed
     world.crash_after(1);
     world.end("n0001", 1);
     world.retry = None;
-    world.spec["failurePolicy"]["maxFailed"] = json!(0);
+    world.spec["failurePolicy"]["maxFailedNodes"] = json!(0);
     world.settle();
     assert!(world.is(types::FAILED));
     let skipped = (Skipped, results::NOT_STARTED.to_owned());
@@ -177,7 +177,7 @@ fn a_percentage_is_of_the_nodes_of_now() {
         10,
         json!({
             "parallelism": "10%", "completionPolicy": {"type": "Never"},
-            "failurePolicy": {"type": "Pause", "maxFailed": "10%"},
+            "failurePolicy": {"type": "Pause", "maxFailedNodes": "10%"},
         }),
     );
     for _ in 0..10 {
@@ -313,7 +313,7 @@ fn a_pod_that_the_kubelet_has_refused_has_not_run_and_its_node_is_tried_again() 
     for execution in ["AtLeastOnce", "AtMostOnce"] {
         let mut world = World::new(
             2,
-            json!({"execution": execution, "failurePolicy": {"type": "FailFast"}}),
+            json!({"executionPolicy": execution, "failurePolicy": {"type": "FailFast"}}),
         );
         world.settle();
         world.reject("n0000");
@@ -339,7 +339,7 @@ fn a_pod_that_the_kubelet_has_refused_has_not_run_and_its_node_is_tried_again() 
 
 #[test]
 fn a_pod_that_was_seen_to_run_was_not_refused() {
-    let mut world = World::new(1, json!({"execution": "AtMostOnce"}));
+    let mut world = World::new(1, json!({"executionPolicy": "AtMostOnce"}));
     world.start();
     let before = world.pods[&world.pod_on("n0000")].clone();
     world.reject("n0000");

@@ -11,7 +11,7 @@ use crate::pod::{PodPhase, PodRow};
 use crate::uid::Uid;
 
 fn at_most_once(more: Value) -> Value {
-    let mut spec = json!({"execution": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
+    let mut spec = json!({"executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
     if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
         spec.extend(more);
     }
@@ -86,15 +86,15 @@ fn at_most_once_a_pod_that_was_never_bound_is_no_attempt_that_counts() {
 
 #[test]
 fn at_most_once_an_interruption_fails_a_fail_fast_job_and_says_why() {
-    let mut world = World::new(2, json!({"execution": "AtMostOnce"}));
+    let mut world = World::new(2, json!({"executionPolicy": "AtMostOnce"}));
     world.start();
     world.evict("n0001");
     world.settle();
-    let failing = Some((true, reasons::NODE_FAILED.to_owned()));
+    let failing = Some((true, reasons::MAX_FAILED_NODES_EXCEEDED.to_owned()));
     assert_eq!(world.condition(types::FAILURE_TARGET), failing);
     let message = world.message(types::FAILURE_TARGET);
     assert!(
-        message.contains("n0001 (PodDisrupted; with execution AtMostOnce"),
+        message.contains("n0001 (PodDisrupted; with executionPolicy AtMostOnce"),
         "{message}"
     );
 }

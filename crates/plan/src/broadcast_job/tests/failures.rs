@@ -241,7 +241,7 @@ fn fail_fast_and_pause_act_when_more_nodes_failed_than_allowed() {
         ("Pause", types::PAUSED),
     ] {
         for (allowed, nodes) in [(json!(2), 5), (json!("25%"), 11)] {
-            let more = json!({"failurePolicy": {"type": policy, "maxFailed": allowed}});
+            let more = json!({"failurePolicy": {"type": policy, "maxFailedNodes": allowed}});
             let mut world = World::new(nodes, more);
             world.start();
             world.end("n0000", 1);
@@ -259,14 +259,14 @@ fn fail_fast_and_pause_act_when_more_nodes_failed_than_allowed() {
 fn a_resumed_job_puts_up_with_what_was_accepted_or_allowed_whichever_is_more() {
     let mut world = World::new(
         6,
-        json!({"failurePolicy": {"type": "Pause", "maxFailed": 1}}),
+        json!({"failurePolicy": {"type": "Pause", "maxFailedNodes": 1}}),
     );
     world.start();
     world.end("n0000", 1);
     world.end("n0001", 1);
     world.settle();
     assert!(world.is(types::PAUSED));
-    world.spec["failurePolicy"]["maxFailed"] = json!(3);
+    world.spec["failurePolicy"]["maxFailedNodes"] = json!(3);
     world.settle();
     assert!(world.is(types::PAUSED), "only a resume ends the pause");
     world.resume = Some("1".to_owned());
@@ -297,8 +297,12 @@ fn a_job_that_has_ended_still_says_what_was_accepted_and_how_long_it_was_paused(
         "{}",
         world.status
     );
-    let kept = ["acknowledgedFailures", "pausedSeconds", "resumedBy"]
-        .map(|field| world.status[field].clone());
+    let kept = [
+        "acknowledgedFailedNodes",
+        "pausedSeconds",
+        "lastHandledResume",
+    ]
+    .map(|field| world.status[field].clone());
     assert_eq!(kept, [json!(1), json!(90), json!("1")]);
 }
 

@@ -181,7 +181,7 @@ fn yes(reason: &str) -> (bool, String) {
 
 #[test]
 fn a_retry_made_three_times_runs_its_node_once() {
-    let mut family = Relatives::of(&["n0001"], json!({"execution": "AtMostOnce"}));
+    let mut family = Relatives::of(&["n0001"], json!({"executionPolicy": "AtMostOnce"}));
     let retries = [0; 3].map(|_| family.retry(&["n0001"], 0));
     for retry in retries {
         family.settle(retry);
@@ -197,7 +197,10 @@ fn a_retry_made_three_times_runs_its_node_once() {
     for retry in retries {
         family.run(retry, 0);
     }
-    assert_eq!(family.ended(1), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(1),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
     for retry in &retries[1..] {
         let expected = (Some(yes(reasons::ALREADY_SUCCEEDED)), 0);
         assert_eq!(family.ended(*retry), expected);
@@ -217,7 +220,10 @@ fn a_node_that_failed_in_a_retry_is_tried_again_by_who_knew_that_and_nobody_else
     assert_eq!(family.ended(twice), (Some(yes(reasons::ALREADY_TRIED)), 0));
     let knows = family.retry(&["n0001"], 1);
     family.run(knows, 0);
-    assert_eq!(family.ended(knows), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(knows),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -229,7 +235,10 @@ fn a_node_where_a_retry_started_nothing_is_tried_by_the_next_one() {
     record.state = NodeState::Disrupted;
     record.reason = results::WITHDRAWN.into();
     family.run(next, 0);
-    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(next),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -282,7 +291,10 @@ fn a_retry_waits_for_the_first_job_and_says_so() {
     assert!(family.worlds[retry].plan().wake.is_some());
     family.worlds[0].slices = log;
     family.run(retry, 0);
-    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(retry),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -313,7 +325,10 @@ fn a_pod_of_another_job_that_lingers_or_is_not_seen_holds_its_node() {
     );
     family.worlds[0].pods = seen;
     family.run(retry, 0);
-    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(retry),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -335,7 +350,10 @@ fn a_pod_that_was_taken_from_another_job_holds_its_node_until_it_has_ended() {
     row.phase = PodPhase::Failed;
     world.unseen.insert(pod, row);
     family.run(retry, 0);
-    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(retry),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -560,7 +578,10 @@ fn a_promise_is_not_kept_before_the_last_pod_of_another_job_is_known_to_be_gone(
         "{words:?}"
     );
     family.run(retry, 0);
-    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(retry),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -576,12 +597,15 @@ fn a_retry_that_waits_for_a_pod_of_another_job_looks_again_soon() {
     assert_eq!(family.look(retry).plan().wake, Some(soon));
     family.worlds[0].pods.remove(&pod);
     family.run(retry, 0);
-    assert_eq!(family.ended(retry), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(retry),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
 fn where_nothing_may_run_twice_a_retry_waits_for_what_may_still_be_created() {
-    let mut first = World::new(2, json!({"execution": "AtMostOnce"}));
+    let mut first = World::new(2, json!({"executionPolicy": "AtMostOnce"}));
     first.owner = ObjectKey::of(BROADCAST_JOB, "ops", "fix", first.uid());
     // The slice is written and the pod of n0000 created; the creation of n0001 is under way.
     first.crash_after(2);
@@ -596,7 +620,7 @@ fn where_nothing_may_run_twice_a_retry_waits_for_what_may_still_be_created() {
         gone: BTreeSet::new(),
     };
     let retry = family.retry(&["n0001"], 0);
-    family.worlds[retry].spec["execution"] = json!("AtMostOnce");
+    family.worlds[retry].spec["executionPolicy"] = json!("AtMostOnce");
     family.settle(retry);
     assert!(family.worlds[retry].created.is_empty());
     family.worlds[retry].pass(60);

@@ -113,7 +113,7 @@ fn failed_at_most_once() -> World {
     let spec =
         json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
     let mut world = World::new(1, spec);
-    world.spec["execution"] = json!("AtMostOnce");
+    world.spec["executionPolicy"] = json!("AtMostOnce");
     world.start();
     world.end("n0000", 3);
     world.settle();
@@ -248,7 +248,7 @@ fn a_node_where_something_may_have_run_is_served_again_at_most_once_only_on_requ
     world.join("n0001");
     let again = try_again(&world, 2);
     trips(&world, rules::RUN_ONCE, &again);
-    world.spec["execution"] = json!("AtLeastOnce");
+    world.spec["executionPolicy"] = json!("AtLeastOnce");
     let mut plan = world.plan();
     again(&mut plan);
     assert_eq!(world.verify(&plan), Ok(()));
@@ -644,7 +644,7 @@ fn a_promise_is_taken_back_only_by_who_asks_whether_its_pod_and_then_whether_its
         let (pod, job) = (is("confirm_pod"), is("confirm_job"));
         plan.steps.swap(pod, job);
     });
-    let once = promised(json!({"execution": "AtMostOnce"}));
+    let once = promised(json!({"executionPolicy": "AtMostOnce"}));
     trips(&once, rule, |plan| {
         result(plan, 0, |record| record.state = NodeState::Disrupted);
         let pod = slice(plan).records().next().unwrap().pod.clone();

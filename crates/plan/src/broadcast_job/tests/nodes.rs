@@ -89,8 +89,11 @@ fn a_node_object_that_is_gone_while_its_pod_runs_releases_the_slot_too() {
 }
 
 #[test]
-fn the_timeout_is_also_that_of_a_deleted_pod_that_lingers() {
-    let mut world = World::new(1, json!({"nodeLostTimeoutSeconds": 7}));
+fn a_deleted_pod_that_lingers_is_given_up_and_that_is_no_matter_of_its_node() {
+    let mut world = World::new(
+        1,
+        json!({"podTerminationTimeoutSeconds": 7, "nodeLostTimeoutSeconds": 90}),
+    );
     world.start();
     world.delete(&world.pod_on("n0000"));
     world.settle();
@@ -109,7 +112,7 @@ fn without_an_eligible_node_a_job_waits_completes_or_fails_as_it_says() {
             ("Complete", types::COMPLETE),
             ("Fail", types::FAILED),
         ] {
-            let mut world = World::new(nodes, json!({"noEligibleNodes": word}));
+            let mut world = World::new(nodes, json!({"noEligibleNodesPolicy": word}));
             for n in 0..nodes {
                 world.cordon(&format!("n{n:04}"));
             }
@@ -124,7 +127,7 @@ fn without_an_eligible_node_a_job_waits_completes_or_fails_as_it_says() {
 
 #[test]
 fn a_job_that_had_nodes_is_not_ended_by_their_leaving() {
-    let mut world = World::new(1, json!({"noEligibleNodes": "Fail"}));
+    let mut world = World::new(1, json!({"noEligibleNodesPolicy": "Fail"}));
     world.settle();
     world.nodes.clear();
     world.run_to_the_end();
@@ -138,8 +141,8 @@ fn a_job_that_had_nodes_is_not_ended_by_their_leaving() {
 #[test]
 fn a_paused_job_and_one_that_never_ends_wait_for_nodes() {
     for more in [
-        json!({"noEligibleNodes": "Complete", "paused": true}),
-        json!({"noEligibleNodes": "Complete", "completionPolicy": {"type": "Never"}}),
+        json!({"noEligibleNodesPolicy": "Complete", "paused": true}),
+        json!({"noEligibleNodesPolicy": "Complete", "completionPolicy": {"type": "Never"}}),
     ] {
         let mut world = World::new(0, more);
         world.settle();

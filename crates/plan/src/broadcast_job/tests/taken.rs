@@ -115,7 +115,7 @@ fn a_job_that_fails_stops_a_pod_that_was_taken() {
 #[test]
 fn who_deletes_a_pod_that_was_taken_gives_it_up() {
     for take in WAYS {
-        let (mut world, pod) = taken(take, json!({"execution": "AtMostOnce"}));
+        let (mut world, pod) = taken(take, json!({"executionPolicy": "AtMostOnce"}));
         world.delete(&pod);
         world.end("n0000", 137);
         world.pass(60);
@@ -158,7 +158,7 @@ fn a_pod_that_gets_its_label_back_is_read_where_it_is_watched() {
 
 #[test]
 fn a_pod_of_the_same_name_and_another_uid_is_not_the_one_that_was_taken() {
-    let (mut world, pod) = taken(WAYS[0], json!({"execution": "AtMostOnce"}));
+    let (mut world, pod) = taken(WAYS[0], json!({"executionPolicy": "AtMostOnce"}));
     let uid = world.uid();
     world.row(&pod).unwrap().uid = uid;
     world.settle();

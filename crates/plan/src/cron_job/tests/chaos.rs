@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{OF_ANOTHER, at};
 use super::world::{self, Cause, Fault, World};
-use crate::cron_job::{Api, Child, ChildKind, CronJob};
+use crate::cron_job::{Api, Child, ChildKind, CronJob, RunOutcome};
 use crate::uid::Uid;
 
 /// With the instant from which a history begins.
@@ -223,7 +223,14 @@ fn child_changes(world: &mut World, dice: &mut Rng) {
     match dice.u8(..6) {
         0 | 1 => world.change(&key, |object| object.child.deleting = true),
         2 => world.change(&key, |object| object.stuck = !object.stuck),
-        _ if world.objects[&key].child.ended.is_none() => world.ends(&key, dice.bool()),
+        _ if world.objects[&key].child.ended.is_none() => {
+            let outcomes = [
+                RunOutcome::Succeeded,
+                RunOutcome::CompletedWithFailures,
+                RunOutcome::Failed,
+            ];
+            world.ends(&key, outcomes[dice.usize(0..3)]);
+        }
         // Its time to live is over.
         _ => world.change(&key, |object| object.child.deleting = true),
     }
@@ -380,7 +387,7 @@ fn settled(world: &World, rules: &Rules, seed: u64) {
     assert!(active.is_empty(), "seed {seed}: {active:?}");
     for (complete, keep) in [(true, cron.keep_complete), (false, cron.keep_failed)] {
         let ended = world.objects.values().filter(|object| object.ours);
-        let ended = ended.filter(|o| o.child.ended.is_some_and(|e| e.complete == complete));
+        let ended = ended.filter(|o| o.child.ended.is_some_and(|e| e.succeeded() == complete));
         let kept = ended.count();
         assert!(keep.is_none_or(|keep| kept <= keep), "seed {seed}: {kept}");
     }
@@ -408,7 +415,7 @@ fn settled(world: &World, rules: &Rules, seed: u64) {
     }
     let is_of_report = |request: &&String| request.len() == 1;
     if let Some(request) = world.run_now.as_ref().filter(is_of_report) {
-        let ran = &cron.status.ran_now;
+        let ran = &cron.status.handled_run_now;
         assert!(ran.contains(request), "seed {seed}: {request}: {ran:?}");
     }
     let decided = decided(world);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Fixture, at, hourly, reasons, words};
 use crate::condition;
-use crate::cron_job::Api;
+use crate::cron_job::{Api, RunOutcome};
 
 /// Ran at 03:00 of the second day, and that run has ended.
 fn nightly(api: Api) -> Fixture {
@@ -14,7 +14,7 @@ fn nightly(api: Api) -> Fixture {
     cron.settle("2026-01-02T03:00:00Z");
     let [night] = cron.names()[..] else { panic!() };
     let night = night.to_owned();
-    cron.end(&night, true, "2026-01-02T03:10:00Z");
+    cron.end(&night, RunOutcome::Succeeded, "2026-01-02T03:10:00Z");
     cron.settle("2026-01-02T03:10:01Z");
     cron
 }
@@ -88,7 +88,7 @@ fn what_the_former_schedule_owed_is_counted_and_told() {
     assert_eq!(cron.status["missedRuns"], 1);
     assert_eq!(cron.status["lastMissedTime"], "2026-01-01T12:00:00Z");
     assert_eq!(since(&cron), "2026-01-01T12:02:00Z");
-    cron.end(ELEVEN, true, "2026-01-01T12:03:00Z");
+    cron.end(ELEVEN, RunOutcome::Succeeded, "2026-01-01T12:03:00Z");
     cron.settle("2026-01-01T12:03:00Z");
     assert_eq!(cron.names(), [ELEVEN], "12:00 is a time before the edit");
     cron.settle("2026-01-01T12:05:00Z");
@@ -108,7 +108,7 @@ fn a_time_that_is_one_of_both_schedules_was_due_whenever_the_edit_was_made() {
         cron.edit(field, json!(value));
         cron.settle("2026-01-01T12:02:00Z");
         assert!(cron.status["missedRuns"].is_null(), "{value}");
-        cron.end(ELEVEN, true, "2026-01-01T12:03:00Z");
+        cron.end(ELEVEN, RunOutcome::Succeeded, "2026-01-01T12:03:00Z");
         cron.settle("2026-01-01T12:03:00Z");
         assert_eq!(
             cron.status["lastScheduleTime"], "2026-01-01T12:00:00Z",
@@ -123,7 +123,7 @@ fn an_edit_that_was_made_while_nobody_looked_counts_from_when_it_is_seen() {
     // Down from 11:30 on; edited at some time until 14:10.
     let mut cron = hourly(Api::Carillon).with("missedRunPolicy", json!("All"));
     cron.settle("2026-01-01T11:00:00Z");
-    cron.end(ELEVEN, true, "2026-01-01T11:01:00Z");
+    cron.end(ELEVEN, RunOutcome::Succeeded, "2026-01-01T11:01:00Z");
     cron.settle("2026-01-01T11:01:01Z");
     cron.edit("schedule", json!("5-55/5 * * * *"));
     cron.settle("2026-01-01T14:10:30Z");

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::condition::Refusal;
 use crate::cron_job::action::{Act, Action, Plan, Run};
-use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended, Snapshot, Template, plan};
+use crate::cron_job::{
+    Api, Child, ChildKind, Children, CronJob, Ended, RunOutcome, Snapshot, Template, plan,
+};
 use crate::interlock::{self, Trip};
 use crate::meta::Meta;
 use crate::object_key::ObjectKey;
@@ -209,10 +211,10 @@ impl Fixture {
     }
 
     /// The only child ends.
-    pub(super) fn end(&mut self, name: &str, complete: bool, when: &str) {
+    pub(super) fn end(&mut self, name: &str, outcome: RunOutcome, when: &str) {
         let key = (ChildKind::Job, name.into());
         self.children.get_mut(&key).unwrap().ended = Some(Ended {
-            complete,
+            outcome,
             at: Some(at(when)),
         });
     }

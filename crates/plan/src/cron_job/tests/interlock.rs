@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, at, hourly, uid};
 use crate::condition::{self, whole_seconds};
 use crate::cron_job::action::{Act, Action, OnError, Plan, Run, Step, Why};
-use crate::cron_job::{Api, Child, ChildKind};
+use crate::cron_job::{Api, Child, ChildKind, RunOutcome};
 use crate::interlock::cron_job::{refuse, rules};
 use crate::interlock::{TRIPPED_RECHECK, Trip};
 use crate::uid::Uid;
@@ -306,7 +306,7 @@ fn three_ended(held: bool) -> Fixture {
     for now in [TICK, NEXT, "2026-01-01T13:00:00Z"] {
         cron.settle(now);
         let last = cron.names().pop().unwrap().to_owned();
-        cron.end(&last, true, now);
+        cron.end(&last, RunOutcome::Succeeded, now);
     }
     cron.settle("2026-01-01T13:01:00Z");
     cron.child(NAME).held = held;
@@ -433,7 +433,7 @@ fn a_child_is_released_only_when_its_run_is_stored() {
     let mut plan = Plan::default();
     put_first(&mut plan, release(&mut asked, &name));
     assert_eq!(asked.verify(&plan, TICK).unwrap_err().rule, rules::RELEASE);
-    asked.status["ranNow"] = json!(["a"]);
+    asked.status["handledRunNow"] = json!(["a"]);
     assert_eq!(asked.verify(&plan, TICK), Ok(()));
     // All of them are released when the CronJob goes.
     stray.deleting = true;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::fixture::{at, hourly, reasons, words};
-use crate::cron_job::Api;
+use crate::cron_job::{Api, RunOutcome};
 
 #[test]
 fn a_run_is_promised_started_recorded_released_and_taken_off_in_this_order() {
@@ -27,13 +27,38 @@ fn a_run_is_promised_started_recorded_released_and_taken_off_in_this_order() {
         assert_eq!(cron.status["lastScheduleTime"], "2026-01-01T11:00:00Z");
         assert!(cron.plan("2026-01-01T11:00:03Z").steps.is_empty());
 
-        cron.end("report-29454420", true, "2026-01-01T11:05:00Z");
+        cron.end(
+            "report-29454420",
+            RunOutcome::Succeeded,
+            "2026-01-01T11:05:00Z",
+        );
         let over = cron.plan("2026-01-01T11:05:01Z");
         assert_eq!(reasons(&over), ["SawCompletedJob"]);
         cron.carry_out(&over);
         assert!(cron.status["active"].is_null());
         assert_eq!(cron.status["lastSuccessfulTime"], "2026-01-01T11:05:00Z");
         assert!(cron.plan("2026-01-01T11:05:02Z").steps.is_empty());
+    }
+}
+
+#[test]
+fn a_run_that_is_complete_and_has_failed_nodes_is_no_success() {
+    let name = "report-29454420";
+    for (outcome, succeeded) in [
+        (RunOutcome::Succeeded, true),
+        (RunOutcome::CompletedWithFailures, false),
+        (RunOutcome::Failed, false),
+    ] {
+        let mut cron = hourly(Api::Carillon)
+            .with("successfulJobsHistoryLimit", json!(0))
+            .with("failedJobsHistoryLimit", json!(1));
+        cron.settle("2026-01-01T11:00:00Z");
+        cron.end(name, outcome, "2026-01-01T11:05:00Z");
+        cron.settle("2026-01-01T11:05:01Z");
+        let noted =
+            ["lastSuccessfulTime", "lastFailureTime"].map(|field| cron.status[field].is_string());
+        assert_eq!(noted, [succeeded, !succeeded], "{outcome:?}");
+        assert_eq!(cron.names().is_empty(), succeeded, "{outcome:?}");
     }
 }
 
@@ -157,7 +182,7 @@ fn a_run_that_is_retried_outlives_the_limit_until_its_retries_have_ended() {
     ] {
         cron.settle(now);
         let last = cron.names().pop().unwrap().to_owned();
-        cron.end(&last, true, now);
+        cron.end(&last, RunOutcome::Succeeded, now);
         if let [first] = cron.names()[..] {
             let first = first.to_owned();
             cron.child(&first).retried = true;

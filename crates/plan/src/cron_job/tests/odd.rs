@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, at, hourly, reasons, uid, words};
 use crate::condition::{self, Refusal};
 use crate::cron_job::action::Action;
-use crate::cron_job::{Api, Child, ChildKind, Ended, Refused, Template};
+use crate::cron_job::{Api, Child, ChildKind, Ended, Refused, RunOutcome, Template};
 
 /// The tick of 11:00, its child, and the one after.
 const TICK: &str = "2026-01-01T11:00:00Z";
@@ -95,7 +95,7 @@ fn while_it_is_not_known_whether_a_promise_was_kept_nothing_is_decided() {
         held: true,
         scheduled: Some(at(TICK)),
         ended: Some(Ended {
-            complete: true,
+            outcome: RunOutcome::Succeeded,
             at: None,
         }),
         ..theirs(9)
@@ -162,11 +162,11 @@ fn promises_that_a_new_policy_does_not_let_be_kept_together_are_kept_one_after_t
         cron.die_after(1, &start);
         let mut cron = cron.with("concurrencyPolicy", json!(policy));
         cron.settle(TICK);
-        assert_eq!(cron.status["ranNow"], json!(["a"]), "{policy}");
+        assert_eq!(cron.status["handledRunNow"], json!(["a"]), "{policy}");
         let names: Vec<String> = cron.names().into_iter().map(str::to_owned).collect();
         for name in names {
             if cron.child(&name).ended.is_none() {
-                cron.end(&name, true, TICK);
+                cron.end(&name, RunOutcome::Succeeded, TICK);
             }
         }
         cron.settle(TICK);
@@ -210,7 +210,7 @@ fn two_ticks_of_one_minute_have_one_child() {
         let name = "report-29454390";
         assert_eq!(cron.names(), [name]);
         cron.settle("2026-01-01T10:30:20Z");
-        cron.end(name, true, "2026-01-01T10:30:22Z");
+        cron.end(name, RunOutcome::Succeeded, "2026-01-01T10:30:22Z");
         cron.settle("2026-01-01T10:30:50Z");
         assert_eq!(cron.names(), [name]);
         let missed = &cron.status["missedRuns"];
@@ -295,7 +295,7 @@ fn only_the_names_of_children_are_believed() {
     tick.scheduled = Some(at("2030-01-01T00:00:00Z"));
     tick.held = true;
     cron.status = json!({"active": [{"kind": "Job", "name": NAME}]});
-    cron.end(NAME, true, TICK);
+    cron.end(NAME, RunOutcome::Succeeded, TICK);
     cron.settle(TICK);
     assert_eq!(cron.status["lastScheduleTime"], TICK);
     assert!(!cron.child(NAME).held);
@@ -307,7 +307,7 @@ fn only_the_names_of_children_are_believed() {
     let name = cron.names()[0].to_owned();
     cron.child(&name).request = None;
     cron.settle("2026-01-01T10:50:00Z");
-    assert_eq!(cron.status["ranNow"], json!(["a"]));
+    assert_eq!(cron.status["handledRunNow"], json!(["a"]));
     assert!(!cron.child(&name).held);
 }
 
@@ -331,7 +331,7 @@ fn each_value_of_the_annotation_runs_once_however_it_is_changed() {
     }
     cron.settle("2026-01-01T10:50:00Z");
     assert_eq!(cron.names().len(), 2);
-    let mut ran: Vec<&str> = cron.status["ranNow"]
+    let mut ran: Vec<&str> = cron.status["handledRunNow"]
         .as_array()
         .unwrap()
         .iter()
@@ -474,7 +474,7 @@ fn suspended_nothing_wakes_it_and_a_request_runs_all_the_same() {
     cron.run_now = Some("a".to_owned());
     cron.settle("2026-01-01T15:10:00Z");
     assert_eq!(cron.names().len(), 1);
-    assert_eq!(cron.status["ranNow"], json!(["a"]));
+    assert_eq!(cron.status["handledRunNow"], json!(["a"]));
     assert!(cron.status["lastScheduleTime"].is_null() && cron.status["nextScheduleTime"].is_null());
     assert_eq!(cron.plan("2026-01-01T15:10:00Z").wake, None);
 }

@@ -35,7 +35,7 @@ fn a_request_to_another_cron_job_starts_nothing_also_while_suspended_and_is_no_n
         let mut cron = with(OF_ANOTHER).with("suspend", json!(suspended));
         cron.settle(NOW);
         assert!(cron.names().is_empty(), "{:?}", cron.names());
-        assert!(cron.status["ranNow"].is_null());
+        assert!(cron.status["handledRunNow"].is_null());
         assert_eq!(ignored(&cron), None);
     }
 }

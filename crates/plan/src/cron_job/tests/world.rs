@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cron_job::action::{Action, OnError, Plan, Run, Why};
 use crate::cron_job::{
-    Api, Child, ChildKind, Children, CronJob, Ended, Refused, Snapshot, Template, plan,
+    Api, Child, ChildKind, Children, CronJob, Ended, Refused, RunOutcome, Snapshot, Template, plan,
 };
 use crate::interlock;
 use crate::meta::Meta;
@@ -459,15 +459,15 @@ impl World {
         let keys: Vec<_> = self.objects.keys().cloned().collect();
         for key in keys {
             if self.objects[&key].child.ended.is_none() {
-                self.ends(&key, true);
+                self.ends(&key, RunOutcome::Succeeded);
             }
         }
     }
 
-    pub(super) fn ends(&mut self, key: &(ChildKind, Box<str>), complete: bool) {
+    pub(super) fn ends(&mut self, key: &(ChildKind, Box<str>), outcome: RunOutcome) {
         let at = Some(self.now);
         self.change(key, |object| {
-            object.child.ended = Some(Ended { complete, at });
+            object.child.ended = Some(Ended { outcome, at });
         });
     }
 

@@ -387,7 +387,7 @@ impl<'a> Log<'a> {
     /// the status has told.
     fn accepts(&mut self, snapshot: &Snapshot<'_>, old: &Record, new: &Record) -> bool {
         let job = snapshot.job;
-        let resumed = job.resume.is_some() && job.resume != job.status.resumed_by;
+        let resumed = job.resume.is_some() && job.resume != job.status.last_handled_resume;
         let taken_over = job.paused && is(job, types::PAUSED);
         let accepted = || Record {
             accepted: true,
@@ -607,7 +607,7 @@ impl<'a> Log<'a> {
             return trip(
                 rules::RUN_ONCE,
                 format!(
-                    "node {node}: attempt {attempt} is added; expected none, attempt {ran} may have run and execution is AtMostOnce"
+                    "node {node}: attempt {attempt} is added; expected none, attempt {ran} may have run and executionPolicy is AtMostOnce"
                 ),
             );
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use carillon_api::condition::{results, types};
+use jiff::Timestamp;
 
 use super::log::{Entry, starts_nothing};
 use super::stored::is;
@@ -316,11 +317,14 @@ impl<'a> Check<'a> {
             None => entry.node_gone,
         };
         let killed = pod.deletion.map(|deletion| deletion.due);
-        let timeout = self.snapshot.job.policies.node_lost_timeout;
-        [node.filter(|_| pod.node.is_some()), killed]
-            .into_iter()
-            .flatten()
-            .any(|since| self.now.duration_since(since) >= timeout)
+        let policies = &self.snapshot.job.policies;
+        let is_over = |since: Option<Timestamp>, timeout| {
+            since.is_some_and(|since| self.now.duration_since(since) >= timeout)
+        };
+        is_over(
+            node.filter(|_| pod.node.is_some()),
+            policies.node_lost_timeout,
+        ) || is_over(killed, policies.pod_termination_timeout)
     }
 
     /// Pods that parallelism allows. What it is a percentage of is taken from the status that goes

@@ -320,8 +320,8 @@ mod tests {
             }
             let conditions = match below(&mut dice, 3) {
                 0 => json!([]),
-                1 => json!([condition("Complete", "AllNodesDone", "")]),
-                _ => json!([condition("FailureTarget", "NodeFailed", "")]),
+                1 => json!([condition("Complete", "AllNodesSucceeded", "")]),
+                _ => json!([condition("FailureTarget", "MaxFailedNodesExceeded", "")]),
             };
             let mut spec = json!({"backoffLimitPerNode": below(&mut dice, 3)});
             if below(&mut dice, 3) == 0 {
@@ -335,7 +335,7 @@ mod tests {
                     .count();
             }
             if below(&mut dice, 4) == 0 {
-                spec["execution"] = json!("AtMostOnce");
+                spec["executionPolicy"] = json!("AtMostOnce");
             }
             let stored = sample_job(&spec, &json!({"conditions": conditions}));
             let slices = slice(records);
@@ -398,8 +398,8 @@ mod tests {
     #[allow(clippy::too_many_lines)] // a table
     fn of_each_place_it_is_said_what_is_done_there_next() {
         let running = condition("Reconciling", "Running", "");
-        let failing = condition("FailureTarget", "NodeFailed", "");
-        let complete = condition("Complete", "AllNodesDone", "");
+        let failing = condition("FailureTarget", "MaxFailedNodesExceeded", "");
+        let complete = condition("Complete", "AllNodesSucceeded", "");
         let stalled = condition("Stalled", "InvalidTemplate", "");
         let quota = condition("Reconciling", "QuotaExceeded", "pods=10");
         let turn = condition("Reconciling", reasons::WAITING_FOR_JOB, "fix runs.");
@@ -528,7 +528,7 @@ mod tests {
     fn first(listed: u32, records: Vec<Record>) -> Relative {
         let listed = (1..=listed)
             .map(|n| json!({"name": format!("fix-retry-{n}"), "uid": uid(500 + n).to_string()}));
-        let status = json!({"conditions": [condition("Complete", "AllNodesDone", "")],
+        let status = json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")],
             "retries": listed.collect::<Vec<_>>()});
         Relative::new(sample_job(&json!({}), &status), slice(records).to_vec())
     }
@@ -545,7 +545,7 @@ mod tests {
 
     #[test]
     fn what_the_family_has_done_on_a_node_decides_what_is_said_of_it() {
-        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        let ended = json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")]});
         let failed = |node: &str| record(node, 1, NodeState::Failed);
         let done = |node: &str| record(node, 1, NodeState::Succeeded);
         let family = [

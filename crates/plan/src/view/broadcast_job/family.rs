@@ -295,7 +295,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn first(spec: &Value, records: Vec<Record>) -> Relative {
-        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        let ended = json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")]});
         Relative::new(job(spec, &ended), slice(records).to_vec())
     }
 
@@ -339,7 +339,7 @@ mod tests {
         let open = record("n1", 1, NodeState::Started);
         let closed = ended_as("n1", NodeState::Unknown, "JobDeleted");
         for left in [open, closed] {
-            for once in [json!({}), json!({"execution": "AtMostOnce"})] {
+            for once in [json!({}), json!({"executionPolicy": "AtMostOnce"})] {
                 let family = [
                     first(&once, vec![failed("n1"), failed("n3")]),
                     retry(&json!({}), true, vec![left.clone()]),
@@ -423,7 +423,7 @@ mod tests {
                 failed("n4"),
             ]
         };
-        let once = json!({"execution": "AtMostOnce"});
+        let once = json!({"executionPolicy": "AtMostOnce"});
         for (spec, expected) in [(once, &["n1", "n2", "n4"][..]), (json!({}), &["n4"])] {
             let family = [first(&spec, records())];
             assert_eq!(shown(&family), expected);
@@ -466,13 +466,13 @@ mod tests {
     fn listing(n: u32, records: Vec<Record>) -> Relative {
         let listed = (1..=n)
             .map(|n| json!({"name": format!("fix-retry-{n}"), "uid": uid(500 + n).to_string()}));
-        let status = json!({"conditions": [condition("Complete", "AllNodesDone", "")],
+        let status = json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")],
             "retries": listed.collect::<Vec<_>>()});
         Relative::new(job(&json!({}), &status), slice(records).to_vec())
     }
 
     fn ended() -> Value {
-        json!({"conditions": [condition("Complete", "AllNodesDone", "")]})
+        json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")]})
     }
 
     fn tried(node: &str, by: &str) -> Vec<(String, String)> {

@@ -90,7 +90,7 @@ pub fn sentence(state: NodeState, reason: &str, exit_code: Option<i32>, message:
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     /// Node name.
-    pub node: String,
+    pub node_name: String,
     /// 1 for the first.
     pub attempt: u32,
     /// What became of it.
@@ -100,13 +100,13 @@ pub struct Attempt {
     /// Exit code of the first container that failed, or 0.
     pub exit_code: Option<i32>,
     /// Start of the first container.
-    pub started: Option<Timestamp>,
+    pub start_time: Option<Timestamp>,
     /// End of the last container.
-    pub finished: Option<Timestamp>,
+    pub completion_time: Option<Timestamp>,
     /// From start to end; of one that runs, until now.
     pub seconds: Option<i64>,
     /// Pod name.
-    pub pod: String,
+    pub pod_name: String,
     /// Last words.
     pub message: String,
 }
@@ -119,15 +119,15 @@ impl Attempt {
         let ran = record.started.zip(end);
         let took = ran.map(|(started, end)| end.duration_since(started));
         Self {
-            node: record.node.to_string(),
+            node_name: record.node.to_string(),
             attempt: record.attempt,
             state: record.state,
             reason: record.reason.to_string(),
             exit_code: record.exit_code,
-            started: record.started,
-            finished: record.finished,
+            start_time: record.started,
+            completion_time: record.finished,
             seconds: took.map(|took| took.as_secs().max(0)),
-            pod: record.pod.to_string(),
+            pod_name: record.pod.to_string(),
             message: record.message.to_string(),
         }
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn an_attempt_under_way_lasts_until_now() {
         let running = Attempt::of(&record("n1", 1, NodeState::Started), at(25));
-        assert_eq!((running.seconds, running.finished), (Some(25), None));
+        assert_eq!((running.seconds, running.completion_time), (Some(25), None));
         let ended = Attempt::of(&record("n1", 1, NodeState::Succeeded), at(25));
         assert_eq!(ended.seconds, Some(10));
         let mut lost = record("n1", 1, NodeState::Unknown);

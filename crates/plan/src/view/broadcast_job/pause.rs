@@ -26,7 +26,7 @@ pub fn resume(job: &BroadcastJob, now: Timestamp) -> Result<Option<Value>, Strin
         .is_some_and(|c| c.status == "True" && c.reason == reasons::PAUSED_BY_FAILURE);
     // Paused on request it does not say yet that it would be paused by these, too.
     let would_be =
-        job.failure == FailurePolicyType::Pause && status.failed > status.acknowledged_failures;
+        job.failure == FailurePolicyType::Pause && status.failed > status.acknowledged_failed_nodes;
     if !job.paused && !by_failure {
         return Ok(None);
     }
@@ -81,10 +81,11 @@ pub fn end(job: &BroadcastJob) -> Option<End> {
     }
 }
 
-/// Whether the operator has acted on the spec as it is now, and on the last resume.
+/// Whether the operator has acted on the spec as it is now, and on the last resume. A resume that was taken off again
+/// asks for nothing.
 fn is_up_to_date(job: &BroadcastJob) -> bool {
-    job.status.observed_generation == Some(job.meta.generation)
-        && job.resume == job.status.resumed_by
+    let asks = job.resume.is_some() && job.resume != job.status.last_handled_resume;
+    job.status.observed_generation == Some(job.meta.generation) && !asks
 }
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
         assert!(patch["metadata"]["annotations"]["carillon.dev/resume"].is_string());
         // Those that were accepted before need it no more.
         let mut accepted = with(&spec, &paused, 1);
-        accepted.status.acknowledged_failures = 1;
+        accepted.status.acknowledged_failed_nodes = 1;
         let patch = resume(&accepted, at(5)).unwrap().unwrap();
         assert_eq!(patch, json!({"spec": {"paused": false}}));
     }
@@ -136,10 +137,14 @@ mod tests {
     fn a_job_that_has_ended_can_be_neither_paused_nor_resumed() {
         let ended = with(
             &json!({}),
-            &json!([condition("Failed", "NodeFailed", "")]),
+            &json!([condition("Failed", "MaxFailedNodesExceeded", "")]),
             1,
         );
-        assert!(pause(&ended).unwrap_err().contains("NodeFailed"));
+        assert!(
+            pause(&ended)
+                .unwrap_err()
+                .contains("MaxFailedNodesExceeded")
+        );
         assert!(resume(&ended, at(5)).is_err());
     }
 
@@ -153,8 +158,14 @@ mod tests {
         let waiting = json!({"type": "Reconciling", "status": "False", "reason": "WaitingForNodes",
             "message": "", "lastTransitionTime": at(0).to_string()});
         for (condition, expected) in [
-            (condition("Complete", "AllNodesDone", ""), Some(End::Served)),
-            (condition("Failed", "NodeFailed", ""), Some(End::Failed)),
+            (
+                condition("Complete", "AllNodesSucceeded", ""),
+                Some(End::Served),
+            ),
+            (
+                condition("Failed", "MaxFailedNodesExceeded", ""),
+                Some(End::Failed),
+            ),
             (
                 condition("Paused", "PausedByFailure", ""),
                 Some(End::NeedsHelp),
@@ -177,11 +188,14 @@ mod tests {
             resume: Some("now".to_owned()),
             ..paused.clone()
         };
+        let mut taken_off = paused.clone();
+        taken_off.status.last_handled_resume = Some("before".to_owned());
+        assert_eq!(end(&taken_off), Some(End::NeedsHelp));
         let mut changed = paused;
         changed.meta.generation = 1;
         assert_eq!(end(&resumed), None);
         assert_eq!(end(&changed), None);
-        let mut ended = with_condition(&condition("Complete", "AllNodesDone", ""));
+        let mut ended = with_condition(&condition("Complete", "AllNodesSucceeded", ""));
         ended.meta.generation = 1;
         assert_eq!(end(&ended), Some(End::Served));
     }

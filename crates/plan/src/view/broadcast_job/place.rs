@@ -158,7 +158,7 @@ mod tests {
             with(json!({"backoffLimitPerNode": 1}), NodeState::Failed),
             "Retrying NonZeroExitCode in 10"
         );
-        let once = json!({"execution": "AtMostOnce"});
+        let once = json!({"executionPolicy": "AtMostOnce"});
         assert!(with(once, NodeState::Disrupted).starts_with("Failed"));
         let only = json!({"nodeNames": ["n2"]});
         assert_eq!(
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn nothing_waits_in_a_job_that_has_ended() {
-        let status = json!({"conditions": [condition("Failed", "NodeFailed", "")]});
+        let status = json!({"conditions": [condition("Failed", "MaxFailedNodesExceeded", "")]});
         let ended = job(&json!({"backoffLimitPerNode": 9}), &status).job;
         let row = NodeRow::default();
         assert_eq!(found(&ended, None, Some(&row)), "NotStarted JobEnded");

@@ -139,7 +139,8 @@ pub fn standing(job: &BroadcastJob) -> (Standing, Option<&Condition>) {
     ];
     for (type_, standing) in order {
         let found = condition::find(conditions, type_).filter(|c| c.status == "True");
-        if found.is_some() {
+        let tells = type_ != types::STALLED || condition::is_stalled(conditions);
+        if tells && found.is_some() {
             return (standing, found);
         }
     }
@@ -195,7 +196,7 @@ fn failures(job: &BroadcastJob, ledger: &Ledger<'_>) -> Option<String> {
     let failed: Vec<&Record> = ledger.latest().filter(failed).collect();
     let last = failed.iter().max_by_key(|record| record.finished)?;
     let node = &last.node;
-    let others = failed.len() as i32 - job.status.acknowledged_failures - 1;
+    let others = failed.len() as i32 - job.status.acknowledged_failed_nodes - 1;
     let how = sentence(last.state, &last.reason, last.exit_code, "");
     let how = how.trim_start_matches("Failed: ");
     Some(match others {
@@ -298,18 +299,22 @@ mod tests {
                 "Stalled: InvalidTemplate no such field",
             ),
             (
-                vec![condition("FailureTarget", "NodeFailed", "1 failed")],
+                vec![condition(
+                    "FailureTarget",
+                    "MaxFailedNodesExceeded",
+                    "1 failed",
+                )],
                 "Stopping: 1 failed",
             ),
             (
                 vec![
-                    condition("FailureTarget", "NodeFailed", "1 failed"),
-                    condition("Failed", "NodeFailed", "1 failed; 1 of 9"),
+                    condition("FailureTarget", "MaxFailedNodesExceeded", "1 failed"),
+                    condition("Failed", "MaxFailedNodesExceeded", "1 failed; 1 of 9"),
                 ],
                 "Failed: 1 failed",
             ),
             (
-                vec![condition("Complete", "AllNodesDone", "")],
+                vec![condition("Complete", "AllNodesSucceeded", "")],
                 "Complete: 2 nodes failed",
             ),
         ];
@@ -325,9 +330,9 @@ mod tests {
                 "conditions": [condition("Complete", reason, message)]});
             Progress::of(&job(&json!({}), &status), &Ledger::default()).headline()
         };
-        assert_eq!(complete("AllNodesDone", "8 of 9", 0), "Complete");
+        assert_eq!(complete("AllNodesSucceeded", "8 of 9", 0), "Complete");
         assert_eq!(
-            complete("AllNodesDone", "8 of 9", 1),
+            complete("AllNodesSucceeded", "8 of 9", 1),
             "Complete: 1 node failed"
         );
         assert_eq!(
@@ -380,7 +385,7 @@ mod tests {
         let records = ["n1", "n2", "n3"].map(|node| record(node, 1, NodeState::Failed));
         let slices = slice(records.into());
         let headline = |acknowledged: i32| {
-            let status = json!({"desired": 9, "failed": 3, "acknowledgedFailures": acknowledged,
+            let status = json!({"desired": 9, "failed": 3, "acknowledgedFailedNodes": acknowledged,
                 "conditions": paused});
             let job = job(&json!({}), &status);
             Progress::of(&job, &Ledger::read(&slices)).headline()

@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn with_at_most_once_an_interrupted_node_has_failed_and_may_be_tried_again_on_request() {
         let slices = ledger();
-        let spec = json!({"execution": "AtMostOnce"});
+        let spec = json!({"executionPolicy": "AtMostOnce"});
         let once = job(&spec, &json!({}));
         let named = names(&["n6"]);
         let chosen = open(&once, &slices, Some(&named));
@@ -554,7 +554,7 @@ mod tests {
     }
 
     fn relatives(slices: Vec<Vec<Record>>) -> Vec<Relative> {
-        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        let ended = json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")]});
         let relative = |(at, records): (usize, Vec<Record>)| Relative {
             stored: if at == 0 {
                 job(&json!({}), &ended)
@@ -598,7 +598,7 @@ mod tests {
         let mut family = relatives(vec![vec![record("n1", 1, NodeState::Failed)]]);
         let retry_of =
             json!({"retryOf": {"name": "fix", "uid": "4e0c5d6a-0b1c-4d2e-8f3a-00000000000f"}});
-        let ended = json!({"conditions": [condition("Complete", "AllNodesDone", "")]});
+        let ended = json!({"conditions": [condition("Complete", "AllNodesSucceeded", "")]});
         family[0].stored = job(&retry_of, &ended);
         let problems = choose_again(&family, "fix-retry-1", None, None).unwrap_err();
         assert!(
@@ -643,7 +643,11 @@ mod tests {
     #[test]
     fn nothing_is_tried_again_while_a_job_is_failing_or_when_nothing_has_failed() {
         let slices = ledger();
-        let failing = stored(&json!([condition("FailureTarget", "NodeFailed", "")]));
+        let failing = stored(&json!([condition(
+            "FailureTarget",
+            "MaxFailedNodesExceeded",
+            ""
+        )]));
         assert!(open(&failing, &slices, None).is_err());
         let none = slice(vec![record("n1", 1, NodeState::Succeeded)]);
         let [none] = none;

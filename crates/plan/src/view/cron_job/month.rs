@@ -162,7 +162,7 @@ fn put_outcomes(children: &Children, zone: &TimeZone, days: &mut BTreeMap<Date, 
             continue;
         };
         match child.ended {
-            Some(ended) if ended.complete => day.succeeded += 1,
+            Some(ended) if ended.succeeded() => day.succeeded += 1,
             Some(_) => day.failed += 1,
             None => day.running += 1,
         }

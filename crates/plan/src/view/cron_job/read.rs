@@ -1,14 +1,13 @@
 //! CronJobs and their children, as the API server has them or as a manifest.
 
 use carillon_api::DstPolicy;
-use carillon_api::condition::types;
 use carillon_api::names::{
     ANNOTATION_RUN_NOW, ANNOTATION_SCHEDULED_TIMESTAMP, FINALIZER_RUN_TRACKING,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended};
+use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended, RunOutcome};
 use crate::uid::Uid;
 use crate::view::read::{list, metadata, text, version};
 
@@ -108,17 +107,17 @@ pub fn child(object: &Value) -> Child {
 
 fn ended(status: &Value) -> Option<Ended> {
     let mut conditions = list(&status["conditions"]);
-    let over = conditions.find(|condition| {
-        let end = [types::COMPLETE, types::FAILED];
-        condition["status"] == "True" && end.contains(&text(&condition["type"]))
+    let (over, outcome) = conditions.find_map(|condition| {
+        let outcome = RunOutcome::of(text(&condition["type"]), text(&condition["reason"]))?;
+        (condition["status"] == "True").then_some((condition, outcome))
     })?;
-    let complete = over["type"] == types::COMPLETE;
-    let at = if complete {
-        time(&status["completionTime"])
-    } else {
-        time(&over["lastTransitionTime"])
+    let at = match outcome {
+        RunOutcome::Failed => time(&over["lastTransitionTime"]),
+        RunOutcome::Succeeded | RunOutcome::CompletedWithFailures => {
+            time(&status["completionTime"])
+        }
     };
-    Some(Ended { complete, at })
+    Some(Ended { outcome, at })
 }
 
 fn time(value: &Value) -> Option<Timestamp> {
@@ -187,8 +186,8 @@ mod tests {
         assert_eq!(child.scheduled, Some(at("2026-01-01T01:00:00Z")));
         let ended = child.ended.unwrap();
         assert_eq!(
-            (ended.complete, ended.at),
-            (false, Some(at("2026-01-01T01:05:00Z")))
+            (ended.outcome, ended.at),
+            (RunOutcome::Failed, Some(at("2026-01-01T01:05:00Z")))
         );
     }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::{self, StoredCron};
-use crate::cron_job::{Child, ChildKind, Children, Ended};
+use crate::cron_job::{Child, ChildKind, Children, Ended, RunOutcome};
 
 pub(super) const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000001";
 
@@ -46,7 +46,11 @@ pub(super) fn run(children: &mut Children, tick: &str, took: Option<i64>, comple
         scheduled: Some(tick),
         started: Some(tick),
         ended: end.map(|end| Ended {
-            complete,
+            outcome: if complete {
+                RunOutcome::Succeeded
+            } else {
+                RunOutcome::Failed
+            },
             at: Some(end),
         }),
         ..Child::default()

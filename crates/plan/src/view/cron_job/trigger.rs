@@ -116,7 +116,9 @@ pub fn standing(stored: &StoredCron, children: &Children, request: &Request) -> 
     let status = &stored.cron.status;
     let mut entries = status.active.iter();
     let own = entries.find(|entry| entry.name == request.name);
-    if status.ran_now.contains(&request.word) || own.is_some_and(|entry| entry.uid.is_some()) {
+    if status.handled_run_now.contains(&request.word)
+        || own.is_some_and(|entry| entry.uid.is_some())
+    {
         return Standing::Started;
     }
     let stalled = condition::find(&status.conditions, types::STALLED);
@@ -185,7 +187,11 @@ mod tests {
             request(&pending, &none(), at(NOW)),
             Err(Refusal::Pending(Standing::NotSeen))
         );
-        let done = with(&json!({}), &json!({"ranNow": ["before"]}), Some("before"));
+        let done = with(
+            &json!({}),
+            &json!({"handledRunNow": ["before"]}),
+            Some("before"),
+        );
         assert!(request(&done, &none(), at(NOW)).is_ok());
     }
 
@@ -208,7 +214,7 @@ mod tests {
         assert_eq!(stands(forbid(), json!({}), &none()), Standing::NotSeen);
         let promised = json!({"active": [{"kind": "Job", "name": asked.name}]});
         assert_eq!(stands(forbid(), promised, &none()), Standing::Promised);
-        let ran = json!({"ranNow": [asked.word]});
+        let ran = json!({"handledRunNow": [asked.word]});
         assert_eq!(stands(forbid(), ran, &none()), Standing::Started);
         let stalled = |reason| json!({"conditions": [condition("Stalled", reason, "no")]});
         assert_eq!(

@@ -14,7 +14,7 @@ pub(super) fn edit(view: &View<'_>, rng: &mut Rng, clocks_are_right: bool) {
         .job()
         .map(|job| job["spec"].clone())
         .unwrap_or_default();
-    let once = spec["execution"] == "AtMostOnce";
+    let once = spec["executionPolicy"] == "AtMostOnce";
     let restarts = spec["template"]["spec"]["restartPolicy"] == "OnFailure";
     let spec = match rng.u32(0..12) {
         0 => json!({"parallelism": rng.u32(1..=4)}),
@@ -23,13 +23,16 @@ pub(super) fn edit(view: &View<'_>, rng: &mut Rng, clocks_are_right: bool) {
         3 => {
             json!({"failurePolicy": {"type": one(rng, &["FailFast", "Continue", "Pause"])}})
         }
-        4 => json!({"failurePolicy": {"maxFailed": rng.u32(0..=3)}}),
-        5 => json!({"failurePolicy": {"maxFailed": format!("{}%", rng.u32(0..=100))}}),
+        4 => json!({"failurePolicy": {"maxFailedNodes": rng.u32(0..=3)}}),
+        5 => json!({"failurePolicy": {"maxFailedNodes": format!("{}%", rng.u32(0..=100))}}),
         6 if !once => json!({"backoffLimitPerNode": rng.u32(0..=2)}),
         7 => {
-            json!({"noEligibleNodes": one(rng, &["Wait", "Complete", "Fail"])})
+            json!({"noEligibleNodesPolicy": one(rng, &["Wait", "Complete", "Fail"])})
         }
-        8 => json!({"nodeLostTimeoutSeconds": one(rng, &[60, 300])}),
+        8 => {
+            let fields = ["nodeLostTimeoutSeconds", "podTerminationTimeoutSeconds"];
+            json!({(one(rng, &fields)): one(rng, &[60, 300])})
+        }
         9 if clocks_are_right => {
             json!({"podStartDeadlineSeconds": one(rng, &[Value::Null, json!(60)])})
         }
@@ -48,7 +51,7 @@ fn ask_for_retries(view: &View<'_>, rng: &mut Rng) {
         .filter_map(|slice| slice["results"].as_array());
     let pods = records
         .flatten()
-        .filter_map(|record| record["pod"].as_str());
+        .filter_map(|record| record["podName"].as_str());
     let pods: Vec<&str> = pods.filter(|_| rng.u32(0..3) == 0).collect();
     let value = match rng.u32(0..6) {
         0 => Value::Null,

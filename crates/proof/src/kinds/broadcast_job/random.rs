@@ -33,10 +33,10 @@ fn spec(rng: &mut Rng, watched: bool) -> Value {
         0 => spec["parallelism"] = json!("50%"),
         1 => spec["template"]["spec"]["restartPolicy"] = json!("OnFailure"),
         2 => spec["backoffLimitPerNode"] = json!(rng.u32(1..=2)),
-        3 => spec["execution"] = json!("AtMostOnce"),
+        3 => spec["executionPolicy"] = json!("AtMostOnce"),
         // It is told by this machine's clock, which a monkey lets be wrong.
         4 if !watched => spec["podStartDeadlineSeconds"] = json!(60),
-        _ => spec["failurePolicy"]["maxFailed"] = json!(rng.u32(0..=2)),
+        _ => spec["failurePolicy"]["maxFailedNodes"] = json!(rng.u32(0..=2)),
     }
     // Something that hangs is ended by the deadline.
     spec["completionPolicy"] = json!({"type": "Always", "activeDeadlineSeconds": 1500});

@@ -39,7 +39,7 @@ pub(super) fn scenario(name: &'static str, seed: u64) -> Scenario {
     let parallelism = rng.u32(1..=3);
     let mut spec = json!({"parallelism": parallelism, "failurePolicy": {"type": policy}});
     if rng.bool() {
-        spec["execution"] = json!("AtMostOnce");
+        spec["executionPolicy"] = json!("AtMostOnce");
     }
     let mut script = Vec::new();
     for _ in 0..rng.usize(2..=7) {

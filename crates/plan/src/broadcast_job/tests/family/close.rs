@@ -19,7 +19,10 @@ fn a_retry_that_has_ended_and_is_deleted_is_still_known_by_what_it_has_left() {
     family.run(twice, 0);
     assert_eq!(family.ended(twice), (Some(yes(reasons::ALREADY_TRIED)), 0));
     family.run(knows, 0);
-    assert_eq!(family.ended(knows), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(knows),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
     assert_eq!(&*family.worlds[knows].created[0].1, "n0001");
 }
 
@@ -71,7 +74,10 @@ fn the_log_of_a_retry_that_was_deleted_at_work_is_closed_by_the_next() {
     );
     assert_eq!(family.worlds[gone].attempts("n0002"), [vanished]);
     // Where nobody has seen the outcome, it may have succeeded.
-    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(next),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
     assert_eq!(&*family.worlds[next].created[0].1, "n0001");
     for known in [0, 2] {
         let later = family.retry(&nodes, known);
@@ -224,7 +230,10 @@ fn the_log_of_a_retry_is_closed_when_the_pods_that_it_has_left_behind_have_ended
     let succeeded = (NodeState::Succeeded, String::new());
     assert_eq!(family.worlds[gone].attempts("n0001"), [succeeded]);
     assert!(family.worlds[gone].slices.last().unwrap().sealed);
-    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(next),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
     assert_eq!(&*family.worlds[next].created[0].1, "n0000");
 }
 
@@ -261,7 +270,10 @@ fn a_pod_that_nobody_has_seen_and_that_keeps_a_log_open_is_named() {
     family.run(next, 0);
     let unknown = (NodeState::Unknown, results::JOB_DELETED.to_owned());
     assert_eq!(family.worlds[gone].attempts("n0001"), [unknown]);
-    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(next),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -310,7 +322,10 @@ fn a_retry_that_lacks_the_slices_of_one_that_is_gone_goes_on_when_they_come() {
     family.worlds[gone].slices = log;
     family.run(next, 0);
     assert!(!family.worlds[next].is(types::STALLED));
-    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(next),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]
@@ -389,7 +404,10 @@ fn a_log_that_was_left_open_is_closed_wherever_it_is_in_the_list() {
     }
     family.run(next, 0);
     assert!(family.worlds[gone].slices[0].sealed);
-    assert_eq!(family.ended(next), (Some(yes(reasons::ALL_NODES_DONE)), 1));
+    assert_eq!(
+        family.ended(next),
+        (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1)
+    );
 }
 
 #[test]

@@ -34,9 +34,9 @@ fn a_pod_that_was_told_to_stop_has_not_succeeded_when_the_log_of_its_retry_is_cl
 /// Its slice belongs to the first job, too, and so does not tell that the retry is gone.
 #[test]
 fn a_promise_of_a_retry_is_not_kept_without_asking_whether_the_retry_is_there() {
-    let mut family = Relatives::of(&["n0001"], json!({"execution": "AtMostOnce"}));
+    let mut family = Relatives::of(&["n0001"], json!({"executionPolicy": "AtMostOnce"}));
     let retry = family.retry(&["n0001"], 0);
-    family.worlds[retry].spec["execution"] = json!("AtMostOnce");
+    family.worlds[retry].spec["executionPolicy"] = json!("AtMostOnce");
     while family.worlds[retry].created.is_empty() {
         family.look(retry).crash_after(1);
         family.store(retry);

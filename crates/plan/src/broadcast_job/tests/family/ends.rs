@@ -32,7 +32,7 @@ fn a_retry_waits_for_its_failed_node_that_is_cordoned_and_then_runs_there() {
         assert!(told.contains("NodeUnschedulable 1"), "{told}");
         family.worlds[retry].node("n0001").unschedulable = false;
         family.run(retry, 0);
-        let ran = (Some(yes(reasons::ALL_NODES_DONE)), 1);
+        let ran = (Some(yes(reasons::ALL_NODES_SUCCEEDED)), 1);
         assert_eq!(family.ended(retry), ran, "{nodes:?}");
     }
 }
@@ -40,10 +40,10 @@ fn a_retry_waits_for_its_failed_node_that_is_cordoned_and_then_runs_there() {
 #[test]
 fn a_retry_whose_failed_node_is_cordoned_ends_as_its_policy_for_no_eligible_nodes_says() {
     let nodes = ["n0000", "n0001"];
-    let (family, retry) = cordoned(&nodes, &json!({"noEligibleNodes": "Fail"}));
+    let (family, retry) = cordoned(&nodes, &json!({"noEligibleNodesPolicy": "Fail"}));
     let failed = family.worlds[retry].condition(types::FAILED);
     assert_eq!(failed, Some(yes(reasons::NO_ELIGIBLE_NODES)));
-    let (family, retry) = cordoned(&nodes, &json!({"noEligibleNodes": "Complete"}));
+    let (family, retry) = cordoned(&nodes, &json!({"noEligibleNodesPolicy": "Complete"}));
     let ended = (Some(yes(reasons::NO_ELIGIBLE_NODES)), 0);
     assert_eq!(family.ended(retry), ended);
 }

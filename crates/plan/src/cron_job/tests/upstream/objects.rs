@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cron_job::action::Action;
 use crate::cron_job::tests::fixture::{Fixture, at, body, hourly, uid};
-use crate::cron_job::{Api, Child, Ended, Refused, Template};
+use crate::cron_job::{Api, Child, Ended, Refused, RunOutcome, Template};
 
 const NOW: &str = "2026-01-01T10:45:00Z";
 
@@ -29,7 +29,7 @@ fn ended(started: &[(&str, Option<&str>)]) -> Fixture {
                 rv: 5,
                 started: begin.map(at),
                 ended: Some(Ended {
-                    complete: true,
+                    outcome: RunOutcome::Succeeded,
                     at: None,
                 }),
                 ..Child::default()

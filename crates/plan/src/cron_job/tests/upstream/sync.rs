@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cron_job::action::{Act, Action};
 use crate::cron_job::tests::fixture::{Fixture, at, hourly, reasons, uid, words};
-use crate::cron_job::{Api, Child, Ended};
+use crate::cron_job::{Api, Child, Ended, RunOutcome};
 
 pub(super) const BEFORE_PRIOR_HOUR: &str = "2026-01-01T08:59:00Z";
 const PRIOR_HOUR: &str = "2026-01-01T09:00:00Z";
@@ -75,7 +75,7 @@ fn active(api: Api) -> Fixture {
 fn done(api: Api) -> Fixture {
     let mut cron = active(api);
     cron.child(PRIOR).ended = Some(Ended {
-        complete: true,
+        outcome: RunOutcome::Succeeded,
         at: Some(at("2026-01-01T09:02:00Z")),
     });
     cron
@@ -316,7 +316,7 @@ pub(super) fn active_forbid() {
         };
         assert_eq!(look(&mut cron, AFTER_HOUR), expected);
         // Not given up: it starts when the other has ended.
-        cron.end(PRIOR, true, AFTER_HOUR);
+        cron.end(PRIOR, RunOutcome::Succeeded, AFTER_HOUR);
         cron.settle(AFTER_HOUR);
         assert_eq!(cron.names(), [PRIOR, THIS]);
     }

@@ -21,11 +21,11 @@ pub(super) fn all() -> Vec<Scenario> {
             script: vec![
                 step(|view| view.is("Paused"), |view| view.resume("first")),
                 step(
-                    |view| view.count("acknowledgedFailures") == 1,
+                    |view| view.count("acknowledgedFailedNodes") == 1,
                     |view| view.retry(&view.last_pod("node-2")),
                 ),
                 step(
-                    |view| view.is("Paused") && view.count("acknowledgedFailures") == 0,
+                    |view| view.is("Paused") && view.count("acknowledgedFailedNodes") == 0,
                     |view| view.resume("second"),
                 ),
             ],
@@ -58,7 +58,7 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("a rule counts an eviction as a failure")
         },
         Scenario {
-            spec: json!({"parallelism": 2, "execution": "AtMostOnce"}),
+            spec: json!({"parallelism": 2, "executionPolicy": "AtMostOnce"}),
             fates: |node, nth| Fate {
                 refused: (node == "node-2" && nth == 0).then_some("OutOfcpu"),
                 ..Fate::ends(2 * SECOND, 0)
@@ -92,7 +92,7 @@ pub(super) fn all() -> Vec<Scenario> {
         Scenario {
             // The nodes have 4 CPUs.
             spec: json!({
-                "noEligibleNodes": "Fail",
+                "noEligibleNodesPolicy": "Fail",
                 "template": {"spec": {"resources": {"requests": {"cpu": "8"}}}},
             }),
             ..plain("a pod as a whole asks for more than any node has")

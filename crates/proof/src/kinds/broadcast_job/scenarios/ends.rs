@@ -70,7 +70,10 @@ pub(super) fn all() -> Vec<Scenario> {
         Scenario {
             nodes: 0,
             script: vec![Step {
-                when: |view| view.job().is_some_and(|job| job["status"].is_object()),
+                when: |view| {
+                    view.job()
+                        .is_some_and(|job| job["status"]["observedGeneration"] == 1)
+                },
                 after: 30 * SECOND,
                 act: |view| view.add_node("node-0"),
             }],

@@ -17,7 +17,7 @@ fn attempts() -> Vec<Scenario> {
         Scenario {
             spec: json!({
                 "parallelism": 2,
-                "execution": "AtMostOnce",
+                "executionPolicy": "AtMostOnce",
                 "failurePolicy": {"type": "Continue"},
             }),
             script: vec![step(
@@ -87,7 +87,7 @@ fn failures() -> Vec<Scenario> {
         Scenario {
             spec: json!({
                 "parallelism": 2,
-                "failurePolicy": {"type": "FailFast", "maxFailed": 1},
+                "failurePolicy": {"type": "FailFast", "maxFailedNodes": 1},
             }),
             fates: |node, _| fails(node, "node-2", 3),
             ..plain("as many nodes fail as may")
@@ -140,7 +140,10 @@ fn failures() -> Vec<Scenario> {
             script: vec![
                 step(|_| true, fill_quota),
                 Step {
-                    when: |view| view.job().is_some_and(|job| job["status"].is_object()),
+                    when: |view| {
+                        view.job()
+                            .is_some_and(|job| job["status"]["observedGeneration"] == 1)
+                    },
                     after: SignedDuration::from_mins(2),
                     act: |view| view.server().clear_admission(),
                 },
@@ -196,7 +199,7 @@ fn nodes() -> Vec<Scenario> {
         },
         Scenario {
             nodes: 0,
-            spec: json!({"noEligibleNodes": "Fail"}),
+            spec: json!({"noEligibleNodesPolicy": "Fail"}),
             ..plain("a job without nodes fails where that is asked for")
         },
     ]

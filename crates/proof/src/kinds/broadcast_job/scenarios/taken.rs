@@ -26,7 +26,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 step(runs, |view| view.patch_running(NODE, &no_label())),
                 step(runs, |view| view.patch_running(NODE, &no_owner())),
             ],
-            spec: json!({"parallelism": 2, "execution": "AtMostOnce"}),
+            spec: json!({"parallelism": 2, "executionPolicy": "AtMostOnce"}),
             ..long("a pod loses label and owner while it runs where nothing may run twice")
         },
         Scenario {

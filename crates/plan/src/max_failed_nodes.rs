@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// A number, or a percentage of the desired nodes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum MaxFailed {
+pub enum MaxFailedNodes {
     /// This many.
     Count(u32),
     /// This many percent of the desired nodes, rounded down.
     Percent(u32),
 }
 
-impl MaxFailed {
+impl MaxFailedNodes {
     /// Reads an int-or-string value. The error is what to say to the user.
     pub fn read(value: &Value) -> Result<Self, String> {
         match value {
@@ -45,7 +45,7 @@ impl MaxFailed {
 
 #[cfg(test)]
 mod tests {
-    use super::MaxFailed::{self, Count, Percent};
+    use super::MaxFailedNodes::{self, Count, Percent};
     use serde_json::json;
 
     #[test]
@@ -57,10 +57,10 @@ mod tests {
 
     #[test]
     fn numbers_and_percentages_are_read_and_others_refused() {
-        assert_eq!(MaxFailed::read(&json!(0)), Ok(Count(0)));
-        assert_eq!(MaxFailed::read(&json!("0%")), Ok(Percent(0)));
+        assert_eq!(MaxFailedNodes::read(&json!(0)), Ok(Count(0)));
+        assert_eq!(MaxFailedNodes::read(&json!("0%")), Ok(Percent(0)));
         for bad in [json!(-1), json!(1.5), json!("3"), json!("101%"), json!({})] {
-            let problem = MaxFailed::read(&bad).unwrap_err();
+            let problem = MaxFailedNodes::read(&bad).unwrap_err();
             assert!(problem.starts_with("must be"), "{bad}");
         }
     }
