@@ -207,6 +207,13 @@ impl Kind {
         }
     }
 
+    /// Whether a status that is absent reads as a default.
+    pub(crate) fn defaults_status(&self) -> bool {
+        let status = |schema: fn() -> &'static Value| &schema()["properties"]["status"];
+        self.schema
+            .is_some_and(|schema| status(schema).get("default").is_some())
+    }
+
     fn decode_built_in(&self, object: &mut Value) -> Result<(), Status> {
         if let Some(root) = object.as_object_mut() {
             let meta = ["apiVersion", "kind", "metadata"];

@@ -92,6 +92,16 @@ impl Store {
         self.history.steps.get(first..).unwrap_or_default()
     }
 
+    /// Whether the object at a key is as it was created, as far as that is known.
+    pub(crate) fn is_as_created(&self, key: &Key) -> bool {
+        let version = self
+            .get(key)
+            .map(|object| &object["metadata"]["resourceVersion"]);
+        let revision = version.and_then(|version| version.as_str()?.parse::<u64>().ok());
+        let last = revision.and_then(|revision| self.since(revision - 1).first());
+        last.is_some_and(|step| step.key == *key && step.old.is_none())
+    }
+
     /// A uid that was not given before. Their order says nothing about their age.
     pub(crate) fn uid(&mut self) -> String {
         self.uids += 1;

@@ -109,7 +109,10 @@ impl State {
             }
             return Ok(Answer::Object(200, new.into()));
         }
-        if call.dry_run() || new == *old {
+        // The API server compares with what is stored. The default of a status comes with reading, so that the first
+        // update stores it, whatever else it changes.
+        let is_stored = !kind.defaults_status() || !self.store.is_as_created(&key);
+        if call.dry_run() || new == *old && is_stored {
             return Ok(Answer::Object(200, new.into()));
         }
         let stored = self.store.put(self.now, &key, new, &call.request());
