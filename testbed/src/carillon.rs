@@ -144,9 +144,14 @@ pub fn install_chart(cluster: &Cluster, further: &[&str]) -> Result<PathBuf> {
 
 /// A kubeconfig for the ServiceAccount of the installed chart.
 pub fn service_account(cluster: &Cluster) -> Result<PathBuf> {
-    let token =
-        cluster.kubectl_ok(["create", "token", RELEASE, "-n", NAMESPACE, "--duration=2h"])?;
-    cluster.kubeconfig_for_token(&token, RELEASE)
+    account_of(cluster, RELEASE, NAMESPACE)
+}
+
+/// The same for a release of another name, or in another namespace.
+pub fn account_of(cluster: &Cluster, release: &str, namespace: &str) -> Result<PathBuf> {
+    let token = ["create", "token", release, "-n", namespace, "--duration=2h"];
+    let token = cluster.kubectl_ok(token)?;
+    cluster.kubeconfig_for_token(&token, release)
 }
 
 /// How an operator is run.

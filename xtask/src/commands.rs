@@ -1,9 +1,6 @@
 //! A command that people copy must not mean an object of somebody else.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use carillon_testbed::carillon::workspace;
+use crate::layout::texts;
 
 /// Where commands stand that people copy.
 const PLACES: [&str; 6] = [
@@ -17,16 +14,6 @@ const PLACES: [&str; 6] = [
 
 /// Not asked: decisions tell how things were.
 const PAST: &str = "docs/decisions";
-
-fn files(path: &Path) -> Vec<PathBuf> {
-    if path.is_file() {
-        return vec![path.to_owned()];
-    }
-    let entries = fs::read_dir(path).unwrap();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| !path.ends_with(PAST));
-    paths.iter().flat_map(|path| files(path)).collect()
-}
 
 /// Whether a line has kubectl do something with a kind that is named without its group.
 fn is_ambiguous(line: &str) -> bool {
@@ -53,13 +40,12 @@ fn is_ambiguous(line: &str) -> bool {
 #[test]
 fn no_command_names_a_kind_that_openkruise_has_too_without_its_group() {
     let mut found = Vec::new();
-    for file in PLACES
-        .iter()
-        .flat_map(|place| files(&workspace().join(place)))
-    {
-        let text = fs::read_to_string(&file).unwrap_or_default();
+    for (path, text) in texts() {
+        if !PLACES.iter().any(|place| path.starts_with(place)) || path.starts_with(PAST) {
+            continue;
+        }
         let lines = text.lines().filter(|line| is_ambiguous(line));
-        found.extend(lines.map(|line| format!("{}: {line}", file.display())));
+        found.extend(lines.map(|line| format!("{path}: {line}")));
     }
     assert!(
         found.is_empty(),

@@ -191,7 +191,8 @@ fn files() -> impl Iterator<Item = String> {
         .filter(|path| Path::new(&workspace()).join(path).is_file())
 }
 
-fn texts() -> impl Iterator<Item = (String, String)> {
+/// Their texts, each after its path.
+pub(crate) fn texts() -> impl Iterator<Item = (String, String)> {
     files()
         .filter_map(|path| Some((fs::read_to_string(workspace().join(&path)).ok()?, path)))
         .map(|(text, path)| (path, text))

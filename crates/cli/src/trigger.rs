@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow, bail};
-use carillon_api::condition::{reasons, types};
+use carillon_plan::cron_job::Ended;
 use carillon_plan::view::cron_job::next::child_resource;
 use carillon_plan::view::cron_job::read::{self, StoredCron};
 use carillon_plan::view::cron_job::resource;
@@ -196,7 +196,7 @@ async fn ended(
             Some(child) => {
                 seen = true;
                 if let Some(end) = read::child(&child).ended {
-                    screen.line(&format!("{job} {}", outcome(&child, end.condition())))?;
+                    screen.line(&format!("{job} {}", outcome(&child, end)))?;
                     return Ok(if end.succeeded() { DONE } else { FAILED });
                 }
             }
@@ -214,17 +214,19 @@ async fn ended(
 }
 
 /// `Failed: BackoffLimitExceeded Job has reached the specified backoff limit`.
-fn outcome(child: &Value, type_: &str) -> String {
+fn outcome(child: &Value, end: Ended) -> String {
+    let type_ = end.condition();
     let mut conditions = child["status"]["conditions"]
         .as_array()
         .into_iter()
         .flatten();
     let condition = conditions.find(|condition| condition["type"] == type_);
-    let well = type_ == types::COMPLETE
-        && condition.is_none_or(|of| of["reason"] != reasons::COMPLETED_WITH_FAILURES);
     let text = |field: &str| {
         let value = condition.and_then(|condition| condition[field].as_str());
-        value.filter(|_| !well).unwrap_or_default().to_owned()
+        value
+            .filter(|_| !end.succeeded())
+            .unwrap_or_default()
+            .to_owned()
     };
     let why = format!("{} {}", text("reason"), text("message"));
     match why.trim() {
@@ -235,8 +237,14 @@ fn outcome(child: &Value, type_: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use carillon_plan::cron_job::RunOutcome;
     use serde_json::json;
+
+    use super::*;
+
+    fn told(child: &Value, outcome: RunOutcome) -> String {
+        super::outcome(child, Ended { outcome, at: None })
+    }
 
     #[test]
     fn a_failure_is_told_with_its_reason() {
@@ -245,17 +253,17 @@ mod tests {
             {"type": "Complete", "reason": "CompletionsReached", "message": "Reached"},
         ]}});
         assert_eq!(
-            outcome(&child, "Failed"),
+            told(&child, RunOutcome::Failed),
             "Failed: DeadlineExceeded too late"
         );
-        assert_eq!(outcome(&child, "Complete"), "Complete");
+        assert_eq!(told(&child, RunOutcome::Succeeded), "Complete");
         let some_failed = json!({"status": {"conditions": [
             {"type": "Complete", "reason": "CompletedWithFailures", "message": "1 of 2 nodes failed"},
         ]}});
         assert_eq!(
-            outcome(&some_failed, "Complete"),
+            told(&some_failed, RunOutcome::CompletedWithFailures),
             "Complete: CompletedWithFailures 1 of 2 nodes failed"
         );
-        assert_eq!(outcome(&json!({}), "Failed"), "Failed");
+        assert_eq!(told(&json!({}), RunOutcome::Failed), "Failed");
     }
 }

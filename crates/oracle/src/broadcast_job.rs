@@ -3,6 +3,7 @@
 mod alive;
 pub mod amplification;
 mod back_off;
+mod conditions;
 pub mod content;
 pub mod counting;
 pub mod deletion;

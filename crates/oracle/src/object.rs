@@ -178,6 +178,12 @@ pub(crate) fn is_true(object: &Value, type_: &str) -> bool {
     condition(object, type_).is_some_and(|condition| condition["status"] == "True")
 }
 
+/// The reason of a condition that is True.
+pub(crate) fn reason<'v>(object: &'v Value, type_: &str) -> Option<&'v str> {
+    let found = condition(object, type_).filter(|condition| condition["status"] == "True")?;
+    Some(text(found, &["reason"]))
+}
+
 /// Whether a job is Complete or Failed.
 pub(crate) fn is_terminal(job: &Value) -> bool {
     is_true(job, "Complete") || is_true(job, "Failed")

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::conditions::{not_stalled, other_outcome};
 use super::counting::Tally;
 use super::eligible;
 use super::family;
@@ -212,8 +213,7 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
     {
         return Some("it ends, and says that it is paused".to_owned());
     }
-    if is_true(object, "Failed") {
-        let reason = object::condition(object, "Failed").map_or("", |c| text(c, &["reason"]));
+    if let Some(reason) = object::reason(object, "Failed") {
         let failed = || Tally::of(job).failed > 0;
         let any = |is_so: fn(&Value) -> bool| {
             let seen = job.failed_by.iter().map(|seen| &seen["spec"]);
@@ -252,9 +252,8 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
         if !paused {
             return Some("it is paused and does not say so".to_owned());
         }
-        let told = object::condition(object, "Paused").map_or("", |c| text(c, &["reason"]));
-        return match told {
-            "PausedByFailure" => not_stalled(object, ""),
+        return match object::reason(object, "Paused") {
+            Some("PausedByFailure") => not_stalled(object, ""),
             _ => None,
         };
     }
@@ -272,28 +271,6 @@ fn not_done(world: &World<'_>, assumptions: &Assumptions, job: &Job<'_>) -> Opti
         });
     }
     open_without_reason(world, job, never)
-}
-
-/// A job that needs a person has to say so, or kstatus calls it ready. `reason`: what it has to tell; anything
-/// if empty.
-fn not_stalled(object: &Value, reason: &str) -> Option<String> {
-    let stalled = object::condition(object, "Stalled").filter(|_| is_true(object, "Stalled"));
-    let told = stalled.map(|stalled| text(stalled, &["reason"]));
-    let says = told.is_some_and(|told| reason.is_empty() || told == reason);
-    (!says).then(|| format!("it needs a person, because of {reason:?}, and Stalled says {told:?}"))
-}
-
-/// A job that is Complete, and names another outcome than its count of failed nodes.
-fn other_outcome(object: &Value) -> Option<String> {
-    let failed = number(object, &["status", "failed"]);
-    let reason = object::condition(object, "Complete").map_or("", |c| text(c, &["reason"]));
-    let as_counted = match reason {
-        "AllNodesSucceeded" => failed == 0,
-        "CompletedWithFailures" => failed > 0,
-        _ => true,
-    };
-    (!as_counted)
-        .then(|| format!("it is Complete because of {reason:?}, and {failed} nodes failed"))
 }
 
 fn open_without_reason(world: &World<'_>, job: &Job<'_>, never: bool) -> Option<String> {

@@ -8,9 +8,7 @@ use crate::object::{self, GROUP, JOBS, at, list, text, time};
 
 /// Whether a run is a success: it is Complete, and no node of it has failed.
 pub(super) fn has_succeeded(child: &Value) -> bool {
-    let complete = object::condition(child, "Complete");
-    let reason = complete.map_or("", |complete| text(complete, &["reason"]));
-    object::is_true(child, "Complete") && reason != "CompletedWithFailures"
+    object::reason(child, "Complete").is_some_and(|reason| reason != "CompletedWithFailures")
 }
 
 /// `status.observedGeneration`, if anybody has looked at the object: the CRDs write -1 before.

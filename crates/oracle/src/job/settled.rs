@@ -9,7 +9,7 @@ use super::world::{Job, Jobs};
 use crate::failure_policy;
 use crate::history::History;
 use crate::invariant::Invariant::{self, L1, L2, L4, L6};
-use crate::object::{condition, is_terminal, is_true, text, time};
+use crate::object::{condition, is_terminal, is_true, reason, text, time};
 use crate::verdict::{Assumptions, Checked, Verdict, Violation};
 
 /// L1, for a run that is `over`. Every Job that is left, that nobody has deleted, and whose status others
@@ -84,8 +84,7 @@ fn unsettled(job: &Job<'_>) -> Option<String> {
             Some(all) => succeeded >= all,
             None => succeeded > 0,
         };
-        let reason = condition(job.last, "Complete").map_or("", |c| text(c, &["reason"]));
-        let early = reason == "SuccessPolicy" && met_by_a_success(job);
+        let early = reason(job.last, "Complete") == Some("SuccessPolicy") && met_by_a_success(job);
         return (!enough && !early).then(|| format!("it is Complete with {succeeded} successes"));
     }
     let (live, wanted) = (job.live().count() as i64, wanted(job.last));

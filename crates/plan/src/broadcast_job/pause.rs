@@ -39,7 +39,7 @@ impl Pause {
         let job = snapshot.job;
         let by_failure = condition::find(&job.status.conditions, types::PAUSED)
             .is_some_and(|c| c.status == "True" && c.reason == reasons::PAUSED_BY_FAILURE);
-        let asked = job.resume.is_some() && job.resume != job.status.last_handled_resume;
+        let asked = job.asks_to_resume();
         // Whoever sets spec.paused on a job that failures have paused has taken it over.
         let accepts = if asked || by_failure && job.paused {
             seen(snapshot, progress, survey)

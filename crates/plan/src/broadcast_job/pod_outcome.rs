@@ -61,7 +61,7 @@ pub(super) fn judge(
         message: end.map(|end| end.message.clone()).unwrap_or_default(),
         ..record.clone()
     };
-    let deletion = pod.deletion?;
+    pod.deletion?;
     // It was told to stop before it had started, and nothing that it does from now on counts.
     if let Some(reason) = given_up(record).filter(|_| !pod.has_started()) {
         return Some(Record {
@@ -77,10 +77,8 @@ pub(super) fn judge(
             over(NodeState::Disrupted, results::WITHDRAWN)
         });
     }
-    let lost = deletion
-        .due
-        .checked_add(job.policies.pod_termination_timeout);
-    lost.is_ok_and(|lost| lost <= now)
+    given_up_at(&job.policies, pod)
+        .is_some_and(|at| at <= now)
         .then(|| over(NodeState::Unknown, results::NODE_LOST))
 }
 
@@ -230,12 +228,14 @@ pub(super) fn lost_at(
         Some(node) => node.not_ready_since,
         None => gone,
     };
-    let after = |since: Timestamp, wait| since.checked_add(wait).ok();
-    let silent = node.and_then(|since| after(since, policies.node_lost_timeout));
-    let killed = pod
-        .deletion
-        .and_then(|deletion| after(deletion.due, policies.pod_termination_timeout));
-    silent.into_iter().chain(killed).min()
+    let silent = node.and_then(|since| since.checked_add(policies.node_lost_timeout).ok());
+    silent.into_iter().chain(given_up_at(policies, pod)).min()
+}
+
+/// When a pod that is being deleted should have been dead for so long that it is given up.
+pub(super) fn given_up_at(policies: &Policies, pod: &PodRow) -> Option<Timestamp> {
+    let due = pod.deletion?.due;
+    due.checked_add(policies.pod_termination_timeout).ok()
 }
 
 /// Running pods that have to go: those over their restart limit, and those that wait for a node

@@ -7,7 +7,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 
 use super::index::{Index, identities};
-use super::pod_outcome::{gives_up, judge, lost_at, must_stop, node_of, start_due};
+use super::pod_outcome::{given_up_at, gives_up, judge, lost_at, must_stop, node_of, start_due};
 use super::snapshot::{DISPUTED, Snapshot};
 use super::standing::Attempts;
 use super::taken::ASK_SOONEST;
@@ -471,9 +471,7 @@ impl<'a> Progress<'a> {
         let lost = self.is_lost(snapshot, (node, node_gone), pod, now);
         self.seat(Seat::Alive { lost }, place, record, Some(pod));
         self.due(start_due(snapshot.job, pod), now);
-        let timeout = snapshot.job.policies.pod_termination_timeout;
-        let given_up = pod.deletion.map(|d| d.due.checked_add(timeout));
-        self.due(given_up.and_then(Result::ok), now);
+        self.due(given_up_at(&snapshot.job.policies, pod), now);
         let news = record.pod_uid.is_none()
             || record.node_gone != node_gone
             || record.reason != reason

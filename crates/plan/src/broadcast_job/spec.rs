@@ -59,6 +59,11 @@ pub struct Requests {
 }
 
 impl BroadcastJob {
+    /// Whether somebody asks for a resume that was not acted on yet. An annotation that was taken off asks for nothing.
+    pub fn asks_to_resume(&self) -> bool {
+        self.resume.is_some() && self.resume != self.status.last_handled_resume
+    }
+
     /// Whether nodes still matter to it.
     pub fn is_unfinished(&self) -> bool {
         let ended = |type_| condition::is_true(&self.status.conditions, type_);

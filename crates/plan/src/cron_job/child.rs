@@ -78,6 +78,21 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// What conditions say, each as its type, status, reason and last transition. `completed`: `status.completionTime`.
+    pub fn read<'c>(
+        mut conditions: impl Iterator<Item = ([&'c str; 3], Option<Timestamp>)>,
+        completed: Option<Timestamp>,
+    ) -> Option<Self> {
+        conditions.find_map(|([type_, status, reason], since)| {
+            let outcome = RunOutcome::of(type_, reason).filter(|_| status == "True")?;
+            let at = match outcome {
+                RunOutcome::Failed => since,
+                RunOutcome::Succeeded | RunOutcome::CompletedWithFailures => completed,
+            };
+            Some(Self { outcome, at })
+        })
+    }
+
     /// Type of the condition that says so.
     pub fn condition(self) -> &'static str {
         match self.outcome {
@@ -105,7 +120,7 @@ pub enum RunOutcome {
 
 impl RunOutcome {
     /// What a condition that is true says of the run; `None` if it says nothing of its end.
-    pub fn of(type_: &str, reason: &str) -> Option<Self> {
+    fn of(type_: &str, reason: &str) -> Option<Self> {
         match type_ {
             types::COMPLETE if reason == reasons::COMPLETED_WITH_FAILURES => {
                 Some(Self::CompletedWithFailures)

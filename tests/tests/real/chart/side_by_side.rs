@@ -2,14 +2,14 @@
 //! of them has the CRDs.
 
 use std::collections::BTreeSet;
-use std::process::{Output, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use carillon_testbed::carillon::account_of;
 use carillon_testbed::{Cluster, Config, Fate, Operator};
 use serde_json::{Value, json};
 
 use super::render::{chart, find, render_as, said, texts};
-use super::story::{get, start, stop};
+use super::story::{get, helm_in, helm_ok, start, stop};
 use super::work::{job, until};
 
 /// Each with its namespace, and the namespace that it serves.
@@ -132,11 +132,9 @@ fn install(cluster: &Cluster) -> Result<()> {
         assert!(!refused.status.success(), "{release} {further}: {text}");
         assert!(text.contains(FOREIGN) && text.contains(kind), "{text}");
     }
-    helm_ok(
-        cluster,
-        second,
-        &["install", second, &chart, &theirs, WITHOUT_CRDS],
-    )
+    let further = ["install", second, &chart, &theirs, WITHOUT_CRDS];
+    helm_ok(cluster, second, &further)?;
+    Ok(())
 }
 
 fn each_may_only_what_it_serves(cluster: &Cluster) -> Result<()> {
@@ -188,9 +186,7 @@ fn replace_pods(cluster: &Cluster, release: &str) -> Result<()> {
 
 /// An operator with the account and the arguments of a release.
 fn operate(cluster: &Cluster, release: &str) -> Result<Operator> {
-    let token = ["create", "token", release, "-n", release, "--duration=2h"];
-    let token = cluster.kubectl_ok(token)?;
-    let kubeconfig = cluster.kubeconfig_for_token(&token, release)?;
+    let kubeconfig = account_of(cluster, release, release)?;
     let deployment = get(cluster, "deployment", release, &[release])?;
     let args = texts(&deployment["spec"]["template"]["spec"]["containers"][0]["args"]);
     let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
@@ -211,16 +207,4 @@ fn run(cluster: &Cluster, name: &str, namespace: &str) -> Result<()> {
 fn lease_in_crds(cluster: &Cluster) -> Result<String> {
     let lease = r"jsonpath={.metadata.annotations.carillon\.dev/lease}";
     cluster.kubectl_ok(["get", "crd", "broadcastjobs.carillon.dev", "-o", lease])
-}
-
-fn helm_in(cluster: &Cluster, namespace: &str, args: &[&str]) -> Result<Output> {
-    let mut command = cluster.helm_command()?;
-    command.args(args).args(["--namespace", namespace]);
-    Ok(command.stdin(Stdio::null()).output()?)
-}
-
-fn helm_ok(cluster: &Cluster, namespace: &str, args: &[&str]) -> Result<()> {
-    let output = helm_in(cluster, namespace, args)?;
-    ensure!(output.status.success(), "helm {args:?}: {}", said(&output));
-    Ok(())
 }

@@ -262,11 +262,21 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 pub(super) fn helm_on(cluster: &Cluster, args: &[&str]) -> Result<String> {
-    let mut command = cluster.helm_command()?;
-    command.args(args).args(["--namespace", NAMESPACE]);
-    let output = command.stdin(Stdio::null()).output()?;
+    helm_ok(cluster, NAMESPACE, args)
+}
+
+/// The same for a release in another namespace.
+pub(super) fn helm_ok(cluster: &Cluster, namespace: &str, args: &[&str]) -> Result<String> {
+    let output = helm_in(cluster, namespace, args)?;
     ensure!(output.status.success(), "helm {args:?}: {}", said(&output));
     Ok(said(&output))
+}
+
+/// The same, whether helm succeeds or not.
+pub(super) fn helm_in(cluster: &Cluster, namespace: &str, args: &[&str]) -> Result<Output> {
+    let mut command = cluster.helm_command()?;
+    command.args(args).args(["--namespace", namespace]);
+    Ok(command.stdin(Stdio::null()).output()?)
 }
 
 /// Arguments and pod labels of the operator's Deployment.

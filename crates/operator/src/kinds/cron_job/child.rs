@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_plan::ObjectKey;
-use carillon_plan::cron_job::{Child, Ended, RunOutcome};
+use carillon_plan::cron_job::{Child, Ended};
 use carillon_plan::object_key::JOB;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -70,15 +70,10 @@ pub(in crate::kinds) fn child(meta: &SlimMeta, status: &RunStatus) -> Option<Chi
 
 impl RunStatus {
     fn ended(&self) -> Option<Ended> {
-        let mut conditions = self.conditions.iter().flatten();
-        let (over, outcome) = conditions.find_map(|condition| {
-            let outcome = RunOutcome::of(&condition.type_, &condition.reason)?;
-            (condition.status == "True").then_some((condition, outcome))
-        })?;
-        let at = match outcome {
-            RunOutcome::Failed => over.last_transition_time,
-            RunOutcome::Succeeded | RunOutcome::CompletedWithFailures => self.completion_time,
-        };
-        Some(Ended { outcome, at })
+        let conditions = self.conditions.iter().flatten().map(|condition| {
+            let words = [&*condition.type_, &*condition.status, &*condition.reason];
+            (words, condition.last_transition_time)
+        });
+        Ended::read(conditions, self.completion_time)
     }
 }

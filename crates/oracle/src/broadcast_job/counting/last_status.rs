@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::Value;
-
 use super::{Outcomes, Tally};
 use crate::broadcast_job::desired::Desired;
 use crate::broadcast_job::standing::{self, Standing, standings};
@@ -85,7 +83,10 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
                 ("acknowledgedFailedNodes", accepted),
             ]);
         }
-        if !object::is_terminal(job.last) && !cannot_go_on(job.last) {
+        // One that is only paused by its failures still counts.
+        let stalled =
+            object::reason(job.last, "Stalled").is_some_and(|why| why != "PausedByFailure");
+        if !object::is_terminal(job.last) && !stalled {
             let count = desired.get(uid).map_or(0, Desired::count);
             expected.push(("desired", count as i64));
         }
@@ -110,12 +111,6 @@ pub fn status_is_what_happened(history: &History, assumptions: &Assumptions) -> 
         })?;
     }
     Ok(checked)
-}
-
-/// Stalled, and not only as its failures pause it.
-fn cannot_go_on(job: &Value) -> bool {
-    let stalled = object::condition(job, "Stalled").filter(|_| object::is_true(job, "Stalled"));
-    stalled.is_some_and(|stalled| text(stalled, &["reason"]) != "PausedByFailure")
 }
 
 #[cfg(test)]

@@ -66,15 +66,11 @@ fn needs_a_person<'f>(facts: &'f Facts<'_>, failed: usize) -> Option<(&'f str, S
     if !matches!(facts.stage, Stage::Open) {
         return None;
     }
-    let by_failure = facts
-        .pause
-        .reason
-        .filter(|reason| *reason == reasons::PAUSED_BY_FAILURE);
-    let paused = by_failure.map(|reason| (reason, facts.pause.message(failed)));
-    let stalled = facts.stalled.as_ref();
-    stalled
-        .map(|(reason, message)| (*reason, message.clone()))
-        .or(paused)
+    if let Some((reason, message)) = &facts.stalled {
+        return Some((reason, message.clone()));
+    }
+    let reason = facts.pause.reason?;
+    (reason == reasons::PAUSED_BY_FAILURE).then(|| (reason, facts.pause.message(failed)))
 }
 
 /// Condition, reason and message with which the job ends.

@@ -81,11 +81,9 @@ pub fn end(job: &BroadcastJob) -> Option<End> {
     }
 }
 
-/// Whether the operator has acted on the spec as it is now, and on the last resume. A resume that was taken off again
-/// asks for nothing.
+/// Whether the operator has acted on the spec as it is now, and on the last resume.
 fn is_up_to_date(job: &BroadcastJob) -> bool {
-    let asks = job.resume.is_some() && job.resume != job.status.last_handled_resume;
-    job.status.observed_generation == Some(job.meta.generation) && !asks
+    job.status.observed_generation == Some(job.meta.generation) && !job.asks_to_resume()
 }
 
 #[cfg(test)]

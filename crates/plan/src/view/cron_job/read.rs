@@ -7,7 +7,7 @@ use carillon_api::names::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended, RunOutcome};
+use crate::cron_job::{Api, Child, ChildKind, Children, CronJob, Ended};
 use crate::uid::Uid;
 use crate::view::read::{list, metadata, text, version};
 
@@ -106,18 +106,11 @@ pub fn child(object: &Value) -> Child {
 }
 
 fn ended(status: &Value) -> Option<Ended> {
-    let mut conditions = list(&status["conditions"]);
-    let (over, outcome) = conditions.find_map(|condition| {
-        let outcome = RunOutcome::of(text(&condition["type"]), text(&condition["reason"]))?;
-        (condition["status"] == "True").then_some((condition, outcome))
-    })?;
-    let at = match outcome {
-        RunOutcome::Failed => time(&over["lastTransitionTime"]),
-        RunOutcome::Succeeded | RunOutcome::CompletedWithFailures => {
-            time(&status["completionTime"])
-        }
-    };
-    Some(Ended { outcome, at })
+    let conditions = list(&status["conditions"]).map(|condition| {
+        let words = ["type", "status", "reason"].map(|field| text(&condition[field]));
+        (words, time(&condition["lastTransitionTime"]))
+    });
+    Ended::read(conditions, time(&status["completionTime"]))
 }
 
 fn time(value: &Value) -> Option<Timestamp> {
@@ -127,6 +120,7 @@ fn time(value: &Value) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cron_job::RunOutcome;
     use crate::view::cron_job::samples::{UID, at, hourly};
     use serde_json::json;
 
