@@ -425,7 +425,9 @@ impl Cluster {
         }
         if component == Component::Kwok {
             // The new kwok is a stranger to the leases of the old one, and would wait them out.
-            self.kubectl_ok(["delete", "leases", "--namespace=kube-node-lease", "--all"])?;
+            // One request, where `delete leases --all` sends one for each.
+            let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+            self.kubectl_ok(["delete", "--raw", leases])?;
         }
         self.spawn(component, false)?;
         match component {

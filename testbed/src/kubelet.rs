@@ -1,6 +1,8 @@
 //! Kubelets that stop and start, one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -12,6 +14,7 @@ const NAMESPACE: &str = "--namespace=kube-node-lease";
 const STOPPED: &str = "stopped";
 /// kwok renews a lease this short every second.
 const PULSE_SECONDS: u32 = 1;
+const EVERY: Duration = Duration::from_secs(2);
 /// Leases that are to be renewed at a time.
 const PROVOKED: usize = 4;
 
@@ -44,6 +47,25 @@ impl Cluster {
                 .iter()
                 .all(|node| held.contains_key(*node))
                 .then_some(()))
+        })
+    }
+
+    /// From now on all kubelets have leases of this duration, and renew each after a quarter of it. They start again,
+    /// and this waits until each has its lease: about a minute for 5,000 nodes.
+    pub fn set_node_lease_seconds(&mut self, seconds: u32) -> Result<()> {
+        self.config.node_lease_seconds = seconds;
+        self.restart(Component::Kwok)?;
+        let nodes = self
+            .kubectl_ok(["get", "nodes", "--output=name"])?
+            .lines()
+            .count();
+        let is_new = |lease: &Value| lease["spec"]["leaseDurationSeconds"] == seconds;
+        let what = format!("the kubelets of {nodes} nodes hold leases of {seconds} s");
+        self.wait_component(&what, &[Component::ApiServer, Component::Kwok], || {
+            // To read thousands again and again would keep kwok from writing any.
+            sleep(EVERY);
+            let held = self.renewals([], is_new)?;
+            Ok((held.len() >= nodes).then_some(()))
         })
     }
 

@@ -57,9 +57,10 @@ const REFUSAL: [&str; 5] = [
     "pod::printable",
 ];
 
-/// What the interlock asks these types: what an object says of itself, and where something is. The names of some
+/// What the interlock asks these types: what an object says of itself, what it says once it is stalled, and where
+/// something is. The names of some
 /// are those of other things, too, which cannot be told apart here.
-const QUESTIONS: [&str; 18] = [
+const QUESTIONS: [&str; 19] = [
     "as_str",
     "asked",
     "awake",
@@ -76,6 +77,7 @@ const QUESTIONS: [&str; 18] = [
     "quiet",
     "records",
     "revision",
+    "stalled",
     "taken_pod",
     "word",
 ];

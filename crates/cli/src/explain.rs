@@ -91,7 +91,7 @@ async fn of_job(api: &Api, args: &Explain, object: &Value, screen: &mut Screen) 
         return Ok(DONE);
     }
     if format == Some(Format::Name) {
-        screen.line(&format!("node/{}", one.node))?;
+        screen.line(&format!("node/{}", one.node_name))?;
     } else {
         print_node(&one, headers, screen)?;
     }
@@ -153,7 +153,7 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
         reason => format!(" ({reason})"),
     };
     screen.painted(&[
-        (Tone::Plain, &format!("{} in {}: ", one.node, one.job)),
+        (Tone::Plain, &format!("{} in {}: ", one.node_name, one.job)),
         (tone(one.place), &format!("{:?}", one.place)),
         (Tone::Plain, &reason),
     ])?;

@@ -22,6 +22,7 @@ mod reconcile;
 mod retry_of;
 mod snapshot;
 mod spec;
+mod stalled;
 mod standing;
 mod start;
 mod status;
@@ -64,9 +65,11 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
 /// What is refused may stand in the way of the rest of a plan, and so of its status.
 fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     let (job, refusal) = (snapshot.job, snapshot.refusal?);
-    let mut status = job.status.clone();
-    let news = refusal.tell(&mut status.conditions, job.meta.generation, now);
-    let write = write_status(status, &job.status).filter(|_| news)?;
+    if refusal.is_told(&job.status.conditions) {
+        return None;
+    }
+    let (reason, message) = refusal.stalled();
+    let write = write_status(job.stalled(reason, message, now), &job.status)?;
     Some(Plan {
         steps: vec![Step::needed(vec![write])],
         again: true,

@@ -74,9 +74,14 @@ pub fn set(
 pub struct Refusal(pub String);
 
 impl Refusal {
+    /// Whether the conditions say all of it.
+    pub fn is_told(&self, conditions: &[Condition]) -> bool {
+        told_refusal(conditions) == Some(&*self.0)
+    }
+
     /// Says it in the conditions. False when they say so already.
     pub fn tell(&self, conditions: &mut Vec<Condition>, generation: i64, now: Timestamp) -> bool {
-        let said = told_refusal(conditions) == Some(&*self.0);
+        let said = self.is_told(conditions);
         if !said {
             let (reason, message) = self.stalled();
             set(

@@ -30,6 +30,11 @@ const DAEMON_SETS: Native = Native {
 };
 /// Before a run: the cluster and who serves are up.
 const SETTLE: Duration = Duration::from_secs(5);
+/// Seconds of a lease that is not renewed while a bench runs.
+const NO_HEARTBEATS: u32 = 24 * 3600;
+/// Seconds of the lease of a kubelet.
+const REAL_LEASE: u32 = 40;
+const NEVER_UNREACHABLE: &str = "--node-monitor-grace-period=24h";
 /// Nodes that join come in so many groups, all within a minute.
 const GROUPS: u32 = 20;
 const JOIN_WITHIN: Duration = Duration::from_mins(1);
@@ -107,7 +112,7 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<All> {
             }
             for kind in Kind::in_turn(round) {
                 interrupt.check()?;
-                let run = Run::start(args, (*what, kind, round))?;
+                let mut run = Run::start(args, (*what, kind, round))?;
                 if machine.is_empty() {
                     machine = machine::line(&run.cluster);
                     run.servers.announce();
@@ -157,11 +162,21 @@ impl<'a> Run<'a> {
         let nodes = match what {
             What::Rollout => args.nodes,
             What::Join => BEFORE,
-            What::Idle => args.idle_nodes,
+            What::Idle => 0,
         };
         let mut config = Config::new("bench").with_nodes(nodes);
         config.controller_manager_args = vec![OTHER_CONTROLLERS.to_owned()];
+        if what == What::Idle {
+            // Until all is there, thousands of heartbeats would only keep it from coming.
+            config.node_lease_seconds = NO_HEARTBEATS;
+            config
+                .controller_manager_args
+                .push(NEVER_UNREACHABLE.to_owned());
+        }
         let cluster = Cluster::start(&config)?;
+        if what == What::Idle {
+            case::add_shares(&cluster, args.idle_nodes, args.idle_share)?;
+        }
         let servers = Server::prepare(&cluster, DAEMON_SETS, &args.operator_arg)?;
         cluster.kubectl_ok(["create", "namespace", NAMESPACE])?;
         let server = servers.start(&cluster, kind)?;
@@ -238,7 +253,7 @@ impl<'a> Run<'a> {
     }
 
     /// Nodes report, and nothing else happens.
-    fn idle(&self, interrupt: &Interrupt) -> Result<Idle> {
+    fn idle(&mut self, interrupt: &Interrupt) -> Result<Idle> {
         let Args {
             sets,
             idle_nodes,
@@ -246,14 +261,15 @@ impl<'a> Run<'a> {
             ..
         } = *self.args;
         let manifests: Vec<_> = (0..sets).map(|n| case::daemon_set(n, idle_share)).collect();
-        case::label_shares(&self.cluster, idle_nodes, idle_share)?;
         self.cluster.create_all(&manifests)?;
         self.until_served(interrupt, sets, idle_nodes.div_ceil(idle_share))?;
+        self.cluster.set_node_lease_seconds(REAL_LEASE)?;
         eprint!(
             "{sets} sets on {idle_nodes} nodes idle, {}: ",
             self.kind.name()
         );
         idle::measure(
+            &self.cluster,
             &self.server,
             self.kind,
             Duration::from_secs(self.args.idle_seconds),

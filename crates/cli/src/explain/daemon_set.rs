@@ -47,7 +47,7 @@ pub(super) async fn run(
         return Ok(DONE);
     }
     if format == Some(Format::Name) {
-        screen.line(&format!("node/{}", one.node))?;
+        screen.line(&format!("node/{}", one.node_name))?;
     } else {
         print_node(&one, known.pods.is_some(), headers, screen)?;
     }
@@ -93,7 +93,7 @@ fn print_node(
     screen.painted(&[
         (
             Tone::Plain,
-            &format!("{} in {}: ", one.node, one.daemon_set),
+            &format!("{} in {}: ", one.node_name, one.daemon_set),
         ),
         (tone(one.place), &format!("{:?}", one.place)),
         (Tone::Plain, &reason),

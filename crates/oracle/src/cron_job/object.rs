@@ -158,3 +158,25 @@ pub(crate) fn is_of_a_run(step: &Step) -> bool {
     let touched = old.is_none() || deleted(new) && !deleted(old) || new.is_none();
     CHILDREN.contains(&&*step.key.resource) && child && (touched || held(old) != held(new))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_of_which_nodes_failed_is_no_success() {
+        for (type_, reason, status, succeeded) in [
+            ("Complete", "AllNodesSucceeded", "True", true),
+            ("Complete", "CompletionsReached", "True", true),
+            ("Complete", "CompletedWithFailures", "True", false),
+            ("Complete", "AllNodesSucceeded", "False", false),
+            ("Failed", "MaxFailedNodesExceeded", "True", false),
+        ] {
+            let condition = json!({"type": type_, "reason": reason, "status": status});
+            let child = json!({"status": {"conditions": [condition]}});
+            assert_eq!(has_succeeded(&child), succeeded, "{child}");
+        }
+    }
+}

@@ -39,7 +39,7 @@ pub struct BroadcastJob {
     pub failure: FailurePolicyType,
     /// How often a node is tried, and what counts as a failure.
     pub policies: Policies,
-    /// Restarts a pod may have; `None` for restartPolicy Never, where there are none.
+    /// Restarts a pod may have; `None` without a limit, and for restartPolicy Never, where there are none.
     pub restart_limit: Option<u32>,
     /// The job that it retries.
     pub retry_of: Option<First>,

@@ -11,6 +11,7 @@ mod interlock;
 mod interruptions;
 mod nodes;
 mod others_pods;
+mod refused_writes;
 mod stalled;
 mod taken;
 mod world;

@@ -16,7 +16,6 @@ use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
 use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step, write_status};
 use crate::broadcast_job::{BroadcastJob, Index, Snapshot};
-use crate::condition;
 use crate::pod::printable;
 
 /// Checks `plan`, which was made from `snapshot` at `now`.
@@ -48,24 +47,14 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
     check.starts()
 }
 
-/// What is done instead of a plan that was refused: the stored status says so, nothing else.
+/// What is done instead of a plan that was refused: the stored status says so.
 pub fn refuse(job: &BroadcastJob, trip: &Trip, now: Timestamp) -> Plan {
     let (reason, message) = (reasons::INTERLOCK_TRIPPED, printable(&trip.to_string()));
     let mut plan = Plan {
         wake: now.checked_add(TRIPPED_RECHECK).ok(),
         ..Plan::default()
     };
-    let mut status = job.status.clone();
-    let conditions = &mut status.conditions;
-    condition::set(
-        conditions,
-        types::STALLED,
-        true,
-        reason,
-        &message,
-        job.meta.generation,
-        now,
-    );
+    let status = job.stalled(reason, &message, now);
     if let Some(write) = write_status(status, &job.status) {
         plan.notes.push(Note {
             warning: true,

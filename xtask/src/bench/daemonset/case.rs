@@ -12,8 +12,6 @@ use crate::bench::side_by_side::Reach;
 pub(super) const NAMESPACE: &str = "bench";
 /// Label of the nodes that have a share of pods.
 const SHARE: &str = "bench.carillon.dev/share";
-/// Nodes that one kubectl is told.
-const PER_KUBECTL: usize = 200;
 
 /// Something that is done with DaemonSets.
 #[derive(Clone, Copy, Debug)]
@@ -100,21 +98,11 @@ pub(super) fn another_template() -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {"example.com/version": "2"}}}}})
 }
 
-/// Gives each node its share.
-pub(super) fn label_shares(cluster: &Cluster, nodes: usize, share: usize) -> Result<()> {
-    for part in (0..share).filter(|_| share > 1) {
-        let names: Vec<String> = (part..nodes)
-            .step_by(share)
-            .map(|index| format!("node-{index:04}"))
-            .collect();
-        for some in names.chunks(PER_KUBECTL) {
-            let label = format!("{SHARE}={part}");
-            let words = ["label", "nodes"].into_iter();
-            let words = words
-                .chain(some.iter().map(String::as_str))
-                .chain([&*label]);
-            cluster.kubectl_ok(words)?;
-        }
+/// Adds nodes that wait for nothing but their share of the DaemonSets.
+pub(super) fn add_shares(cluster: &Cluster, nodes: usize, share: usize) -> Result<()> {
+    for part in 0..share {
+        let size = (nodes - part.min(nodes)).div_ceil(share);
+        cluster.add_nodes(size, &[(SHARE, &part.to_string())], &[])?;
     }
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use carillon_testbed::Cluster;
 use serde::Serialize;
 
 use crate::bench::bytes_per_cached;
@@ -21,6 +22,8 @@ pub(super) struct Idle {
     /// Of one core, in percent.
     cpu_percent: f64,
     rss_bytes: u64,
+    /// All writes in that time, of anybody: with nothing else to do, those of nodes and their leases.
+    heartbeats_per_second: f64,
     /// Requests of ours besides watches and the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<u64>,
@@ -29,11 +32,18 @@ pub(super) struct Idle {
     bytes_per_cached: BTreeMap<String, f64>,
 }
 
-pub(super) fn measure(server: &Running, kind: Kind, during: Duration) -> Result<Idle> {
+pub(super) fn measure(
+    cluster: &Cluster,
+    server: &Running,
+    kind: Kind,
+    during: Duration,
+) -> Result<Idle> {
     sleep(SETTLE);
     let before = (server.usage()?, requests(server)?);
+    let (revision, begin) = (cluster.revision()?, Instant::now());
     sleep(during);
     let after = (server.usage()?, requests(server)?);
+    let heartbeats = (cluster.revision()? - revision) as f64 / begin.elapsed().as_secs_f64();
     let spent = after.0.cpu_seconds - before.0.cpu_seconds;
     let metrics = server.metrics()?;
     let idle = Idle {
@@ -41,15 +51,17 @@ pub(super) fn measure(server: &Running, kind: Kind, during: Duration) -> Result<
         seconds: during.as_secs(),
         cpu_percent: 100.0 * spent / during.as_secs_f64(),
         rss_bytes: after.0.peak_rss_bytes,
+        heartbeats_per_second: heartbeats,
         requests: after.1.zip(before.1).map(|(after, before)| after - before),
         bytes_per_cached: metrics
             .map(|page| bytes_per_cached(&page))
             .unwrap_or_default(),
     };
     eprintln!(
-        "{:.2} % of a core, {:.0} MB at most, requests: {:?}",
+        "{:.2} % of a core, {:.0} MB at most, {:.0} heartbeats a second, requests: {:?}",
         idle.cpu_percent,
         idle.rss_bytes as f64 / 1e6,
+        idle.heartbeats_per_second,
         idle.requests
     );
     Ok(idle)
@@ -74,17 +86,18 @@ pub(super) fn print(all: &[Idle]) {
     }
     println!();
     println!(
-        "| idle | seconds | % of a core | peak RSS MB | requests besides watches and the lease |"
+        "| idle | seconds | heartbeats a second | % of a core | peak RSS MB | requests besides watches and the lease |"
     );
-    println!("|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|");
     for idle in all {
         let requests = idle
             .requests
             .map_or_else(|| "-".to_owned(), |count| count.to_string());
         println!(
-            "| {} | {} | {:.2} | {:.0} | {requests} |",
+            "| {} | {} | {:.0} | {:.2} | {:.0} | {requests} |",
             idle.kind,
             idle.seconds,
+            idle.heartbeats_per_second,
             idle.cpu_percent,
             idle.rss_bytes as f64 / 1e6,
         );

@@ -63,10 +63,16 @@ pub(super) fn set(facts: &Facts<'_>, status: &mut BroadcastJobStatus, counts: &s
 /// What a job that has not ended needs a person for. kstatus, and with it Flux and `helm --wait`, calls a job
 /// failed that is Stalled.
 fn needs_a_person<'f>(facts: &'f Facts<'_>, failed: usize) -> Option<(&'f str, String)> {
-    if !matches!(facts.stage, Stage::Open) {
-        return None;
-    }
-    if let Some((reason, message)) = &facts.stalled {
+    let stalled = facts.stalled.as_ref();
+    let told = match facts.stage {
+        Stage::Open => stalled,
+        // What it would be stalled for stops nothing, but what is refused does.
+        Stage::Deciding(_) | Stage::Stopping(_) => {
+            stalled.filter(|(reason, _)| *reason == reasons::WRITE_REFUSED)
+        }
+        Stage::Ending(_) => None,
+    };
+    if let Some((reason, message)) = told {
         return Some((reason, message.clone()));
     }
     let reason = facts.pause.reason?;
@@ -163,12 +169,11 @@ fn reconciling(facts: &Facts<'_>, stalled: bool, counts: &str) -> (bool, &'stati
     let all = || counts.to_owned();
     match facts.stage {
         Stage::Ending(_) => return (false, reasons::FINISHED, String::new()),
+        _ if stalled => return (false, reasons::STALLED, all()),
         Stage::Deciding(_) | Stage::Stopping(_) => return (true, reasons::STOPPING, all()),
         Stage::Open => {}
     }
-    if stalled {
-        return (false, reasons::STALLED, all());
-    } else if let Some(reason) = facts.pause.reason {
+    if let Some(reason) = facts.pause.reason {
         return (true, reason, all());
     } else if let Turn::After { whom, .. } = &facts.kin.turn {
         return (true, reasons::WAITING_FOR_JOB, whom.clone());

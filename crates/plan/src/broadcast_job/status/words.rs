@@ -70,10 +70,11 @@ pub(super) fn taken_message((node, pod, why): &(&str, &str, &str), count: usize)
 
 pub(super) fn lost_message(facts: &Facts<'_>) -> String {
     let count = facts.progress.lost().count();
-    let timeout = facts.job.policies.node_lost_timeout;
+    let policies = &facts.job.policies;
     format!(
-        "{count} pods run on nodes that have been gone or not ready for {} s; their outcome is \
-         awaited, their places are free",
-        timeout.as_secs()
+        "{count} pods run on nodes that have been gone or not ready for {} s, or should have ended {} s ago; \
+         their outcome is awaited, their places are free",
+        policies.node_lost_timeout.as_secs(),
+        policies.pod_termination_timeout.as_secs()
     )
 }

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::world::World;
 use crate::broadcast_job::action::{Act, Action, OnError};
 use crate::broadcast_job::{Refused, TEMPLATE_RECHECK, Template};
-use crate::condition::{self, Refusal};
 
 #[test]
 fn every_eligible_node_runs_one_pod_and_the_job_completes() {
@@ -530,32 +529,6 @@ fn refused_creations_are_reported_and_take_nothing_else_along() {
     world.creation_problem = None;
     world.run_to_the_end();
     assert!(world.is(types::COMPLETE));
-}
-
-#[test]
-fn a_write_that_is_refused_for_ever_is_told_before_what_it_stands_in_the_way_of() {
-    let mut world = World::new(2, json!({}));
-    world.refusal = Some(Refusal("write_slice: denied".to_owned()));
-    let plan = world.plan();
-    let [Action::WriteStatus(status)] = &plan.steps[0].actions[..] else {
-        panic!("{plan:?}");
-    };
-    let stalled = condition::find(&status.conditions, types::STALLED).unwrap();
-    assert_eq!(
-        (&*stalled.reason, &*stalled.message),
-        (reasons::WRITE_REFUSED, "write_slice: denied")
-    );
-    assert_eq!((plan.steps.len(), plan.again), (1, true));
-    // Once it is told, the rest is tried; when that goes through, it is told no more.
-    world.run_to_the_end();
-    assert!(world.is(types::COMPLETE));
-    let mut world = World::new(2, json!({}));
-    world.refusal = Some(Refusal("write_slice: denied".to_owned()));
-    world.crash_after(usize::MAX);
-    assert!(world.is(types::STALLED));
-    world.refusal = None;
-    world.crash_after(usize::MAX);
-    assert!(!world.is(types::STALLED));
 }
 
 #[test]

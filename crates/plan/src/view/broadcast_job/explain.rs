@@ -26,7 +26,7 @@ pub struct NodeExplanation {
     /// Name of the job.
     pub job: String,
     /// Name of the node.
-    pub node: String,
+    pub node_name: String,
     /// Where it stands.
     pub place: Place,
     /// Why, in one word; may be empty.
@@ -99,7 +99,7 @@ pub fn node(
     Some(NodeExplanation {
         namespace: job.meta.owner.namespace.clone(),
         job: job.meta.owner.name.clone(),
-        node: name.to_owned(),
+        node_name: name.to_owned(),
         place: found.place,
         next,
         reason: found.reason,

@@ -52,7 +52,7 @@ pub struct NodeExplanation {
     /// Name of the DaemonSet.
     pub daemon_set: String,
     /// Name of the node.
-    pub node: String,
+    pub node_name: String,
     /// Where it stands.
     pub place: Place,
     /// Why, in one word; may be empty.
@@ -213,7 +213,7 @@ pub fn node(known: &Known, name: &str, now: Timestamp) -> Option<NodeExplanation
     Some(NodeExplanation {
         namespace: owner.namespace.clone(),
         daemon_set: owner.name.clone(),
-        node: name.to_owned(),
+        node_name: name.to_owned(),
         place,
         reason: reason.to_owned(),
         checks: node
