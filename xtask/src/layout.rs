@@ -16,7 +16,7 @@ const MAX_COLUMNS: usize = 120;
 const EMPTY_NAMES: [&str; 5] = ["common", "handler", "helper", "manager", "util"];
 
 /// Which member of the workspace may use which, tests aside.
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("carillon-api", &[]),
     ("carillon-plan", &["carillon-api"]),
     ("carillon-operator", &["carillon-api", "carillon-plan"]),
@@ -35,6 +35,8 @@ const EDGES: [(&str, &[&str]); 11] = [
         ],
     ),
     ("carillon-fuzz", &[]),
+    ("carillon-image", &[]),
+    ("carillon-release", &["carillon-image", "carillon-testbed"]),
     ("carillon-testbed", &[]),
     (
         "carillon-tests",

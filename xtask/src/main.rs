@@ -32,6 +32,7 @@ mod plot;
 mod prove;
 #[cfg(test)]
 mod reasons;
+mod release;
 mod replicas;
 mod rights;
 mod soak;
@@ -64,6 +65,9 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Ask the parser of Kubernetes' CronJobs what schedules mean, for our tests; or with --check compare
     Golden(golden::Args),
+    /// Build the image of the operator, without Docker: an OCI layout, a docker-archive, a bill of materials
+    #[command(disable_help_flag = true)]
+    Image(release::Args),
     /// Prove that work is neither lost nor repeated: every crash point, random faults, a real cluster
     Prove(prove::Args),
     /// Write the table of SECURITY.md that says what the operator may do, or with --check compare it
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Golden(args) => golden::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Image(args) => release::run("image", &args),
         Command::Prove(args) => prove::run(&args),
         Command::Rights(args) => rights::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Soak(args) => soak::run(&args).map(|()| ExitCode::SUCCESS),

@@ -1,0 +1,168 @@
+//! `cargo xtask image`: the image of the operator, without Docker.
+//!
+//! The same commit gives the same bytes from every clone, as long as Rust, the C library and the linker are the same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use carillon_image::layout::Attachment;
+use carillon_image::{Config, Entry, Image, Layer, Platform, docker_archive, layout};
+use carillon_testbed::carillon::workspace;
+
+use crate::chart;
+use crate::source::Source;
+
+mod binary;
+mod certificates;
+mod sbom;
+
+/// The version of everything: that of the workspace.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// User and group, by number, as there is no /etc/passwd. The same as in the chart.
+const USER: &str = "65532:65532";
+/// Metrics and probes. The debug pages listen on loopback only.
+const PORT: &str = "8080/tcp";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// For which platform; can be repeated
+    #[arg(long, value_name = "OS/ARCH", default_value = "linux/amd64")]
+    platform: Vec<Platform>,
+    /// What the image is called where the docker-archive is loaded; its tag is also that of the OCI layout
+    #[arg(long, value_name = "IMAGE", default_value_t = format!("{}:{VERSION}", chart::NAME))]
+    name: String,
+    /// Where the files go; what lies there is replaced
+    #[arg(long, value_name = "DIR", default_value = "target/image")]
+    output: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let start = Instant::now();
+    let source = Source::read()?;
+    let mut platforms = args.platform.clone();
+    platforms.sort_unstable();
+    platforms.dedup();
+    let mut made = Vec::new();
+    for platform in platforms {
+        eprintln!(
+            "building the operator for {platform} (the first time: about 6 minutes on 2 cores)"
+        );
+        made.push(make(platform, &source)?);
+    }
+    let (images, documents): (Vec<Image>, Vec<_>) = made.into_iter().unzip();
+    write(&args.output, &args.name, &source, &images, documents)?;
+    println!("{}s", start.elapsed().as_secs());
+    Ok(())
+}
+
+/// An image, and its bill of materials.
+fn make(platform: Platform, source: &Source) -> Result<(Image, carillon_image::Blob)> {
+    let binary = binary::build(platform)?;
+    let bill = sbom::of(&binary, platform, source)?;
+    let layer = Layer::new(&entries(&binary.path)?, source.seconds())?;
+    let config = Config {
+        user: USER.to_owned(),
+        entrypoint: vec!["/carillon".to_owned()],
+        ports: vec![PORT.to_owned()],
+        labels: labels(source)?,
+        created: source.time.to_string(),
+        ..Config::default()
+    };
+    Ok((Image::new(platform, layer, &config), bill))
+}
+
+/// All that is in the image.
+fn entries(binary: &Path) -> Result<Vec<Entry>> {
+    let read = |path: &Path| fs::read(path).with_context(|| format!("reading {}", path.display()));
+    let file = |path: &str, mode: u32, bytes: Vec<u8>| Entry::File {
+        path: path.to_owned(),
+        mode,
+        bytes,
+    };
+    Ok(vec![
+        file("LICENSE", 0o444, read(&workspace().join("LICENSE"))?),
+        file("carillon", 0o555, read(binary)?),
+        file(certificates::PATH, 0o444, certificates::pem().into_bytes()),
+    ])
+}
+
+/// By the convention of OCI.
+fn labels(source: &Source) -> Result<BTreeMap<String, String>> {
+    let chart = chart::metadata()?;
+    let labels = [
+        ("title", chart::NAME),
+        ("description", &chart.description),
+        ("licenses", env!("CARGO_PKG_LICENSE")),
+        ("version", VERSION),
+        ("revision", &source.revision),
+        ("created", &source.time.to_string()),
+        ("url", &chart.home),
+        ("documentation", &chart.home),
+        ("source", chart.sources.first().unwrap_or(&chart.home)),
+        ("vendor", "Carillon"),
+    ]
+    .map(|(name, value)| (format!("org.opencontainers.image.{name}"), value.to_owned()));
+    Ok(labels.into())
+}
+
+fn write(
+    output: &Path,
+    name: &str,
+    source: &Source,
+    images: &[Image],
+    documents: Vec<carillon_image::Blob>,
+) -> Result<()> {
+    if output.exists() {
+        fs::remove_dir_all(output).with_context(|| format!("removing {}", output.display()))?;
+    }
+    let layout_dir = output.join("oci");
+    let stem = |image: &Image| {
+        format!(
+            "{}-{VERSION}-linux-{}",
+            chart::NAME,
+            image.platform.architecture()
+        )
+    };
+    let attachments: Vec<Attachment> = documents
+        .into_iter()
+        .enumerate()
+        .map(|(to, document)| Attachment {
+            to,
+            document,
+            file: format!("{}.cdx.json", stem(&images[to])),
+        })
+        .collect();
+    let tag = name.rsplit_once(':').map_or(VERSION, |(_, tag)| tag);
+    let digest = layout::write(&layout_dir, tag, images, &attachments)?;
+    println!("{name}: {digest}");
+    println!("{}  OCI layout", layout_dir.display());
+    for (image, attachment) in images.iter().zip(&attachments) {
+        let archive = docker_archive::write(image, name, source.seconds())?;
+        for (file, bytes, what) in [
+            (
+                format!("{}.docker.tar", stem(image)),
+                archive.as_slice(),
+                "docker-archive",
+            ),
+            (
+                attachment.file.clone(),
+                &attachment.document.bytes,
+                "CycloneDX bill of materials",
+            ),
+        ] {
+            let path = output.join(file);
+            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
+            println!("{}  {what}, {} bytes", path.display(), bytes.len());
+        }
+        println!(
+            "{}: {} bytes, compressed {}",
+            image.platform,
+            image.layer.tar.len(),
+            image.layer.gzip.bytes.len()
+        );
+    }
+    Ok(())
+}

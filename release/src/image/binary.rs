@@ -1,0 +1,251 @@
+//! The operator as a static binary, the same from every clone.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use carillon_image::Platform;
+use carillon_testbed::cargo;
+use carillon_testbed::carillon::workspace;
+use serde_json::Value;
+
+pub(super) const PACKAGE: &str = "carillon-operator";
+const NAME: &str = "carillon";
+
+/// A binary, and what is in it.
+#[derive(Debug)]
+pub(super) struct Binary {
+    pub(super) path: PathBuf,
+    /// Ids of the packages that were compiled for the platform. What only the build runs is not among them.
+    pub(super) packages: BTreeSet<String>,
+    /// The C library that is linked in, as its compiler calls it: name and version.
+    pub(super) libc: (String, String),
+    /// Version of Rust.
+    pub(super) rust: String,
+}
+
+/// The target of a platform. With musl the standard library has to come from rustup's server, which not every build
+/// machine reaches; with glibc a package of the distribution is enough.
+pub(super) fn triple(platform: Platform) -> &'static str {
+    match platform {
+        Platform::Amd64 => "x86_64-unknown-linux-gnu",
+        Platform::Arm64 => "aarch64-unknown-linux-gnu",
+    }
+}
+
+fn is_host(platform: Platform) -> bool {
+    let host = match platform {
+        Platform::Amd64 => "x86_64",
+        Platform::Arm64 => "aarch64",
+    };
+    env::consts::ARCH == host
+}
+
+/// The C compiler of a platform, which links, and its Debian package.
+fn compiler(platform: Platform) -> (&'static str, &'static str) {
+    match platform {
+        _ if is_host(platform) => ("cc", "gcc libc6-dev"),
+        Platform::Amd64 => (
+            "x86_64-linux-gnu-gcc",
+            "gcc-x86-64-linux-gnu libc6-dev-amd64-cross",
+        ),
+        Platform::Arm64 => (
+            "aarch64-linux-gnu-gcc",
+            "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+        ),
+    }
+}
+
+pub(super) fn build(platform: Platform) -> Result<Binary> {
+    check_tools(platform)?;
+    let triple = triple(platform);
+    let (compiler, _) = compiler(platform);
+    let variable = triple.replace('-', "_");
+    let output = cargo::command()
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--message-format=json-render-diagnostics",
+        ])
+        .args(["--package", PACKAGE, "--bin", NAME, "--target", triple])
+        .env("CARGO_ENCODED_RUSTFLAGS", flags()?.join("\u{1f}"))
+        .env("CARGO_INCREMENTAL", "0")
+        .env(
+            format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()),
+            compiler,
+        )
+        .env(format!("CC_{variable}"), compiler)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running cargo build")?;
+    ensure!(
+        output.status.success(),
+        "cargo build for {platform}: {}",
+        output.status
+    );
+    let built = String::from_utf8_lossy(&output.stdout);
+    let binary = read(&built, triple, (libc(compiler)?, rust()?))?;
+    check_static(&binary.path)?;
+    Ok(binary)
+}
+
+/// No path of this machine gets into the binary, and none of a library of this machine is looked for.
+fn flags() -> Result<Vec<String>> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    let home = home.context("neither CARGO_HOME nor HOME is set")?;
+    let root = workspace().canonicalize().context("the workspace")?;
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    Ok(vec![
+        "-Ctarget-feature=+crt-static".to_owned(),
+        remap(&home, "/cargo"),
+        remap(&root, "/carillon"),
+    ])
+}
+
+/// What cargo says that it built.
+fn read(messages: &str, triple: &str, (libc, rust): ((String, String), String)) -> Result<Binary> {
+    let mut packages = BTreeSet::new();
+    let mut executable = None;
+    for line in messages.lines() {
+        let message: Value = serde_json::from_str(line).context("a message of cargo")?;
+        if message["reason"] != "compiler-artifact" {
+            continue;
+        }
+        let files = message["filenames"].as_array().into_iter().flatten();
+        let for_platform = |file: &Value| {
+            let path = Path::new(file.as_str().unwrap_or_default());
+            path.components().any(|part| part.as_os_str() == triple)
+        };
+        if files.clone().any(for_platform)
+            && let Some(id) = message["package_id"].as_str()
+        {
+            packages.insert(id.to_owned());
+        }
+        if message["target"]["name"] == NAME
+            && let Some(path) = message["executable"].as_str()
+        {
+            executable = Some(PathBuf::from(path));
+        }
+    }
+    Ok(Binary {
+        path: executable.with_context(|| format!("cargo build named no program called {NAME}"))?,
+        packages,
+        libc,
+        rust,
+    })
+}
+
+fn check_tools(platform: Platform) -> Result<()> {
+    let triple = triple(platform);
+    let libdir =
+        answer(Command::new("rustc").args(["--print", "target-libdir", "--target", triple]))?;
+    ensure!(
+        Path::new(&libdir).is_dir(),
+        "no Rust standard library for {triple}: rustup target add {triple}"
+    );
+    let (compiler, packages) = compiler(platform);
+    let archive = answer(Command::new(compiler).arg("-print-file-name=libc.a"));
+    match archive {
+        // A compiler that does not find it answers with the name alone.
+        Ok(path) if Path::new(&path).is_absolute() => Ok(()),
+        Ok(_) => {
+            bail!("{compiler} finds no libc.a to link {platform} with: apt-get install {packages}")
+        }
+        Err(error) => bail!("{platform} needs {compiler}: apt-get install {packages} ({error:#})"),
+    }
+}
+
+/// The version of glibc, from the name of the release in its header: the binary contains that one.
+fn libc(compiler: &str) -> Result<(String, String)> {
+    let script = "printf '#include <features.h>\\n__GLIBC__ __GLIBC_MINOR__\\n' | \"$0\" -E -P -x c - | tail -n 1";
+    let version = answer(Command::new("sh").args(["-c", script, compiler]))?;
+    let numbers: Vec<&str> = version.split_whitespace().collect();
+    match numbers[..] {
+        [major, minor] if major.parse::<u32>().is_ok() => {
+            Ok(("glibc".to_owned(), format!("{major}.{minor}")))
+        }
+        _ => bail!(
+            "{compiler} says that its C library is {version:?}; expected the version of glibc"
+        ),
+    }
+}
+
+/// `1.95.0`
+fn rust() -> Result<String> {
+    let version = answer(Command::new("rustc").arg("--version"))?;
+    let number = version.split_whitespace().nth(1);
+    number
+        .map(str::to_owned)
+        .with_context(|| format!("rustc says {version:?}; expected its version"))
+}
+
+/// A binary that asks for a dynamic loader does not start in an image that has none.
+fn check_static(path: &Path) -> Result<()> {
+    let headers = answer(
+        Command::new("readelf")
+            .args(["--program-headers", "--wide"])
+            .arg(path),
+    )?;
+    ensure!(
+        !headers.contains("INTERP"),
+        "{} is linked dynamically: it asks for a loader",
+        path.display()
+    );
+    Ok(())
+}
+
+fn answer(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output();
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = output.with_context(|| format!("running {program}"))?;
+    ensure!(
+        output.status.success(),
+        "{program}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_while_building_is_not_in_the_binary() {
+        let message = |id: &str, file: &str, more: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","package_id":"{id}","filenames":["{file}"]{more}}}"#
+            )
+        };
+        let program = r#","target":{"name":"carillon"},"executable":"/t/x86_64-unknown-linux-gnu/release/carillon""#;
+        let messages = [
+            message("serde_derive 1", "/t/release/deps/libserde_derive.so", ""),
+            message(
+                "serde 1",
+                "/t/x86_64-unknown-linux-gnu/release/deps/libserde.rlib",
+                "",
+            ),
+            r#"{"reason":"build-script-executed","package_id":"ring 1"}"#.to_owned(),
+            message(
+                "carillon 1",
+                "/t/x86_64-unknown-linux-gnu/release/carillon",
+                program,
+            ),
+        ];
+        let tools = || (("glibc".to_owned(), "2.36".to_owned()), "1.95.0".to_owned());
+        let binary =
+            read(&messages.join("\n"), "x86_64-unknown-linux-gnu", tools()).expect("a binary");
+        let packages: Vec<&str> = binary.packages.iter().map(String::as_str).collect();
+        assert_eq!(packages, ["carillon 1", "serde 1"]);
+        assert_eq!(
+            binary.path,
+            Path::new("/t/x86_64-unknown-linux-gnu/release/carillon")
+        );
+        assert!(read("", "x", tools()).is_err());
+    }
+}

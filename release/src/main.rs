@@ -1,0 +1,40 @@
+//! Makes what a release consists of: one file per command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod chart;
+mod image;
+mod packages;
+mod source;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "What a release of Carillon consists of",
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the image of the operator, without Docker
+    Image(image::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Image(args) => image::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

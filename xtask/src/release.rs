@@ -1,0 +1,32 @@
+//! `cargo xtask image`: passed on to the program that makes what a release consists of. It is a crate of its own, so
+//! that the demo and the tests do not have to build what only a release needs.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use carillon_testbed::cargo;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Passed on as they are
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+pub(crate) fn run(command: &str, args: &Args) -> Result<ExitCode> {
+    let status = cargo::command()
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "carillon-release",
+            "--",
+            command,
+        ])
+        .args(&args.args)
+        .status()
+        .context("running cargo")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
