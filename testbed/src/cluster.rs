@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,6 +55,9 @@ pub struct Config {
     pub kwok: bool,
     /// What is audited.
     pub audit: Audit,
+    /// Where the API server listens: loopback, or an address of a network of this machine alone.
+    #[serde(default = "loopback")]
+    pub address: Ipv4Addr,
     /// Duration of the nodes' leases; kwok renews each after a quarter of it.
     pub node_lease_seconds: u32,
     /// Further arguments of kube-apiserver; a later flag wins over ours.
@@ -63,6 +66,10 @@ pub struct Config {
     pub controller_manager_args: Vec<String>,
     /// Further arguments of kube-scheduler.
     pub scheduler_args: Vec<String>,
+}
+
+fn loopback() -> Ipv4Addr {
+    Ipv4Addr::LOCALHOST
 }
 
 impl Config {
@@ -78,6 +85,7 @@ impl Config {
             controller_manager: true,
             kwok: true,
             audit: Audit::default(),
+            address: loopback(),
             node_lease_seconds: 40,
             apiserver_args: Vec::new(),
             controller_manager_args: Vec::new(),
@@ -269,9 +277,9 @@ impl Cluster {
         self.dir.join("admin.kubeconfig")
     }
 
-    /// `https://127.0.0.1:PORT`.
+    /// `https://127.0.0.1:PORT`, or of the address that the config says.
     pub fn server(&self) -> String {
-        format!("https://127.0.0.1:{}", self.apiserver_port)
+        format!("https://{}:{}", self.config.address, self.apiserver_port)
     }
 
     /// etcd's client URL, `http://127.0.0.1:PORT`; its HTTP gateway is below `/v3/`.
@@ -549,9 +557,11 @@ impl Cluster {
             "kube-apiserver listens",
             &[Component::Etcd, Component::ApiServer],
             || {
-                Ok(TcpStream::connect(("127.0.0.1", self.apiserver_port))
-                    .is_ok()
-                    .then_some(()))
+                Ok(
+                    TcpStream::connect((self.config.address, self.apiserver_port))
+                        .is_ok()
+                        .then_some(()),
+                )
             },
         )
     }

@@ -68,8 +68,8 @@ fn apiserver(config: &Config, at: &Layout<'_>) -> Vec<OsString> {
     let key = at.dir.join("certs/apiserver.key");
     let mut args = vec![
         flag("etcd-servers", format!("http://127.0.0.1:{}", at.etcd_port)),
-        flag("bind-address", "127.0.0.1"),
-        flag("advertise-address", "127.0.0.1"),
+        flag("bind-address", config.address.to_string()),
+        flag("advertise-address", config.address.to_string()),
         flag("secure-port", at.apiserver_port.to_string()),
         // It makes its own serving certificate there, and uses it again after a restart.
         flag("cert-dir", at.dir.join("certs")),
@@ -91,12 +91,19 @@ fn apiserver(config: &Config, at: &Layout<'_>) -> Vec<OsString> {
     ];
     // Our nodes register as Ready: a taint on each until kube-controller-manager has taken it off
     // again would double the time that 1,000 nodes take.
-    let mut without = vec!["TaintNodesByCondition"];
+    let simulated = config.address.is_loopback();
+    let mut without = if simulated {
+        vec!["TaintNodesByCondition"]
+    } else {
+        Vec::new()
+    };
     if !config.controller_manager {
         // Nobody would make the ServiceAccounts that pods need.
         without.push("ServiceAccount");
     }
-    args.push(flag("disable-admission-plugins", without.join(",")));
+    if !without.is_empty() {
+        args.push(flag("disable-admission-plugins", without.join(",")));
+    }
     if config.audit != Audit::Off {
         args.push(flag("audit-policy-file", at.dir.join("audit-policy.json")));
         args.push(flag("audit-log-path", at.dir.join("audit.log")));

@@ -30,7 +30,7 @@ pub mod process;
 pub mod prometheus;
 pub mod tools;
 pub mod wait;
-mod watchdog;
+pub mod watchdog;
 pub mod webhook;
 
 pub use audit::AuditEvent;

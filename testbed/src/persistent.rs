@@ -154,7 +154,7 @@ pub fn status(name: &str) -> Result<Status> {
         components: state.processes.iter().map(one).collect(),
         further: state.further.iter().map(other).collect(),
         kubeconfig: data_dir(name)?.join("admin.kubeconfig"),
-        server: format!("https://127.0.0.1:{}", state.apiserver_port),
+        server: format!("https://{}:{}", state.config.address, state.apiserver_port),
     })
 }
 

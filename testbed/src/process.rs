@@ -127,7 +127,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn of(pid: u32) -> Option<Self> {
+    /// Of a process that is there now.
+    pub fn of(pid: u32) -> Option<Self> {
         Some(Self {
             pid,
             start_time: Stat::read(pid)?.start_time,

@@ -69,6 +69,24 @@ const PROMETHEUS: Module = Module {
     amendment: None,
 };
 
+const NODE: Module = Module {
+    name: "node",
+    what: "kubelet and kube-proxy",
+    first_time: "5 minutes",
+    flags: &["-trimpath", "-ldflags", KUBERNETES_LDFLAGS],
+    programs: &["kubelet", "kube-proxy"],
+    amendment: None,
+};
+
+const DNS: Module = Module {
+    name: "dns",
+    what: "CoreDNS",
+    first_time: "1 minute",
+    flags: &["-trimpath", "-ldflags", "-s -w"],
+    programs: &["dns"],
+    amendment: None,
+};
+
 /// Where the programs of the control plane lie.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
@@ -112,6 +130,29 @@ pub fn control_plane() -> Result<ControlPlane> {
 /// helm, built if need be.
 pub fn helm() -> Result<PathBuf> {
     Ok(build(&HELM)?.join("helm"))
+}
+
+/// The programs of a node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// kubelet.
+    pub kubelet: PathBuf,
+    /// kube-proxy.
+    pub kube_proxy: PathBuf,
+}
+
+/// kubelet and kube-proxy, built if need be.
+pub fn node() -> Result<Node> {
+    let built = build(&NODE)?;
+    Ok(Node {
+        kubelet: built.join("kubelet"),
+        kube_proxy: built.join("kube-proxy"),
+    })
+}
+
+/// CoreDNS, built if need be.
+pub fn dns() -> Result<PathBuf> {
+    Ok(build(&DNS)?.join("dns"))
 }
 
 /// Prometheus, built if need be.
@@ -256,6 +297,10 @@ fn key(source: &Path, module: &Module) -> Result<String> {
     let amendment = module.amendment.as_ref();
     let mends = amendment.map_or(&[][..], |amendment| amendment.mends);
     let mends = mends.iter().flat_map(|mend| [mend.file, mend.was, mend.is]);
+    // A program of ours, where no public one fits.
+    if let Ok(main) = fs::read(source.join("main.go")) {
+        hash.update(main);
+    }
     for text in module.flags.iter().copied().chain(mends) {
         hash.update(text.as_bytes());
         hash.update([0]);
@@ -346,7 +391,7 @@ mod tests {
 
     #[test]
     fn every_module_names_the_go_it_needs_and_has_a_key() {
-        for module in [CONTROL_PLANE, HELM, PROMETHEUS] {
+        for module in [CONTROL_PLANE, DNS, HELM, NODE, PROMETHEUS] {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.name);
             let manifest = fs::read_to_string(source.join("go.mod")).expect("go.mod");
             assert!(required_go(&manifest).is_some(), "{}", module.name);

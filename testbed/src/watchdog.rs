@@ -18,7 +18,7 @@ const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 newline='
 '
-pids='' dirs=''
+pids='' dirs='' links='' groups=''
 while IFS= read -r line; do
   op=${line%% *} rest=${line#* }
   case $op in
@@ -32,6 +32,14 @@ while IFS= read -r line; do
        for d in $dirs; do [ "$d" = "$rest" ] || kept="$kept$d$newline"; done
        unset IFS
        dirs=$kept ;;
+    link) links="$links $rest" ;;
+    nolink) kept=''
+       for l in $links; do [ "$l" = "$rest" ] || kept="$kept $l"; done
+       links=$kept ;;
+    group) groups="$groups $rest" ;;
+    nogroup) kept=''
+       for g in $groups; do [ "$g" = "$rest" ] || kept="$kept $g"; done
+       groups=$kept ;;
   esac
 done
 alive() {
@@ -52,6 +60,12 @@ while [ $tries -lt 30 ]; do
   tries=$((tries + 1))
 done
 for p in $pids; do if alive "$p"; then kill -KILL "${p%:*}"; fi; done 2>/dev/null
+for l in $links; do ip link delete "$l"; done 2>/dev/null
+for g in $groups; do
+  for d in /sys/fs/cgroup/"$g" /sys/fs/cgroup/*/"$g"; do
+    [ -d "$d" ] && find "$d" -depth -type d -exec rmdir {} \;
+  done
+done 2>/dev/null
 IFS=$newline
 for d in $dirs; do rm -rf -- "$d"; done
 "#;
@@ -78,6 +92,26 @@ pub(crate) fn guard_directory(path: &Path) -> Result<()> {
         "a data directory's path has a line break: {path:?}"
     );
     tell(&format!("dir {path}"))
+}
+
+/// From now on the network device is deleted when we end.
+pub fn guard_link(name: &str) -> Result<()> {
+    tell(&format!("link {name}"))
+}
+
+/// The network device is gone, or shall outlive us.
+pub fn release_link(name: &str) -> Result<()> {
+    tell(&format!("nolink {name}"))
+}
+
+/// From now on the cgroups of this name are removed when we end, once what ran in them has.
+pub fn guard_cgroup(name: &str) -> Result<()> {
+    tell(&format!("group {name}"))
+}
+
+/// The cgroups are gone, or shall outlive us.
+pub fn release_cgroup(name: &str) -> Result<()> {
+    tell(&format!("nogroup {name}"))
 }
 
 /// The directory is gone, or shall outlive us.

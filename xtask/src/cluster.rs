@@ -1,10 +1,12 @@
 //! `cargo xtask cluster`: named clusters that stay up between commands.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use carillon_nodes::{Kept, Network, Nodes, machine};
 use carillon_testbed::persistent::{self, Status};
 use carillon_testbed::{Audit, Config};
 use clap::{Subcommand, ValueEnum};
@@ -39,9 +41,15 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Up {
-    /// How many nodes
+    /// How many simulated nodes
     #[arg(long, default_value_t = 50)]
     nodes: usize,
+    /// How many real nodes instead: kubelet, containerd, containers (Linux, root, a few packages)
+    #[arg(long, value_name = "NODES", conflicts_with = "nodes")]
+    real_nodes: Option<u8>,
+    /// An image that each real node has from the beginning, as a docker-archive; can be repeated
+    #[arg(long, value_name = "FILE", requires = "real_nodes")]
+    image: Vec<PathBuf>,
     /// What goes to the audit log
     #[arg(long, value_enum, default_value_t = AuditLevel::Requests)]
     audit: AuditLevel,
@@ -78,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Up(options) => up(name, options)?,
         Command::Down => {
-            persistent::down(name)?;
+            down(name)?;
             println!("cluster {name} is down");
         }
         Command::Status => return status(),
@@ -95,11 +103,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn up(name: &str, options: &Up) -> Result<()> {
-    let mut config = Config::new(name).with_nodes(options.nodes);
+    let network = match options.real_nodes {
+        Some(_) => {
+            machine::check()?;
+            Some(Network::create()?)
+        }
+        None => None,
+    };
+    let mut config = match &network {
+        Some(network) => carillon_nodes::config(name, network),
+        None => Config::new(name).with_nodes(options.nodes),
+    };
     config.scheduler = !options.no_scheduler;
     config.controller_manager = !options.no_controller_manager;
     config.node_lease_seconds = options.node_lease_seconds;
-    config.apiserver_args.clone_from(&options.apiserver_arg);
+    config
+        .apiserver_args
+        .extend_from_slice(&options.apiserver_arg);
     config
         .controller_manager_args
         .clone_from(&options.controller_manager_arg);
@@ -108,9 +128,22 @@ fn up(name: &str, options: &Up) -> Result<()> {
         AuditLevel::Requests => Audit::Requests,
         AuditLevel::Responses => Audit::Responses,
     };
-    eprintln!("starting cluster {name} with {} nodes", options.nodes);
+    let (nodes, kind) = match options.real_nodes {
+        Some(nodes) => (usize::from(nodes), "real nodes"),
+        None => (options.nodes, "nodes"),
+    };
+    eprintln!("starting cluster {name} with {nodes} {kind}");
     let start = Instant::now();
-    let status = persistent::up(&config)?;
+    let pending = persistent::start(&config)?;
+    let further = match (network, options.real_nodes) {
+        (Some(network), Some(count)) => {
+            let images = &options.image;
+            let nodes = Nodes::start(pending.cluster(), network, count, images)?;
+            nodes.keep(pending.cluster())?
+        }
+        _ => Vec::new(),
+    };
+    let status = pending.keep(further)?;
     println!(
         "cluster {name} is up after {:.1}s: {}",
         start.elapsed().as_secs_f64(),
@@ -120,6 +153,15 @@ fn up(name: &str, options: &Up) -> Result<()> {
     println!("  eval \"$(cargo xtask cluster env --name {name})\"   # for your own kubectl");
     println!("  cargo xtask cluster down --name {name}");
     Ok(())
+}
+
+fn down(name: &str) -> Result<()> {
+    let nodes = Kept::of(&persistent::attach(name)?)?;
+    if let Some(nodes) = &nodes {
+        nodes.end()?;
+    }
+    persistent::down(name)?;
+    nodes.map_or(Ok(()), |nodes| nodes.remove())
 }
 
 /// Fails when a cluster has lost a component, so that a script sees it.

@@ -16,7 +16,7 @@ const MAX_COLUMNS: usize = 120;
 const EMPTY_NAMES: [&str; 5] = ["common", "handler", "helper", "manager", "util"];
 
 /// Which member of the workspace may use which, tests aside.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("carillon-api", &[]),
     ("carillon-plan", &["carillon-api"]),
     ("carillon-operator", &["carillon-api", "carillon-plan"]),
@@ -36,13 +36,17 @@ const EDGES: [(&str, &[&str]); 13] = [
     ),
     ("carillon-fuzz", &[]),
     ("carillon-image", &[]),
+    ("carillon-nodes", &["carillon-image", "carillon-testbed"]),
     ("carillon-release", &["carillon-image", "carillon-testbed"]),
     ("carillon-testbed", &[]),
     (
         "carillon-tests",
         &["carillon-api", "carillon-oracle", "carillon-testbed"],
     ),
-    ("xtask", &["carillon-api", "carillon-testbed"]),
+    (
+        "xtask",
+        &["carillon-api", "carillon-nodes", "carillon-testbed"],
+    ),
 ];
 
 /// Crates that `carillon-plan` must not see: it is a pure function of a snapshot and a time.

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use carillon_nodes::machine;
 use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::tools;
 use clap::ValueEnum;
@@ -13,6 +14,8 @@ use crate::{crds, metadata};
 
 /// Packages whose integration tests need a real API server.
 const REAL: [&str; 2] = ["carillon-testbed", "carillon-tests"];
+/// The package whose integration tests need real nodes.
+const NODES: &str = "carillon-nodes";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,6 +25,9 @@ pub(crate) struct Args {
     /// All but these stages; can be repeated
     #[arg(long, value_enum, value_name = "STAGE")]
     skip: Vec<Stage>,
+    /// Only the tests on real nodes, which need root and a few packages
+    #[arg(long, conflicts_with_all = ["only", "skip"])]
+    real_nodes: bool,
 }
 
 /// In the order they run.
@@ -41,6 +47,8 @@ enum Stage {
     Programs,
     /// Tests against a real API server, chart and Prometheus included
     Real,
+    /// Tests on real nodes; not among those that run by default
+    RealNodes,
 }
 
 impl Stage {
@@ -62,10 +70,16 @@ impl Stage {
                 "warnings",
             ]),
             Self::Crds => crds::check().map(|()| 0),
-            Self::Unit => cargo_test(&["--lib", "--bins"], |package| !REAL.contains(&package)),
+            Self::Unit => cargo_test(&["--lib", "--bins"], |package| {
+                !REAL.contains(&package) && package != NODES
+            }),
             Self::Tools => build_tools().map(|()| 0),
             Self::Programs => build_programs().map(|()| 0),
             Self::Real => cargo_test(&[], |package| REAL.contains(&package)),
+            Self::RealNodes => {
+                machine::check()?;
+                cargo_test(&[], |package| package == NODES)
+            }
         }
     }
 }
@@ -78,6 +92,9 @@ struct Done {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let wanted = |stage: &Stage| {
+        if args.real_nodes || *stage == Stage::RealNodes {
+            return *stage == Stage::RealNodes && (args.real_nodes || args.only.contains(stage));
+        }
         (args.only.is_empty() || args.only.contains(stage)) && !args.skip.contains(stage)
     };
     let start = Instant::now();
@@ -111,6 +128,9 @@ fn report(done: &[Done], total: Duration) {
     println!("{:<10}{:>8}", "total", clock(total));
     if let Some(real) = done.iter().find(|done| done.stage == Stage::Real) {
         println!("{} tests passed against a real API server", real.tests);
+    }
+    if !done.iter().any(|done| done.stage == Stage::RealNodes) {
+        println!("not run: the tests on real nodes, `cargo xtask test --real-nodes`");
     }
     let passed: usize = done.iter().map(|done| done.tests).sum();
     println!("{passed} passed, 0 failed");

@@ -26,7 +26,7 @@ pub struct Config {
     pub ports: Vec<String>,
     /// Labels, also the annotations of the manifest.
     pub labels: BTreeMap<String, String>,
-    /// When it was made, in the form of RFC 3339.
+    /// When it was made, in the form of RFC 3339; left out if empty.
     pub created: String,
 }
 
@@ -84,14 +84,19 @@ fn config_of(platform: Platform, layer: &Layer, config: &Config) -> Value {
     set("Env", json!(config.env), config.env.is_empty());
     set("ExposedPorts", json!(ports), ports.is_empty());
     set("Labels", json!(config.labels), config.labels.is_empty());
-    json!({
+    let mut document = json!({
         "architecture": platform.architecture(),
         "os": "linux",
-        "created": config.created,
         "config": run,
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id.to_string()]},
-        "history": [{"created": config.created, "created_by": "cargo xtask image"}],
-    })
+    });
+    // An empty time is none that a runtime can read.
+    if !config.created.is_empty() {
+        document["created"] = json!(config.created);
+        document["history"] =
+            json!([{"created": config.created, "created_by": "cargo xtask image"}]);
+    }
+    document
 }
 
 #[cfg(test)]
