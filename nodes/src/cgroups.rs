@@ -13,8 +13,11 @@ pub(crate) fn create(name: &str) -> Result<()> {
     watchdog::guard_cgroup(name)?;
     for hierarchy in hierarchies()? {
         let dir = hierarchy.join(name);
-        fs::create_dir_all(&dir)
-            .with_context(|| format!("creating the cgroup {}", dir.display()))?;
+        // Nobody else has the number of this network: what is there was left by somebody who is gone.
+        if dir.exists() {
+            remove_all(&dir).with_context(|| format!("removing the cgroup {}", dir.display()))?;
+        }
+        fs::create_dir(&dir).with_context(|| format!("creating the cgroup {}", dir.display()))?;
         // A new cpuset has no processors, and runs nothing.
         for file in ["cpuset.mems", "cpuset.cpus"] {
             if let Ok(inherited) = fs::read(hierarchy.join(file)) {

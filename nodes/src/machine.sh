@@ -11,8 +11,12 @@ done
 # Each start of this process is a boot.
 cat /proc/sys/kernel/random/uuid >"$2/boot_id"
 mount --bind "$2/boot_id" /proc/sys/kernel/random/boot_id
-mkdir -p "$2/log" /run/lock
-mount --bind "$2/log" /var/log
+# Paths that a kubelet and CNI plugins use whatever they are told.
+for dir in /var/log /var/lib/kubelet /var/lib/cni; do
+  mkdir -p "$2/own$dir" "$dir"
+  mount --bind "$2/own$dir" "$dir"
+done
+mkdir -p /run/lock
 hostname "$1"
 ip link set lo up
 echo 1 >/proc/sys/net/ipv4/ip_forward

@@ -22,8 +22,7 @@ impl Network {
     pub fn create() -> Result<Self> {
         for number in Range::ALL {
             let range = Range(number);
-            let used = ip(&["-4", "route", "show", "to", "root", &range.all()])?;
-            if !used.is_empty() {
+            if is_used(range)? {
                 continue;
             }
             let network = Self {
@@ -112,6 +111,32 @@ impl Network {
     pub(crate) fn delete(&self) -> Result<()> {
         delete(&self.bridge)
     }
+}
+
+/// Whether this machine has a way to these addresses, besides that to everywhere.
+fn is_used(range: Range) -> Result<bool> {
+    let within = ip(&[
+        "-4",
+        "route",
+        "show",
+        "table",
+        "all",
+        "to",
+        "root",
+        &range.all(),
+    ])?;
+    let around = ip(&[
+        "-4",
+        "route",
+        "show",
+        "table",
+        "all",
+        "to",
+        "match",
+        &range.all(),
+    ])?;
+    let mut routes = within.lines().chain(around.lines());
+    Ok(routes.any(|route| !route.starts_with("default")))
 }
 
 fn delete(link: &str) -> Result<()> {

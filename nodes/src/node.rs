@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use carillon_testbed::process::Identity;
-use carillon_testbed::{Launch, Process, tools, wait};
+use carillon_testbed::{Launch, Process, tools, wait, watchdog};
 
 use crate::cgroups;
 use crate::containerd;
@@ -281,17 +281,22 @@ impl Node {
         }
     }
 
-    /// Lets the node outlive this process, and gives the process that ends it when it ends.
-    pub(crate) fn keep(mut self) -> Result<Identity> {
+    /// The process that ends the node when it ends.
+    pub(crate) fn identity(&self) -> Result<Identity> {
+        Ok(self.running()?.unshare.identity())
+    }
+
+    /// Lets the node outlive this process.
+    pub(crate) fn keep(mut self) -> Result<()> {
         self.ours = false;
-        carillon_testbed::watchdog::release_cgroup(&self.about.cgroup)?;
+        watchdog::release_cgroup(&self.about.cgroup)?;
         let running = self.running.take().context("the node is off")?;
         running.containerd.release()?;
         running.kube_proxy.release()?;
         if let Some(kubelet) = running.kubelet {
             kubelet.release()?;
         }
-        running.unshare.release()
+        running.unshare.release().map(drop)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The nodes of a cluster, with their network and their DNS.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -35,6 +35,8 @@ pub struct Nodes {
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     range: Range,
+    /// Of this machine: after another boot nothing of it is there any more, and its names may be those of others.
+    boot_id: String,
     cgroups: Vec<String>,
     machines: Vec<Identity>,
 }
@@ -84,7 +86,7 @@ impl Nodes {
                 dir: dir.join(&name),
                 index,
                 count,
-                cgroup: cgroup(cluster.name(), index),
+                cgroup: cgroup(nodes.network.range, index),
                 kubeconfig: cluster.kubeconfig(),
                 programs: programs.clone(),
                 name,
@@ -124,22 +126,32 @@ impl Nodes {
         &mut self.all
     }
 
-    /// Lets them outlive this process, until somebody reads what was [`Kept`]. Gives what else has to be kept beside
-    /// the cluster.
-    pub fn keep(mut self, cluster: &Cluster) -> Result<Vec<Process>> {
+    /// Lets them outlive this process, until somebody reads what was [`Kept`]. `keep_cluster` does the same for the
+    /// cluster, and for what else runs beside it.
+    pub fn keep<T>(
+        mut self,
+        cluster: &Path,
+        keep_cluster: impl FnOnce(Vec<Process>) -> Result<T>,
+    ) -> Result<T> {
         let mut state = State {
             range: self.network.range,
+            boot_id: boot_id()?,
             cgroups: Vec::new(),
             machines: Vec::new(),
         };
-        let cables = u8::try_from(self.all.len())?;
-        self.network.keep(cables)?;
-        for (index, node) in (0..).zip(self.all) {
-            state.cgroups.push(cgroup(cluster.name(), index));
-            state.machines.push(node.keep()?);
+        for (index, node) in (0..).zip(&self.all) {
+            state.cgroups.push(cgroup(self.network.range, index));
+            state.machines.push(node.identity()?);
         }
-        fs::write(cluster.dir().join(STATE), serde_json::to_string(&state)?)?;
-        Ok(vec![self.dns])
+        // First it is written down, then it is let go.
+        fs::write(cluster.join(STATE), serde_json::to_string(&state)?)?;
+        let kept = keep_cluster(vec![self.dns])?;
+        let cables = u8::try_from(self.all.len())?;
+        for node in self.all {
+            node.keep()?;
+        }
+        self.network.keep(cables)?;
+        Ok(kept)
     }
 }
 
@@ -161,27 +173,41 @@ impl Kept {
             .with_context(|| format!("reading {}", path.display()))
     }
 
-    /// Ends all processes of the nodes.
+    /// Ends all processes of the nodes, and removes what has no process: cgroups, cables, the bridge. What fails does
+    /// not keep the rest from being tried.
     pub fn end(&self) -> Result<()> {
-        for identity in &self.0.machines {
-            Process::adopt("a node", *identity, "").kill()?;
+        let state = &self.0;
+        if boot_id()? != state.boot_id {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Removes what has no process: cgroups, the bridge. The cluster must have ended.
-    pub fn remove(&self) -> Result<()> {
-        let network = Network::adopt(self.0.range);
-        for (index, name) in (0..).zip(&self.0.cgroups) {
-            node::remove_cgroup(name)?;
-            network.unplug(index)?;
+        let network = Network::adopt(state.range);
+        let mut result = Ok(());
+        let mut then = |done: Result<()>| {
+            if result.is_ok() {
+                result = done;
+            }
+        };
+        for identity in &state.machines {
+            then(Process::adopt("a node", *identity, "").kill());
         }
-        network.delete()
+        for (index, name) in (0..).zip(&state.cgroups) {
+            then(node::remove_cgroup(name));
+            then(network.unplug(index));
+        }
+        then(network.delete());
+        result
     }
 }
 
-fn cgroup(cluster: &str, index: u8) -> String {
-    format!("carillon-{cluster}-{index}")
+/// No other cluster on this machine has the number of the network.
+fn cgroup(range: Range, index: u8) -> String {
+    format!("carillon{}-{index}", range.0)
+}
+
+fn boot_id() -> Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+        .trim()
+        .to_owned())
 }
 
 /// CoreDNS, as pods of a cluster expect it.

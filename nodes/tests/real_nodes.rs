@@ -31,6 +31,8 @@ struct Traces {
     links: BTreeSet<String>,
     mounts: Vec<String>,
     cgroups: BTreeSet<String>,
+    /// Of directories that kubelets and CNI plugins write to.
+    files: BTreeSet<String>,
     processes: BTreeSet<String>,
 }
 
@@ -45,7 +47,7 @@ fn traces(word: &str) -> Result<Traces> {
     for hierarchy in names("/sys/fs/cgroup")? {
         let below = names(&format!("/sys/fs/cgroup/{hierarchy}")).unwrap_or_default();
         let ours = below.into_iter().chain([hierarchy]);
-        cgroups.extend(ours.filter(|name| name.starts_with("carillon-")));
+        cgroups.extend(ours.filter(|name| name.starts_with("carillon")));
     }
     let mut processes = BTreeSet::new();
     for pid in names("/proc")? {
@@ -55,11 +57,20 @@ fn traces(word: &str) -> Result<Traces> {
             processes.insert(line);
         }
     }
+    let mut files = BTreeSet::new();
+    for dir in [
+        "/var/lib/cni/results",
+        "/var/lib/kubelet/device-plugins",
+        "/var/log/pods",
+    ] {
+        files.extend(names(dir).unwrap_or_default());
+    }
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     Ok(Traces {
         links: names("/sys/class/net")?,
         mounts: mounts.lines().map(str::to_owned).collect(),
         cgroups,
+        files,
         processes,
     })
 }
@@ -177,6 +188,10 @@ fn a_node_stops_reboots_and_is_cut_off_and_leaves_nothing_when_it_goes() -> Resu
     assert_eq!(
         there.mounts, before.mounts,
         "a node mounts for itself alone"
+    );
+    assert_eq!(
+        there.files, before.files,
+        "a node writes to files of its own"
     );
 
     lab.apply(&pod("runs", "node-1", "sleep 1000"))?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use carillon_image::layout::Attachment;
 use carillon_image::{Config, Entry, Image, Layer, Platform, docker_archive, layout};
 use carillon_testbed::carillon::workspace;
@@ -34,13 +34,20 @@ pub(crate) struct Args {
     /// What the image is called where the docker-archive is loaded; its tag is also that of the OCI layout
     #[arg(long, value_name = "IMAGE", default_value_t = format!("{}:{VERSION}", chart::NAME))]
     name: String,
-    /// Where the files go; what lies there is replaced
-    #[arg(long, value_name = "DIR", default_value = "target/image")]
-    output: PathBuf,
+    /// Where the files go: a new directory, or that of an image before, which is replaced [default: target/image of
+    /// the workspace]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
+    let name = named(&args.name)?;
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => workspace().canonicalize()?.join("target/image"),
+    };
+    check_output(&output)?;
     let source = Source::read()?;
     let mut platforms = args.platform.clone();
     platforms.sort_unstable();
@@ -53,8 +60,34 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         made.push(make(platform, &source)?);
     }
     let (images, documents): (Vec<Image>, Vec<_>) = made.into_iter().unzip();
-    write(&args.output, &args.name, &source, &images, documents)?;
+    write(&output, &name, &source, &images, documents)?;
     println!("{}s", start.elapsed().as_secs());
+    Ok(())
+}
+
+/// The name with its tag.
+fn named(name: &str) -> Result<String> {
+    ensure!(
+        !name.contains('@'),
+        "--name {name:?}: an image gets a tag, not a digest"
+    );
+    let last = name.rsplit('/').next().unwrap_or(name);
+    if last.contains(':') {
+        return Ok(name.to_owned());
+    }
+    Ok(format!("{name}:{VERSION}"))
+}
+
+/// Nothing is replaced but an image.
+fn check_output(dir: &Path) -> Result<()> {
+    let Ok(mut entries) = fs::read_dir(dir) else {
+        return Ok(());
+    };
+    ensure!(
+        entries.next().is_none() || dir.join("oci/oci-layout").exists(),
+        "--output {}: other files lie there, and it would be replaced: name another directory",
+        dir.display()
+    );
     Ok(())
 }
 
@@ -135,7 +168,7 @@ fn write(
             file: format!("{}.cdx.json", stem(&images[to])),
         })
         .collect();
-    let tag = name.rsplit_once(':').map_or(VERSION, |(_, tag)| tag);
+    let tag = name.rsplit(':').next().unwrap_or(VERSION);
     let digest = layout::write(&layout_dir, tag, images, &attachments)?;
     println!("{name}: {digest}");
     println!("{}  OCI layout", layout_dir.display());
@@ -165,4 +198,44 @@ fn write(
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_tag_also_behind_a_port() {
+        for (typed, named_as) in [
+            ("carillon", "carillon:0.1.0"),
+            ("carillon:1", "carillon:1"),
+            (
+                "example.com:5000/you/carillon",
+                "example.com:5000/you/carillon:0.1.0",
+            ),
+            (
+                "example.com:5000/you/carillon:1",
+                "example.com:5000/you/carillon:1",
+            ),
+        ] {
+            assert_eq!(
+                named(typed).expect(typed),
+                named_as.replace("0.1.0", VERSION)
+            );
+        }
+        assert!(named("carillon@sha256:00").is_err());
+    }
+
+    #[test]
+    fn a_directory_with_other_files_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(check_output(&dir.path().join("new")).is_ok());
+        assert!(check_output(dir.path()).is_ok());
+        fs::write(dir.path().join("mine"), "").expect("written");
+        let error = check_output(dir.path()).expect_err("other files");
+        assert!(error.to_string().contains("other files"), "{error}");
+        fs::create_dir(dir.path().join("oci")).expect("created");
+        fs::write(dir.path().join("oci/oci-layout"), "").expect("written");
+        assert!(check_output(dir.path()).is_ok());
+    }
 }

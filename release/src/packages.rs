@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -40,7 +41,9 @@ impl Package {
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
-    resolve: Resolve,
+    /// Absent where dependencies are not asked for.
+    resolve: Option<Resolve>,
+    target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -56,20 +59,7 @@ struct Node {
 
 /// All packages of the lock file that can be used on a target, by id.
 pub(crate) fn all(target: &str) -> Result<BTreeMap<String, Package>> {
-    let output = cargo::command()
-        .args([
-            "metadata",
-            "--format-version=1",
-            "--locked",
-            "--filter-platform",
-            target,
-        ])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("running cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", output.status);
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let metadata = metadata(&["--locked", "--filter-platform", target])?;
     let path = workspace().join("Cargo.lock");
     let lock = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let lock: Lockfile = lock
@@ -86,8 +76,10 @@ pub(crate) fn all(target: &str) -> Result<BTreeMap<String, Package>> {
             ))
         })
         .collect();
-    let mut uses: BTreeMap<String, Vec<String>> = metadata
+    let resolve = metadata
         .resolve
+        .context("cargo metadata tells no dependencies")?;
+    let mut uses: BTreeMap<String, Vec<String>> = resolve
         .nodes
         .into_iter()
         .map(|node| (node.id, node.dependencies))
@@ -100,4 +92,21 @@ pub(crate) fn all(target: &str) -> Result<BTreeMap<String, Package>> {
         (package.id.clone(), package)
     });
     Ok(packages.collect())
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    Ok(metadata(&["--no-deps"])?.target_directory)
+}
+
+fn metadata(args: &[&str]) -> Result<Metadata> {
+    let output = cargo::command()
+        .args(["metadata", "--format-version=1"])
+        .args(args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", output.status);
+    serde_json::from_slice(&output.stdout).context("cargo metadata")
 }

@@ -79,6 +79,9 @@ pub fn start(config: &Config) -> Result<Pending> {
         {
             bail!("cluster {name} is up already; `cargo xtask cluster down --name {name}` ends it");
         }
+        for (process, identity) in state.further {
+            Process::adopt(&process, identity, "").kill()?;
+        }
         remove(&name)?;
     }
     let dir = data_dir(&name)?;

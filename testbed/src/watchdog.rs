@@ -60,11 +60,22 @@ while [ $tries -lt 30 ]; do
   tries=$((tries + 1))
 done
 for p in $pids; do if alive "$p"; then kill -KILL "${p%:*}"; fi; done 2>/dev/null
+PATH=$PATH:/usr/sbin:/sbin
 for l in $links; do ip link delete "$l"; done 2>/dev/null
-for g in $groups; do
-  for d in /sys/fs/cgroup/"$g" /sys/fs/cgroup/*/"$g"; do
-    [ -d "$d" ] && find "$d" -depth -type d -exec rmdir {} \;
+# The kernel may still be ending what runs in them.
+tries=0
+while [ $tries -lt 50 ]; do
+  left=''
+  for g in $groups; do
+    for d in /sys/fs/cgroup/"$g" /sys/fs/cgroup/*/"$g"; do
+      [ -d "$d" ] || continue
+      left=yes
+      find "$d" -depth -type d -exec rmdir {} \;
+    done
   done
+  [ -n "$left" ] || break
+  sleep 0.1
+  tries=$((tries + 1))
 done 2>/dev/null
 IFS=$newline
 for d in $dirs; do rm -rf -- "$d"; done

@@ -45,7 +45,8 @@ struct Up {
     #[arg(long, default_value_t = 50)]
     nodes: usize,
     /// How many real nodes instead: kubelet, containerd, containers (Linux, root, a few packages)
-    #[arg(long, value_name = "NODES", conflicts_with = "nodes")]
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u8).range(1..=9))]
+    #[arg(conflicts_with_all = ["nodes", "no_controller_manager", "node_lease_seconds"])]
     real_nodes: Option<u8>,
     /// An image that each real node has from the beginning, as a docker-archive; can be repeated
     #[arg(long, value_name = "FILE", requires = "real_nodes")]
@@ -103,8 +104,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn up(name: &str, options: &Up) -> Result<()> {
+    // Nodes know of no working directory.
+    let images = options.image.iter().map(|file| {
+        let path = file.canonicalize();
+        path.with_context(|| format!("--image {}", file.display()))
+    });
+    let images = images.collect::<Result<Vec<PathBuf>>>()?;
     let network = match options.real_nodes {
         Some(_) => {
+            // Of a cluster of this name whose control plane has died, nodes may be left.
+            if let Ok(cluster) = persistent::attach(name)
+                && !persistent::status(name)?.is_up()
+                && let Some(nodes) = Kept::of(&cluster)?
+            {
+                nodes.end()?;
+            }
             machine::check()?;
             Some(Network::create()?)
         }
@@ -135,15 +149,14 @@ fn up(name: &str, options: &Up) -> Result<()> {
     eprintln!("starting cluster {name} with {nodes} {kind}");
     let start = Instant::now();
     let pending = persistent::start(&config)?;
-    let further = match (network, options.real_nodes) {
+    let status = match (network, options.real_nodes) {
         (Some(network), Some(count)) => {
-            let images = &options.image;
-            let nodes = Nodes::start(pending.cluster(), network, count, images)?;
-            nodes.keep(pending.cluster())?
+            let nodes = Nodes::start(pending.cluster(), network, count, &images)?;
+            let dir = pending.cluster().dir().to_owned();
+            nodes.keep(&dir, |further| pending.keep(further))?
         }
-        _ => Vec::new(),
+        _ => pending.keep(Vec::new())?,
     };
-    let status = pending.keep(further)?;
     println!(
         "cluster {name} is up after {:.1}s: {}",
         start.elapsed().as_secs_f64(),
@@ -156,12 +169,11 @@ fn up(name: &str, options: &Up) -> Result<()> {
 }
 
 fn down(name: &str) -> Result<()> {
-    let nodes = Kept::of(&persistent::attach(name)?)?;
-    if let Some(nodes) = &nodes {
+    // First what only the cluster's directory knows of.
+    if let Some(nodes) = Kept::of(&persistent::attach(name)?)? {
         nodes.end()?;
     }
-    persistent::down(name)?;
-    nodes.map_or(Ok(()), |nodes| nodes.remove())
+    persistent::down(name)
 }
 
 /// Fails when a cluster has lost a component, so that a script sees it.

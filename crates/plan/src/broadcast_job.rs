@@ -32,7 +32,7 @@ pub mod taken;
 use carillon_api::condition::types;
 use jiff::Timestamp;
 
-use self::action::{Plan, Step, write_status};
+use self::action::{Note, Plan, Step, write_status};
 pub use self::columns::state;
 pub use self::family::{Family, Member, no_first};
 pub use self::index::{Changes, Index};
@@ -73,6 +73,13 @@ fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
     Some(Plan {
         steps: vec![Step::needed(vec![write])],
         again: true,
+        notes: vec![Note {
+            warning: true,
+            reason,
+            action: "Stalling",
+            message: message.to_owned(),
+            about: None,
+        }],
         ..Plan::default()
     })
 }

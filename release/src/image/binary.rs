@@ -11,6 +11,8 @@ use carillon_testbed::cargo;
 use carillon_testbed::carillon::workspace;
 use serde_json::Value;
 
+use crate::packages;
+
 pub(super) const PACKAGE: &str = "carillon-operator";
 const NAME: &str = "carillon";
 
@@ -22,6 +24,8 @@ pub(super) struct Binary {
     pub(super) packages: BTreeSet<String>,
     /// The C library that is linked in, as its compiler calls it: name and version.
     pub(super) libc: (String, String),
+    /// Version of gcc, of which a library is linked in, too.
+    pub(super) gcc: String,
     /// Version of Rust.
     pub(super) rust: String,
 }
@@ -88,7 +92,12 @@ pub(super) fn build(platform: Platform) -> Result<Binary> {
         output.status
     );
     let built = String::from_utf8_lossy(&output.stdout);
-    let binary = read(&built, triple, (libc(compiler)?, rust()?))?;
+    let tools = Tools {
+        libc: libc(compiler)?,
+        gcc: answer(Command::new(compiler).arg("-dumpfullversion"))?,
+        rust: rust()?,
+    };
+    let binary = read(&built, triple, tools)?;
     check_static(&binary.path)?;
     Ok(binary)
 }
@@ -99,16 +108,26 @@ fn flags() -> Result<Vec<String>> {
     let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
     let home = home.context("neither CARGO_HOME nor HOME is set")?;
     let root = workspace().canonicalize().context("the workspace")?;
+    let target = packages::target_directory()?;
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    // The last that fits counts, and these may lie in the workspace.
     Ok(vec![
         "-Ctarget-feature=+crt-static".to_owned(),
-        remap(&home, "/cargo"),
         remap(&root, "/carillon"),
+        remap(&target, "/target"),
+        remap(&home, "/cargo"),
     ])
 }
 
+/// What links, and is partly linked in.
+struct Tools {
+    libc: (String, String),
+    gcc: String,
+    rust: String,
+}
+
 /// What cargo says that it built.
-fn read(messages: &str, triple: &str, (libc, rust): ((String, String), String)) -> Result<Binary> {
+fn read(messages: &str, triple: &str, tools: Tools) -> Result<Binary> {
     let mut packages = BTreeSet::new();
     let mut executable = None;
     for line in messages.lines() {
@@ -135,8 +154,9 @@ fn read(messages: &str, triple: &str, (libc, rust): ((String, String), String)) 
     Ok(Binary {
         path: executable.with_context(|| format!("cargo build named no program called {NAME}"))?,
         packages,
-        libc,
-        rust,
+        libc: tools.libc,
+        gcc: tools.gcc,
+        rust: tools.rust,
     })
 }
 
@@ -149,6 +169,7 @@ fn check_tools(platform: Platform) -> Result<()> {
         "no Rust standard library for {triple}: rustup target add {triple}"
     );
     let (compiler, packages) = compiler(platform);
+    answer(Command::new("readelf").arg("--version")).context("apt-get install binutils")?;
     let archive = answer(Command::new(compiler).arg("-print-file-name=libc.a"));
     match archive {
         // A compiler that does not find it answers with the name alone.
@@ -237,7 +258,11 @@ mod tests {
                 program,
             ),
         ];
-        let tools = || (("glibc".to_owned(), "2.36".to_owned()), "1.95.0".to_owned());
+        let tools = || Tools {
+            libc: ("glibc".to_owned(), "2.36".to_owned()),
+            gcc: "12.2.0".to_owned(),
+            rust: "1.95.0".to_owned(),
+        };
         let binary =
             read(&messages.join("\n"), "x86_64-unknown-linux-gnu", tools()).expect("a binary");
         let packages: Vec<&str> = binary.packages.iter().map(String::as_str).collect();

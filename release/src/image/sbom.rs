@@ -15,6 +15,7 @@ use cyclonedx_bom::models::metadata::Metadata;
 use cyclonedx_bom::prelude::{Bom, DateTime, NormalizedString, Purl, SpecVersion, Uri, Validate};
 
 use super::binary::{self, Binary};
+use super::certificates;
 use crate::chart;
 use crate::packages::{self, Package};
 use crate::source::Source;
@@ -99,12 +100,22 @@ fn bom(linked: &BTreeMap<&str, &Package>, binary: &Binary, source: &Source) -> R
     })
 }
 
-/// What cargo does not know of: name, version, licence.
-fn beside(binary: &Binary) -> [(&str, &str, &str); 2] {
+/// What cargo does not know of, or does not link: name, version, licence.
+fn beside(binary: &Binary) -> [(&str, &str, &str); 4] {
     let (libc, version) = &binary.libc;
     [
         (libc, version, "LGPL-2.1-or-later"),
+        (
+            "libgcc",
+            &binary.gcc,
+            "GPL-3.0-or-later WITH GCC-exception-3.1",
+        ),
         ("rust-std", &binary.rust, "MIT OR Apache-2.0"),
+        (
+            "webpki-root-certs",
+            certificates::VERSION,
+            "CDLA-Permissive-2.0",
+        ),
     ]
 }
 
@@ -120,7 +131,10 @@ fn component(package: &Package) -> Result<Component> {
         .description
         .as_deref()
         .map(|text| NormalizedString::new(text.trim()));
-    component.purl = Some(Purl::new("cargo", name, version)?);
+    // A name in the public registry that is not ours would be somebody else's.
+    if package.is_published() {
+        component.purl = Some(Purl::new("cargo", name, version)?);
+    }
     component.licenses = package.license.as_deref().map(|license| {
         // Older crates write a slash for OR.
         let expression = license.replace('/', " OR ");
@@ -180,6 +194,7 @@ mod tests {
             path: PathBuf::new(),
             packages: linked.keys().map(|id| (*id).to_owned()).collect(),
             libc: ("glibc".to_owned(), "2.36".to_owned()),
+            gcc: "12".to_owned(),
             rust: "1.95.0".to_owned(),
         };
         let source = Source {
@@ -198,7 +213,10 @@ mod tests {
             .iter()
             .map(|component| &component["name"])
             .collect();
-        assert_eq!(names, ["serde", "glibc", "rust-std"]);
+        assert_eq!(
+            names,
+            ["serde", "glibc", "libgcc", "rust-std", "webpki-root-certs"]
+        );
         let serde = &components[0];
         assert_eq!(serde["purl"], "pkg:cargo/serde@1.2.3");
         assert_eq!(serde["licenses"][0]["expression"], "MIT OR Apache-2.0");
@@ -206,5 +224,9 @@ mod tests {
         let uses = &found["dependencies"][0];
         assert_eq!(uses["dependsOn"], json!(["serde 1.2.3"]));
         assert!(found.get("serialNumber").is_none());
+        assert!(
+            found["metadata"]["component"].get("purl").is_none(),
+            "not in the registry"
+        );
     }
 }

@@ -154,15 +154,16 @@ fn ended_by(snapshot: &Snapshot<'_>, progress: &Progress<'_>, deadline: Timestam
 
 /// What keeps a job from starting anything until a person acts.
 pub(super) fn stalled(snapshot: &Snapshot<'_>, kin: &Kin<'_>) -> Option<(&'static str, String)> {
+    // First, as it was told first.
+    if let Some((reason, message)) = snapshot.refusal.map(Refusal::stalled) {
+        return Some((reason, message.to_owned()));
+    }
     if let Some(problem) = snapshot.job.problems.first() {
         let others = match snapshot.job.problems.len() {
             1 => String::new(),
             n => format!(" (and {} more)", n - 1),
         };
         return Some((reasons::INVALID_SPEC, format!("{problem}{others}")));
-    }
-    if let Some((reason, message)) = snapshot.refusal.map(Refusal::stalled) {
-        return Some((reason, message.to_owned()));
     }
     if let Turn::Never {
         reason, message, ..

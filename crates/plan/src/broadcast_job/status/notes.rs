@@ -39,7 +39,7 @@ pub(super) fn of(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
     }
     if let Some((reason, message)) = &facts.stalled
         && !condition::is_stalled(old)
-        && !facts.stage.ends()
+        && matches!(facts.stage, Stage::Open)
     {
         note(true, reason, "Stalling", message);
     }
