@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use carillon_testbed::process::Identity;
 use carillon_testbed::{Launch, Process, wait};
 
@@ -65,18 +65,11 @@ impl Inside {
     }
 }
 
-/// Runs a command in the namespaces of the process `machine`, to its end.
-pub(crate) fn run<A: Into<OsString>>(
-    machine: u32,
-    args: impl IntoIterator<Item = A>,
-) -> Result<Output> {
+/// A program in the namespaces of the process `machine`, to be run by the caller.
+pub(crate) fn command(machine: u32, name: &str) -> Result<Command> {
     let mut command = Command::new(program("nsenter")?);
-    command.args(enter(machine));
-    command.args(args.into_iter().map(Into::into));
-    command
-        .stdin(Stdio::null())
-        .output()
-        .context("running nsenter")
+    command.args(enter(machine)).arg(program(name)?);
+    Ok(command)
 }
 
 fn enter(machine: u32) -> [OsString; 8] {

@@ -1,10 +1,10 @@
 //! The network of a cluster: a bridge of this machine, to which each node has a cable.
 
 use std::net::Ipv4Addr;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
-use carillon_testbed::watchdog;
+use anyhow::{Result, bail};
+use carillon_testbed::{answer, watchdog};
 
 use crate::address::Range;
 use crate::machine::program;
@@ -115,28 +115,14 @@ impl Network {
 
 /// Whether this machine has a way to these addresses, besides that to everywhere.
 fn is_used(range: Range) -> Result<bool> {
-    let within = ip(&[
-        "-4",
-        "route",
-        "show",
-        "table",
-        "all",
-        "to",
-        "root",
-        &range.all(),
-    ])?;
-    let around = ip(&[
-        "-4",
-        "route",
-        "show",
-        "table",
-        "all",
-        "to",
-        "match",
-        &range.all(),
-    ])?;
-    let mut routes = within.lines().chain(around.lines());
-    Ok(routes.any(|route| !route.starts_with("default")))
+    let all = range.all();
+    for how in ["root", "match"] {
+        let routes = ip(&["-4", "route", "show", "table", "all", "to", how, &all])?;
+        if routes.lines().any(|route| !route.starts_with("default")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn delete(link: &str) -> Result<()> {
@@ -157,17 +143,6 @@ impl Drop for Network {
 }
 
 /// Runs `ip`, and gives what it prints.
-pub(crate) fn ip(args: &[&str]) -> Result<String> {
-    let output = Command::new(program("ip")?)
-        .args(args)
-        .stdin(Stdio::null())
-        .output();
-    let output = output.context("running ip")?;
-    ensure!(
-        output.status.success(),
-        "ip {}: {}",
-        args.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+fn ip(args: &[&str]) -> Result<String> {
+    answer(Command::new(program("ip")?).args(args))
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use carillon_testbed::process::Identity;
-use carillon_testbed::{Launch, Process, tools, wait, watchdog};
+use carillon_testbed::{Launch, Process, answer, tools, wait, watchdog};
 
 use crate::cgroups;
 use crate::containerd;
-use crate::inside::{Inside, child, run};
+use crate::inside::{Inside, child, command};
 use crate::kubelet::{self, About};
 use crate::machine::program;
 use crate::network::Network;
@@ -26,7 +26,7 @@ const MACHINE: &str = include_str!("machine.sh");
 /// A node. Dropping it ends everything in it, and removes its cgroups.
 #[derive(Debug)]
 pub struct Node {
-    about: Plan,
+    plan: Plan,
     network: Network,
     running: Option<Running>,
     ours: bool,
@@ -63,7 +63,7 @@ impl Node {
         fs::create_dir_all(&plan.dir)?;
         cgroups::create(&plan.cgroup)?;
         let mut node = Self {
-            about: plan,
+            plan,
             network: Network::adopt(network.range),
             running: None,
             ours: true,
@@ -74,36 +74,25 @@ impl Node {
 
     /// Its name in the cluster.
     pub fn name(&self) -> &str {
-        &self.about.name
+        &self.plan.name
     }
 
     /// Its files: logs of its programs, data of its containers.
     pub fn dir(&self) -> &Path {
-        &self.about.dir
+        &self.plan.dir
     }
 
     /// Loads an image from a docker-archive.
     pub fn import(&self, archive: &Path) -> Result<()> {
-        let running = self.running()?;
-        let ctr = program("ctr")?;
-        let words = ["--namespace", "k8s.io", "images", "import"].map(OsString::from);
-        let command = [ctr.into_os_string()].into_iter().chain(words);
-        let command = command.chain([archive.as_os_str().to_owned()]);
-        let output = run(running.machine, command)?;
-        ensure!(
-            output.status.success(),
-            "{}: loading {}: {}",
-            self.name(),
-            archive.display(),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-        Ok(())
+        let mut import = command(self.running()?.machine, "ctr")?;
+        import.args(["--namespace", "k8s.io", "images", "import"]);
+        let done = answer(import.arg(archive)).map(drop);
+        done.with_context(|| format!("{}: loading {}", self.name(), archive.display()))
     }
 
     /// Ends the kubelet. Containers go on.
     pub fn stop_kubelet(&mut self) -> Result<()> {
-        let running = self.running.as_mut().context("the node is off")?;
-        match running.kubelet.take() {
+        match self.running_mut()?.kubelet.take() {
             Some(kubelet) => kubelet.stop(),
             None => Ok(()),
         }
@@ -113,30 +102,27 @@ impl Node {
     pub fn start_kubelet(&mut self) -> Result<()> {
         let machine = self.running()?.machine;
         let kubelet = self.launch_kubelet(machine)?;
-        let running = self.running.as_mut().context("the node is off")?;
-        running.kubelet = Some(kubelet);
+        self.running_mut()?.kubelet = Some(kubelet);
         Ok(())
     }
 
     /// Ends containerd and starts it again. Containers go on.
     pub fn restart_containerd(&mut self) -> Result<()> {
-        let machine = self.running()?.machine;
-        let running = self.running.as_ref().context("the node is off")?;
+        let running = self.running()?;
         running.containerd.stop()?;
-        let containerd = self.launch_containerd(machine)?;
-        let running = self.running.as_mut().context("the node is off")?;
-        running.containerd = containerd;
+        let containerd = self.launch_containerd(running.machine)?;
+        self.running_mut()?.containerd = containerd;
         Ok(())
     }
 
     /// From now on every packet from and to the node is lost.
     pub fn cut_off(&self) -> Result<()> {
-        self.network.cut(self.about.index)
+        self.network.cut(self.plan.index)
     }
 
     /// Undoes [`Self::cut_off`].
     pub fn reconnect(&self) -> Result<()> {
-        self.network.mend(self.about.index)
+        self.network.mend(self.plan.index)
     }
 
     /// Power off and on: every process of the node is killed at once, and it boots with another boot id.
@@ -150,21 +136,26 @@ impl Node {
         let Some(running) = self.running.take() else {
             return Ok(());
         };
+        let machine = Identity::of(running.machine);
         running.unshare.kill()?;
-        let ended =
-            || Ok((!Path::new(&format!("/proc/{}", running.machine)).exists()).then_some(()));
-        let what = format!("{}: all processes have ended", self.about.name);
+        let ended = || Ok((!machine.is_some_and(Identity::is_alive)).then_some(()));
+        let what = format!("{}: all processes have ended", self.plan.name);
         wait::until(&what, END, EVERY, ended, String::new)?;
-        self.network.unplug(self.about.index)
+        self.network.unplug(self.plan.index)
     }
 
     fn running(&self) -> Result<&Running> {
         let running = self.running.as_ref();
-        running.with_context(|| format!("node {} is off", self.about.name))
+        running.with_context(|| format!("node {} is off", self.plan.name))
+    }
+
+    fn running_mut(&mut self) -> Result<&mut Running> {
+        let running = self.running.as_mut();
+        running.with_context(|| format!("node {} is off", self.plan.name))
     }
 
     fn boot(&mut self, images: &[PathBuf]) -> Result<()> {
-        let Plan { name, dir, .. } = &self.about;
+        let Plan { name, dir, .. } = &self.plan;
         let ready = dir.join("ready");
         let _ = fs::remove_file(&ready);
         let script = dir.join("machine.sh");
@@ -193,9 +184,12 @@ impl Node {
         let machine = wait::until(&what, LIMIT, EVERY, booted, || unshare.log_tail(5))?;
         self.connect(machine)?;
         let containerd = self.launch_containerd(machine)?;
-        let kube_proxy = self.launch("kube-proxy", machine, &self.about.programs.kube_proxy, &{
-            kubelet::proxy(&self.about())
-        })?;
+        let kube_proxy = self.launch(
+            "kube-proxy",
+            machine,
+            &self.plan.programs.kube_proxy,
+            &kubelet::proxy(&self.about()),
+        )?;
         self.running = Some(Running {
             unshare,
             machine,
@@ -211,25 +205,11 @@ impl Node {
 
     /// Gives the node its address, and the ways to everybody else.
     fn connect(&self, machine: u32) -> Result<()> {
-        let Plan { index, count, .. } = self.about;
+        let Plan { index, count, .. } = self.plan;
         self.network.plug(index, machine)?;
         let range = self.network.range;
         let own = format!("{}/24", range.node(index));
-        let ip = |args: &[&str]| {
-            let path = program("ip")?.into_os_string();
-            let output = run(
-                machine,
-                [path].into_iter().chain(args.iter().map(OsString::from)),
-            )?;
-            let error = String::from_utf8_lossy(&output.stderr).into_owned();
-            ensure!(
-                output.status.success(),
-                "{}: ip {}: {error}",
-                self.about.name,
-                args.join(" ")
-            );
-            Ok(())
-        };
+        let ip = |args: &[&str]| answer(command(machine, "ip")?.args(args)).map(drop);
         ip(&["address", "add", &own, "dev", "eth0"])?;
         ip(&["link", "set", "eth0", "up"])?;
         ip(&["route", "add", "default", "via", &range.host().to_string()])?;
@@ -241,19 +221,18 @@ impl Node {
     }
 
     fn launch_containerd(&self, machine: u32) -> Result<Inside> {
-        let pods = self.network.range.pods(self.about.index);
-        let config = containerd::configure(&self.about.dir, &pods)?;
+        let pods = self.network.range.pods(self.plan.index);
+        let config = containerd::configure(&self.plan.dir, &pods)?;
         let args = ["--config".into(), config.into_os_string()];
         let containerd = self.launch("containerd", machine, &program("containerd")?, &args)?;
-        let ctr = program("ctr")?;
         let answers = || {
             ensure!(
                 containerd.process().is_alive(),
                 "containerd: {}",
                 containerd.process().log_tail(5)
             );
-            let output = run(machine, [ctr.as_os_str(), "version".as_ref()])?;
-            Ok(output.status.success().then_some(()))
+            let version = answer(command(machine, "ctr")?.arg("version"));
+            Ok(version.is_ok().then_some(()))
         };
         let hint = || containerd.process().log_tail(5);
         wait::until("containerd answers", LIMIT, EVERY, answers, hint)?;
@@ -262,22 +241,22 @@ impl Node {
 
     fn launch_kubelet(&self, machine: u32) -> Result<Inside> {
         let args = kubelet::kubelet(&self.about())?;
-        self.launch("kubelet", machine, &self.about.programs.kubelet, &args)
+        self.launch("kubelet", machine, &self.plan.programs.kubelet, &args)
     }
 
     fn launch(&self, name: &str, machine: u32, path: &Path, args: &[OsString]) -> Result<Inside> {
-        let log = self.about.dir.join(format!("{name}.log"));
+        let log = self.plan.dir.join(format!("{name}.log"));
         Inside::start(machine, name, path, args, &log)
     }
 
     fn about(&self) -> About<'_> {
         About {
-            name: &self.about.name,
-            dir: &self.about.dir,
-            address: self.network.range.node(self.about.index),
+            name: &self.plan.name,
+            dir: &self.plan.dir,
+            address: self.network.range.node(self.plan.index),
             dns: self.network.range.host(),
-            cgroup: &self.about.cgroup,
-            kubeconfig: &self.about.kubeconfig,
+            cgroup: &self.plan.cgroup,
+            kubeconfig: &self.plan.kubeconfig,
         }
     }
 
@@ -289,7 +268,7 @@ impl Node {
     /// Lets the node outlive this process.
     pub(crate) fn keep(mut self) -> Result<()> {
         self.ours = false;
-        watchdog::release_cgroup(&self.about.cgroup)?;
+        watchdog::release_cgroup(&self.plan.cgroup)?;
         let running = self.running.take().context("the node is off")?;
         running.containerd.release()?;
         running.kube_proxy.release()?;
@@ -306,7 +285,7 @@ impl Drop for Node {
             return;
         }
         let ended = self.power_off();
-        if let Err(error) = ended.and_then(|()| remove_cgroup(&self.about.cgroup)) {
+        if let Err(error) = ended.and_then(|()| remove_cgroup(&self.plan.cgroup)) {
             eprintln!("{error:#}");
         }
     }

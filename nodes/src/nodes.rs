@@ -29,7 +29,6 @@ pub struct Nodes {
     all: Vec<Node>,
     dns: Process,
     network: Network,
-    images: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -78,7 +77,6 @@ impl Nodes {
             all: Vec::new(),
             dns,
             network,
-            images,
         };
         for index in 0..count {
             let name = format!("node-{index}");
@@ -91,9 +89,7 @@ impl Nodes {
                 programs: programs.clone(),
                 name,
             };
-            nodes
-                .all
-                .push(Node::start(plan, &nodes.network, &nodes.images)?);
+            nodes.all.push(Node::start(plan, &nodes.network, &images)?);
         }
         nodes.wait_ready(cluster)?;
         Ok(nodes)

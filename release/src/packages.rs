@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use cargo_lock::Lockfile;
 use carillon_testbed::cargo;
 use carillon_testbed::carillon::workspace;
@@ -59,7 +58,7 @@ struct Node {
 
 /// All packages of the lock file that can be used on a target, by id.
 pub(crate) fn all(target: &str) -> Result<BTreeMap<String, Package>> {
-    let metadata = metadata(&["--locked", "--filter-platform", target])?;
+    let metadata: Metadata = cargo::metadata(&["--locked", "--filter-platform", target])?;
     let path = workspace().join("Cargo.lock");
     let lock = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let lock: Lockfile = lock
@@ -96,17 +95,6 @@ pub(crate) fn all(target: &str) -> Result<BTreeMap<String, Package>> {
 
 /// Where cargo puts what it builds.
 pub(crate) fn target_directory() -> Result<PathBuf> {
-    Ok(metadata(&["--no-deps"])?.target_directory)
-}
-
-fn metadata(args: &[&str]) -> Result<Metadata> {
-    let output = cargo::command()
-        .args(["metadata", "--format-version=1"])
-        .args(args)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("running cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", output.status);
-    serde_json::from_slice(&output.stdout).context("cargo metadata")
+    let metadata: Metadata = cargo::metadata(&["--no-deps"])?;
+    Ok(metadata.target_directory)
 }

@@ -3,7 +3,8 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
+use carillon_testbed::answer;
 use carillon_testbed::carillon::workspace;
 use jiff::Timestamp;
 
@@ -53,16 +54,5 @@ impl Source {
 }
 
 fn git(args: &[&str]) -> Result<String> {
-    let output = Command::new("git")
-        .args(args)
-        .current_dir(workspace())
-        .output();
-    let output = output.context("running git")?;
-    ensure!(
-        output.status.success(),
-        "git {}: {}",
-        args[0],
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    answer(Command::new("git").args(args).current_dir(workspace()))
 }

@@ -1,7 +1,10 @@
 //! Cargo, started by a program that cargo has started.
 
 use std::env;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 
 use crate::carillon::workspace;
 
@@ -18,6 +21,19 @@ pub fn command() -> Command {
         }
     }
     command
+}
+
+/// What `cargo metadata` says, with further arguments.
+pub fn metadata<T: DeserializeOwned>(args: &[&str]) -> Result<T> {
+    let output = command()
+        .args(["metadata", "--format-version=1"])
+        .args(args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", output.status);
+    serde_json::from_slice(&output.stdout).context("cargo metadata")
 }
 
 fn is_about_a_package(variable: &str) -> bool {

@@ -7,6 +7,7 @@
 //!
 //! All code here blocks; async callers use `spawn_blocking` or a plain thread.
 
+mod answer;
 pub mod audit;
 mod backup;
 mod base64;
@@ -33,6 +34,7 @@ pub mod wait;
 pub mod watchdog;
 pub mod webhook;
 
+pub use answer::answer;
 pub use audit::AuditEvent;
 pub use carillon::{Operator, Options};
 pub use cluster::{Audit, Cluster, Component, Config};

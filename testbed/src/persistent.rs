@@ -55,11 +55,6 @@ impl Status {
     }
 }
 
-/// Starts a cluster that stays when this process ends. Until it is complete it ends with us.
-pub fn up(config: &Config) -> Result<Status> {
-    start(config)?.keep(Vec::new())
-}
-
 /// A named cluster that still ends with this value, or with us.
 #[derive(Debug)]
 pub struct Pending {

@@ -19,13 +19,16 @@ trap '' HUP INT TERM
 newline='
 '
 pids='' dirs='' links='' groups=''
+# The words of the first argument but the second.
+without() {
+  kept=''
+  for word in $1; do [ "$word" = "$2" ] || kept="$kept $word"; done
+}
 while IFS= read -r line; do
   op=${line%% *} rest=${line#* }
   case $op in
     +) pids="$rest $pids" ;;
-    -) kept=''
-       for p in $pids; do [ "$p" = "$rest" ] || kept="$kept $p"; done
-       pids=$kept ;;
+    -) without "$pids" "$rest"; pids=$kept ;;
     dir) dirs="$dirs$rest$newline" ;;
     nodir) kept=''
        IFS=$newline
@@ -33,13 +36,9 @@ while IFS= read -r line; do
        unset IFS
        dirs=$kept ;;
     link) links="$links $rest" ;;
-    nolink) kept=''
-       for l in $links; do [ "$l" = "$rest" ] || kept="$kept $l"; done
-       links=$kept ;;
+    nolink) without "$links" "$rest"; links=$kept ;;
     group) groups="$groups $rest" ;;
-    nogroup) kept=''
-       for g in $groups; do [ "$g" = "$rest" ] || kept="$kept $g"; done
-       groups=$kept ;;
+    nogroup) without "$groups" "$rest"; groups=$kept ;;
   esac
 done
 alive() {

@@ -11,6 +11,8 @@ use carillon_testbed::persistent::{self, Status};
 use carillon_testbed::{Audit, Config};
 use clap::{Subcommand, ValueEnum};
 
+use crate::exit_code;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Which cluster; several can be up side by side
@@ -110,15 +112,9 @@ fn up(name: &str, options: &Up) -> Result<()> {
         path.with_context(|| format!("--image {}", file.display()))
     });
     let images = images.collect::<Result<Vec<PathBuf>>>()?;
+    end_orphans(name)?;
     let network = match options.real_nodes {
         Some(_) => {
-            // Of a cluster of this name whose control plane has died, nodes may be left.
-            if let Ok(cluster) = persistent::attach(name)
-                && !persistent::status(name)?.is_up()
-                && let Some(nodes) = Kept::of(&cluster)?
-            {
-                nodes.end()?;
-            }
             machine::check()?;
             Some(Network::create()?)
         }
@@ -168,11 +164,25 @@ fn up(name: &str, options: &Up) -> Result<()> {
     Ok(())
 }
 
+/// Ends the nodes of a cluster of this name whose control plane has died: nobody knows of them once it starts again.
+fn end_orphans(name: &str) -> Result<()> {
+    let Ok(status) = persistent::status(name) else {
+        return Ok(());
+    };
+    if status.components.iter().any(|(_, _, alive)| *alive) {
+        return Ok(());
+    }
+    end_nodes(name)
+}
+
+fn end_nodes(name: &str) -> Result<()> {
+    let nodes = Kept::of(&persistent::attach(name)?)?;
+    nodes.map_or(Ok(()), |nodes| nodes.end())
+}
+
 fn down(name: &str) -> Result<()> {
     // First what only the cluster's directory knows of.
-    if let Some(nodes) = Kept::of(&persistent::attach(name)?)? {
-        nodes.end()?;
-    }
+    end_nodes(name)?;
     persistent::down(name)
 }
 
@@ -210,9 +220,7 @@ fn status() -> Result<ExitCode> {
 fn kubectl(name: &str, args: &[OsString]) -> Result<ExitCode> {
     let mut command = persistent::attach(name)?.kubectl_command();
     let status = command.args(args).status().context("running kubectl")?;
-    Ok(status
-        .code()
-        .map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+    Ok(exit_code(status))
 }
 
 fn quoted(text: &str) -> String {

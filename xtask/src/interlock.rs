@@ -49,8 +49,7 @@ const TYPES: [&str; 29] = [
 const NAMES: [&str; 2] = ["name::pod", "name::request"];
 
 /// How a refusal is written down: nothing of it says whether a plan passes.
-const REFUSAL: [&str; 5] = [
-    "broadcast_job::action::write_status",
+const REFUSAL: [&str; 4] = [
     "condition::set",
     "condition::stalled",
     "cron_job::columns::fill",
@@ -58,8 +57,7 @@ const REFUSAL: [&str; 5] = [
 ];
 
 /// What the interlock asks these types: what an object says of itself, what it says once it is stalled, and where
-/// something is. The names of some
-/// are those of other things, too, which cannot be told apart here.
+/// something is. The names of some are those of other things, too, which cannot be told apart here.
 const QUESTIONS: [&str; 19] = [
     "as_str",
     "asked",

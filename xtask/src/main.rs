@@ -1,6 +1,6 @@
 //! Carillon's build system: one file per command.
 
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use clap::{Parser, Subcommand};
 
@@ -102,4 +102,10 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// That of a program which was run in our place; a failure if a signal ended it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }

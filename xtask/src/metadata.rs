@@ -1,7 +1,5 @@
 //! What cargo knows about this workspace.
 
-use std::process::Stdio;
-
 use anyhow::{Context, Result, ensure};
 use carillon_testbed::cargo;
 use serde::Deserialize;
@@ -57,13 +55,6 @@ pub(crate) fn packages() -> Result<Vec<Package>> {
     struct Metadata {
         packages: Vec<Package>,
     }
-    let output = cargo::command()
-        .args(["metadata", "--no-deps", "--format-version=1"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("running cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", output.status);
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let metadata: Metadata = cargo::metadata(&["--no-deps"])?;
     Ok(metadata.packages)
 }

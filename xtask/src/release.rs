@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 use carillon_testbed::cargo;
 use carillon_testbed::carillon::workspace;
 
+use crate::exit_code;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Passed on as they are
@@ -27,6 +29,5 @@ pub(crate) fn run(command: &str, args: &Args) -> Result<ExitCode> {
         .args(&args.args)
         .status()
         .context("running cargo")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(exit_code(status))
 }

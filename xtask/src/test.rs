@@ -91,11 +91,10 @@ struct Done {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let wanted = |stage: &Stage| {
-        if args.real_nodes || *stage == Stage::RealNodes {
-            return *stage == Stage::RealNodes && (args.real_nodes || args.only.contains(stage));
-        }
-        (args.only.is_empty() || args.only.contains(stage)) && !args.skip.contains(stage)
+    let wanted = |stage: &Stage| match stage {
+        Stage::RealNodes => args.real_nodes || args.only.contains(stage),
+        _ if args.real_nodes => false,
+        _ => (args.only.is_empty() || args.only.contains(stage)) && !args.skip.contains(stage),
     };
     let start = Instant::now();
     let mut done: Vec<Done> = Vec::new();

@@ -32,7 +32,7 @@ pub mod taken;
 use carillon_api::condition::types;
 use jiff::Timestamp;
 
-use self::action::{Note, Plan, Step, write_status};
+use self::action::Plan;
 pub use self::columns::state;
 pub use self::family::{Family, Member, no_first};
 pub use self::index::{Changes, Index};
@@ -69,18 +69,10 @@ fn told_first(snapshot: &Snapshot<'_>, now: Timestamp) -> Option<Plan> {
         return None;
     }
     let (reason, message) = refusal.stalled();
-    let write = write_status(job.stalled(reason, message, now), &job.status)?;
+    let told = job.stalled(reason, message, now)?;
     Some(Plan {
-        steps: vec![Step::needed(vec![write])],
         again: true,
-        notes: vec![Note {
-            warning: true,
-            reason,
-            action: "Stalling",
-            message: message.to_owned(),
-            about: None,
-        }],
-        ..Plan::default()
+        ..told
     })
 }
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use carillon_image::Platform;
-use carillon_testbed::cargo;
 use carillon_testbed::carillon::workspace;
+use carillon_testbed::{answer, cargo};
 use serde_json::Value;
 
 use crate::packages;
@@ -22,11 +22,14 @@ pub(super) struct Binary {
     pub(super) path: PathBuf,
     /// Ids of the packages that were compiled for the platform. What only the build runs is not among them.
     pub(super) packages: BTreeSet<String>,
-    /// The C library that is linked in, as its compiler calls it: name and version.
-    pub(super) libc: (String, String),
-    /// Version of gcc, of which a library is linked in, too.
+    pub(super) tools: Tools,
+}
+
+/// What compiles and links, and is partly linked in, by version.
+#[derive(Debug)]
+pub(super) struct Tools {
+    pub(super) glibc: String,
     pub(super) gcc: String,
-    /// Version of Rust.
     pub(super) rust: String,
 }
 
@@ -93,7 +96,7 @@ pub(super) fn build(platform: Platform) -> Result<Binary> {
     );
     let built = String::from_utf8_lossy(&output.stdout);
     let tools = Tools {
-        libc: libc(compiler)?,
+        glibc: glibc(compiler)?,
         gcc: answer(Command::new(compiler).arg("-dumpfullversion"))?,
         rust: rust()?,
     };
@@ -117,13 +120,6 @@ fn flags() -> Result<Vec<String>> {
         remap(&target, "/target"),
         remap(&home, "/cargo"),
     ])
-}
-
-/// What links, and is partly linked in.
-struct Tools {
-    libc: (String, String),
-    gcc: String,
-    rust: String,
 }
 
 /// What cargo says that it built.
@@ -154,9 +150,7 @@ fn read(messages: &str, triple: &str, tools: Tools) -> Result<Binary> {
     Ok(Binary {
         path: executable.with_context(|| format!("cargo build named no program called {NAME}"))?,
         packages,
-        libc: tools.libc,
-        gcc: tools.gcc,
-        rust: tools.rust,
+        tools,
     })
 }
 
@@ -182,14 +176,12 @@ fn check_tools(platform: Platform) -> Result<()> {
 }
 
 /// The version of glibc, from the name of the release in its header: the binary contains that one.
-fn libc(compiler: &str) -> Result<(String, String)> {
+fn glibc(compiler: &str) -> Result<String> {
     let script = "printf '#include <features.h>\\n__GLIBC__ __GLIBC_MINOR__\\n' | \"$0\" -E -P -x c - | tail -n 1";
     let version = answer(Command::new("sh").args(["-c", script, compiler]))?;
     let numbers: Vec<&str> = version.split_whitespace().collect();
     match numbers[..] {
-        [major, minor] if major.parse::<u32>().is_ok() => {
-            Ok(("glibc".to_owned(), format!("{major}.{minor}")))
-        }
+        [major, minor] if major.parse::<u32>().is_ok() => Ok(format!("{major}.{minor}")),
         _ => bail!(
             "{compiler} says that its C library is {version:?}; expected the version of glibc"
         ),
@@ -220,18 +212,6 @@ fn check_static(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn answer(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output();
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = output.with_context(|| format!("running {program}"))?;
-    ensure!(
-        output.status.success(),
-        "{program}: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +239,7 @@ mod tests {
             ),
         ];
         let tools = || Tools {
-            libc: ("glibc".to_owned(), "2.36".to_owned()),
+            glibc: "2.36".to_owned(),
             gcc: "12.2.0".to_owned(),
             rust: "1.95.0".to_owned(),
         };

@@ -4,8 +4,8 @@
 use pem::{EncodeConfig, LineEnding, Pem, encode_many_config};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
-/// Of the crate, which is that of the list.
-pub(super) const VERSION: &str = "1";
+/// Where they come from.
+pub(super) const PACKAGE: &str = "webpki-root-certs";
 /// Where programs look for them.
 pub(super) const PATH: &str = "etc/ssl/certs/ca-certificates.crt";
 

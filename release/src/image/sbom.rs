@@ -32,7 +32,11 @@ pub(super) fn of(binary: &Binary, platform: Platform, source: &Source) -> Result
         Ok((id.as_str(), package))
     });
     let linked: BTreeMap<&str, &Package> = linked.collect::<Result<_>>()?;
-    let bom = bom(&linked, binary, source)?;
+    let authorities = all
+        .values()
+        .find(|package| package.name == certificates::PACKAGE);
+    let authorities = authorities.context("no package has the certificates of the image")?;
+    let bom = bom(&linked, authorities, binary, source)?;
     let problems = bom.validate_version(VERSION);
     ensure!(
         problems.passed(),
@@ -44,7 +48,13 @@ pub(super) fn of(binary: &Binary, platform: Platform, source: &Source) -> Result
     Ok(Blob::new(MEDIA_TYPE, bytes))
 }
 
-fn bom(linked: &BTreeMap<&str, &Package>, binary: &Binary, source: &Source) -> Result<Bom> {
+/// `linked`: what is in the binary, by id. `authorities`: the package that the certificates beside it are of.
+fn bom(
+    linked: &BTreeMap<&str, &Package>,
+    authorities: &Package,
+    binary: &Binary,
+    source: &Source,
+) -> Result<Bom> {
     let mut components = Vec::new();
     let mut dependencies = Vec::new();
     let mut program = None;
@@ -61,7 +71,7 @@ fn bom(linked: &BTreeMap<&str, &Package>, binary: &Binary, source: &Source) -> R
             components.push(component);
         }
     }
-    for (name, version, license) in beside(binary) {
+    for (name, version, license) in unknown_to_cargo(binary) {
         let purl = Purl::new("generic", name, version)?;
         let mut component = Component::new(
             Classification::Library,
@@ -73,6 +83,7 @@ fn bom(linked: &BTreeMap<&str, &Package>, binary: &Binary, source: &Source) -> R
         component.licenses = Some(Licenses(vec![LicenseChoice::expression(license)]));
         components.push(component);
     }
+    components.push(component(authorities)?);
     let mut program = program.context("the operator is not among what was built")?;
     program.component_type = Classification::Application;
     program.name = NormalizedString::new(chart::NAME);
@@ -100,22 +111,16 @@ fn bom(linked: &BTreeMap<&str, &Package>, binary: &Binary, source: &Source) -> R
     })
 }
 
-/// What cargo does not know of, or does not link: name, version, licence.
-fn beside(binary: &Binary) -> [(&str, &str, &str); 4] {
-    let (libc, version) = &binary.libc;
+/// What is linked in besides: name, version, licence.
+fn unknown_to_cargo(Binary { tools, .. }: &Binary) -> [(&str, &str, &str); 3] {
     [
-        (libc, version, "LGPL-2.1-or-later"),
+        ("glibc", &tools.glibc, "LGPL-2.1-or-later"),
         (
             "libgcc",
-            &binary.gcc,
+            &tools.gcc,
             "GPL-3.0-or-later WITH GCC-exception-3.1",
         ),
-        ("rust-std", &binary.rust, "MIT OR Apache-2.0"),
-        (
-            "webpki-root-certs",
-            certificates::VERSION,
-            "CDLA-Permissive-2.0",
-        ),
+        ("rust-std", &tools.rust, "MIT OR Apache-2.0"),
     ]
 }
 
@@ -169,6 +174,7 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
+    use super::super::binary::Tools;
     use super::*;
 
     fn package(id: &str, more: &Value) -> Package {
@@ -193,15 +199,18 @@ mod tests {
         let binary = Binary {
             path: PathBuf::new(),
             packages: linked.keys().map(|id| (*id).to_owned()).collect(),
-            libc: ("glibc".to_owned(), "2.36".to_owned()),
-            gcc: "12".to_owned(),
-            rust: "1.95.0".to_owned(),
+            tools: Tools {
+                glibc: "2.36".to_owned(),
+                gcc: "12".to_owned(),
+                rust: "1.95.0".to_owned(),
+            },
         };
+        let authorities = package(certificates::PACKAGE, &json!({}));
         let source = Source {
             revision: "abc".to_owned(),
             time: Timestamp::UNIX_EPOCH,
         };
-        let bom = bom(&linked, &binary, &source).expect("a bill");
+        let bom = bom(&linked, &authorities, &binary, &source).expect("a bill");
         assert!(bom.validate_version(VERSION).passed());
         let mut bytes = Vec::new();
         bom.output_as_json(&mut bytes, VERSION).expect("written");

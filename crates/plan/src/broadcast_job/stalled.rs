@@ -1,16 +1,16 @@
-//! What the status of a job says when no more of it is known than that it needs a person.
+//! What is done for a job when no more of it is known than that it needs a person.
 
-use carillon_api::BroadcastJobStatus;
 use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 
+use super::action::{Note, Plan, Step, write_status};
 use super::spec::BroadcastJob;
 use crate::condition;
 
 impl BroadcastJob {
-    /// The stored status, with Stalled. kstatus, and with it Flux and `helm --wait`, takes a job for failed only if it
-    /// is also not Reconciling, and has been looked at.
-    pub fn stalled(&self, reason: &str, message: &str, now: Timestamp) -> BroadcastJobStatus {
+    /// Writes the stored status with Stalled, and an event; `None` if it says so already. kstatus, and with it Flux
+    /// and `helm --wait`, takes a job for failed only if it is also not Reconciling, and has been looked at.
+    pub fn stalled(&self, reason: &'static str, message: &str, now: Timestamp) -> Option<Plan> {
         let generation = self.meta.generation;
         let mut status = self.status.clone();
         let conditions = &mut status.conditions;
@@ -26,6 +26,17 @@ impl BroadcastJob {
             set(types::RECONCILING, false, reasons::STALLED, counts);
             status.observed_generation = Some(generation);
         }
-        status
+        let write = write_status(status, &self.status)?;
+        Some(Plan {
+            steps: vec![Step::needed(vec![write])],
+            notes: vec![Note {
+                warning: true,
+                reason,
+                action: "Stalling",
+                message: message.to_owned(),
+                about: None,
+            }],
+            ..Plan::default()
+        })
     }
 }

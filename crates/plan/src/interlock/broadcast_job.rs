@@ -14,7 +14,7 @@ use self::log::Log;
 use self::stored::{is, stops};
 use super::TRIPPED_RECHECK;
 use super::trip::{Trip, trip};
-use crate::broadcast_job::action::{Action, Note, OnError, Plan, Step, write_status};
+use crate::broadcast_job::action::{Action, OnError, Plan, Step};
 use crate::broadcast_job::{BroadcastJob, Index, Snapshot};
 use crate::pod::printable;
 
@@ -50,22 +50,10 @@ pub fn verify(snapshot: &Snapshot<'_>, plan: &Plan, now: Timestamp) -> Result<()
 /// What is done instead of a plan that was refused: the stored status says so.
 pub fn refuse(job: &BroadcastJob, trip: &Trip, now: Timestamp) -> Plan {
     let (reason, message) = (reasons::INTERLOCK_TRIPPED, printable(&trip.to_string()));
-    let mut plan = Plan {
+    Plan {
         wake: now.checked_add(TRIPPED_RECHECK).ok(),
-        ..Plan::default()
-    };
-    let status = job.stalled(reason, &message, now);
-    if let Some(write) = write_status(status, &job.status) {
-        plan.notes.push(Note {
-            warning: true,
-            reason,
-            action: "Stalling",
-            message,
-            about: None,
-        });
-        plan.steps.push(Step::needed(vec![write]));
+        ..job.stalled(reason, &message, now).unwrap_or_default()
     }
-    plan
 }
 
 /// What is known once the steps so far are carried out.
