@@ -82,6 +82,11 @@ impl Node {
         &self.plan.dir
     }
 
+    /// Where a path below `/var/lib/kubelet` or `/var/log`, of which each node has its own, lies on this machine.
+    pub fn own(&self, path: &str) -> PathBuf {
+        self.plan.dir.join("own").join(path.trim_start_matches('/'))
+    }
+
     /// Loads an image from a docker-archive.
     pub fn import(&self, archive: &Path) -> Result<()> {
         let mut import = command(self.running()?.machine, "ctr")?;

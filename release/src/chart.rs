@@ -1,6 +1,7 @@
 //! What the chart says of itself.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use carillon_testbed::carillon::workspace;
@@ -13,6 +14,8 @@ pub(crate) const NAME: &str = "carillon";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metadata {
+    pub(crate) version: String,
+    pub(crate) app_version: String,
     pub(crate) description: String,
     pub(crate) home: String,
     pub(crate) sources: Vec<String>,
@@ -23,4 +26,60 @@ pub(crate) fn metadata() -> Result<Metadata> {
     let path = workspace().join("charts").join(NAME).join("Chart.yaml");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     serde_saphyr::from_str(&text).with_context(|| format!("reading {}", path.display()))
+}
+
+/// Its files, with their paths within the chart: `Chart.yaml` first, as helm packs them, then by name.
+pub(crate) fn files() -> Result<Vec<(String, Vec<u8>)>> {
+    let dir = workspace().join("charts").join(NAME);
+    let mut paths = Vec::new();
+    list(&dir, &mut paths)?;
+    let named = paths.into_iter().map(|path| {
+        let name = path.strip_prefix(&dir).context("a path of the chart")?;
+        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        Ok((name.to_string_lossy().into_owned(), bytes))
+    });
+    let mut files: Vec<(String, Vec<u8>)> = named.collect::<Result<_>>()?;
+    files.sort_by(|(a, _), (b, _)| (a != "Chart.yaml", a).cmp(&(b != "Chart.yaml", b)));
+    Ok(files)
+}
+
+fn list(dir: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            list(&path, paths)?;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// `Chart.yaml`, whose last key is `annotations`, with the annotation by which Artifact Hub finds and scans the image.
+pub(crate) fn with_images(text: &str, image: &str) -> String {
+    format!(
+        "{}\n  artifacthub.io/images: |\n    - name: {NAME}\n      image: {image}\n",
+        text.trim_end()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn the_annotation_of_the_image_stands_among_the_others() {
+        let path = workspace().join("charts").join(NAME).join("Chart.yaml");
+        let text = fs::read_to_string(path).expect("a chart");
+        let chart: Value =
+            serde_saphyr::from_str(&with_images(&text, "you/carillon:1")).expect("YAML");
+        let annotations = &chart["annotations"];
+        assert_eq!(
+            annotations["artifacthub.io/images"],
+            "- name: carillon\n  image: you/carillon:1\n"
+        );
+        assert_eq!(annotations["artifacthub.io/license"], "Apache-2.0");
+    }
 }

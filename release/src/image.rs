@@ -9,15 +9,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use carillon_image::layout::Attachment;
-use carillon_image::{Config, Entry, Image, Layer, Platform, docker_archive, layout};
-use carillon_testbed::carillon::workspace;
+use carillon_image::{Config, Digest, Entry, Image, Layer, Platform, docker_archive, layout};
+use carillon_testbed::carillon::{Program, workspace};
 
-use crate::chart;
 use crate::source::Source;
+use crate::{binary, chart, sbom};
 
-mod binary;
 mod certificates;
-mod sbom;
 
 /// The version of everything: that of the workspace.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -52,15 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut platforms = args.platform.clone();
     platforms.sort_unstable();
     platforms.dedup();
-    let mut made = Vec::new();
-    for platform in platforms {
-        eprintln!(
-            "building the operator for {platform} (the first time: about 6 minutes on 2 cores)"
-        );
-        made.push(make(platform, &source)?);
-    }
-    let (images, documents): (Vec<Image>, Vec<_>) = made.into_iter().unzip();
-    write(&output, &name, &source, &images, documents)?;
+    let made = make_all(&platforms, &source)?;
+    write(&output, &name, &source, &made)?;
     println!("{}s", start.elapsed().as_secs());
     Ok(())
 }
@@ -91,10 +82,65 @@ fn check_output(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An image, and its bill of materials.
+/// The images of a version, one for each platform, with their bills of materials.
+pub(crate) struct Made {
+    images: Vec<Image>,
+    bills: Vec<Attachment>,
+}
+
+/// Builds the operator for each platform, and makes an image of it.
+pub(crate) fn make_all(platforms: &[Platform], source: &Source) -> Result<Made> {
+    let mut made = Made {
+        images: Vec::new(),
+        bills: Vec::new(),
+    };
+    for platform in platforms {
+        eprintln!(
+            "building the operator for {platform} (the first time: about 6 minutes on 2 cores)"
+        );
+        let (image, document) = make(*platform, source)?;
+        made.bills.push(Attachment {
+            to: made.images.len(),
+            document,
+            file: format!("{}.cdx.json", stem(&image)),
+        });
+        made.images.push(image);
+    }
+    Ok(made)
+}
+
+/// What files of an image are called.
+fn stem(image: &Image) -> String {
+    let architecture = image.platform.architecture();
+    format!("{}-{VERSION}-linux-{architecture}", chart::NAME)
+}
+
+impl Made {
+    /// As an OCI layout under one tag, and the digest of what the tag names.
+    pub(crate) fn layout(&self, tag: &str) -> (Digest, layout::Files) {
+        layout::files(tag, &self.images, &self.bills)
+    }
+
+    /// A docker-archive of each image under one name, by file name.
+    pub(crate) fn archives(&self, name: &str, source: &Source) -> Result<Vec<(String, Vec<u8>)>> {
+        let archive = |image: &Image| {
+            let bytes = docker_archive::write(image, name, source.seconds())?;
+            Ok((format!("{}.docker.tar", stem(image)), bytes))
+        };
+        self.images.iter().map(archive).collect()
+    }
+
+    /// The bill of materials of each image, by file name.
+    pub(crate) fn bills(&self) -> impl Iterator<Item = (String, Vec<u8>)> + '_ {
+        let bills = self.bills.iter();
+        bills.map(|bill| (bill.file.clone(), bill.document.bytes.clone()))
+    }
+}
+
 fn make(platform: Platform, source: &Source) -> Result<(Image, carillon_image::Blob)> {
-    let binary = binary::build(platform)?;
-    let bill = sbom::of(&binary, platform, source)?;
+    let binary = binary::build(Program::Operator, platform)?;
+    let beside = Some(certificates::PACKAGE);
+    let bill = sbom::of(Program::Operator, &binary, platform, source, beside)?;
     let layer = Layer::new(&entries(&binary.path)?, source.seconds())?;
     let config = Config {
         user: USER.to_owned(),
@@ -141,55 +187,27 @@ fn labels(source: &Source) -> Result<BTreeMap<String, String>> {
     Ok(labels.into())
 }
 
-fn write(
-    output: &Path,
-    name: &str,
-    source: &Source,
-    images: &[Image],
-    documents: Vec<carillon_image::Blob>,
-) -> Result<()> {
+fn write(output: &Path, name: &str, source: &Source, made: &Made) -> Result<()> {
     if output.exists() {
         fs::remove_dir_all(output).with_context(|| format!("removing {}", output.display()))?;
     }
-    let layout_dir = output.join("oci");
-    let stem = |image: &Image| {
-        format!(
-            "{}-{VERSION}-linux-{}",
-            chart::NAME,
-            image.platform.architecture()
-        )
-    };
-    let attachments: Vec<Attachment> = documents
-        .into_iter()
-        .enumerate()
-        .map(|(to, document)| Attachment {
-            to,
-            document,
-            file: format!("{}.cdx.json", stem(&images[to])),
-        })
-        .collect();
+    let dir = output.join("oci");
     let tag = name.rsplit(':').next().unwrap_or(VERSION);
-    let digest = layout::write(&layout_dir, tag, images, &attachments)?;
+    let (digest, files) = made.layout(tag);
+    layout::write(&dir, &files)?;
     println!("{name}: {digest}");
-    println!("{}  OCI layout", layout_dir.display());
-    for (image, attachment) in images.iter().zip(&attachments) {
-        let archive = docker_archive::write(image, name, source.seconds())?;
-        for (file, bytes, what) in [
-            (
-                format!("{}.docker.tar", stem(image)),
-                archive.as_slice(),
-                "docker-archive",
-            ),
-            (
-                attachment.file.clone(),
-                &attachment.document.bytes,
-                "CycloneDX bill of materials",
-            ),
-        ] {
-            let path = output.join(file);
-            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
-            println!("{}  {what}, {} bytes", path.display(), bytes.len());
-        }
+    println!("{}  OCI layout", dir.display());
+    let archives = made.archives(name, source)?.into_iter();
+    let archives = archives.map(|(file, bytes)| (file, bytes, "docker-archive"));
+    let bills = made
+        .bills()
+        .map(|(file, bytes)| (file, bytes, "CycloneDX bill of materials"));
+    for (file, bytes, what) in archives.chain(bills) {
+        let path = output.join(file);
+        fs::write(&path, &bytes).with_context(|| format!("writing {}", path.display()))?;
+        println!("{}  {what}, {} bytes", path.display(), bytes.len());
+    }
+    for image in &made.images {
         println!(
             "{}: {} bytes, compressed {}",
             image.platform,

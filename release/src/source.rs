@@ -47,12 +47,21 @@ impl Source {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        Self {
+            revision: "abc".to_owned(),
+            time: Timestamp::UNIX_EPOCH,
+        }
+    }
+
     /// Seconds since 1970.
     pub(crate) fn seconds(&self) -> u64 {
         self.time.as_second().unsigned_abs()
     }
 }
 
-fn git(args: &[&str]) -> Result<String> {
+/// What git says of the workspace.
+pub(crate) fn git(args: &[&str]) -> Result<String> {
     answer(Command::new("git").args(args).current_dir(workspace()))
 }

@@ -2,6 +2,7 @@
 //! an administrator's rights or with those of the chart.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::answer::answer;
 use crate::cluster::Cluster;
 use crate::process::{Launch, Process, Usage};
 use crate::{cargo, http, ports, wait};
@@ -46,7 +48,7 @@ pub enum Program {
 
 impl Program {
     /// The package it is in, and its name.
-    fn target(self) -> (&'static str, &'static str) {
+    pub fn target(self) -> (&'static str, &'static str) {
         match self {
             Self::Operator => ("carillon-operator", "carillon"),
             Self::Cli => ("carillon-cli", "kubectl-carillon"),
@@ -98,6 +100,21 @@ fn build_now(program: Program, profile: Profile) -> Result<PathBuf> {
             message["executable"].as_str().map(PathBuf::from)
         });
     executable.with_context(|| format!("cargo build named no program called {name}"))
+}
+
+/// Builds the image of the operator under a name, and gives a docker-archive of it in `dir`, which must be new or that of
+/// an image before. Takes minutes the first time.
+pub fn build_image(dir: &Path, name: &str) -> Result<PathBuf> {
+    let mut command = cargo::command();
+    command
+        .args(["run", "--quiet", "--package", "carillon-release", "--"])
+        .args(["image", "--name", name, "--output"])
+        .arg(dir);
+    answer(&mut command)?;
+    let files = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
+    let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let archive = paths.find(|path| path.to_string_lossy().ends_with(".docker.tar"));
+    archive.with_context(|| format!("no docker-archive in {}", dir.display()))
 }
 
 /// Applies our CRDs as an administrator would without the chart, and waits until they are served.

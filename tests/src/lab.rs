@@ -58,6 +58,8 @@ pub struct Bench<'a> {
     pub name: &'static str,
     /// The nodes, in order.
     pub nodes: Vec<String>,
+    /// Labels that only these nodes have; none if they are all there are.
+    pub node_selector: Value,
 }
 
 /// All nodes of a cluster of one's own, and a namespace in it.
@@ -79,6 +81,7 @@ pub fn bench<'a>(cluster: &'a Cluster, name: &'static str) -> Bench<'a> {
         cluster,
         name,
         nodes,
+        node_selector: json!({"bench": name}),
     }
 }
 
@@ -96,6 +99,7 @@ impl Lab {
             cluster: &self.cluster,
             name,
             nodes,
+            node_selector: json!({"bench": name}),
         }
     }
 }
@@ -111,7 +115,7 @@ impl Bench<'_> {
                 "metadata": {"annotations": {"testbed.carillon.dev/fates": fates.to_string()}},
                 "spec": {
                     "restartPolicy": "Never",
-                    "nodeSelector": {"bench": self.name},
+                    "nodeSelector": self.node_selector,
                     "containers": [{"name": "main", "image": "busybox:1.37"}],
                 },
             }},
@@ -294,7 +298,7 @@ pub fn condition_of<'a>(object: &'a Value, condition: &str) -> Option<&'a Value>
 }
 
 /// Merges objects key by key; other values replace.
-fn merge(into: &mut Value, from: &Value) {
+pub fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

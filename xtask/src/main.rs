@@ -68,8 +68,14 @@ enum Command {
     /// Build the image of the operator, without Docker: an OCI layout, a docker-archive, a bill of materials
     #[command(disable_help_flag = true)]
     Image(release::Args),
+    /// Build all files of a release: images, chart, manifests, plugin, bills of materials, checksums
+    #[command(disable_help_flag = true)]
+    Dist(release::Args),
     /// Prove that work is neither lost nor repeated: every crash point, random faults, a real cluster
     Prove(prove::Args),
+    /// Check with --dry-run whether everything is right for a release of this commit
+    #[command(disable_help_flag = true)]
+    Release(release::Args),
     /// Write the table of SECURITY.md that says what the operator may do, or with --check compare it
     Rights(rights::Args),
     /// Let a month pass in the simulated cluster: whether promises are kept, and memory stays flat
@@ -90,8 +96,10 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Golden(args) => golden::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Dist(args) => release::run("dist", &args),
         Command::Image(args) => release::run("image", &args),
         Command::Prove(args) => prove::run(&args),
+        Command::Release(args) => release::run("release", &args),
         Command::Rights(args) => rights::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Soak(args) => soak::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),

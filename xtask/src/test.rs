@@ -70,15 +70,16 @@ impl Stage {
                 "warnings",
             ]),
             Self::Crds => crds::check().map(|()| 0),
-            Self::Unit => cargo_test(&["--lib", "--bins"], |package| {
+            Self::Unit => cargo_test(&["--lib", "--bins"], &[], |package| {
                 !REAL.contains(&package) && package != NODES
             }),
             Self::Tools => build_tools().map(|()| 0),
             Self::Programs => build_programs().map(|()| 0),
-            Self::Real => cargo_test(&[], |package| REAL.contains(&package)),
+            Self::Real => cargo_test(&[], &[], |package| REAL.contains(&package)),
             Self::RealNodes => {
                 machine::check()?;
-                cargo_test(&[], |package| package == NODES)
+                // They wait for kubelets most of the time.
+                cargo_test(&[], &["--test-threads=4"], |package| package == NODES)
             }
         }
     }
@@ -153,13 +154,15 @@ fn build_programs() -> Result<()> {
 
 /// Tests of the whole workspace, so that every stage uses the same build of each dependency; of the
 /// integration tests those of the packages wanted.
-fn cargo_test(further: &[&str], wanted: impl Fn(&str) -> bool) -> Result<usize> {
+fn cargo_test(further: &[&str], of_tests: &[&str], wanted: impl Fn(&str) -> bool) -> Result<usize> {
     let packages = metadata::packages()?;
     let packages = packages.iter().filter(|package| wanted(&package.name));
     let tests = packages.flat_map(|package| package.targets_of_kind("test"));
     let mut args = vec!["test", "--workspace"];
     args.extend(further);
     args.extend(tests.flat_map(|test| ["--test", test]));
+    args.push("--");
+    args.extend(of_tests);
     cargo(&args)
 }
 

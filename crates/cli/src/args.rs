@@ -7,6 +7,7 @@ use crate::complete::{Completion, Words};
 use crate::explain::Explain;
 use crate::flags::Global;
 use crate::get::Get;
+use crate::logs::Logs;
 use crate::next::Next;
 use crate::pause::{Pause, Resume};
 use crate::plan::Plan;
@@ -39,6 +40,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Get(Get),
     Results(Results),
+    Logs(Logs),
     Explain(Explain),
     Plan(Plan),
     Retry(Retry),

@@ -8,6 +8,7 @@
 
 mod apply;
 mod args;
+mod attempts;
 mod calendar;
 mod candidates;
 mod client;
@@ -20,6 +21,7 @@ mod flags;
 #[cfg(test)]
 mod fuzz;
 mod get;
+mod logs;
 mod manifest;
 mod names;
 mod next;
@@ -87,6 +89,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
     match &cli.verb {
         Verb::Get(args) => block_on(async { get::run(&api().await?, args, screen).await }),
         Verb::Results(args) => block_on(async { results::run(&api().await?, args, screen).await }),
+        Verb::Logs(args) => block_on(async { logs::run(&api().await?, args, screen).await }),
         Verb::Explain(args) => block_on(async { explain::run(&api().await?, args, screen).await }),
         Verb::Plan(args) => block_on(async { plan::run(api().await?, args, screen).await }),
         Verb::Retry(args) => block_on(async { retry::run(&api().await?, args, screen).await }),

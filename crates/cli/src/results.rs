@@ -1,41 +1,26 @@
 //! `results`: what came out on the nodes of a job.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use carillon_api::NodeState;
-use carillon_plan::record::Record;
-use carillon_plan::view::broadcast_job::family::{Members, Relative, may_have_succeeded};
-use carillon_plan::view::broadcast_job::ledger::Ledger;
+use carillon_plan::view::broadcast_job::family::Members;
 use carillon_plan::view::broadcast_job::outcomes;
 use carillon_plan::view::broadcast_job::outcomes::{Attempt, Outcome, SAMPLE};
-use carillon_plan::view::read;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::attempts::Attempts;
 use crate::client::Api;
 use crate::exit::DONE;
-use crate::family::family;
-use crate::flags::{JobName, Output};
-use crate::names::node_name;
-use crate::problem;
+use crate::flags::Output;
 use crate::render::{Cell, Format, Screen, Table, Tone, count, sample, seconds};
 
 /// Show what came out on the nodes of a job and its retries, identical outcomes as one line
 #[derive(Debug, clap::Args)]
 pub(crate) struct Results {
     #[command(flatten)]
-    job: JobName,
-    /// Of this job alone, without the job it retries and without its retries
-    #[arg(long)]
-    this: bool,
-    /// Only nodes that have failed, or whose outcome was lost with a retry that was deleted
-    #[arg(long, conflicts_with = "node")]
-    failed: bool,
-    /// Every attempt on this node
-    #[arg(long, value_name = "NAME", value_parser = node_name,
-          add = clap_complete::ArgValueCandidates::new(crate::candidates::nodes))]
-    node: Option<String>,
+    attempts: Attempts,
     #[command(flatten)]
     output: Output,
 }
@@ -51,36 +36,9 @@ struct Answer<'a> {
 }
 
 pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Result<u8> {
-    let object = api.job(&args.job.job).await?;
-    let members = if args.this {
-        let stored = read::job(&object);
-        let slices = api.slices(&stored).await?;
-        vec![Relative::new(stored, slices)]
-    } else {
-        family(api, &object).await?.members
-    };
+    let members = args.attempts.members(api).await?;
     let members = Members::read(&members);
-    let ledgers: Vec<&Ledger<'_>> = members.all().map(|(_, ledger)| ledger).collect();
-    let records: Vec<&Record> = match &args.node {
-        Some(node) => {
-            let attempts: Vec<&Record> = ledgers.iter().flat_map(|l| l.attempts(node)).collect();
-            if attempts.is_empty() {
-                let others: BTreeSet<&str> = ledgers.iter().flat_map(|l| l.names()).collect();
-                let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
-                let what = format!("has no result of {}", args.job.job);
-                return Err(problem::no_node(node, &what, &others));
-            }
-            attempts
-        }
-        None => members
-            .latest()
-            .into_iter()
-            .map(|(_, record)| record)
-            .filter(|record| {
-                !args.failed || members.has_failed(record) || may_have_succeeded(record)
-            })
-            .collect(),
-    };
+    let records = args.attempts.of(&members)?;
     let now = Timestamp::now();
     let attempts: Vec<Attempt> = records
         .iter()
@@ -89,24 +47,27 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     let folded = outcomes::fold(records);
     let answer = Answer {
         namespace: &api.namespace,
-        job: &args.job.job,
+        job: args.attempts.job(),
         outcomes: &folded,
         attempts: &attempts,
     };
     let format = args.output.output;
-    if args.failed {
+    if args.attempts.failed {
         tell_tried_again(&members, screen);
     }
     if screen.document(format, &answer)? {
         return Ok(DONE);
     }
     if attempts.is_empty() {
-        let which = match (args.failed, members.tried_again().is_empty()) {
+        let which = match (args.attempts.failed, members.tried_again().is_empty()) {
             (false, _) => "result",
             (true, true) => "failed node",
             (true, false) => "other failed node",
         };
-        screen.aside(&format!("BroadcastJob {} has no {which}.", args.job.job));
+        screen.aside(&format!(
+            "BroadcastJob {} has no {which}.",
+            args.attempts.job()
+        ));
         return Ok(DONE);
     }
     if format == Some(Format::Name) {
@@ -115,7 +76,7 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
         }
         return Ok(DONE);
     }
-    let each = format == Some(Format::Wide) || args.node.is_some();
+    let each = format == Some(Format::Wide) || args.attempts.node.is_some();
     let table = if each {
         by_attempt(&attempts)
     } else {

@@ -1,5 +1,6 @@
 //! An OCI image layout: a directory that `skopeo`, `crane`, `oras` and `regctl` copy to a registry.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -23,50 +24,58 @@ pub struct Attachment {
     pub file: String,
 }
 
-/// Writes a layout with these images under one tag, and gives the digest of what the tag names.
-pub fn write(
-    dir: &Path,
-    tag: &str,
-    images: &[Image],
-    attachments: &[Attachment],
-) -> Result<Digest> {
-    let blobs = dir.join("blobs/sha256");
-    fs::create_dir_all(&blobs).with_context(|| format!("creating {}", blobs.display()))?;
-    let store = |blob: &Blob| -> Result<()> {
-        let path = blobs.join(blob.digest.hex());
-        fs::write(&path, &blob.bytes).with_context(|| format!("writing {}", path.display()))
+/// The files of a layout, by their paths in it.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// A layout with these images under one tag, and the digest of what the tag names.
+pub fn files(tag: &str, images: &[Image], attachments: &[Attachment]) -> (Digest, Files) {
+    let mut files = Files::new();
+    let mut store = |blob: &Blob| {
+        let path = format!("blobs/sha256/{}", blob.digest.hex());
+        files.insert(path, blob.bytes.clone());
     };
     let mut manifests = Vec::new();
     for image in images {
         for blob in [&image.layer.gzip, &image.config, &image.manifest] {
-            store(blob)?;
+            store(blob);
         }
         let mut descriptor = image.manifest.descriptor();
         descriptor["platform"] = image.platform.json();
         manifests.push(descriptor);
     }
     let index = Blob::json(INDEX, &index(&manifests));
-    store(&index)?;
+    store(&index);
     let mut tagged = index.descriptor();
     tagged["annotations"] = json!({"org.opencontainers.image.ref.name": tag});
     let mut roots = vec![tagged];
     for attachment in attachments {
         let [empty, manifest] = artifact(attachment, &images[attachment.to]);
         for blob in [&empty, &attachment.document, &manifest] {
-            store(blob)?;
+            store(blob);
         }
         let mut descriptor = manifest.descriptor();
         descriptor["artifactType"] = json!(attachment.document.media_type);
         roots.push(descriptor);
     }
-    let write = |name: &str, document: &Value| {
+    let documents = [
+        ("index.json", self::index(&roots)),
+        ("oci-layout", json!({"imageLayoutVersion": "1.0.0"})),
+    ];
+    files.extend(
+        documents.map(|(name, document)| (name.to_owned(), document.to_string().into_bytes())),
+    );
+    (index.digest, files)
+}
+
+/// Writes the files of a layout below `dir`.
+pub fn write(dir: &Path, files: &Files) -> Result<()> {
+    for (name, bytes) in files {
         let path = dir.join(name);
-        fs::write(&path, document.to_string())
-            .with_context(|| format!("writing {}", path.display()))
-    };
-    write("index.json", &self::index(&roots))?;
-    write("oci-layout", &json!({"imageLayoutVersion": "1.0.0"}))?;
-    Ok(index.digest)
+        let parent = path.parent().unwrap_or(dir);
+        fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
+        fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn index(manifests: &[Value]) -> Value {
@@ -136,7 +145,8 @@ mod tests {
             document: Blob::json("application/vnd.example+json", &json!({"a": 1})),
             file: "a.json".to_owned(),
         };
-        let digest = write(dir.path(), "1.0", &images, &[attachment]).expect("layout");
+        let (digest, files) = files("1.0", &images, &[attachment]);
+        write(dir.path(), &files).expect("written");
         let read = |path: &str| -> Value {
             let bytes = fs::read(dir.path().join(path)).expect("a file");
             serde_json::from_slice(&bytes).expect("JSON")

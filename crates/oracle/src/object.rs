@@ -159,11 +159,14 @@ pub(crate) fn restarts(pod: &Value) -> i64 {
 
 /// Whether the cluster ended a pod: eviction, preemption, node shutdown, pod garbage collection.
 pub(crate) fn is_disrupted(pod: &Value) -> bool {
+    let told = |field: &str| !list(pod, &["status", field]).is_empty();
     is_true(pod, "DisruptionTarget")
-        || matches!(
-            text(pod, &["status", "reason"]),
-            "Evicted" | "NodeShutdown" | "Terminated" | "NodeLost" | "Preempting"
-        )
+        || match text(pod, &["status", "reason"]) {
+            "NodeShutdown" | "Terminated" | "NodeLost" | "Preempting" => true,
+            // Of a pod that has run it is about its own limits of disk.
+            "Evicted" => !told("containerStatuses") && !told("initContainerStatuses"),
+            _ => false,
+        }
 }
 
 /// A condition of an object's status.

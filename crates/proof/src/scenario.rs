@@ -73,6 +73,8 @@ pub enum Same {
     Everything,
     /// The condition only: which nodes were reached, or which ticks were run, depends on the time.
     Condition,
+    /// The type of the condition only: whether nodes fail depends on the time, and with it the reason.
+    Type,
 }
 
 /// How a run ends.

@@ -108,8 +108,8 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
                 Violation::at(S4, step, what)
             })?;
             // While writes are refused a status gets a condition, and keeps the counts of what is recorded.
-            let before = step.old.as_deref().map(apart_from_conditions);
-            if before != Some(apart_from_conditions(job)) {
+            let before = step.old.as_deref().map(counts_of);
+            if before != Some(counts_of(job)) {
                 let says = number(job, &["status", "active"]);
                 let most = alive.most(object::uid(job), assumptions, step);
                 checked.require(says <= most as i64, || {
@@ -122,12 +122,13 @@ pub fn counted_exactly_once(history: &History, assumptions: &Assumptions) -> Ver
     Ok(checked)
 }
 
-/// The status of a job without its conditions, and what follows from them.
-fn apart_from_conditions(job: &Value) -> Value {
+/// The status of a job without its conditions, what follows from them, and which spec they are about.
+fn counts_of(job: &Value) -> Value {
     let mut status = job["status"].clone();
     if let Some(status) = status.as_object_mut() {
-        status.remove("conditions");
-        status.remove("summary");
+        for told in ["conditions", "summary", "observedGeneration"] {
+            status.remove(told);
+        }
     }
     status
 }
@@ -441,6 +442,7 @@ mod tests {
             scene.status(|status| {
                 status["conditions"] = json!([{"type": "Stalled", "status": "True"}]);
                 status["summary"] = json!("Stalled: WriteRefused");
+                status["observedGeneration"] = json!(7);
             })
         };
         holds(S4, &told(ended), &strict());

@@ -112,6 +112,14 @@ impl End {
                 let of = |end: Self| (end.conditions, end.held, end.active);
                 of(found) == of(wanted)
             }
+            Same::Type => {
+                let types = |end: &Self| -> BTreeSet<String> {
+                    let types = end.conditions.iter().map(|(type_, _)| type_.clone());
+                    types.collect()
+                };
+                let of = |end: Self| (types(&end), end.held, end.active);
+                of(found) == of(wanted)
+            }
         }
     }
 }

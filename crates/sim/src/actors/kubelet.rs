@@ -41,6 +41,8 @@ pub enum Work {
     Hangs,
     /// Runs until its node needs the room, after this time.
     Evicted(SignedDuration),
+    /// Runs until it has used more disk than its own limits allow, after this time.
+    OverLimit(SignedDuration),
 }
 
 impl Fate {
@@ -244,7 +246,7 @@ impl Pod {
         let work = self.fate.work(self.starts - 1);
         let own = match work {
             Work::Ends(after, code) => Some((since + after, code)),
-            Work::Evicted(after) => Some((since + after, KILLED)),
+            Work::Evicted(after) | Work::OverLimit(after) => Some((since + after, KILLED)),
             Work::Hangs => None,
         };
         let stopped = told.map(|due| match self.fate.obeys {
@@ -260,13 +262,16 @@ impl Pod {
         if end > now {
             return Some(end);
         }
-        let evicted = own_doing && matches!(work, Work::Evicted(_));
-        if evicted {
-            let disrupted = json!({
+        let because = match work {
+            Work::Evicted(_) => Some(vec![json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet",
                 "lastTransitionTime": seconds(end),
-            });
-            self.end(actor, object, Some(code), end, Some(disrupted));
+            })]),
+            Work::OverLimit(_) => Some(Vec::new()),
+            Work::Ends(..) | Work::Hangs => None,
+        };
+        if own_doing && because.is_some() {
+            self.end(actor, object, Some(code), end, because);
             return None;
         }
         let restarts = match text(object, "/spec/restartPolicy") {
@@ -291,15 +296,15 @@ impl Pod {
         Some(until)
     }
 
-    /// The pod is over. `code` is `None` when its container never ran; `disrupted` says that its node
-    /// has ended it.
+    /// The pod is over. `code` is `None` when its container never ran; `evicted` says that the kubelet has ended it,
+    /// and with which conditions.
     fn end(
         &mut self,
         actor: &Actor,
         object: &Value,
         code: Option<i32>,
         end: Timestamp,
-        disrupted: Option<Value>,
+        evicted: Option<Vec<Value>>,
     ) {
         let since = match self.state {
             State::Runs { since } => since,
@@ -315,9 +320,9 @@ impl Pod {
             status["containerStatuses"] = json!([self.container("terminated", &state)]);
             conditions.push(ready(false, end));
         }
-        if let Some(disrupted) = disrupted {
+        if let Some(because) = evicted {
             status["reason"] = json!("Evicted");
-            conditions.push(disrupted);
+            conditions.extend(because);
         }
         if !conditions.is_empty() {
             status["conditions"] = json!(conditions);

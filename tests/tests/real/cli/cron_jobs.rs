@@ -3,7 +3,7 @@
 use carillon_tests::lab::Bench;
 use serde_json::{Value, json};
 
-use super::desk::{Answer, ask, carillon, desk, everywhere};
+use super::desk::{Answer, ask, carillon, desk};
 
 /// A CronJob of Jobs whose pods meet these fates; it is never due while a test runs.
 pub(super) fn cron(bench: &Bench<'_>, name: &str, fates: &Value, more: &Value) -> Value {
@@ -209,7 +209,7 @@ fn suspend_names_what_goes_on_and_resume_of_a_name_that_two_have_asks_for_the_ki
     assert_eq!(get(&bench, "clean")["spec"]["suspend"], true);
 
     let paused = json!({"paused": true});
-    bench.apply(&everywhere(&bench, "clean", &json!({}), &paused));
+    bench.apply(&bench.job("clean", &json!({}), &paused));
     let both = carillon(&bench, &["resume", "clean"]).ended_with(1);
     assert!(
         both.stderr.contains("write cbj/clean or cronjob/clean"),
@@ -335,12 +335,7 @@ fn names_of_cron_jobs_are_completed() {
     let bench = desk().bench("cli-cron-names");
     bench.apply(&cron(&bench, "close-books", &json!({}), &json!({})));
     bench.apply(&native(&bench, "close-shop"));
-    bench.apply(&everywhere(
-        &bench,
-        "close-doors",
-        &json!({}),
-        &json!({"paused": true}),
-    ));
+    bench.apply(&bench.job("close-doors", &json!({}), &json!({"paused": true})));
     let complete = |verb: &str| {
         let words = ["__complete", verb, "-n", "cli-cron-names", "close"];
         carillon(&bench, &words).ended_with(0).stdout

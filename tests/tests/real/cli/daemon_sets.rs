@@ -3,7 +3,7 @@
 use carillon_tests::lab::Bench;
 use serde_json::{Value, json};
 
-use super::desk::{Answer, ask, carillon, desk, everywhere};
+use super::desk::{Answer, ask, carillon, desk};
 
 /// A DaemonSet for all nodes of the cluster; `fates` (see the test bed) says what becomes of its pods.
 pub(super) fn set(bench: &Bench<'_>, image: &str, fates: &Value, strategy: &Value) -> Value {
@@ -411,7 +411,7 @@ fn a_daemon_set_is_found_by_its_name_and_by_its_kind_where_two_have_it() {
         assert!(none.contains("There are: agent"), "{none}");
     }
     let paused = json!({"paused": true});
-    let mut job = everywhere(&bench, "agent", &json!({}), &paused);
+    let mut job = bench.job("agent", &json!({}), &paused);
     bench.apply(&job);
     let both = carillon(&bench, &["get", "agent"]).ended_with(1).stderr;
     assert!(both.contains("write cbj/agent, or cds/agent"), "{both}");

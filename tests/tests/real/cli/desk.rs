@@ -49,16 +49,9 @@ impl Desk {
             cluster: &self.cluster,
             name,
             nodes: (0..8).map(|n| format!("node-{n:04}")).collect(),
+            node_selector: json!({}),
         }
     }
-}
-
-/// A job for all nodes of the cluster.
-pub(super) fn everywhere(bench: &Bench<'_>, job: &str, fates: &Value, more: &Value) -> Value {
-    let mut object = bench.job(job, fates, more);
-    let spec = object["spec"]["template"]["spec"].as_object_mut().unwrap();
-    spec.remove("nodeSelector");
-    object
 }
 
 /// Fails on two nodes for the same reason, and on a third one for another.

@@ -11,16 +11,11 @@ use carillon_tests::lab::Bench;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
-use super::desk::{Answer, carillon, command, desk, everywhere, finish};
+use super::desk::{Answer, carillon, command, desk, finish};
 
 fn paused(name: &'static str) -> Bench<'static> {
     let bench = desk().bench(name);
-    bench.apply(&everywhere(
-        &bench,
-        "fix-kernel",
-        &json!({}),
-        &json!({"paused": true}),
-    ));
+    bench.apply(&bench.job("fix-kernel", &json!({}), &json!({"paused": true})));
     bench.wait("fix-kernel", "Paused");
     bench
 }

@@ -3,7 +3,7 @@
 use carillon_tests::lab::lab;
 use serde_json::{Value, json};
 
-use super::desk::{ask, carillon, desk, everywhere, three_failures};
+use super::desk::{ask, carillon, desk, three_failures};
 
 #[test]
 fn get_says_how_far_a_job_is_and_why_it_goes_no_further() {
@@ -16,8 +16,8 @@ fn get_says_how_far_a_job_is_and_why_it_goes_no_further() {
     );
 
     let pause = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});
-    bench.apply(&everywhere(&bench, "careful", &three_failures(), &pause));
-    bench.apply(&everywhere(&bench, "plain", &json!({}), &json!({})));
+    bench.apply(&bench.job("careful", &three_failures(), &pause));
+    bench.apply(&bench.job("plain", &json!({}), &json!({})));
     bench.wait("careful", "Paused");
     bench.wait("plain", "Complete");
 
@@ -74,12 +74,7 @@ fn get_says_how_far_a_job_is_and_why_it_goes_no_further() {
 fn an_estimate_is_given_while_a_job_runs() {
     let bench = desk().bench("cli-eta");
     let fates = json!({"node-0000": {"run-time": "3s"}, "*": {"run-time": "10m"}});
-    bench.apply(&everywhere(
-        &bench,
-        "long",
-        &fates,
-        &json!({"parallelism": 1}),
-    ));
+    bench.apply(&bench.job("long", &fates, &json!({"parallelism": 1})));
     let eta = bench.until("the first node has ended", || {
         let job = carillon(&bench, &["get", "long", "-o", "json"]).json();
         job["etaSeconds"].as_i64()
@@ -92,7 +87,7 @@ fn an_estimate_is_given_while_a_job_runs() {
 fn results_folds_identical_outcomes_and_shows_single_attempts_on_request() {
     let bench = desk().bench("cli-results");
     let go_on = json!({"failurePolicy": {"type": "Continue"}});
-    bench.apply(&everywhere(&bench, "fix", &three_failures(), &go_on));
+    bench.apply(&bench.job("fix", &three_failures(), &go_on));
     bench.wait("fix", "Complete");
     let folded = carillon(&bench, &["results", "fix"]).ended_with(0).stdout;
     let golden = "\
@@ -137,7 +132,7 @@ NODES   OUTCOME                                     AMONG THEM
 fn explain_of_a_job_sums_to_all_nodes() {
     let bench = desk().bench("cli-explain");
     let pause = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});
-    bench.apply(&everywhere(&bench, "fix", &three_failures(), &pause));
+    bench.apply(&bench.job("fix", &three_failures(), &pause));
     bench.wait("fix", "Paused");
     let golden = "\
 fix: Paused: node-0001 failed (exit 3)
@@ -166,7 +161,7 @@ NODES   PLACE       REASON                  AMONG THEM                          
 #[test]
 fn explain_of_a_node_shows_every_check_and_what_to_write() {
     let bench = desk().bench("cli-node");
-    bench.apply(&everywhere(&bench, "fix", &json!({}), &json!({})));
+    bench.apply(&bench.job("fix", &json!({}), &json!({})));
     bench.wait("fix", "Complete");
     let golden = "\
 node-0006 in fix: Refused (NodeTaintNotTolerated)
@@ -252,7 +247,7 @@ fn what_explain_says_to_write_makes_the_node_served() {
 fn plan_says_where_a_job_would_run_before_it_is_applied() {
     let bench = desk().bench("cli-plan");
     let two = json!({"parallelism": 4});
-    let job = everywhere(&bench, "fix", &json!({}), &two);
+    let job = bench.job("fix", &json!({}), &two);
     let some = ask(&bench, &["plan", "-f", "-"], &job.to_string()).ended_with(2);
     let golden = "\
 fix in namespace cli-plan: 6 of 8 nodes would be served, 4 at a time, 2 rounds
@@ -296,7 +291,7 @@ NODES   PLACE     REASON                  AMONG THEM                           F
 fn plan_has_what_the_api_server_refuses_in_its_words() {
     let bench = desk().bench("cli-refused");
     let tolerate = json!({"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}});
-    let job = everywhere(&bench, "fix", &json!({}), &tolerate);
+    let job = bench.job("fix", &json!({}), &tolerate);
     let problem = |change: &dyn Fn(&mut Value)| {
         let mut object = job.clone();
         change(&mut object);
@@ -335,8 +330,7 @@ fn plan_has_what_the_api_server_refuses_in_its_words() {
 #[test]
 fn plan_says_what_an_apply_would_change_of_a_job_that_is_there() {
     let bench = desk().bench("cli-plan-again");
-    let job = everywhere(
-        &bench,
+    let job = bench.job(
         "fix",
         &json!({}),
         &json!({"parallelism": 3, "paused": true}),
@@ -369,7 +363,7 @@ fn plan_says_what_an_apply_would_change_of_a_job_that_is_there() {
 #[test]
 fn plan_of_a_cron_job_says_where_each_run_would_go() {
     let bench = desk().bench("cli-plan-cron");
-    let mut cron_job = everywhere(&bench, "nightly", &json!({}), &json!({}));
+    let mut cron_job = bench.job("nightly", &json!({}), &json!({}));
     let template =
         json!({"metadata": {"labels": {"run": "nightly"}}, "spec": cron_job["spec"].take()});
     cron_job["kind"] = json!("CronJob");

@@ -3,14 +3,14 @@
 use carillon_tests::lab::is;
 use serde_json::{Value, json};
 
-use super::desk::{carillon, desk, everywhere, three_failures};
+use super::desk::{carillon, desk, three_failures};
 
 #[test]
 fn an_open_job_is_asked_to_try_its_failed_nodes_again() {
     let bench = desk().bench("cli-retry-open");
     let open =
         json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
-    bench.apply(&everywhere(&bench, "fix", &three_failures(), &open));
+    bench.apply(&bench.job("fix", &three_failures(), &open));
     bench.until("three have failed", || {
         (bench.get("fix")["status"]["done"] == "6/6").then_some(())
     });
@@ -57,7 +57,7 @@ fn an_open_job_is_asked_to_try_its_failed_nodes_again() {
 fn a_job_that_has_ended_is_tried_again_by_a_new_one_on_these_nodes_only() {
     let bench = desk().bench("cli-retry-ended");
     let go_on = json!({"failurePolicy": {"type": "Continue"}});
-    bench.apply(&everywhere(&bench, "fix", &three_failures(), &go_on));
+    bench.apply(&bench.job("fix", &three_failures(), &go_on));
     bench.wait("fix", "Complete");
     let succeeded = carillon(&bench, &["retry", "fix", "--node", "node-0000"]).ended_with(1);
     assert!(
@@ -105,7 +105,7 @@ fn four_who_ask_at_once_make_one_retry_and_are_told_of_it_while_it_is_at_work() 
     let fates = json!({"node-0001": {"run-time": "20s", "exit-code": 3}});
     let more = json!({"nodeNames": ["node-0000", "node-0001"],
         "failurePolicy": {"type": "Continue"}});
-    bench.apply(&everywhere(&bench, "fix", &fates, &more));
+    bench.apply(&bench.job("fix", &fates, &more));
     bench.wait("fix", "Complete");
     let mut said: Vec<String> = std::thread::scope(|scope| {
         let ask = || carillon(&bench, &["retry", "fix", "--failed"]).ended_with(0);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::cron_jobs::cron;
-use super::desk::{Answer, command, desk, everywhere, finish};
+use super::desk::{Answer, command, desk, finish};
 use crate::chart::render::{find, render};
 
 const ROLES: [&str; 3] = ["carillon-view", "carillon-edit", "carillon-view-nodes"];
@@ -78,11 +78,11 @@ fn each_verb_does_what_the_roles_of_the_chart_allow_and_says_what_is_missing() {
         let role = find(&chart, "ClusterRole", role).to_string();
         cluster.kubectl_stdin(["apply", "-f", "-"], &role).unwrap();
     }
-    bench.apply(&everywhere(&bench, "done", &json!({}), &json!({})));
+    bench.apply(&bench.job("done", &json!({}), &json!({})));
     bench.wait("done", "Complete");
-    let paused = everywhere(&bench, "paused", &json!({}), &json!({"paused": true}));
+    let paused = bench.job("paused", &json!({}), &json!({"paused": true}));
     bench.apply(&paused);
-    let manifest = everywhere(&bench, "new", &json!({}), &json!({})).to_string();
+    let manifest = bench.job("new", &json!({}), &json!({})).to_string();
 
     let users: [(&str, &[&str], bool); 3] = [
         ("viewer", &["carillon-view"], false),

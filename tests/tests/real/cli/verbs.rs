@@ -1,16 +1,16 @@
 //! The verbs that act, and what is said when nothing can be done.
 
 use carillon_testbed::{Cluster, Config};
-use carillon_tests::lab::is;
+use carillon_tests::lab::{Bench, is};
 use serde_json::json;
 
-use super::desk::{carillon, command, desk, everywhere, finish, three_failures};
+use super::desk::{carillon, command, desk, finish, three_failures};
 
 #[test]
 fn a_job_paused_by_a_failure_is_resumed_until_it_is_complete() {
     let bench = desk().bench("cli-resume");
     let pause = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});
-    bench.apply(&everywhere(&bench, "fix", &three_failures(), &pause));
+    bench.apply(&bench.job("fix", &three_failures(), &pause));
     for failed in 1..=3 {
         bench.until("the next failure pauses it", || {
             let job = bench.get("fix");
@@ -33,12 +33,7 @@ fn a_job_paused_by_a_failure_is_resumed_until_it_is_complete() {
 fn pause_and_resume_on_request_do_nothing_when_it_is_so_already() {
     let bench = desk().bench("cli-pause");
     let slow = json!({"*": {"run-time": "10m"}});
-    bench.apply(&everywhere(
-        &bench,
-        "fix",
-        &slow,
-        &json!({"parallelism": 1}),
-    ));
+    bench.apply(&bench.job("fix", &slow, &json!({"parallelism": 1})));
     let said = |verb: &str| carillon(&bench, &[verb, "fix"]).ended_with(0).stdout;
     assert_eq!(said("pause"), "broadcastjob.carillon.dev/fix paused\n");
     assert_eq!(bench.get("fix")["spec"]["paused"], true);
@@ -58,38 +53,28 @@ fn pause_and_resume_on_request_do_nothing_when_it_is_so_already() {
 #[test]
 fn wait_ends_with_what_became_of_the_job() {
     let bench = desk().bench("cli-wait");
-    bench.apply(&everywhere(&bench, "fails", &three_failures(), &json!({})));
+    bench.apply(&bench.job("fails", &three_failures(), &json!({})));
     let failed = carillon(&bench, &["wait", "fails", "--timeout", "2m"]).ended_with(3);
     assert!(failed.stdout.contains("Failed: "), "{failed:?}");
 
     let some_fail = json!({"failurePolicy": {"type": "Continue"}});
-    bench.apply(&everywhere(
-        &bench,
-        "some-fail",
-        &three_failures(),
-        &some_fail,
-    ));
+    bench.apply(&bench.job("some-fail", &three_failures(), &some_fail));
     carillon(&bench, &["wait", "some-fail", "--timeout", "2m"]).ended_with(0);
     carillon(&bench, &["wait", "some-fail", "--require-success"]).ended_with(3);
 
     let on_failure = json!({"failurePolicy": {"type": "Pause"}});
-    bench.apply(&everywhere(
-        &bench,
-        "pauses",
-        &three_failures(),
-        &on_failure,
-    ));
+    bench.apply(&bench.job("pauses", &three_failures(), &on_failure));
     let paused = carillon(&bench, &["wait", "pauses", "--timeout", "2m"]).ended_with(4);
     assert!(paused.stdout.contains("Paused: "), "{paused:?}");
 
     let slow = json!({"*": {"run-time": "10m"}});
-    bench.apply(&everywhere(&bench, "slow", &slow, &json!({})));
+    bench.apply(&bench.job("slow", &slow, &json!({})));
     let late = carillon(&bench, &["wait", "slow", "--timeout", "0s"]).ended_with(2);
     assert!(late.stderr.contains("not within"), "{late:?}");
 
     let open =
         json!({"completionPolicy": {"type": "Never"}, "failurePolicy": {"type": "Continue"}});
-    bench.apply(&everywhere(&bench, "open", &json!({}), &open));
+    bench.apply(&bench.job("open", &json!({}), &open));
     carillon(&bench, &["wait", "open", "--timeout", "2m"]).ended_with(0);
     carillon(&bench, &["wait", "none"]).ended_with(1);
 }
@@ -103,7 +88,7 @@ fn a_job_that_is_not_there_is_answered_with_those_that_are() {
         none.stderr.contains("There are none in cli-missing"),
         "{none:?}"
     );
-    let job = |bench, name| everywhere(bench, name, &json!({}), &json!({"paused": true}));
+    let job = |bench: &Bench<'_>, name| bench.job(name, &json!({}), &json!({"paused": true}));
     bench.apply(&job(&bench, "fix-kernel"));
     let near = carillon(&bench, &["results", "fix-kernle"]).ended_with(1);
     assert!(near.stderr.contains("There are: fix-kernel"), "{near:?}");

@@ -9,13 +9,7 @@ use crate::slim::{ContainerState, ContainerStatus, Interner, PodStatus, SlimPod,
 
 /// Reasons with which the kubelet ends pods for the cluster's sake, besides the condition
 /// DisruptionTarget of newer versions.
-const KUBELET_DISRUPTIONS: [&str; 5] = [
-    "Evicted",
-    "Preempting",
-    "NodeShutdown",
-    "Terminated",
-    "Shutdown",
-];
+const KUBELET_DISRUPTIONS: [&str; 4] = ["Preempting", "NodeShutdown", "Terminated", "Shutdown"];
 
 /// Reasons of containers that are on their way.
 const USUAL: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
@@ -37,8 +31,9 @@ impl SlimPod {
             node: self.node().map(|name| strings.share(name)),
             phase,
             tracked: meta.has_finalizer(FINALIZER_RESULT_TRACKING),
-            disrupted: KUBELET_DISRUPTIONS.contains(&status.reason.as_str())
-                || disruption.is_some_and(|disruption| disruption.status == "True"),
+            disrupted: disruption.is_some_and(|disruption| disruption.status == "True")
+                || KUBELET_DISRUPTIONS.contains(&status.reason.as_str())
+                || is_refused_under_pressure(status),
             deletion,
             interrupted: deletion.is_some() && !phase.has_ended(),
             restarts: counted()
@@ -56,6 +51,18 @@ impl SlimPod {
         }
         Some((meta.name.as_str().into(), row))
     }
+}
+
+/// The kubelet gives the reason `Evicted` without that condition to a pod that has used more disk than its own limits
+/// allow, which is its own doing, and to one that it refuses while its node is short of something.
+fn is_refused_under_pressure(status: &PodStatus) -> bool {
+    status.reason == "Evicted" && is_silent(status)
+}
+
+/// No container is told of.
+fn is_silent(status: &PodStatus) -> bool {
+    let statuses = [&status.init_container_statuses, &status.container_statuses];
+    statuses.into_iter().flatten().all(Vec::is_empty)
 }
 
 /// Why the pod does not start, if anything unusual is known.
@@ -133,12 +140,18 @@ fn end<'a>(
     let or = |first: &str, second: &str| -> Box<str> {
         printable(if first.is_empty() { second } else { first }).into()
     };
-    let statuses = [&status.init_container_statuses, &status.container_statuses];
+    let said = telling.map_or("", |end| &end.message);
+    let message = if status.reason.is_empty() {
+        or(said, &status.message)
+    } else {
+        // Why the pod had to end, and not what a container said that had to end with it.
+        or(&status.message, said)
+    };
     Some(Box::new(End {
-        silent: statuses.into_iter().flatten().all(Vec::is_empty),
+        silent: is_silent(status),
         exit_code: telling.map(|end| end.exit_code),
         reason: or(&status.reason, telling.map_or("", |end| &end.reason)),
-        message: or(telling.map_or("", |end| &end.message), &status.message),
+        message,
         finished,
     }))
 }
@@ -287,15 +300,40 @@ mod tests {
     }
 
     #[test]
-    fn evictions_are_disruptions_by_condition_or_reason() {
-        for status in [
-            json!({"phase": "Failed", "reason": "Evicted", "message": "disk pressure"}),
-            json!({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]}),
+    fn an_eviction_is_a_disruption_unless_the_pod_has_exceeded_its_own_limits() {
+        let killed = json!([{"name": "main", "state": {"terminated": {
+            "exitCode": 137, "reason": "ContainerStatusUnknown", "message": "not to be found"}}}]);
+        let pressure = json!([{"type": "DisruptionTarget", "status": "True"}]);
+        let status = |more: Value| {
+            let mut status = json!({"phase": "Failed", "reason": "Evicted", "message": "disk"});
+            let status_of = status.as_object_mut().unwrap();
+            status_of.extend(more.as_object().unwrap().clone());
+            pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status}))
+        };
+        for (more, disrupted, why) in [
+            (
+                json!({"containerStatuses": killed, "conditions": pressure}),
+                true,
+                "by the node",
+            ),
+            (
+                json!({"containerStatuses": killed}),
+                false,
+                "by its own limits",
+            ),
+            (
+                json!({}),
+                true,
+                "refused by a node that is short of something",
+            ),
         ] {
-            assert!(
-                pod(json!({"metadata": {"name": "p", "uid": UID}, "status": status})).disrupted
-            );
+            let row = status(more);
+            assert_eq!(row.disrupted, disrupted, "{why}");
+            let end = row.end.as_deref().unwrap();
+            assert_eq!((&*end.reason, &*end.message), ("Evicted", "disk"), "{why}");
         }
+        let stopped = json!({"phase": "Failed", "reason": "Terminated"});
+        assert!(pod(json!({"metadata": {"name": "p", "uid": UID}, "status": stopped})).disrupted);
     }
 
     #[test]

@@ -63,10 +63,13 @@ fn any(node: &str, nth: usize) -> Fate {
         refused: None,
         waits: (salt.is_multiple_of(5)).then_some("ImagePullBackOff"),
         works: vec![
-            Work::Ends(
-                SECOND * (1 + salt as i32 % 7),
-                i32::from(salt.is_multiple_of(3)),
-            ),
+            match salt % 11 {
+                10 => Work::OverLimit(SECOND * (1 + salt as i32 % 7)),
+                _ => Work::Ends(
+                    SECOND * (1 + salt as i32 % 7),
+                    i32::from(salt.is_multiple_of(3)),
+                ),
+            },
             Work::Ends(SECOND, 0),
         ],
         obeys: [Some(0), Some(143), None][salt % 3],

@@ -122,7 +122,7 @@ fn failures() -> Vec<Scenario> {
                     ..Fate::ends(2 * SECOND, 0)
                 }
             },
-            same: Same::Condition,
+            same: Same::Type,
             ..plain("pods start when their time to start is over")
         },
         Scenario {

@@ -37,6 +37,17 @@ pub(super) fn all() -> Vec<Scenario> {
             ..plain("a crash loop is stopped at its limit and one restart is not")
         },
         Scenario {
+            spec: json!({"parallelism": 2, "failurePolicy": {"type": "Continue"}}),
+            fates: |node, _| match node {
+                "node-2" => Fate {
+                    works: vec![Work::OverLimit(SECOND)],
+                    ..Fate::ends(SECOND, 0)
+                },
+                _ => Fate::ends(2 * SECOND, 0),
+            },
+            ..plain("a pod is evicted for its own use of the disk")
+        },
+        Scenario {
             spec: json!({"parallelism": "50%"}),
             ..plain("parallelism is a percentage")
         },

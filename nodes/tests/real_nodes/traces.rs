@@ -1,10 +1,9 @@
-//! Nodes do what nodes do, and leave nothing behind. Needs root and the packages that `machine::check` names.
+//! Nodes stop, reboot, are cut off, and leave nothing behind.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{env, fs, thread};
 
@@ -13,17 +12,12 @@ use carillon_nodes::{Network, Nodes, config, machine};
 use carillon_testbed::{Cluster, wait};
 use serde_json::{Value, json};
 
+use crate::lab;
+
 const LIMIT: Duration = Duration::from_mins(2);
 const EVERY: Duration = Duration::from_millis(200);
 /// Set for the process that is killed.
 const VICTIM: &str = "CARILLON_NODES_VICTIM";
-
-/// One after the other: each looks at what there is on the whole machine.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What nodes could leave on a machine.
 #[derive(Debug, Eq, PartialEq)]
@@ -75,13 +69,13 @@ fn traces(word: &str) -> Result<Traces> {
     })
 }
 
-/// A cluster with its nodes; the nodes go first.
-struct Lab {
+/// A cluster with nodes alone; the nodes go first.
+struct Bare {
     nodes: Nodes,
     cluster: Cluster,
 }
 
-impl Lab {
+impl Bare {
     fn start(name: &str, count: u8) -> Result<Self> {
         machine::check()?;
         let network = Network::create()?;
@@ -146,41 +140,11 @@ fn is_ready(node: &Value, ready: bool) -> bool {
 }
 
 #[test]
-fn containers_end_with_their_exit_codes_and_reach_each_other_by_name() -> Result<()> {
-    let _turn = turn();
-    let lab = Lab::start("reach", 2)?;
-    lab.apply(&pod(
-        "web",
-        "node-0",
-        "while :; do echo hello | nc -l -p 8080; done",
-    ))?;
-    let service = json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
-    });
-    lab.apply(&service)?;
-    for node in ["node-0", "node-1"] {
-        let script = "for try in 1 2 3 4 5 6 7 8 9 10; do said=$(nc -w 2 web 80 </dev/null) && break; sleep 1; done; \
-                      echo \"$said\" | tee /dev/termination-log; exit 3";
-        let name = format!("client-on-{node}");
-        lab.apply(&pod(&name, node, script))?;
-        let ended = lab.ended(&name)?;
-        let container = &ended["status"]["containerStatuses"][0]["state"]["terminated"];
-        assert_eq!(container["exitCode"], 3, "{ended}");
-        assert_eq!(container["message"], "hello\n", "{ended}");
-        let log = lab.cluster.kubectl_ok(["logs", &name])?;
-        assert_eq!(log.trim(), "hello");
-    }
-    Ok(())
-}
-
-#[test]
 fn a_node_stops_reboots_and_is_cut_off_and_leaves_nothing_when_it_goes() -> Result<()> {
-    let _turn = turn();
+    // What is there on the whole machine is compared.
+    let _none = lab::none();
     let before = traces("/nodes/node-")?;
-    let mut lab = Lab::start("off", 2)?;
+    let mut lab = Bare::start("off", 2)?;
     let there = traces("/nodes/node-")?;
     assert_ne!(there.links, before.links);
     assert_ne!(there.cgroups, before.cgroups);
@@ -235,7 +199,7 @@ fn victim() -> Result<()> {
     if env::var_os(VICTIM).is_none() {
         return Ok(());
     }
-    let lab = Lab::start("victim", 1)?;
+    let lab = Bare::start("victim", 1)?;
     lab.apply(&pod("runs", "node-0", "sleep 1000"))?;
     lab.until("the pod runs", "pod/runs", |pod| {
         pod["status"]["phase"] == "Running"
@@ -247,10 +211,11 @@ fn victim() -> Result<()> {
 
 #[test]
 fn nothing_is_left_when_who_started_the_nodes_is_killed() -> Result<()> {
-    let _turn = turn();
+    // What is there on the whole machine is compared.
+    let _none = lab::none();
     let before = traces("/nodes/node-")?;
     let mut victim = Command::new(env::current_exe()?)
-        .args(["victim", "--exact", "--nocapture"])
+        .args(["traces::victim", "--exact", "--nocapture"])
         .env(VICTIM, "1")
         .stdout(Stdio::piped())
         .spawn()?;

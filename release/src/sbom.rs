@@ -1,4 +1,4 @@
-//! The bill of materials of an image, in the form of CycloneDX: what was compiled into the binary, and what is beside it.
+//! The bill of materials of a program, in the form of CycloneDX: what was compiled into it, and what lies beside it.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,23 @@ use cyclonedx_bom::models::license::{LicenseChoice, Licenses};
 use cyclonedx_bom::models::metadata::Metadata;
 use cyclonedx_bom::prelude::{Bom, DateTime, NormalizedString, Purl, SpecVersion, Uri, Validate};
 
-use super::binary::{self, Binary};
-use super::certificates;
-use crate::chart;
+use carillon_testbed::carillon::Program;
+
+use crate::binary::{self, Binary};
 use crate::packages::{self, Package};
 use crate::source::Source;
 
 const MEDIA_TYPE: &str = "application/vnd.cyclonedx+json";
 const VERSION: SpecVersion = SpecVersion::V1_5;
 
-pub(super) fn of(binary: &Binary, platform: Platform, source: &Source) -> Result<Blob> {
+/// `beside`: the package that files beside the program are of, if there are any.
+pub(crate) fn of(
+    program: Program,
+    binary: &Binary,
+    platform: Platform,
+    source: &Source,
+    beside: Option<&str>,
+) -> Result<Blob> {
     let all = packages::all(binary::triple(platform))?;
     let linked = binary.packages.iter().map(|id| {
         let package = all
@@ -32,11 +39,12 @@ pub(super) fn of(binary: &Binary, platform: Platform, source: &Source) -> Result
         Ok((id.as_str(), package))
     });
     let linked: BTreeMap<&str, &Package> = linked.collect::<Result<_>>()?;
-    let authorities = all
-        .values()
-        .find(|package| package.name == certificates::PACKAGE);
-    let authorities = authorities.context("no package has the certificates of the image")?;
-    let bom = bom(&linked, authorities, binary, source)?;
+    let named = |name: &str| {
+        let found = all.values().find(|package| package.name == name);
+        found.with_context(|| format!("the lock file has no package {name}"))
+    };
+    let beside = beside.map(named).transpose()?;
+    let bom = bom(program, &linked, beside, binary, source)?;
     let problems = bom.validate_version(VERSION);
     ensure!(
         problems.passed(),
@@ -48,10 +56,11 @@ pub(super) fn of(binary: &Binary, platform: Platform, source: &Source) -> Result
     Ok(Blob::new(MEDIA_TYPE, bytes))
 }
 
-/// `linked`: what is in the binary, by id. `authorities`: the package that the certificates beside it are of.
+/// `linked`: what is in the binary, by id.
 fn bom(
+    of: Program,
     linked: &BTreeMap<&str, &Package>,
-    authorities: &Package,
+    beside: Option<&Package>,
     binary: &Binary,
     source: &Source,
 ) -> Result<Bom> {
@@ -65,7 +74,7 @@ fn bom(
             dependencies: uses.map(|used| reference(used)).collect(),
         });
         let component = component(package)?;
-        if package.name == binary::PACKAGE {
+        if package.name == of.target().0 {
             program = Some(component);
         } else {
             components.push(component);
@@ -83,10 +92,12 @@ fn bom(
         component.licenses = Some(Licenses(vec![LicenseChoice::expression(license)]));
         components.push(component);
     }
-    components.push(component(authorities)?);
-    let mut program = program.context("the operator is not among what was built")?;
+    if let Some(package) = beside {
+        components.push(component(package)?);
+    }
+    let mut program = program.context("the program is not among what was built")?;
     program.component_type = Classification::Application;
-    program.name = NormalizedString::new(chart::NAME);
+    program.name = NormalizedString::new(of.target().1);
     let time = DateTime::try_from(source.time.to_string());
     Ok(Bom {
         version: 1,
@@ -171,11 +182,12 @@ fn reference(package: &Package) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use jiff::Timestamp;
     use serde_json::{Value, json};
 
-    use super::super::binary::Tools;
     use super::*;
+    use crate::binary::Tools;
+
+    const OPERATOR: &str = "carillon-operator";
 
     fn package(id: &str, more: &Value) -> Package {
         let mut fields = json!({"id": id, "name": id, "version": "1.2.3"});
@@ -193,9 +205,9 @@ mod tests {
             &json!({"license": "MIT/Apache-2.0", "source": registry}),
         );
         serde.checksum = Some("ab".repeat(32));
-        let mut operator = package(binary::PACKAGE, &json!({"license": "Apache-2.0"}));
+        let mut operator = package(OPERATOR, &json!({"license": "Apache-2.0"}));
         operator.uses = vec!["serde".to_owned(), "only-while-building".to_owned()];
-        let linked = BTreeMap::from([(binary::PACKAGE, &operator), ("serde", &serde)]);
+        let linked = BTreeMap::from([(OPERATOR, &operator), ("serde", &serde)]);
         let binary = Binary {
             path: PathBuf::new(),
             packages: linked.keys().map(|id| (*id).to_owned()).collect(),
@@ -205,12 +217,16 @@ mod tests {
                 rust: "1.95.0".to_owned(),
             },
         };
-        let authorities = package(certificates::PACKAGE, &json!({}));
-        let source = Source {
-            revision: "abc".to_owned(),
-            time: Timestamp::UNIX_EPOCH,
-        };
-        let bom = bom(&linked, &authorities, &binary, &source).expect("a bill");
+        let authorities = package("webpki-root-certs", &json!({}));
+        let source = Source::of_test();
+        let bom = bom(
+            Program::Operator,
+            &linked,
+            Some(&authorities),
+            &binary,
+            &source,
+        )
+        .expect("a bill");
         assert!(bom.validate_version(VERSION).passed());
         let mut bytes = Vec::new();
         bom.output_as_json(&mut bytes, VERSION).expect("written");

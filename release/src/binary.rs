@@ -1,4 +1,4 @@
-//! The operator as a static binary, the same from every clone.
+//! Programs as static binaries, the same from every clone.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -7,35 +7,32 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use carillon_image::Platform;
-use carillon_testbed::carillon::workspace;
+use carillon_testbed::carillon::{Program, workspace};
 use carillon_testbed::{answer, cargo};
 use serde_json::Value;
 
 use crate::packages;
 
-pub(super) const PACKAGE: &str = "carillon-operator";
-const NAME: &str = "carillon";
-
 /// A binary, and what is in it.
 #[derive(Debug)]
-pub(super) struct Binary {
-    pub(super) path: PathBuf,
+pub(crate) struct Binary {
+    pub(crate) path: PathBuf,
     /// Ids of the packages that were compiled for the platform. What only the build runs is not among them.
-    pub(super) packages: BTreeSet<String>,
-    pub(super) tools: Tools,
+    pub(crate) packages: BTreeSet<String>,
+    pub(crate) tools: Tools,
 }
 
 /// What compiles and links, and is partly linked in, by version.
 #[derive(Debug)]
-pub(super) struct Tools {
-    pub(super) glibc: String,
-    pub(super) gcc: String,
-    pub(super) rust: String,
+pub(crate) struct Tools {
+    pub(crate) glibc: String,
+    pub(crate) gcc: String,
+    pub(crate) rust: String,
 }
 
 /// The target of a platform. With musl the standard library has to come from rustup's server, which not every build
 /// machine reaches; with glibc a package of the distribution is enough.
-pub(super) fn triple(platform: Platform) -> &'static str {
+pub(crate) fn triple(platform: Platform) -> &'static str {
     match platform {
         Platform::Amd64 => "x86_64-unknown-linux-gnu",
         Platform::Arm64 => "aarch64-unknown-linux-gnu",
@@ -65,8 +62,9 @@ fn compiler(platform: Platform) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn build(platform: Platform) -> Result<Binary> {
+pub(crate) fn build(program: Program, platform: Platform) -> Result<Binary> {
     check_tools(platform)?;
+    let (package, name) = program.target();
     let triple = triple(platform);
     let (compiler, _) = compiler(platform);
     let variable = triple.replace('-', "_");
@@ -77,7 +75,7 @@ pub(super) fn build(platform: Platform) -> Result<Binary> {
             "--locked",
             "--message-format=json-render-diagnostics",
         ])
-        .args(["--package", PACKAGE, "--bin", NAME, "--target", triple])
+        .args(["--package", package, "--bin", name, "--target", triple])
         .env("CARGO_ENCODED_RUSTFLAGS", flags()?.join("\u{1f}"))
         .env("CARGO_INCREMENTAL", "0")
         .env(
@@ -95,12 +93,8 @@ pub(super) fn build(platform: Platform) -> Result<Binary> {
         output.status
     );
     let built = String::from_utf8_lossy(&output.stdout);
-    let tools = Tools {
-        glibc: glibc(compiler)?,
-        gcc: answer(Command::new(compiler).arg("-dumpfullversion"))?,
-        rust: rust()?,
-    };
-    let binary = read(&built, triple, tools)?;
+    let tools = tools(compiler)?;
+    let binary = read(&built, name, triple, tools)?;
     check_static(&binary.path)?;
     Ok(binary)
 }
@@ -123,7 +117,7 @@ fn flags() -> Result<Vec<String>> {
 }
 
 /// What cargo says that it built.
-fn read(messages: &str, triple: &str, tools: Tools) -> Result<Binary> {
+fn read(messages: &str, name: &str, triple: &str, tools: Tools) -> Result<Binary> {
     let mut packages = BTreeSet::new();
     let mut executable = None;
     for line in messages.lines() {
@@ -141,14 +135,14 @@ fn read(messages: &str, triple: &str, tools: Tools) -> Result<Binary> {
         {
             packages.insert(id.to_owned());
         }
-        if message["target"]["name"] == NAME
+        if message["target"]["name"] == name
             && let Some(path) = message["executable"].as_str()
         {
             executable = Some(PathBuf::from(path));
         }
     }
     Ok(Binary {
-        path: executable.with_context(|| format!("cargo build named no program called {NAME}"))?,
+        path: executable.with_context(|| format!("cargo build named no program called {name}"))?,
         packages,
         tools,
     })
@@ -173,6 +167,19 @@ fn check_tools(platform: Platform) -> Result<()> {
         }
         Err(error) => bail!("{platform} needs {compiler}: apt-get install {packages} ({error:#})"),
     }
+}
+
+/// Those of this machine.
+pub(crate) fn host_tools() -> Result<Tools> {
+    tools("cc")
+}
+
+fn tools(compiler: &str) -> Result<Tools> {
+    Ok(Tools {
+        glibc: glibc(compiler)?,
+        gcc: answer(Command::new(compiler).arg("-dumpfullversion"))?,
+        rust: rust()?,
+    })
 }
 
 /// The version of glibc, from the name of the release in its header: the binary contains that one.
@@ -243,14 +250,19 @@ mod tests {
             gcc: "12.2.0".to_owned(),
             rust: "1.95.0".to_owned(),
         };
-        let binary =
-            read(&messages.join("\n"), "x86_64-unknown-linux-gnu", tools()).expect("a binary");
+        let binary = read(
+            &messages.join("\n"),
+            "carillon",
+            "x86_64-unknown-linux-gnu",
+            tools(),
+        )
+        .expect("a binary");
         let packages: Vec<&str> = binary.packages.iter().map(String::as_str).collect();
         assert_eq!(packages, ["carillon 1", "serde 1"]);
         assert_eq!(
             binary.path,
             Path::new("/t/x86_64-unknown-linux-gnu/release/carillon")
         );
-        assert!(read("", "x", tools()).is_err());
+        assert!(read("", "carillon", "x", tools()).is_err());
     }
 }

@@ -1,0 +1,80 @@
+//! Logs of pods.
+
+use std::pin::pin;
+
+use anyhow::{Context, Result};
+use futures::{AsyncBufReadExt, TryStreamExt};
+use http::Request;
+use serde_json::Value;
+
+use super::{Answer, Api, Asked, PODS, code, not_found};
+use crate::problem;
+
+/// Which part of a log.
+pub(crate) struct LogOptions<'a> {
+    pub(crate) container: &'a str,
+    pub(crate) previous: bool,
+    pub(crate) timestamps: bool,
+    /// Lines from its end; all when `None`.
+    pub(crate) tail: Option<u32>,
+    pub(crate) follow: bool,
+}
+
+impl Api {
+    /// A pod of the namespace.
+    pub(crate) async fn pod(&self, name: &str) -> Result<Asked<Value>> {
+        match self.object(PODS, name).await {
+            Ok(pod) => Ok(Asked::Found(pod)),
+            Err(error) if code(&error) == Some(404) => Ok(Asked::Missing),
+            Err(error) if code(&error) == Some(403) => Ok(Asked::NotAllowed),
+            Err(error) => Err(self.explain(error, &format!("reading pod {name}")).await),
+        }
+    }
+
+    /// Gives each line of a log to `line`. The inner error is why there is none, in the API server's words.
+    pub(crate) async fn log(
+        &self,
+        pod: &str,
+        options: &LogOptions<'_>,
+        mut line: impl FnMut(&str) -> Result<()>,
+    ) -> Result<Result<(), String>> {
+        let lines = match self.log_lines(pod, options).await {
+            Ok(lines) => lines,
+            Err(kube::Error::Api(status)) => return Ok(Err(problem::words(&status))),
+            Err(error) => return Err(self.explain(error, &format!("the log of {pod}")).await),
+        };
+        let mut lines = pin!(lines.lines());
+        while let Some(text) = lines.try_next().await.context("reading a log")? {
+            line(&text)?;
+        }
+        Ok(Ok(()))
+    }
+
+    async fn log_lines(
+        &self,
+        pod: &str,
+        options: &LogOptions<'_>,
+    ) -> Answer<impl futures::AsyncBufRead> {
+        let tail = options.tail.map(|lines| lines.to_string());
+        // A flag without a value is true.
+        let flag = |on: bool| on.then(|| "true".to_owned());
+        let asked = [
+            ("previous", flag(options.previous)),
+            ("timestamps", flag(options.timestamps)),
+            ("follow", flag(options.follow)),
+            ("tailLines", tail),
+        ];
+        let path = self.path(PODS, pod).map(|path| {
+            let path = path.subresource("log").with("container", options.container);
+            let asked = asked
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value?)));
+            asked.fold(path, |path, (name, value)| path.with(name, &value))
+        });
+        let path = path.map_err(|error| not_found(&error))?;
+        let request = Request::builder().uri(path.as_str()).body(Vec::new());
+        self.client
+            .request_stream(request.map_err(kube::Error::HttpError)?)
+            .await
+    }
+}

@@ -1,0 +1,254 @@
+//! `logs`: what the containers of a job have printed, node by node.
+
+use anyhow::{Result, bail};
+use carillon_plan::record::Record;
+use carillon_plan::view::broadcast_job::family::Members;
+use serde_json::Value;
+
+use crate::attempts::Attempts;
+use crate::client::{Api, Asked, LogOptions};
+use crate::exit::DONE;
+use crate::render::{Screen, Tone};
+
+/// Lines of each container, where there are many.
+const TAIL: u32 = 10;
+
+/// Print the logs of a job's pods, node by node
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Of each node that has a result: its last attempt, in the order of the nodes' names. Pods that are gone have no log:
+their last words stand in their results. It needs the right to get pods and pods/log.
+
+Examples:
+  # The end of each log, with the name of the node before each line
+  kubectl carillon logs fix-kernel
+
+  # Only of the nodes that have failed, all of it
+  kubectl carillon logs fix-kernel --failed --tail=-1
+
+  # All attempts on one node; follow the last one
+  kubectl carillon logs fix-kernel --node node-0003 -f")]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    attempts: Attempts,
+    /// Of this container; that of the annotation kubectl.kubernetes.io/default-container, or the first, when absent
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_containers")]
+    container: Option<String>,
+    /// Of all containers, init containers first
+    #[arg(long)]
+    all_containers: bool,
+    #[command(flatten)]
+    lines: Lines,
+    /// Go on with the last attempt until its container has ended
+    #[arg(short, long, requires = "node", conflicts_with_all = ["all_containers", "previous"])]
+    follow: bool,
+}
+
+/// Which lines of a log, and how they are printed.
+#[derive(Debug, clap::Args)]
+struct Lines {
+    /// Of the containers before their last restart
+    #[arg(short, long)]
+    previous: bool,
+    /// Lines from the end of each log, -1 for all; all with --node, else 10, when absent
+    #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
+    tail: Option<i32>,
+    /// The time before each line
+    #[arg(long)]
+    timestamps: bool,
+}
+
+pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u8> {
+    let members = args.attempts.members(api).await?;
+    let members = Members::read(&members);
+    let records = args.attempts.of(&members)?;
+    if records.is_empty() {
+        let job = args.attempts.job();
+        let which = if args.attempts.failed {
+            "failed node"
+        } else {
+            "result"
+        };
+        screen.aside(&format!("BroadcastJob {job} has no {which}."));
+        return Ok(DONE);
+    }
+    let last = records.len() - 1;
+    let mut gone = 0;
+    for (index, record) in records.iter().enumerate() {
+        let follow = args.follow && index == last;
+        let found = of_attempt(api, args, record, follow, screen).await?;
+        gone += usize::from(!found);
+    }
+    if gone == records.len() && gone > 1 {
+        screen
+            .aside("All of these pods are gone: `kubectl carillon results` has their last words.");
+    }
+    Ok(DONE)
+}
+
+/// Prints the logs of an attempt; whether its pod is there.
+async fn of_attempt(
+    api: &Api,
+    args: &Logs,
+    record: &Record,
+    follow: bool,
+    screen: &mut Screen,
+) -> Result<bool> {
+    let name = format!(
+        "{} (attempt {}, pod {})",
+        record.node, record.attempt, record.pod
+    );
+    let pod = match api.pod(&record.pod).await? {
+        Asked::Found(pod) if is_of(&pod, record) => pod,
+        Asked::Found(_) | Asked::Missing => {
+            let words = if record.message.is_empty() {
+                String::new()
+            } else {
+                format!("; its last words: {:?}", &*record.message)
+            };
+            screen.aside(&format!("{name}: the pod is gone{words}"));
+            return Ok(false);
+        }
+        Asked::NotAllowed => bail!(
+            "{name}: you may not read pods in namespace {}; the role `view` of Kubernetes allows it",
+            api.namespace
+        ),
+    };
+    for container in containers(&pod, args)? {
+        let options = LogOptions {
+            container: &container,
+            previous: args.lines.previous,
+            timestamps: args.lines.timestamps,
+            tail: tail(args),
+            follow,
+        };
+        let mut parts = vec![&*record.node];
+        if args.all_containers {
+            parts.push(&container);
+        }
+        let before = format!("[{}] ", parts.join("/"));
+        let line = |screen: &mut Screen, line: &str| {
+            if args.attempts.node.is_some() && !args.all_containers {
+                screen.line(line)
+            } else {
+                screen.painted(&[(Tone::Care, &before), (Tone::Plain, line)])
+            }
+        };
+        let done = api
+            .log(&record.pod, &options, |text| line(screen, text))
+            .await?;
+        if let Err(words) = done {
+            screen.aside(&format!("{name}: {words}"));
+        }
+    }
+    Ok(true)
+}
+
+/// A later pod of that name is another one.
+fn is_of(pod: &Value, record: &Record) -> bool {
+    record
+        .pod_uid
+        .is_none_or(|uid| pod["metadata"]["uid"] == uid.to_string())
+}
+
+/// Names of the containers that are meant.
+fn containers(pod: &Value, args: &Logs) -> Result<Vec<String>> {
+    let names = |field: &str| -> Vec<String> {
+        let all = pod["spec"][field].as_array().into_iter().flatten();
+        let names = all.filter_map(|container| container["name"].as_str());
+        names.map(str::to_owned).collect()
+    };
+    let (init, main) = (names("initContainers"), names("containers"));
+    let all = || init.iter().chain(&main);
+    if args.all_containers {
+        return Ok(all().cloned().collect());
+    }
+    if let Some(wanted) = &args.container {
+        if all().any(|name| name == wanted) {
+            return Ok(vec![wanted.clone()]);
+        }
+        let there: Vec<&str> = all().map(String::as_str).collect();
+        bail!(
+            "no container {wanted} in the pod; there are: {}",
+            there.join(", ")
+        );
+    }
+    let default = &pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"];
+    let default = default.as_str().filter(|name| all().any(|one| one == name));
+    Ok(default
+        .map(str::to_owned)
+        .or_else(|| main.first().cloned())
+        .into_iter()
+        .collect())
+}
+
+/// How many lines of each log; all of them when `None`.
+fn tail(args: &Logs) -> Option<u32> {
+    match args.lines.tail {
+        Some(lines) => u32::try_from(lines).ok(),
+        None if args.attempts.node.is_some() => None,
+        None => Some(TAIL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use serde_json::json;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        logs: Logs,
+    }
+
+    fn logs(args: &[&str]) -> Logs {
+        let args = ["logs", "fix"].iter().chain(args);
+        Command::try_parse_from(args).expect("arguments").logs
+    }
+
+    #[test]
+    fn the_container_is_the_one_named_or_the_default_or_the_first() {
+        let pod = |annotations: Value| {
+            json!({
+                "metadata": {"annotations": annotations},
+                "spec": {"initContainers": [{"name": "init"}], "containers": [{"name": "a"}, {"name": "b"}]},
+            })
+        };
+        let by_annotation = json!({"kubectl.kubernetes.io/default-container": "b"});
+        for (args, annotations, expected) in [
+            (&[][..], json!({}), &["a"][..]),
+            (&[], by_annotation.clone(), &["b"]),
+            (&["-c", "init"], by_annotation, &["init"]),
+            (&["--all-containers"], json!({}), &["init", "a", "b"]),
+            (
+                &[],
+                json!({"kubectl.kubernetes.io/default-container": "gone"}),
+                &["a"],
+            ),
+        ] {
+            let found = containers(&pod(annotations), &logs(args)).expect("containers");
+            assert_eq!(found, expected, "{args:?}");
+        }
+        let error =
+            containers(&pod(json!({})), &logs(&["-c", "c"])).expect_err("none of that name");
+        assert!(
+            error.to_string().ends_with("there are: init, a, b"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn many_logs_are_short_and_one_is_whole_unless_told_otherwise() {
+        for (args, expected) in [
+            (&[][..], Some(10)),
+            (&["--node", "n"], None),
+            (&["--tail=3"], Some(3)),
+            (&["--tail=-1"], None),
+            (&["--node", "n", "--tail", "0"], Some(0)),
+        ] {
+            assert_eq!(tail(&logs(args)), expected, "{args:?}");
+        }
+    }
+}
