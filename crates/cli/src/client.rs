@@ -2,7 +2,7 @@
 
 mod cron_jobs;
 mod daemon_sets;
-mod logs;
+pub(crate) mod logs;
 mod two_apis;
 mod uninstall;
 
@@ -27,8 +27,6 @@ use tower::BoxError;
 use tower::util::MapResponseLayer;
 
 use crate::problem;
-
-pub(crate) use self::logs::LogOptions;
 
 /// BroadcastJobs.
 pub(crate) const JOBS: Resource = ours("broadcastjobs");

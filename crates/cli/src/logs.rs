@@ -6,7 +6,8 @@ use carillon_plan::view::broadcast_job::family::Members;
 use serde_json::Value;
 
 use crate::attempts::Attempts;
-use crate::client::{Api, Asked, LogOptions};
+use crate::client::logs::LogOptions;
+use crate::client::{Api, Asked};
 use crate::exit::DONE;
 use crate::render::{Screen, Tone};
 

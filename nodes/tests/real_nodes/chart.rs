@@ -12,6 +12,9 @@ fn helm_waits_for_two_replicas_and_its_test_passes() {
     let lab = shared();
     let deployment = lab.get(&["deployment", RELEASE, "-n", NAMESPACE]);
     assert_eq!(deployment["status"]["readyReplicas"], 2);
+    // Rendered and accepted; the network of these nodes does not enforce it.
+    let policy = lab.get(&["networkpolicy", RELEASE, "-n", NAMESPACE]);
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
     let tested = lab.helm(&["test", RELEASE]);
     let said = String::from_utf8_lossy(&tested.stdout);
     assert!(tested.status.success(), "{said}");
@@ -40,7 +43,6 @@ fn the_readme_example_is_complete_on_each_node() {
     assert_eq!(logs.lines().count(), 3, "{logs}");
 }
 
-/// A pod that could not be told from its first seconds is one that a rollout waits for too long, or not at all.
 #[test]
 fn one_replica_may_be_evicted_at_a_time_and_the_other_goes_on() {
     let lab = alone();
@@ -105,10 +107,10 @@ fn the_account_may_do_what_the_list_of_permissions_says() {
         found.extend(verbs.map(|verb| (resource.to_owned(), verb.to_owned())));
     }
     let mut expected: BTreeSet<(String, String)> = BTreeSet::new();
-    let roles = lab.get(&["clusterrole", RELEASE]);
+    let everywhere = lab.get(&["clusterrole", RELEASE]);
     let leases = lab.get(&["roles", "-n", NAMESPACE]);
     let lease = &leases["items"][0];
-    let rules = [&roles, lease].map(|role| role["rules"].as_array().unwrap());
+    let rules = [&everywhere, lease].map(|role| role["rules"].as_array().unwrap());
     for rule in rules.into_iter().flatten() {
         let words = |field: &str| -> Vec<String> {
             let words = rule[field].as_array().into_iter().flatten();

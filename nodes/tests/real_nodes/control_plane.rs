@@ -3,10 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use carillon_oracle::Assumptions;
 use carillon_testbed::Component;
 use carillon_testbed::carillon::NAMESPACE;
-use carillon_tests::proof::assert_no_violation;
 use serde_json::json;
 
 use crate::lab::{Lab, alone};
@@ -112,16 +110,4 @@ fn an_api_server_that_is_restarted_and_an_etcd_that_is_away_for_a_minute_lose_no
     work.assert_once();
     lab.wait_nodes();
     lab.wait_operators();
-}
-
-/// Of all that the tests before have done, by the store's own history.
-#[test]
-fn zz_no_revision_of_the_store_breaks_a_rule() {
-    let lab = alone();
-    let assumptions = Assumptions {
-        late_requests: true,
-        may_stall: true,
-        ..Assumptions::default()
-    };
-    assert_no_violation(&lab.cluster, &assumptions);
 }

@@ -89,7 +89,10 @@ fn exit_codes_and_last_words_of_containers_are_the_results_of_their_nodes() {
         "sleep 1000 & kill -9 $!; wait $!",
         &json!({}),
     );
-    assert_each(&outcomes, ("Failed", "NonZeroExitCode", json!(137), ""));
+    assert_each(
+        &outcomes,
+        ("Failed", "NonZeroExitCode", json!(137), "Killed"),
+    );
 }
 
 #[test]
@@ -401,11 +404,8 @@ fn what_containers_print_is_read_node_by_node() {
         &json!({}),
     ));
     bench.until("it has begun", || {
-        bench
-            .pods("slow")
-            .iter()
-            .all(|pod| pod["status"]["phase"] == "Running")
-            .then_some(())
+        let running = |pod: &&Value| pod["status"]["phase"] == "Running";
+        (bench.pods("slow").iter().filter(running).count() == 3).then_some(())
     });
     assert_eq!(
         lines(&["logs", "slow", "--node", "node-0", "-f"]),

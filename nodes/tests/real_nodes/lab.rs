@@ -84,7 +84,8 @@ impl Lab {
         let cluster = Cluster::start(config)?;
         let image = build_image(&cluster.dir().join("image"), RELEASE)?;
         let nodes = Nodes::start(&cluster, network, NODES, &[image])?;
-        install_chart(&cluster, &["--wait", "--timeout=3m"])?;
+        let restricted = "--set=networkPolicy.enabled=true";
+        install_chart(&cluster, &["--wait", "--timeout=3m", restricted])?;
         Ok(Self {
             nodes: Mutex::new(nodes),
             cluster,

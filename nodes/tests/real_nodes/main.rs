@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod bare_nodes;
 mod chart;
 mod control_plane;
 mod endings;
@@ -10,6 +11,6 @@ mod host;
 mod lab;
 mod network;
 mod node_troubles;
-mod traces;
 mod upgrade;
+mod verdict;
 mod work;

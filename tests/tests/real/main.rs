@@ -27,3 +27,4 @@ mod retry;
 mod stored_before_rules;
 mod stored_by_releases;
 mod tenants;
+mod version_skew;

@@ -215,7 +215,7 @@ fn nothing_is_left_when_who_started_the_nodes_is_killed() -> Result<()> {
     let _none = lab::none();
     let before = traces("/nodes/node-")?;
     let mut victim = Command::new(env::current_exe()?)
-        .args(["traces::victim", "--exact", "--nocapture"])
+        .args(["bare_nodes::victim", "--exact", "--nocapture"])
         .env(VICTIM, "1")
         .stdout(Stdio::piped())
         .spawn()?;
