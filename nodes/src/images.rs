@@ -1,4 +1,4 @@
-//! Images that each node has from the beginning, made here: there may be no registry to pull from.
+//! Images that nodes have from the beginning, made here: there may be no registry to pull from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,47 @@ const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 /// The first process of a pod reaps what others leave behind, and goes when it is told.
 const WAIT: &str = "trap 'exit 0' INT TERM; while :; do sleep 86400 & wait $!; done";
 
-/// Writes them below `dir`, and gives their paths.
+/// What Kubernetes' own tests ask for, as of the release that the test bed builds.
+const E2E_PAUSE: &str = "registry.k8s.io/pause:3.10.2";
+const E2E_BUSYBOX: &str = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1";
+const E2E_AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.63.0";
+
+/// Writes those of every node below `dir`, and gives their paths.
 pub(crate) fn write(dir: &Path) -> Result<Vec<PathBuf>> {
+    let layer = Layer::new(&shell()?, 0)?;
+    let images = [
+        ("pause.tar", PAUSE, &layer, wait()),
+        ("busybox.tar", BUSYBOX, &layer, command()),
+    ];
+    write_all(dir, images)
+}
+
+/// Writes those of Kubernetes' own tests below `dir`, and gives their paths. `agnhost`: the program.
+pub fn of_e2e(dir: &Path, agnhost: &Path) -> Result<Vec<PathBuf>> {
+    let mut entries = shell()?;
+    let layer = Layer::new(&entries, 0)?;
+    entries.push(Entry::File {
+        path: "agnhost".to_owned(),
+        mode: 0o755,
+        bytes: fs::read(agnhost).with_context(|| format!("reading {}", agnhost.display()))?,
+    });
+    let with_agnhost = Layer::new(&entries, 0)?;
+    let agnhost = Config {
+        entrypoint: vec!["/agnhost".to_owned()],
+        command: vec!["pause".to_owned()],
+        env: vec![PATH.to_owned()],
+        ..Config::default()
+    };
+    let images = [
+        ("e2e-pause.tar", E2E_PAUSE, &layer, wait()),
+        ("e2e-busybox.tar", E2E_BUSYBOX, &layer, command()),
+        ("e2e-agnhost.tar", E2E_AGNHOST, &with_agnhost, agnhost),
+    ];
+    write_all(dir, images)
+}
+
+/// A shell, and what one expects beside it.
+fn shell() -> Result<Vec<Entry>> {
     let busybox = fs::read(program("busybox")?).context("reading busybox")?;
     let list = std::process::Command::new(program("busybox")?)
         .arg("--list")
@@ -55,30 +94,41 @@ pub(crate) fn write(dir: &Path) -> Result<Vec<PathBuf>> {
         path: format!("bin/{applet}"),
         to: "/bin/busybox".to_owned(),
     }));
-    let layer = Layer::new(&entries, 0)?;
-    let shell = Config {
+    Ok(entries)
+}
+
+fn command() -> Config {
+    Config {
         command: vec!["sh".to_owned()],
         env: vec![PATH.to_owned()],
         ..Config::default()
-    };
-    let wait = Config {
+    }
+}
+
+fn wait() -> Config {
+    Config {
         entrypoint: ["/bin/busybox", "sh", "-c", WAIT].map(str::to_owned).into(),
         env: vec![PATH.to_owned()],
         ..Config::default()
-    };
+    }
+}
+
+/// File, name, files and configuration of each.
+fn write_all<const N: usize>(
+    dir: &Path,
+    images: [(&str, &str, &Layer, Config); N],
+) -> Result<Vec<PathBuf>> {
     let platform = if cfg!(target_arch = "aarch64") {
         Platform::Arm64
     } else {
         Platform::Amd64
     };
-    [(PAUSE, "pause.tar", wait), (BUSYBOX, "busybox.tar", shell)]
-        .into_iter()
-        .map(|(name, file, config)| {
-            let image = Image::new(platform, layer.clone(), &config);
-            let path = dir.join(file);
-            fs::write(&path, docker_archive::write(&image, name, 0)?)
-                .with_context(|| format!("writing {}", path.display()))?;
-            Ok(path)
-        })
-        .collect()
+    let write = |(file, name, layer, config): (&str, &str, &Layer, Config)| {
+        let image = Image::new(platform, layer.clone(), &config);
+        let path = dir.join(file);
+        fs::write(&path, docker_archive::write(&image, name, 0)?)
+            .with_context(|| format!("writing {}", path.display()))?;
+        Ok(path)
+    };
+    images.into_iter().map(write).collect()
 }

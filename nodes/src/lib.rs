@@ -10,7 +10,7 @@
 mod address;
 mod cgroups;
 mod containerd;
-mod images;
+pub mod images;
 mod inside;
 mod kubelet;
 pub mod machine;

@@ -1,6 +1,6 @@
 //! Builds the programs of the test bed from source, once per user.
 //!
-//! Three Go modules beside this crate hold nothing but `tool` lines. What they build lies in
+//! Go modules beside this crate hold little more than `tool` lines. What they build lies in
 //! `~/.cache/carillon/testbed` (or `$CARILLON_TESTBED_CACHE`), keyed by their checksum files and by
 //! what is mended in them ([`amendment`]).
 
@@ -87,6 +87,68 @@ const DNS: Module = Module {
     amendment: None,
 };
 
+/// Names another minor version of Kubernetes than that of [`CONTROL_PLANE`], one of [`OTHER_KUBERNETES`].
+const KUBERNETES: &str = "CARILLON_TESTBED_KUBERNETES";
+
+/// The control plane of another minor version; etcd and kwok are those of [`CONTROL_PLANE`].
+const fn kubernetes(
+    name: &'static str,
+    what: &'static str,
+    flags: &'static [&'static str],
+) -> Module {
+    Module {
+        name,
+        what,
+        first_time: "6 minutes",
+        flags,
+        programs: &[
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubectl",
+        ],
+        amendment: None,
+    }
+}
+
+const OTHER_KUBERNETES: [(&str, Module); 2] = [
+    (
+        "1.35",
+        kubernetes(
+            "kubernetes-1.35",
+            "the control plane of Kubernetes 1.35",
+            &[
+                "-trimpath",
+                "-ldflags",
+                "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4 \
+                 -X k8s.io/client-go/pkg/version.gitVersion=v1.35.4",
+            ],
+        ),
+    ),
+    (
+        "1.37",
+        kubernetes(
+            "kubernetes-1.37",
+            "the control plane of Kubernetes 1.37",
+            &[
+                "-trimpath",
+                "-ldflags",
+                "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2 \
+                 -X k8s.io/client-go/pkg/version.gitVersion=v1.37.2",
+            ],
+        ),
+    ),
+];
+
+const E2E: Module = Module {
+    name: "e2e",
+    what: "Kubernetes' own tests of workloads",
+    first_time: "6 minutes",
+    flags: &["-trimpath", "-ldflags", KUBERNETES_LDFLAGS],
+    programs: &["e2e", "agnhost"],
+    amendment: None,
+};
+
 /// Where the programs of the control plane lie.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
@@ -105,12 +167,17 @@ pub struct ControlPlane {
 }
 
 /// The control plane, built if need be. When `KUBEBUILDER_ASSETS` is set, its etcd, kube-apiserver
-/// and kubectl are used.
+/// and kubectl are used; when `CARILLON_TESTBED_KUBERNETES` is, the Kubernetes of that minor version.
 pub fn control_plane() -> Result<ControlPlane> {
     let built = build(&CONTROL_PLANE)?;
+    let kubernetes = match env::var(KUBERNETES) {
+        Ok(minor) if !minor.is_empty() => build(other_kubernetes(&minor)?)?,
+        _ => built.clone(),
+    };
     let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let preferred = |asset: &str, program: &str| match &assets {
-        None => Ok(built.join(program)),
+        None if asset == "etcd" => Ok(built.join(program)),
+        None => Ok(kubernetes.join(program)),
         Some(dir) if dir.join(asset).is_file() => Ok(dir.join(asset)),
         Some(dir) => bail!(
             "KUBEBUILDER_ASSETS is {}, which has no {asset}; unset it or put {asset} there",
@@ -121,9 +188,17 @@ pub fn control_plane() -> Result<ControlPlane> {
         etcd: preferred("etcd", "server")?,
         kube_apiserver: preferred("kube-apiserver", "kube-apiserver")?,
         kubectl: preferred("kubectl", "kubectl")?,
-        kube_controller_manager: built.join("kube-controller-manager"),
-        kube_scheduler: built.join("kube-scheduler"),
+        kube_controller_manager: kubernetes.join("kube-controller-manager"),
+        kube_scheduler: kubernetes.join("kube-scheduler"),
         kwok: built.join("kwok"),
+    })
+}
+
+fn other_kubernetes(minor: &str) -> Result<&'static Module> {
+    let found = OTHER_KUBERNETES.iter().find(|(name, _)| *name == minor);
+    found.map(|(_, module)| module).with_context(|| {
+        let known = OTHER_KUBERNETES.map(|(name, _)| name).join(", ");
+        format!("{KUBERNETES} is {minor}: there is {known}; without it, 1.36")
     })
 }
 
@@ -153,6 +228,24 @@ pub fn node() -> Result<Node> {
 /// CoreDNS, built if need be.
 pub fn dns() -> Result<PathBuf> {
     Ok(build(&DNS)?.join("dns"))
+}
+
+/// Kubernetes' own tests of workloads.
+#[derive(Clone, Debug)]
+pub struct E2e {
+    /// The suite.
+    pub e2e: PathBuf,
+    /// What its pods run.
+    pub agnhost: PathBuf,
+}
+
+/// Kubernetes' own tests of workloads, built if need be.
+pub fn e2e() -> Result<E2e> {
+    let built = build(&E2E)?;
+    Ok(E2e {
+        e2e: built.join("e2e"),
+        agnhost: built.join("agnhost"),
+    })
 }
 
 /// Prometheus, built if need be.

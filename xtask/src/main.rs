@@ -9,6 +9,7 @@ mod chart;
 mod cluster;
 #[cfg(test)]
 mod commands;
+mod conformance;
 mod crds;
 #[cfg(test)]
 mod decisions;
@@ -57,6 +58,8 @@ enum Command {
     Bench(bench::Args),
     /// A real Kubernetes control plane with simulated nodes, on this machine
     Cluster(cluster::Args),
+    /// Kubernetes' own tests of Jobs, CronJobs and DaemonSets, with its controllers and with ours (root, Linux)
+    Conformance(conformance::Args),
     /// Write the CRDs to crds/, or with --check compare them
     Crds(crds::Args),
     /// Carillon on fifty simulated nodes, running the examples to their end
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::Conformance(args) => conformance::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
         Command::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
