@@ -28,6 +28,19 @@ fn helm_waits_for_two_replicas_and_its_test_passes() {
     for pod in lab.operators() {
         let container = &pod["status"]["containerStatuses"][0];
         assert_eq!(container["restartCount"], 0, "{container}");
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        let page = format!("--raw=/api/v1/namespaces/{NAMESPACE}/pods/{name}:8080/proxy/metrics");
+        let page = lab.kubectl(&["get", &page]);
+        let memory = page
+            .lines()
+            .find(|line| line.starts_with("process_resident_memory_bytes"));
+        let ready = carillon_tests::lab::condition_of(&pod, "Ready").unwrap();
+        println!(
+            "{name}: started {}, ready {}, {}",
+            container["state"]["running"]["startedAt"],
+            ready["lastTransitionTime"],
+            memory.unwrap_or("no memory")
+        );
     }
 }
 
