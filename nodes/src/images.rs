@@ -21,6 +21,8 @@ const WAIT: &str = "trap 'exit 0' INT TERM; while :; do sleep 86400 & wait $!; d
 const E2E_PAUSE: &str = "registry.k8s.io/pause:3.10.2";
 const E2E_BUSYBOX: &str = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1";
 const E2E_AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.63.0";
+/// What is updated to: another name is all that the tests look at.
+const E2E_OTHER_AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.55";
 
 /// Writes those of every node below `dir`, and gives their paths.
 pub(crate) fn write(dir: &Path) -> Result<Vec<PathBuf>> {
@@ -51,7 +53,18 @@ pub fn of_e2e(dir: &Path, agnhost: &Path) -> Result<Vec<PathBuf>> {
     let images = [
         ("e2e-pause.tar", E2E_PAUSE, &layer, wait()),
         ("e2e-busybox.tar", E2E_BUSYBOX, &layer, command()),
-        ("e2e-agnhost.tar", E2E_AGNHOST, &with_agnhost, agnhost),
+        (
+            "e2e-agnhost.tar",
+            E2E_AGNHOST,
+            &with_agnhost,
+            agnhost.clone(),
+        ),
+        (
+            "e2e-other-agnhost.tar",
+            E2E_OTHER_AGNHOST,
+            &with_agnhost,
+            agnhost,
+        ),
     ];
     write_all(dir, images)
 }
