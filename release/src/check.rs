@@ -12,10 +12,10 @@ use carillon_testbed::carillon::workspace;
 use carillon_testbed::{answer, cargo};
 use serde_json::Value;
 
-use crate::chart;
-use crate::dist::CHECKSUMS;
+use crate::dist::{CHECKSUMS, DIRECTORY};
 use crate::image::VERSION;
 use crate::source::{Source, git};
+use crate::{chart, output};
 
 /// Most bytes of an image that is not compressed.
 const LARGEST_IMAGE: usize = 20_000_000;
@@ -40,10 +40,7 @@ enum Found {
 use Found::{Right, Unknown};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let dist = match &args.dist {
-        Some(dist) => dist.clone(),
-        None => workspace().canonicalize()?.join("target/dist"),
-    };
+    let dist = output::directory(args.dist.as_deref(), DIRECTORY)?;
     let source = Source::read()?;
     let checks = [
         ("commit", commit(&source)),

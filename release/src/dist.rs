@@ -1,17 +1,18 @@
 //! `cargo xtask dist`: all files of a release, with their checksums, from one commit. The same commit gives the same
 //! bytes, as long as Rust, the C library, the linker and helm are the same.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use carillon_image::{Digest, Entry, Layer, Platform};
 use carillon_testbed::carillon::{Program, workspace};
 
 use crate::image::{self, Made, VERSION};
 use crate::source::Source;
-use crate::{binary, chart, sbom};
+use crate::{binary, chart, output, sbom};
 
 mod install;
 mod krew;
@@ -19,6 +20,8 @@ mod provenance;
 
 /// The checksums of all other files, as `sha256sum --check` reads them.
 pub(crate) const CHECKSUMS: &str = "SHA256SUMS";
+/// Where the files go unless told otherwise, below `target`.
+pub(crate) const DIRECTORY: &str = "dist";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -59,15 +62,10 @@ impl File {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
-    let output = match &args.output {
-        Some(output) => output.clone(),
-        None => workspace().canonicalize()?.join("target/dist"),
-    };
-    check_output(&output)?;
+    let output = output::directory(args.output.as_deref(), DIRECTORY)?;
+    output::check(&output, CHECKSUMS)?;
     let source = Source::read()?;
-    let mut platforms = args.platform.clone();
-    platforms.sort_unstable();
-    platforms.dedup();
+    let platforms: BTreeSet<Platform> = args.platform.iter().copied().collect();
 
     let made = image::make_all(&platforms, &source)?;
     let mut files = images(&made, &source)?;
@@ -105,24 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is replaced but a release.
-fn check_output(dir: &Path) -> Result<()> {
-    let Ok(mut entries) = fs::read_dir(dir) else {
-        return Ok(());
-    };
-    ensure!(
-        entries.next().is_none() || dir.join(CHECKSUMS).exists(),
-        "--output {}: other files lie there, and it would be replaced: name another directory",
-        dir.display()
-    );
-    Ok(())
-}
-
 fn write(dir: &Path, files: &[File]) -> Result<()> {
-    if dir.exists() {
-        fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
-    }
-    fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+    output::empty(dir)?;
     for File { name, bytes } in files {
         let path = dir.join(name);
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;

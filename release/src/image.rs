@@ -2,7 +2,7 @@
 //!
 //! The same commit gives the same bytes from every clone, as long as Rust, the C library and the linker are the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use carillon_image::{Config, Digest, Entry, Image, Layer, Platform, docker_archi
 use carillon_testbed::carillon::{Program, workspace};
 
 use crate::source::Source;
-use crate::{binary, chart, sbom};
+use crate::{binary, chart, output, sbom};
 
 mod certificates;
 
@@ -23,6 +23,8 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 const USER: &str = "65532:65532";
 /// Metrics and probes. The debug pages listen on loopback only.
 const PORT: &str = "8080/tcp";
+/// By which the output of this command is known.
+const MARK: &str = "oci/oci-layout";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,15 +43,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     let name = named(&args.name)?;
-    let output = match &args.output {
-        Some(output) => output.clone(),
-        None => workspace().canonicalize()?.join("target/image"),
-    };
-    check_output(&output)?;
+    let output = output::directory(args.output.as_deref(), "image")?;
+    output::check(&output, MARK)?;
     let source = Source::read()?;
-    let mut platforms = args.platform.clone();
-    platforms.sort_unstable();
-    platforms.dedup();
+    let platforms: BTreeSet<Platform> = args.platform.iter().copied().collect();
     let made = make_all(&platforms, &source)?;
     write(&output, &name, &source, &made)?;
     println!("{}s", start.elapsed().as_secs());
@@ -69,19 +66,6 @@ fn named(name: &str) -> Result<String> {
     Ok(format!("{name}:{VERSION}"))
 }
 
-/// Nothing is replaced but an image.
-fn check_output(dir: &Path) -> Result<()> {
-    let Ok(mut entries) = fs::read_dir(dir) else {
-        return Ok(());
-    };
-    ensure!(
-        entries.next().is_none() || dir.join("oci/oci-layout").exists(),
-        "--output {}: other files lie there, and it would be replaced: name another directory",
-        dir.display()
-    );
-    Ok(())
-}
-
 /// The images of a version, one for each platform, with their bills of materials.
 pub(crate) struct Made {
     images: Vec<Image>,
@@ -89,7 +73,7 @@ pub(crate) struct Made {
 }
 
 /// Builds the operator for each platform, and makes an image of it.
-pub(crate) fn make_all(platforms: &[Platform], source: &Source) -> Result<Made> {
+pub(crate) fn make_all(platforms: &BTreeSet<Platform>, source: &Source) -> Result<Made> {
     let mut made = Made {
         images: Vec::new(),
         bills: Vec::new(),
@@ -188,9 +172,7 @@ fn labels(source: &Source) -> Result<BTreeMap<String, String>> {
 }
 
 fn write(output: &Path, name: &str, source: &Source, made: &Made) -> Result<()> {
-    if output.exists() {
-        fs::remove_dir_all(output).with_context(|| format!("removing {}", output.display()))?;
-    }
+    output::empty(output)?;
     let dir = output.join("oci");
     let tag = name.rsplit(':').next().unwrap_or(VERSION);
     let (digest, files) = made.layout(tag);
@@ -242,18 +224,5 @@ mod tests {
             );
         }
         assert!(named("carillon@sha256:00").is_err());
-    }
-
-    #[test]
-    fn a_directory_with_other_files_is_not_replaced() {
-        let dir = tempfile::tempdir().expect("a directory");
-        assert!(check_output(&dir.path().join("new")).is_ok());
-        assert!(check_output(dir.path()).is_ok());
-        fs::write(dir.path().join("mine"), "").expect("written");
-        let error = check_output(dir.path()).expect_err("other files");
-        assert!(error.to_string().contains("other files"), "{error}");
-        fs::create_dir(dir.path().join("oci")).expect("created");
-        fs::write(dir.path().join("oci/oci-layout"), "").expect("written");
-        assert!(check_output(dir.path()).is_ok());
     }
 }

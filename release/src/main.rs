@@ -9,6 +9,7 @@ mod chart;
 mod check;
 mod dist;
 mod image;
+mod output;
 mod packages;
 mod sbom;
 mod source;

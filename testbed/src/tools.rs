@@ -20,9 +20,18 @@ use crate::process::tail;
 mod amendment;
 
 /// kubectl, helm and kwok parse the server's version and refuse the placeholder of a plain build.
-const KUBERNETES_LDFLAGS: &str = "-s -w \
-    -X k8s.io/component-base/version.gitVersion=v1.36.3 \
-    -X k8s.io/client-go/pkg/version.gitVersion=v1.36.3";
+macro_rules! ldflags {
+    ($version:literal) => {
+        concat!(
+            "-s -w -X k8s.io/component-base/version.gitVersion=",
+            $version,
+            " -X k8s.io/client-go/pkg/version.gitVersion=",
+            $version
+        )
+    };
+}
+
+const KUBERNETES_LDFLAGS: &str = ldflags!("v1.36.3");
 
 struct Module {
     name: &'static str,
@@ -117,12 +126,7 @@ const OTHER_KUBERNETES: [(&str, Module); 2] = [
         kubernetes(
             "kubernetes-1.35",
             "the control plane of Kubernetes 1.35",
-            &[
-                "-trimpath",
-                "-ldflags",
-                "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4 \
-                 -X k8s.io/client-go/pkg/version.gitVersion=v1.35.4",
-            ],
+            &["-trimpath", "-ldflags", ldflags!("v1.35.4")],
         ),
     ),
     (
@@ -130,12 +134,7 @@ const OTHER_KUBERNETES: [(&str, Module); 2] = [
         kubernetes(
             "kubernetes-1.37",
             "the control plane of Kubernetes 1.37",
-            &[
-                "-trimpath",
-                "-ldflags",
-                "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2 \
-                 -X k8s.io/client-go/pkg/version.gitVersion=v1.37.2",
-            ],
+            &["-trimpath", "-ldflags", ldflags!("v1.37.2")],
         ),
     ),
 ];
@@ -175,9 +174,8 @@ pub fn control_plane() -> Result<ControlPlane> {
         _ => built.clone(),
     };
     let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    let preferred = |asset: &str, program: &str| match &assets {
-        None if asset == "etcd" => Ok(built.join(program)),
-        None => Ok(kubernetes.join(program)),
+    let preferred = |asset: &str, otherwise: PathBuf| match &assets {
+        None => Ok(otherwise),
         Some(dir) if dir.join(asset).is_file() => Ok(dir.join(asset)),
         Some(dir) => bail!(
             "KUBEBUILDER_ASSETS is {}, which has no {asset}; unset it or put {asset} there",
@@ -185,9 +183,9 @@ pub fn control_plane() -> Result<ControlPlane> {
         ),
     };
     Ok(ControlPlane {
-        etcd: preferred("etcd", "server")?,
-        kube_apiserver: preferred("kube-apiserver", "kube-apiserver")?,
-        kubectl: preferred("kubectl", "kubectl")?,
+        etcd: preferred("etcd", built.join("server"))?,
+        kube_apiserver: preferred("kube-apiserver", kubernetes.join("kube-apiserver"))?,
+        kubectl: preferred("kubectl", kubernetes.join("kubectl"))?,
         kube_controller_manager: kubernetes.join("kube-controller-manager"),
         kube_scheduler: kubernetes.join("kube-scheduler"),
         kwok: built.join("kwok"),

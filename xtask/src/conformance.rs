@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 /// Kinds of workloads, each with its part of the suite.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 enum Kind {
     /// Job
     Jobs,
@@ -94,6 +94,15 @@ struct Outcome {
 /// Outcomes by the name of the test.
 type Outcomes = BTreeMap<String, Outcome>;
 
+/// All that was run.
+type All = BTreeMap<(Server, Kind), Outcomes>;
+
+/// `31 of 31`
+fn score(outcomes: &Outcomes) -> String {
+    let passed = outcomes.values().filter(|outcome| outcome.passed).count();
+    format!("{passed} of {}", outcomes.len())
+}
+
 pub(crate) fn run(args: &Args) -> Result<()> {
     machine::check()?;
     let kinds = if args.kinds.is_empty() {
@@ -104,23 +113,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let servers = args
         .by
         .map_or_else(|| Server::ALL.to_vec(), |one| vec![one]);
-    let mut all: BTreeMap<Server, Vec<(Kind, Outcomes)>> = BTreeMap::new();
+    let mut all = All::new();
     for server in servers {
         let start = Instant::now();
         let found = with_server(server, &kinds, args)?;
         for (kind, outcomes) in &found {
-            let passed = outcomes.values().filter(|outcome| outcome.passed).count();
-            println!(
-                "{server:?}: {}: {passed} of {} passed",
-                kind.title(),
-                outcomes.len()
-            );
+            println!("{server:?}: {}: {} passed", kind.title(), score(outcomes));
             for (name, outcome) in outcomes.iter().filter(|(_, outcome)| !outcome.passed) {
                 println!("  {name}\n    {}", outcome.why);
             }
         }
         println!("{server:?}: {}s", start.elapsed().as_secs());
-        all.insert(server, found);
+        all.extend(
+            found
+                .into_iter()
+                .map(|(kind, outcomes)| ((server, kind), outcomes)),
+        );
     }
     if args.only.is_none() && args.by.is_none() && args.kinds.is_empty() {
         let path = workspace().join(PAGE);
@@ -181,7 +189,7 @@ fn suite(
         .arg(format!("--kubectl-path={}", kubectl()?.display()))
         .arg(format!("--num-nodes={}", args.nodes))
         .arg(format!("--ginkgo.focus={focus}"))
-        // What is not served unless it is switched on.
+        // What is not served unless it is switched on, and what breaks nodes.
         .arg(r"--ginkgo.skip=\[Alpha\]|\[Beta:OffByDefault\]|\[Disruptive\]")
         .arg(format!("--ginkgo.json-report={}", report.display()))
         .args([
@@ -264,23 +272,14 @@ fn read(text: &str) -> Result<Outcomes> {
 }
 
 /// The part of the page that is written by this command.
-fn page(all: &BTreeMap<Server, Vec<(Kind, Outcomes)>>, nodes: u8) -> String {
+fn page(all: &All, nodes: u8) -> String {
     let empty = Outcomes::new();
-    let of = |server: Server, kind: Kind| -> &Outcomes {
-        let found = all.get(&server).into_iter().flatten();
-        let mut found = found.filter(|(one, _)| *one == kind);
-        found.next().map_or(&empty, |(_, outcomes)| outcomes)
-    };
+    let of = |server: Server, kind: Kind| all.get(&(server, kind)).unwrap_or(&empty);
     let mut page = format!(
         "On {nodes} real nodes.\n\n| Tests of | with kube-controller-manager | with Carillon |\n|---|---|---|\n"
     );
     for kind in Kind::ALL {
-        let count = |server| {
-            let outcomes = of(server, kind);
-            let passed = outcomes.values().filter(|outcome| outcome.passed).count();
-            format!("{passed} of {}", outcomes.len())
-        };
-        let [theirs, ours] = Server::ALL.map(count);
+        let [theirs, ours] = Server::ALL.map(|server| score(of(server, kind)));
         let _ = writeln!(page, "| {} | {theirs} | {ours} |", kind.title());
     }
     for kind in Kind::ALL {
@@ -340,8 +339,8 @@ mod tests {
         let mut theirs = ours.clone();
         theirs.retain(|name, _| name.ends_with("run"));
         let all = BTreeMap::from([
-            (Server::KubeControllerManager, vec![(Kind::Jobs, theirs)]),
-            (Server::Carillon, vec![(Kind::Jobs, ours)]),
+            ((Server::KubeControllerManager, Kind::Jobs), theirs),
+            ((Server::Carillon, Kind::Jobs), ours),
         ]);
         let page = page(&all, 2);
         assert!(page.contains("| Job | 1 of 1 | 1 of 2 |"), "{page}");

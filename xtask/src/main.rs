@@ -64,6 +64,9 @@ enum Command {
     Crds(crds::Args),
     /// Carillon on fifty simulated nodes, running the examples to their end
     Demo(demo::Args),
+    /// Build all files of a release: images, chart, manifests, plugin, bills of materials, checksums
+    #[command(disable_help_flag = true)]
+    Dist(release::Args),
     /// Strange bytes for everything that reads what others have written
     Fuzz(fuzz::Args),
     /// Ask the parser of Kubernetes' CronJobs what schedules mean, for our tests; or with --check compare
@@ -71,9 +74,6 @@ enum Command {
     /// Build the image of the operator, without Docker: an OCI layout, a docker-archive, a bill of materials
     #[command(disable_help_flag = true)]
     Image(release::Args),
-    /// Build all files of a release: images, chart, manifests, plugin, bills of materials, checksums
-    #[command(disable_help_flag = true)]
-    Dist(release::Args),
     /// Prove that work is neither lost nor repeated: every crash point, random faults, a real cluster
     Prove(prove::Args),
     /// Check with --dry-run whether everything is right for a release of this commit
@@ -98,9 +98,9 @@ fn main() -> ExitCode {
         Command::Conformance(args) => conformance::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
+        Command::Dist(args) => release::run("dist", &args),
         Command::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Golden(args) => golden::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Dist(args) => release::run("dist", &args),
         Command::Image(args) => release::run("image", &args),
         Command::Prove(args) => prove::run(&args),
         Command::Release(args) => release::run("release", &args),

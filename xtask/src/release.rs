@@ -1,5 +1,5 @@
-//! `cargo xtask image`, `dist` and `release`: passed on to the program that makes what a release consists of. It is a crate of its own, so
-//! that the demo and the tests do not have to build what only a release needs.
+//! `cargo xtask image`, `dist` and `release`: passed on to the program that makes what a release consists of. It is a
+//! crate of its own, so that the demo and the tests do not have to build what only a release needs.
 
 use std::env;
 use std::ffi::OsString;

@@ -67,4 +67,14 @@ impl Attempts {
         }
         Ok(attempts)
     }
+
+    /// What to say when there are none.
+    pub(crate) fn none_found(&self, members: &Members<'_>) -> String {
+        let which = match (self.failed, members.tried_again().is_empty()) {
+            (false, _) => "result",
+            (true, true) => "failed node",
+            (true, false) => "other failed node",
+        };
+        format!("BroadcastJob {} has no {which}.", self.job())
+    }
 }

@@ -305,11 +305,24 @@ impl Api {
 
     /// One node.
     pub(crate) async fn node(&self, name: &str) -> Result<Asked<NodeRow>> {
-        match self.get(NODES.everywhere().object(name)).await {
-            Ok(node) => Ok(read::node(&node).map_or(Asked::Missing, |(_, row)| Asked::Found(row))),
+        let node = self.get(NODES.everywhere().object(name)).await;
+        let asked = self.asked(node, &format!("reading node {name}")).await?;
+        Ok(match asked {
+            Asked::Found(node) => {
+                read::node(&node).map_or(Asked::Missing, |(_, row)| Asked::Found(row))
+            }
+            Asked::Missing => Asked::Missing,
+            Asked::NotAllowed => Asked::NotAllowed,
+        })
+    }
+
+    /// What an answer is to who can do without: that there is nothing, or that it is not for them, is no error.
+    async fn asked<T>(&self, answer: Answer<T>, what: &str) -> Result<Asked<T>> {
+        match answer {
+            Ok(found) => Ok(Asked::Found(found)),
             Err(error) if code(&error) == Some(404) => Ok(Asked::Missing),
             Err(error) if code(&error) == Some(403) => Ok(Asked::NotAllowed),
-            Err(error) => Err(self.explain(error, &format!("reading node {name}")).await),
+            Err(error) => Err(self.explain(error, what).await),
         }
     }
 

@@ -64,13 +64,7 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     let members = Members::read(&members);
     let records = args.attempts.of(&members)?;
     if records.is_empty() {
-        let job = args.attempts.job();
-        let which = if args.attempts.failed {
-            "failed node"
-        } else {
-            "result"
-        };
-        screen.aside(&format!("BroadcastJob {job} has no {which}."));
+        screen.aside(&args.attempts.none_found(&members));
         return Ok(DONE);
     }
     let last = records.len() - 1;

@@ -59,15 +59,7 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
         return Ok(DONE);
     }
     if attempts.is_empty() {
-        let which = match (args.attempts.failed, members.tried_again().is_empty()) {
-            (false, _) => "result",
-            (true, true) => "failed node",
-            (true, false) => "other failed node",
-        };
-        screen.aside(&format!(
-            "BroadcastJob {} has no {which}.",
-            args.attempts.job()
-        ));
+        screen.aside(&args.attempts.none_found(&members));
         return Ok(DONE);
     }
     if format == Some(Format::Name) {

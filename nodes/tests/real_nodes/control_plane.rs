@@ -50,13 +50,7 @@ fn a_leader_that_is_deleted_or_killed_is_followed_by_the_other_and_nothing_runs_
         ]);
         wait_taken_over(&lab, &leader, name);
         // Under the new one.
-        let late = work.bench.name;
-        work.bench.apply(&crate::lab::broadcast(
-            &work.bench,
-            "late",
-            &format!("echo begin >>/ledger/{late}-late; echo end >>/ledger/{late}-late"),
-            &json!({}),
-        ));
+        work.broadcast("late", 0, &json!({}));
         work.bench.wait("late", "Complete");
         assert_eq!(work.runs("late"), [(1, 1); 3]);
         work.wait();

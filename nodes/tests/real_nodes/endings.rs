@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 
 use crate::lab::{broadcast, carillon, object, pod, shared};
 
-/// Of each node's last attempt: state, reason, exit code, message.
-fn outcomes(bench: &Bench<'_>, job: &str) -> Vec<(String, String, Value, String)> {
+/// State, reason, exit code, message.
+type Outcome = (String, String, Value, String);
+
+/// Of each node's last attempt.
+fn outcomes(bench: &Bench<'_>, job: &str) -> Vec<Outcome> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let results = bench.results(job);
     let last = |node: &String| {
@@ -22,12 +25,7 @@ fn outcomes(bench: &Bench<'_>, job: &str) -> Vec<(String, String, Value, String)
 }
 
 /// Runs a script on each node, whatever comes of it, and gives what came of it.
-fn run(
-    bench: &Bench<'_>,
-    job: &str,
-    script: &str,
-    more: &Value,
-) -> Vec<(String, String, Value, String)> {
+fn run(bench: &Bench<'_>, job: &str, script: &str, more: &Value) -> Vec<Outcome> {
     let mut job_of = broadcast(
         bench,
         job,
@@ -42,7 +40,7 @@ fn run(
 
 #[track_caller]
 fn assert_each(
-    outcomes: &[(String, String, Value, String)],
+    outcomes: &[Outcome],
     (state, reason, exit_code, message): (&str, &str, Value, &str),
 ) {
     let expected = (

@@ -50,13 +50,7 @@ fn a_node_that_reboots_fails_the_attempt_and_a_rule_has_it_tried_again() {
     let ignore = json!({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [255]}});
     let more = json!({"podFailurePolicy": {"rules": [ignore]}});
     let work = Work::start(&lab, "reboot", 15, &more);
-    let plain = crate::lab::broadcast(
-        &work.bench,
-        "plain",
-        "echo begin >>/ledger/reboot-plain; sleep 15; echo end >>/ledger/reboot-plain",
-        &json!({"failurePolicy": {"type": "Continue"}}),
-    );
-    work.bench.apply(&plain);
+    work.broadcast("plain", 15, &json!({"failurePolicy": {"type": "Continue"}}));
     lab.until("all of it has begun", || {
         (work.runs("plain") == [(1, 0); 3]).then_some(())
     });
@@ -107,13 +101,9 @@ fn a_node_that_reboots_fails_the_attempt_and_a_rule_has_it_tried_again() {
 fn a_node_that_is_drained_is_tried_again_when_it_is_back_or_not_at_all_if_that_was_asked() {
     let lab = alone();
     let work = Work::start(&lab, "drain", 20, &json!({}));
-    let once = crate::lab::broadcast(
-        &work.bench,
-        "once",
-        "echo begin >>/ledger/drain-once; sleep 20; echo end >>/ledger/drain-once",
-        &json!({"executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"}}),
-    );
-    work.bench.apply(&once);
+    let at_most_once =
+        json!({"executionPolicy": "AtMostOnce", "failurePolicy": {"type": "Continue"}});
+    work.broadcast("once", 20, &at_most_once);
     lab.until("it has begun", || {
         (work.runs("once") == [(1, 0); 3]).then_some(())
     });

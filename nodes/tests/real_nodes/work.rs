@@ -22,12 +22,8 @@ impl<'a> Work<'a> {
         let bench = lab.bench(name);
         let work = Self { lab, bench };
         let bench = &work.bench;
-        let script = |kind: &str| {
-            let file = work.file(kind);
-            format!("echo {BEGIN} >>/ledger/{file}; sleep {seconds}; echo {END} >>/ledger/{file}")
-        };
-        bench.apply(&broadcast(bench, "fix", &script("fix"), more));
-        let mut summing = pod(&script("sum"));
+        work.broadcast("fix", seconds, more);
+        let mut summing = pod(&work.script("sum", seconds));
         let spread = json!({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": {"job": "sum"}}});
         summing["topologySpreadConstraints"] = json!([spread]);
@@ -57,6 +53,19 @@ impl<'a> Work<'a> {
             (work.pods("").iter().filter(running).count() == 9).then_some(())
         });
         work
+    }
+
+    /// A further BroadcastJob, whose pods write down what `fix` does.
+    #[track_caller]
+    pub(crate) fn broadcast(&self, name: &str, seconds: u32, more: &Value) {
+        let script = self.script(name, seconds);
+        self.bench
+            .apply(&broadcast(&self.bench, name, &script, more));
+    }
+
+    fn script(&self, of: &str, seconds: u32) -> String {
+        let file = self.file(of);
+        format!("echo {BEGIN} >>/ledger/{file}; sleep {seconds}; echo {END} >>/ledger/{file}")
     }
 
     fn file(&self, kind: &str) -> String {

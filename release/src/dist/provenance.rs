@@ -1,6 +1,7 @@
 //! The provenance statement, in the form of in-toto with SLSA's predicate: which files came from which commit, and how.
 //! It is not signed: whoever publishes a release signs it with a key of their own.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result};
@@ -13,7 +14,11 @@ use crate::image::VERSION;
 use crate::source::Source;
 use crate::{binary, chart};
 
-pub(super) fn statement(source: &Source, platforms: &[Platform], files: &[File]) -> Result<File> {
+pub(super) fn statement(
+    source: &Source,
+    platforms: &BTreeSet<Platform>,
+    files: &[File],
+) -> Result<File> {
     let subject =
         |file: &File| json!({"name": file.name, "digest": {"sha256": file.digest().hex()}});
     let subjects: Vec<Value> = files.iter().map(subject).collect();

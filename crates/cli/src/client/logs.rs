@@ -7,7 +7,7 @@ use futures::{AsyncBufReadExt, TryStreamExt};
 use http::Request;
 use serde_json::Value;
 
-use super::{Answer, Api, Asked, PODS, code, not_found};
+use super::{Answer, Api, Asked, PODS, not_found};
 use crate::problem;
 
 /// Which part of a log.
@@ -23,12 +23,8 @@ pub(crate) struct LogOptions<'a> {
 impl Api {
     /// A pod of the namespace.
     pub(crate) async fn pod(&self, name: &str) -> Result<Asked<Value>> {
-        match self.object(PODS, name).await {
-            Ok(pod) => Ok(Asked::Found(pod)),
-            Err(error) if code(&error) == Some(404) => Ok(Asked::Missing),
-            Err(error) if code(&error) == Some(403) => Ok(Asked::NotAllowed),
-            Err(error) => Err(self.explain(error, &format!("reading pod {name}")).await),
-        }
+        let pod = self.object(PODS, name).await;
+        self.asked(pod, &format!("reading pod {name}")).await
     }
 
     /// Gives each line of a log to `line`. The inner error is why there is none, in the API server's words.

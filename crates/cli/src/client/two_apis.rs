@@ -91,14 +91,8 @@ impl Api {
             object["kind"] = json!(kind.kind);
             object
         };
-        match self.list(path, "", whole).await {
-            Ok(objects) => Ok(Asked::Found(objects)),
-            Err(error) if code(&error) == Some(404) => Ok(Asked::Missing),
-            Err(error) if code(&error) == Some(403) => Ok(Asked::NotAllowed),
-            Err(error) => Err(self
-                .explain(error, &format!("listing {}s", kind.kind))
-                .await),
-        }
+        let listed = self.list(path, "", whole).await;
+        self.asked(listed, &format!("listing {}s", kind.kind)).await
     }
 
     /// What to say when a kind cannot be listed as the API server does not have it.
