@@ -398,7 +398,7 @@ fn what_containers_print_is_read_node_by_node() {
     bench.apply(&broadcast(
         &bench,
         "slow",
-        "echo begin; sleep 6; echo end",
+        r"printf 'begin \377\n'; sleep 6; echo end",
         &json!({}),
     ));
     bench.until("it has begun", || {
@@ -407,6 +407,6 @@ fn what_containers_print_is_read_node_by_node() {
     });
     assert_eq!(
         lines(&["logs", "slow", "--node", "node-0", "-f"]),
-        ["begin", "end"]
+        ["begin \u{fffd}", "end"]
     );
 }

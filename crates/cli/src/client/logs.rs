@@ -1,9 +1,10 @@
 //! Logs of pods.
 
+use std::borrow::Cow;
 use std::pin::pin;
 
-use anyhow::{Context, Result};
-use futures::{AsyncBufReadExt, TryStreamExt};
+use anyhow::Result;
+use futures::AsyncBufReadExt;
 use http::Request;
 use serde_json::Value;
 
@@ -39,11 +40,17 @@ impl Api {
             Err(kube::Error::Api(status)) => return Ok(Err(problem::words(&status))),
             Err(error) => return Err(self.explain(error, &format!("the log of {pod}")).await),
         };
-        let mut lines = pin!(lines.lines());
-        while let Some(text) = lines.try_next().await.context("reading a log")? {
-            line(&text)?;
+        let mut lines = pin!(lines);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            match lines.read_until(b'\n', &mut bytes).await {
+                Ok(0) => return Ok(Ok(())),
+                Ok(_) => line(text(&bytes).as_ref())?,
+                // The logs of other nodes are read all the same.
+                Err(error) => return Ok(Err(format!("the log breaks off: {error}"))),
+            }
         }
-        Ok(Ok(()))
     }
 
     async fn log_lines(
@@ -72,5 +79,29 @@ impl Api {
         self.client
             .request_stream(request.map_err(kube::Error::HttpError)?)
             .await
+    }
+}
+
+/// A line without its end. Containers print what they like.
+fn text(line: &[u8]) -> Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_whatever_bytes_are_in_it() {
+        for (line, shown) in [
+            (&b"plain\n"[..], "plain"),
+            (b"from elsewhere\r\n", "from elsewhere"),
+            (b"caf\xe9\n", "caf\u{fffd}"),
+            (b"cut", "cut"),
+            (b"\n", ""),
+        ] {
+            assert_eq!(text(line), shown);
+        }
     }
 }
