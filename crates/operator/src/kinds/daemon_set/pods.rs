@@ -6,7 +6,7 @@ use carillon_plan::Uid;
 use carillon_plan::daemon_set::DaemonSet;
 
 use super::tables::{CONTROLLER, KINDS};
-use super::wakes::{awaits_pods, gone, wake};
+use super::wakes::{awaits_pods, gets_next, gone, wake};
 use crate::slim::{AllLabels, SlimMeta, SlimPod};
 use crate::store::{PodTable, Tables, Wake};
 use crate::watch::{Held, Listed};
@@ -26,8 +26,13 @@ impl PodTable for PodsOfDaemonSets {
             return;
         };
         let became_ready = row.ready.is_some() && before.is_some_and(|old| old.ready.is_none());
+        let ended = row.phase.has_ended() && !before.is_some_and(|old| old.phase.has_ended());
+        let node = row.node.clone();
         let concerns = sets.pods.enter(meta, &KINDS, row, &mut tables.strings);
-        let goes_on = |set: &DaemonSet| became_ready && awaits_pods(set);
+        let goes_on = |set: &DaemonSet| {
+            became_ready && awaits_pods(set) || ended && gets_next(tables, set, node.as_deref())
+        };
+        let sets = &tables.daemon_sets;
         wake(sets, &meta.namespace, concerns, goes_on, wakes);
     }
 

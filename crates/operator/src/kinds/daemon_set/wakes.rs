@@ -17,16 +17,19 @@ use super::tables::{CONTROLLER, DaemonSetTables};
 use crate::store::dependents::Concerns;
 use crate::store::{Tables, Wake};
 
-/// Wakes for a pod that is gone. Its node may get the next one at once; one that left with its node, or that its node
-/// should not have had, is only counted.
+/// Whether a node that has lost its pod may get the next one at once. Of one that left with its node, or that its node
+/// should not have had, nothing follows but other numbers.
+pub(super) fn gets_next(tables: &Tables, set: &DaemonSet, node: Option<&str>) -> bool {
+    let node = node.and_then(|name| Some((name, tables.nodes().get(name)?)));
+    let runs = |(name, node)| should_run(&set.spec.placement, name, node).runs();
+    !set.meta.deleting && node.is_some_and(runs)
+}
+
+/// Wakes for a pod that is gone.
 pub(super) fn gone(tables: &Tables, owner: Arc<ObjectKey>, pod: Option<&DaemonPod>) -> Wake {
-    let gets_next = |set: &Arc<DaemonSet>| {
-        let name = pod.and_then(|pod| pod.node.as_deref());
-        let node = name.and_then(|name| Some((name, tables.nodes().get(name)?)));
-        let runs = |(name, node)| should_run(&set.spec.placement, name, node).runs();
-        !set.meta.deleting && node.is_some_and(runs)
-    };
-    if tables.daemon_sets.get(&owner).is_some_and(gets_next) {
+    let node = pod.and_then(|pod| pod.node.as_deref());
+    let set = tables.daemon_sets.get(&owner);
+    if set.is_some_and(|set| gets_next(tables, set, node)) {
         Wake::now(CONTROLLER, owner)
     } else {
         Wake::soon(CONTROLLER, owner)

@@ -234,14 +234,14 @@ fn a_pod_wakes_its_set_at_once_where_that_lets_work_go_on() {
     let updating = json!({"currentNumberScheduled": 2, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2});
     let created = json!({"currentNumberScheduled": 1, "updatedNumberScheduled": 1, "desiredNumberScheduled": 2});
     for (what, status, has_node, expected) in [
-        ("an update", updating.clone(), true, [true, true]),
+        ("an update", updating.clone(), true, [true, true, true]),
         (
             "an update, and the node is gone",
             updating,
             false,
-            [true, false],
+            [true, false, false],
         ),
-        ("pods are created", created, true, [false, true]),
+        ("pods are created", created, true, [false, true, true]),
     ] {
         let mut set = set(1, "x");
         set["status"] = status;
@@ -254,8 +254,8 @@ fn a_pod_wakes_its_set_at_once_where_that_lets_work_go_on() {
     }
 }
 
-/// Whether its pod on the node wakes set 1 at once when it becomes ready, and when it is gone.
-fn woken_at_once(tables: &mut Tables, api_version: &str) -> [bool; 2] {
+/// Whether its pod on the node wakes set 1 at once when it becomes ready, when it has ended, and when it is gone.
+fn woken_at_once(tables: &mut Tables, api_version: &str) -> [bool; 3] {
     let mut pod = object(10, "x", Some(1));
     pod["spec"] = json!({"nodeName": "n"});
     pod["metadata"]["ownerReferences"][0]["apiVersion"] = json!(api_version);
@@ -263,10 +263,13 @@ fn woken_at_once(tables: &mut Tables, api_version: &str) -> [bool; 2] {
     pod["metadata"]["resourceVersion"] = json!("11");
     pod["status"] = json!({"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-    let (mut ready, mut gone) = (Vec::new(), Vec::new());
+    let [mut ready, mut ended, mut gone] = [const { Vec::new() }; 3];
     read::<SlimPod>(&pod).enter(tables, &mut ready);
+    pod["metadata"]["resourceVersion"] = json!("12");
+    pod["status"] = json!({"phase": "Failed"});
+    read::<SlimPod>(&pod).enter(tables, &mut ended);
     read::<SlimPod>(&pod).leave(tables, &mut gone);
-    [ready, gone].map(|wakes| wakes.iter().any(|wake| matches!(wake, Wake::Now(_))))
+    [ready, ended, gone].map(|wakes| wakes.iter().any(|wake| matches!(wake, Wake::Now(_))))
 }
 
 /// What a field of the spec keeps waits for no pod, and what has to be ready for a while is no matter of an event.
@@ -296,7 +299,7 @@ fn a_pod_that_becomes_ready_wakes_its_set_at_once_only_if_an_update_waits_for_it
         set["status"] = updating(reason);
         let mut tables = Tables::default();
         enter::<SlimDaemonSet<Carillon>>(&mut tables, &set);
-        let [ready, _] = woken_at_once(&mut tables, OURS);
+        let [ready, ..] = woken_at_once(&mut tables, OURS);
         assert_eq!(ready, expected, "{reason} {field} {value}");
     }
 }
@@ -304,12 +307,12 @@ fn a_pod_that_becomes_ready_wakes_its_set_at_once_only_if_an_update_waits_for_it
 const OURS: &str = "carillon.dev/v1alpha1";
 
 #[test]
-fn a_pod_that_its_node_should_not_have_had_is_only_counted_when_it_is_gone() {
+fn a_pod_that_its_node_should_not_have_had_is_only_counted_when_it_has_ended_or_is_gone() {
     for (pool, expected) in [("x", true), ("y", false)] {
         let mut tables = three();
         let labels = json!({"/metadata/labels/pool": pool});
         enter::<SlimNode>(&mut tables, &node(1, &labels));
-        let [_, gone] = woken_at_once(&mut tables, "apps/v1");
-        assert_eq!(gone, expected, "{pool}");
+        let [_, ended, gone] = woken_at_once(&mut tables, "apps/v1");
+        assert_eq!([ended, gone], [expected; 2], "{pool}");
     }
 }
