@@ -12,22 +12,31 @@ pub const MAX: SignedDuration = SignedDuration::from_mins(15);
 /// After so long without a failure a node begins anew.
 const FORGOTTEN: SignedDuration = SignedDuration::from_mins(30);
 
-/// What is remembered of failed pods on a node.
+/// How often something was tried in vain.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NodeBackoff {
-    /// The generation of the DaemonSet whose pods have failed: another one begins anew.
+    /// The generation of the DaemonSet: another one begins anew.
     pub generation: i64,
-    /// How long the next replacement waits.
+    /// How long the next time has to wait.
     pub wait: SignedDuration,
-    /// When the last failed pod was replaced.
+    /// When it was tried last.
     pub since: Timestamp,
 }
 
+/// A node on which a pod has failed.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct FailedNode {
+    /// The name of the pod that failed last.
+    pub pod: Box<str>,
+    /// When it was replaced, and how long the next one waits that fails.
+    pub replaced: NodeBackoff,
+}
+
 /// Nodes on which pods have failed.
-pub type FailedNodes = BTreeMap<Box<str>, NodeBackoff>;
+pub type FailedNodes = BTreeMap<Box<str>, FailedNode>;
 
 impl NodeBackoff {
-    /// When a failed pod may be replaced.
+    /// When it may be tried again.
     pub fn until(&self) -> Timestamp {
         let until = self.since.checked_add(self.wait);
         until.unwrap_or(Timestamp::MAX)
@@ -66,8 +75,8 @@ pub(super) fn held(
     generation: i64,
     now: Timestamp,
 ) -> Option<NodeBackoff> {
-    let known = failed.get(node)?;
-    known.holds(generation, now).then_some(*known)
+    let known = failed.get(node)?.replaced;
+    known.holds(generation, now).then_some(known)
 }
 
 /// When a failed pod is replaced at the latest, by what everybody sees: the wait of its node began before it was
@@ -78,10 +87,13 @@ pub(crate) fn over_at(created: Timestamp) -> Timestamp {
 
 /// Forgets nodes that begin anew.
 pub fn forget(failed: &mut FailedNodes, generation: i64, now: Timestamp) {
-    failed.retain(|_, known| !known.is_forgotten(generation, now));
+    failed.retain(|_, known| !known.replaced.is_forgotten(generation, now));
 }
 
-/// What is remembered once a failed pod was replaced.
-pub fn replaced(failed: &FailedNodes, node: &str, generation: i64, now: Timestamp) -> NodeBackoff {
-    NodeBackoff::after(failed.get(node), generation, now, MAX)
+/// Notes that a failed pod of this node is replaced.
+pub fn note(failed: &mut FailedNodes, (pod, node): (&str, &str), generation: i64, now: Timestamp) {
+    let known = failed.get(node).map(|known| &known.replaced);
+    let replaced = NodeBackoff::after(known, generation, now, MAX);
+    let pod = pod.into();
+    failed.insert(node.into(), FailedNode { pod, replaced });
 }

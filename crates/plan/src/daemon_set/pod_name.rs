@@ -27,7 +27,8 @@ pub(super) fn is_slot(set: &DaemonSet, node: &str, pod: &str) -> bool {
     !set.native && names.any(|name| name == pod)
 }
 
-/// The name of the next pod of a node. `None`: each that it may have is taken. One that a pod has kept which was
+/// The name of the next pod of a node. `None`: each that it may have is taken. One of apps/v1 does not get that of the
+/// failed pod that it replaces: who waits for the end of that pod waits for its name. One that a pod has kept which was
 /// released is left to it. If another controller has adopted that pod, no cache shows it: a leader that is behind would
 /// take the name as soon as it is free, and so no third one is taken meanwhile.
 pub(super) fn free_name(snapshot: &Snapshot<'_>, node: &str, now: Timestamp) -> Option<String> {
@@ -36,11 +37,13 @@ pub(super) fn free_name(snapshot: &Snapshot<'_>, node: &str, now: Timestamp) -> 
         let known = snapshot.taken_pods.get(name);
         known.is_some_and(|known| known.tried.holds(set.meta.generation, now))
     };
+    let failed = snapshot.failed.get(node).map(|failed| &*failed.pod);
+    let replaced = failed.filter(|_| set.native);
     let owner = &set.meta.owner;
     let mut slots = slots(set);
     for slot in 0..MOST_NAMES {
         let name = name::daemon_pod(&owner.name, owner.uid, node, slot);
-        if snapshot.free.contains_key(name.as_str()) {
+        if snapshot.free.contains_key(name.as_str()) || replaced == Some(&*name) {
             continue;
         }
         if !snapshot.pods.contains_key(name.as_str()) && !is_taken(&name) {

@@ -1,9 +1,9 @@
 //! What is kept between plans, how a snapshot is made with it, and how it is written down.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_plan::condition::Refusal;
-use carillon_plan::daemon_set::backoff::{FailedNodes, forget, replaced};
+use carillon_plan::daemon_set::backoff::{FailedNodes, forget, note};
 use carillon_plan::daemon_set::refused::{self, RefusedNodes, What};
 use carillon_plan::daemon_set::taken::{self, TakenNames};
 use carillon_plan::daemon_set::{DaemonPods, DaemonSet, Revisions, Snapshot};
@@ -94,16 +94,14 @@ impl Memory {
         (now, end): (Timestamp, Timestamp),
     ) -> bool {
         let generation = set.meta.generation;
-        let (mut at_once, mut failed_on) = (false, BTreeSet::new());
+        let (mut at_once, mut failed_on) = (false, BTreeMap::new());
         let refused = &mut self.refused_nodes;
         for answer in answers {
             match answer {
                 Answer::PodCreated(node) => refused::went_through(refused, (&node, What::Creation)),
                 Answer::PodGone { node, failed } => {
                     refused::went_through(refused, (&node, What::Deletion));
-                    if failed {
-                        failed_on.insert(node);
-                    }
+                    failed_on.extend(failed.map(|pod| (node, pod)));
                 }
                 Answer::PodStays(node) => refused::went_through(refused, (&node, What::Deletion)),
                 Answer::NameTaken(name) => at_once |= self.taken.insert(name),
@@ -115,9 +113,8 @@ impl Memory {
                 }
             }
         }
-        for node in failed_on {
-            let known = replaced(&self.failed, &node, generation, now);
-            self.failed.insert(node.into(), known);
+        for (node, pod) in failed_on {
+            note(&mut self.failed, (&pod, &node), generation, now);
         }
         at_once
     }
@@ -237,7 +234,7 @@ mod tests {
         assert_eq!(turns(&memory), ["n2", "n3", "n1"]);
         let gone = Answer::PodGone {
             node: "n1".to_owned(),
-            failed: false,
+            failed: None,
         };
         memory.learn(&set, vec![gone], (at(31), at(31)));
         assert_eq!(turns(&memory), ["n2", "n3", "n1"]);

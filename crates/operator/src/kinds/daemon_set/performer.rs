@@ -32,8 +32,8 @@ pub enum Answer {
     PodGone {
         /// The node.
         node: String,
-        /// It had failed, and is deleted.
-        failed: bool,
+        /// Its name, if it had failed and is deleted.
+        failed: Option<String>,
     },
     /// Another object has this name, which was to be that of a revision.
     NameTaken(String),
@@ -206,7 +206,8 @@ impl Perform for Performer<'_> {
                 if !deleted && done.effect != Effect::Gone {
                     return Ok(done);
                 }
-                let (node, failed) = (node.clone(), deleted && *why == Why::Failed);
+                let failed = (deleted && *why == Why::Failed).then(|| name.clone());
+                let node = node.clone();
                 Ok(done.effect.and(Answer::PodGone { node, failed }))
             }
             Action::WriteStatus(status) => {

@@ -59,5 +59,8 @@ fn another_generation_or_half_an_hour_without_a_failure_begins_anew() {
     assert_eq!(world.sync(), (0, 0));
     world.now += SignedDuration::from_mins(31);
     assert_eq!(world.sync(), (0, 1));
-    assert_eq!(world.failed["node-00"].wait, SignedDuration::from_secs(1));
+    assert_eq!(
+        world.failed["node-00"].replaced.wait,
+        SignedDuration::from_secs(1)
+    );
 }

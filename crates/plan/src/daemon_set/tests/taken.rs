@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::whole::{Whole, image, uid};
 use super::world::at;
 use crate::daemon_set::action::Action;
+use crate::daemon_set::backoff;
 use crate::daemon_set::taken::{forget, note};
 use crate::name;
 use crate::object_key::{ApiKind, DAEMON_SET, NATIVE_DAEMON_SET};
@@ -204,4 +205,22 @@ fn names_of_apps_v1_have_no_end() {
     assert_eq!(created(&set), [slot(1)]);
     set.refuse_name(&slot(1), "n1");
     assert_eq!(created(&set), [slot(2)]);
+}
+
+/// Whoever waits until a failed pod is gone asks for its name.
+#[test]
+fn a_pod_of_apps_v1_does_not_get_the_name_of_the_failed_one_that_it_replaces_and_one_of_ours_does()
+{
+    for (kind, names) in [(NATIVE_DAEMON_SET, [1, 0]), (DAEMON_SET, [0, 0])] {
+        let mut set = Whole::new(kind, None, &json!({}));
+        set.settle();
+        let mut failed = slot(0);
+        for number in names {
+            set.pods.remove(&*failed);
+            backoff::note(&mut set.failed, (&failed, "n1"), 0, at(set.now));
+            assert_eq!(created(&set), [slot(number)], "{kind:?}");
+            set.settle();
+            failed = slot(number);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use carillon_api::DaemonSetStatus;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::daemon_set::backoff::{FailedNodes, replaced};
+use crate::daemon_set::backoff::{FailedNodes, note};
 use crate::daemon_set::on_nodes::on_nodes;
 use crate::daemon_set::pod::LABEL_REVISION;
 use crate::daemon_set::refused::RefusedNodes;
@@ -139,8 +139,7 @@ impl World {
             if *why == Why::Failed {
                 let node = pod.node.unwrap();
                 let generation = self.set.meta.generation;
-                let known = replaced(&self.failed, &node, generation, self.now);
-                self.failed.insert((*node).into(), known);
+                note(&mut self.failed, (name, &node), generation, self.now);
             }
         }
         let hash = self.hash.clone();
