@@ -98,6 +98,10 @@ fn shell() -> Result<Vec<Entry>> {
             mode: 0o1777,
         },
         Entry::Directory {
+            path: "var/tmp".to_owned(),
+            mode: 0o1777,
+        },
+        Entry::Directory {
             path: "root".to_owned(),
             mode: 0o700,
         },

@@ -171,6 +171,27 @@ pub fn account_of(cluster: &Cluster, release: &str, namespace: &str) -> Result<P
     cluster.kubeconfig_for_token(&token, release)
 }
 
+/// The arguments of the operator of the installed chart, as [`Options`] takes them.
+pub fn arguments(cluster: &Cluster) -> Result<Vec<String>> {
+    arguments_of(cluster, RELEASE, NAMESPACE)
+}
+
+/// The same of a release of another name, or in another namespace.
+pub fn arguments_of(cluster: &Cluster, release: &str, namespace: &str) -> Result<Vec<String>> {
+    let get = ["get", "deployment", release, "-n", namespace, "-o=json"];
+    let deployment: serde_json::Value = serde_json::from_str(&cluster.kubectl_ok(get)?)?;
+    let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+    let args: Vec<String> = serde_json::from_value(args)
+        .with_context(|| format!("the Deployment {namespace}/{release}"))?;
+    Ok(args.into_iter().filter(|arg| is_ours(arg)).collect())
+}
+
+/// Not what two processes of one machine cannot share, and how the log looks: the test bed says that.
+pub fn is_ours(arg: &str) -> bool {
+    let not_ours = ["--http-address=", "--log-format="];
+    !not_ours.iter().any(|flag| arg.starts_with(flag))
+}
+
 /// How an operator is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -199,6 +220,14 @@ impl Options {
             args: Vec::new(),
             detached: false,
         }
+    }
+
+    /// One with the account and the arguments of a release in a namespace.
+    pub fn of_release(cluster: &Cluster, release: (&str, &str), name: &str) -> Result<Self> {
+        let account = account_of(cluster, release.0, release.1)?;
+        let mut options = Self::new(name).kubeconfig(account);
+        options.args = arguments_of(cluster, release.0, release.1)?;
+        Ok(options)
     }
 
     /// The same with one more argument.

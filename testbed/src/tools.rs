@@ -68,6 +68,15 @@ const HELM: Module = Module {
     amendment: None,
 };
 
+const JQ: Module = Module {
+    name: "jq",
+    what: "gojq, which is a jq",
+    first_time: "20 seconds",
+    flags: &["-trimpath", "-ldflags", "-s -w"],
+    programs: &["gojq"],
+    amendment: None,
+};
+
 const PROMETHEUS: Module = Module {
     name: "prometheus",
     what: "Prometheus",
@@ -244,6 +253,11 @@ pub fn e2e() -> Result<E2e> {
         e2e: built.join("e2e"),
         agnhost: built.join("agnhost"),
     })
+}
+
+/// A jq, built if need be: our pages use it.
+pub fn jq() -> Result<PathBuf> {
+    Ok(build(&JQ)?.join("gojq"))
 }
 
 /// Prometheus, built if need be.
@@ -482,7 +496,7 @@ mod tests {
 
     #[test]
     fn every_module_names_the_go_it_needs_and_has_a_key() {
-        for module in [CONTROL_PLANE, DNS, HELM, NODE, PROMETHEUS] {
+        for module in [CONTROL_PLANE, DNS, HELM, JQ, NODE, PROMETHEUS] {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.name);
             let manifest = fs::read_to_string(source.join("go.mod")).expect("go.mod");
             assert!(required_go(&manifest).is_some(), "{}", module.name);

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod documented;
 pub mod lab;
 pub mod proof;
 

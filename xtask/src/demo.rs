@@ -11,7 +11,6 @@ use carillon_testbed::persistent::{self, Pending};
 use carillon_testbed::{Cluster, Config, Operator, Options, tools};
 use serde_json::{Value, json};
 
-use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
 mod cron_jobs;
@@ -199,7 +198,7 @@ fn prepare_nodes(cluster: &Cluster) -> Result<()> {
 fn install(cluster: &Cluster, detached: bool) -> Result<Vec<Operator>> {
     step("helm install carillon charts/carillon");
     let kubeconfig = carillon::install_chart(cluster, &[])?;
-    let args = chart::operator_arguments(cluster)?;
+    let args = carillon::arguments(cluster)?;
     step(&format!(
         "two operators as the chart runs them: {}",
         args.join(" ")

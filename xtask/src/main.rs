@@ -5,7 +5,6 @@ use std::process::{ExitCode, ExitStatus};
 use clap::{Parser, Subcommand};
 
 mod bench;
-mod chart;
 mod cluster;
 #[cfg(test)]
 mod commands;

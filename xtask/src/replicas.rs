@@ -4,8 +4,6 @@ use anyhow::Result;
 use carillon_testbed::carillon::{self, Profile};
 use carillon_testbed::{Cluster, Operator, Options};
 
-use crate::chart;
-
 const LEADS: &str = "leader_election_master_status{name=\"carillon\"}";
 
 /// Replicas beside a cluster. They end with this value.
@@ -23,7 +21,7 @@ impl<'a> Replicas<'a> {
         let kubeconfig = carillon::install_chart(cluster, &[])?;
         let mut options = Options::new("replica").kubeconfig(kubeconfig);
         options.profile = Profile::Release;
-        options.args = chart::operator_arguments(cluster)?;
+        options.args = carillon::arguments(cluster)?;
         let mut replicas = Self {
             cluster,
             options,

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use super::report::{OURS, Report, Sample, THEIRS};
 use super::{api_writes, build_operator, machine, template};
 use super::{bytes_per_cached, reported};
-use crate::chart;
 use crate::interrupt::{self, Interrupt};
 
 const NAMESPACE: &str = "bench";
@@ -85,7 +84,7 @@ fn start_operator(cluster: &Cluster) -> Result<Operator> {
     let kubeconfig = carillon::install_chart(cluster, &[])?;
     let mut options = Options::new("carillon").kubeconfig(kubeconfig);
     options.profile = Profile::Release;
-    options.args = chart::operator_arguments(cluster)?;
+    options.args = carillon::arguments(cluster)?;
     eprintln!("the operator runs with {}", options.args.join(" "));
     Operator::start(cluster, &options)
 }

@@ -18,7 +18,6 @@ use self::trouble::Trouble;
 use super::api_writes::{self, has_condition, seconds};
 use super::quantile::quantile;
 use super::{build_operator, machine, measured};
-use crate::chart;
 use crate::interrupt::Interrupt;
 
 const LIMIT: Duration = Duration::from_mins(5);
@@ -137,7 +136,7 @@ fn measure(
     let mut options = Options::new("carillon").kubeconfig(kubeconfig);
     options.profile = Profile::Release;
     options.program.clone_from(&args.operator);
-    options.args = chart::operator_arguments(cluster)?;
+    options.args = carillon::arguments(cluster)?;
     let _operator = Operator::start(cluster, &options)?;
     let trouble = if case == "noisy" {
         Some(Trouble::make(args, cluster)?)

@@ -17,7 +17,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{build_operator, machine, measured, template};
-use crate::chart;
 use crate::interrupt::Interrupt;
 
 const NAMESPACE: &str = "reads";
@@ -104,7 +103,7 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
             let mut options = Options::new("carillon").kubeconfig(&kubeconfig);
             options.profile = Profile::Release;
             options.program.clone_from(&args.operator);
-            options.args = chart::operator_arguments(&cluster)?;
+            options.args = carillon::arguments(&cluster)?;
             let job = suspended_job().to_string();
             if serves_jobs {
                 cluster.kubectl_stdin(["create", "-f", "-"], &job)?;

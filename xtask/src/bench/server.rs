@@ -8,8 +8,6 @@ use carillon_testbed::carillon::{self, NAMESPACE, Profile, RELEASE};
 use carillon_testbed::process::Usage;
 use carillon_testbed::{Cluster, Operator, Options, Process, http};
 
-use crate::chart;
-
 /// With its default of 20 requests a second that limit would be measured.
 const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=1000"];
 /// What kube-controller-manager has by default.
@@ -76,7 +74,7 @@ impl Server {
     pub(super) fn prepare(cluster: &Cluster, native: Native, further: &[String]) -> Result<Self> {
         let serve = format!("serveNative={{{}}}", native.plural);
         let kubeconfig = carillon::install_chart(cluster, &["--set", &serve])?;
-        let mut arguments = chart::operator_arguments(cluster)?;
+        let mut arguments = carillon::arguments(cluster)?;
         arguments.extend_from_slice(further);
         Ok(Self {
             native,

@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{build_operator, machine, measured, template};
-use crate::chart;
 use crate::interrupt::Interrupt;
 
 const NAMESPACE: &str = "webhook";
@@ -84,11 +83,7 @@ fn measure_all(args: &Args, interrupt: &Interrupt) -> Result<Report> {
     let mut options = Options::new("carillon").kubeconfig(kubeconfig);
     options.profile = Profile::Release;
     options.program.clone_from(&args.operator);
-    options.args = [
-        chart::operator_arguments(&cluster)?,
-        args.operator_arg.clone(),
-    ]
-    .concat();
+    options.args = [carillon::arguments(&cluster)?, args.operator_arg.clone()].concat();
     let _operator = Operator::start(&cluster, &options)?;
     cluster.kubectl_ok(["create", "namespace", NAMESPACE])?;
     let webhook = SlowWebhook::start(&cluster)?;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, ensure};
 use carillon_testbed::carillon::{
-    NAMESPACE, Profile, Program, RELEASE, build, install_chart, workspace,
+    NAMESPACE, Profile, Program, RELEASE, build, install_chart, is_ours, workspace,
 };
 use carillon_testbed::{AuditEvent, Cluster, Config, Fate, Operator, Options, Signal, wait};
 use serde_json::{Value, json};
@@ -371,13 +371,7 @@ pub(super) fn start(
     args: &[String],
 ) -> Result<Operator> {
     let mut options = Options::new(name).kubeconfig(kubeconfig);
-    // What two processes of one machine can not share, and how the log looks, is the test bed's.
-    let ours = ["--http-address=", "--log-format="];
-    for arg in args {
-        if !ours.iter().any(|prefix| arg.starts_with(prefix)) {
-            options = options.arg(arg);
-        }
-    }
+    options.args = args.iter().filter(|arg| is_ours(arg)).cloned().collect();
     Operator::start(cluster, &options)
 }
 
