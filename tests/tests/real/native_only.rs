@@ -14,6 +14,16 @@ fn who_serves_native_kinds_only_needs_none_of_our_crds() {
     let theirs_are_off = "--controllers=*,-cronjob-controller,-job-controller";
     config.controller_manager_args = vec![theirs_are_off.to_owned()];
     let cluster = Cluster::start(config).expect("a cluster");
+    let all = Options::new("without-crds").arg("--serve-native=jobs,cronjobs");
+    let all = Operator::launch(&cluster, &all).expect("an operator");
+    let says = || {
+        let log = all.process.log_tail(200);
+        let remedy = "install its CRD, or leave its controller out with --controllers";
+        Ok(log.contains(remedy).then_some(()))
+    };
+    let log = || all.process.log_tail(20);
+    wait::until("it says what is missing", LIMIT, EVERY, says, log).expect("a remedy");
+    drop(all);
     let options = Options::new("operator")
         .arg("--controllers=job")
         .arg("--serve-native=jobs,cronjobs");

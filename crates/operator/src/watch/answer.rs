@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 
 use crate::fence::RequestBody;
@@ -26,7 +26,12 @@ pub(super) async fn open(
     let text = text.map_err(|e| causes(&*e))?.to_bytes();
     // 410: the list took longer than the server remembers; it is started over.
     let status = status_of(code, &text);
-    Err(format!("{} ({code})", status.message))
+    let remedy = if code == StatusCode::NOT_FOUND {
+        ": install its CRD, or leave its controller out with --controllers"
+    } else {
+        ""
+    };
+    Err(format!("{} ({code}){remedy}", status.message))
 }
 
 /// The next part of a body; `None` after the last.
