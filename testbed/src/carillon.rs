@@ -71,16 +71,12 @@ pub fn build(program: Program, profile: Profile) -> Result<PathBuf> {
 fn build_now(program: Program, profile: Profile) -> Result<PathBuf> {
     let (package, name) = program.target();
     let mut command = cargo::command();
-    command.args([
-        "build",
-        "--quiet",
-        "--package",
-        package,
-        "--message-format=json",
-    ]);
-    if profile == Profile::Release {
-        command.arg("--release");
-    }
+    command.args(["build", "--quiet", "--message-format=json"]);
+    match profile {
+        // With the features of the whole workspace, as its tests: dependencies are compiled once.
+        Profile::Dev => command.args(["--workspace", "--bin", name]),
+        Profile::Release => command.args(["--release", "--package", package]),
+    };
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

@@ -16,7 +16,7 @@ const MAX_COLUMNS: usize = 120;
 const EMPTY_NAMES: [&str; 5] = ["common", "handler", "helper", "manager", "util"];
 
 /// Which member of the workspace may use which, tests aside.
-const EDGES: [(&str, &[&str]); 14] = [
+const EDGES: [(&str, &[&str]); 15] = [
     ("carillon-api", &[]),
     ("carillon-plan", &["carillon-api"]),
     ("carillon-operator", &["carillon-api", "carillon-plan"]),
@@ -47,6 +47,7 @@ const EDGES: [(&str, &[&str]); 14] = [
         "xtask",
         &["carillon-api", "carillon-nodes", "carillon-testbed"],
     ),
+    ("xtask-launch", &[]),
 ];
 
 /// Crates that `carillon-plan` must not see: it is a pure function of a snapshot and a time.

@@ -140,6 +140,7 @@ fn build_tools() -> Result<()> {
     eprintln!("once per user and version: takes up to 10 minutes on 2 cores, else nothing");
     tools::control_plane()?;
     tools::helm()?;
+    tools::jq()?;
     tools::prometheus()?;
     Ok(())
 }
