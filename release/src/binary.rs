@@ -107,12 +107,20 @@ fn flags() -> Result<Vec<String>> {
     let root = workspace().canonicalize().context("the workspace")?;
     let target = packages::target_directory()?;
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    // Where the sources of the standard library are installed, the compiler finds them, and names them by their path.
+    let sysroot = answer(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let verbose = answer(Command::new("rustc").arg("-vV"))?;
+    let mut lines = verbose.lines();
+    let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
+    let commit = commit.with_context(|| format!("rustc names no commit: {verbose}"))?;
+    let library = Path::new(&sysroot).join("lib/rustlib/src/rust");
     // The last that fits counts, and these may lie in the workspace.
     Ok(vec![
         "-Ctarget-feature=+crt-static".to_owned(),
         remap(&root, "/carillon"),
         remap(&target, "/target"),
         remap(&home, "/cargo"),
+        remap(&library, &format!("/rustc/{commit}")),
     ])
 }
 

@@ -1,11 +1,12 @@
 //! What the chart says of itself.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use carillon_testbed::carillon::workspace;
 use serde::Deserialize;
+
+use crate::source;
 
 /// Name of the chart, and of the program in its image.
 pub(crate) const NAME: &str = "carillon";
@@ -28,32 +29,18 @@ pub(crate) fn metadata() -> Result<Metadata> {
     serde_saphyr::from_str(&text).with_context(|| format!("reading {}", path.display()))
 }
 
-/// Its files, with their paths within the chart: `Chart.yaml` first, as helm packs them, then by name.
+/// Its files of the commit, with their paths within the chart: `Chart.yaml` first, as helm packs them, then by name.
 pub(crate) fn files() -> Result<Vec<(String, Vec<u8>)>> {
-    let dir = workspace().join("charts").join(NAME);
-    let mut paths = Vec::new();
-    list(&dir, &mut paths)?;
-    let named = paths.into_iter().map(|path| {
+    let dir = format!("charts/{NAME}");
+    let named = source::files(&dir)?.into_iter().map(|path| {
         let name = path.strip_prefix(&dir).context("a path of the chart")?;
+        let path = workspace().join(&path);
         let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        Ok((name.to_string_lossy().into_owned(), bytes))
+        Ok((name.trim_start_matches('/').to_owned(), bytes))
     });
     let mut files: Vec<(String, Vec<u8>)> = named.collect::<Result<_>>()?;
     files.sort_by(|(a, _), (b, _)| (a != "Chart.yaml", a).cmp(&(b != "Chart.yaml", b)));
     Ok(files)
-}
-
-fn list(dir: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            list(&path, paths)?;
-        } else {
-            paths.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// `Chart.yaml`, whose last key is `annotations`, with the annotation by which Artifact Hub finds and scans the image.

@@ -11,7 +11,7 @@ use carillon_image::{Digest, Entry, Layer, Platform};
 use carillon_testbed::carillon::{Program, workspace};
 
 use crate::image::{self, Made, VERSION};
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::{binary, chart, output, sbom};
 
 mod install;
@@ -63,7 +63,7 @@ impl File {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     let output = output::directory(args.output.as_deref(), DIRECTORY)?;
-    output::check(&output, CHECKSUMS)?;
+    output::check(&output, CHECKSUMS, is_of_a_release)?;
     let source = Source::read()?;
     let platforms: BTreeSet<Platform> = args.platform.iter().copied().collect();
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     files.push(chart);
     files.push(crds()?);
     files.push(krew::manifest(&args.url, &plugins)?);
-    let statement = provenance::statement(&source, &platforms, &files)?;
+    let statement = provenance::statement(args, &source, &files)?;
     files.push(statement);
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files.push(checksums(&files));
@@ -101,6 +101,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         start.elapsed().as_secs()
     );
     Ok(())
+}
+
+/// Whether a file of this name may be of a release, of any version.
+fn is_of_a_release(name: &str) -> bool {
+    let (_, plugin) = Program::Cli.target();
+    let fixed = [CHECKSUMS, "install.yaml", "crds.yaml", "krew-carillon.yaml"];
+    fixed.contains(&name)
+        || [chart::NAME, plugin]
+            .iter()
+            .any(|stem| name.starts_with(&format!("{stem}-")))
 }
 
 fn write(dir: &Path, files: &[File]) -> Result<()> {
@@ -163,7 +173,7 @@ fn plugin(platform: Platform, source: &Source) -> Result<(File, File)> {
     ))
 }
 
-/// What `helm package` makes of the chart, but the same each time.
+/// The chart as a package that helm reads, the same each time.
 fn chart_package(image: &str, source: &Source) -> Result<File> {
     let mut entries = Vec::new();
     for (path, bytes) in chart::files()? {
@@ -187,14 +197,9 @@ fn chart_package(image: &str, source: &Source) -> Result<File> {
 
 /// All CRDs in one file, for `kubectl apply --server-side`.
 fn crds() -> Result<File> {
-    let dir = workspace().join("crds");
-    let listed = fs::read_dir(&dir).with_context(|| format!("reading {}", dir.display()))?;
-    let mut paths: Vec<PathBuf> = listed
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_>>()?;
-    paths.sort();
     let mut text = String::new();
-    for path in paths {
+    for path in source::files("crds")? {
+        let path = workspace().join(path);
         text += "---\n";
         text +=
             &fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;

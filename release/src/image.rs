@@ -44,7 +44,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     let name = named(&args.name)?;
     let output = output::directory(args.output.as_deref(), "image")?;
-    output::check(&output, MARK)?;
+    output::check(&output, MARK, |name| {
+        name == "oci" || name.starts_with(&format!("{}-", chart::NAME))
+    })?;
     let source = Source::read()?;
     let platforms: BTreeSet<Platform> = args.platform.iter().copied().collect();
     let made = make_all(&platforms, &source)?;

@@ -14,13 +14,17 @@ pub(crate) fn directory(asked: Option<&Path>, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Nothing is replaced but what the same command has made, which has the file `mark`.
-pub(crate) fn check(dir: &Path, mark: &str) -> Result<()> {
-    let Ok(mut entries) = fs::read_dir(dir) else {
+/// Nothing is replaced but what the same command has made: the directory has the file `mark`, and nothing at its top that
+/// `is_ours` does not know.
+pub(crate) fn check(dir: &Path, mark: &str, is_ours: impl Fn(&str) -> bool) -> Result<()> {
+    let Ok(entries) = fs::read_dir(dir) else {
         return Ok(());
     };
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let names: Vec<String> = names.collect::<Result<_>>()?;
+    let made_by_us = || dir.join(mark).exists() && names.iter().all(|name| is_ours(name));
     ensure!(
-        entries.next().is_none() || dir.join(mark).exists(),
+        names.is_empty() || made_by_us(),
         "--output {}: other files lie there, and it would be replaced: name another directory",
         dir.display()
     );
@@ -43,13 +47,15 @@ mod tests {
     fn a_directory_with_other_files_is_not_replaced() {
         let mark = "oci/oci-layout";
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(check(&dir.path().join("new"), mark).is_ok());
-        assert!(check(dir.path(), mark).is_ok());
-        fs::write(dir.path().join("mine"), "").expect("written");
-        let error = check(dir.path(), mark).expect_err("other files");
-        assert!(error.to_string().contains("other files"), "{error}");
+        let check = |dir: &Path| check(dir, mark, |name| name == "oci");
+        assert!(check(&dir.path().join("new")).is_ok());
+        assert!(check(dir.path()).is_ok());
         fs::create_dir(dir.path().join("oci")).expect("created");
+        assert!(check(dir.path()).is_err(), "without the mark");
         fs::write(dir.path().join(mark), "").expect("written");
-        assert!(check(dir.path(), mark).is_ok());
+        assert!(check(dir.path()).is_ok());
+        fs::write(dir.path().join("mine"), "").expect("written");
+        let error = check(dir.path()).expect_err("other files");
+        assert!(error.to_string().contains("other files"), "{error}");
     }
 }

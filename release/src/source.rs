@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use carillon_testbed::answer;
 use carillon_testbed::carillon::workspace;
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ impl Source {
         let time = second.and_then(|second| Timestamp::from_second(second).ok());
         let revision = match revision {
             Err(_) => "unknown".to_owned(),
-            Ok(revision) if git(&["status", "--porcelain"])?.is_empty() => revision,
+            Ok(revision) if changes()?.is_empty() => revision,
             Ok(revision) => format!("{revision}-dirty"),
         };
         Ok(Self {
@@ -59,6 +59,21 @@ impl Source {
     pub(crate) fn seconds(&self) -> u64 {
         self.time.as_second().unsigned_abs()
     }
+}
+
+/// What is not as in the commit. What somebody has told git to show or not to show does not count.
+fn changes() -> Result<String> {
+    git(&["status", "--porcelain", "--untracked-files=all"])
+}
+
+/// The files of the commit below a directory of the workspace, by name. Others may lie beside them, which git was told
+/// to ignore.
+pub(crate) fn files(dir: &str) -> Result<Vec<String>> {
+    let listed = git(&["ls-files", "-z", "--", dir])?;
+    let mut files: Vec<String> = listed.split_terminator('\0').map(str::to_owned).collect();
+    files.sort();
+    ensure!(!files.is_empty(), "git knows no file below {dir}");
+    Ok(files)
 }
 
 /// What git says of the workspace.

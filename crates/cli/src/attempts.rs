@@ -62,7 +62,10 @@ impl Attempts {
         if attempts.is_empty() {
             let others: BTreeSet<&str> = ledgers.iter().flat_map(|l| l.names()).collect();
             let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
-            let what = format!("has no result of {}", self.job());
+            let job = self.job();
+            let what = format!(
+                "has no result of {job}: kubectl carillon explain {job} --node {node} says why"
+            );
             return Err(problem::no_node(node, &what, &others));
         }
         Ok(attempts)

@@ -85,6 +85,8 @@ pub(crate) struct Target {
 /// A connection, and the namespace it is about.
 pub(crate) struct Api {
     client: Client,
+    /// For logs, which may have no end.
+    streams: Box<Client>,
     server: String,
     pub(crate) namespace: String,
 }
@@ -129,11 +131,13 @@ impl Api {
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
+        let streams = Box::new(ClientBuilder::try_from(config.clone())?.build());
         let client = ClientBuilder::try_from(config)?
             .with_layer(&MapResponseLayer::new(bounded))
             .build();
         Ok(Self {
             client,
+            streams,
             server: server.trim_end_matches('/').to_owned(),
             namespace,
         })

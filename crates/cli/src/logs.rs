@@ -1,14 +1,17 @@
 //! `logs`: what the containers of a job have printed, node by node.
 
+use std::ops::ControlFlow;
+
 use anyhow::{Result, bail};
+use carillon_plan::Uid;
 use carillon_plan::record::Record;
 use carillon_plan::view::broadcast_job::family::Members;
 use serde_json::Value;
 
 use crate::attempts::Attempts;
-use crate::client::logs::LogOptions;
+use crate::client::logs::{LogOptions, Reading};
 use crate::client::{Api, Asked};
-use crate::exit::DONE;
+use crate::exit::{DONE, ERROR};
 use crate::render::{Screen, Tone};
 
 /// Lines of each container, where there are many.
@@ -18,7 +21,8 @@ const TAIL: u32 = 10;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Of each node that has a result: its last attempt, in the order of the nodes' names. Pods that are gone have no log:
-their last words stand in their results. It needs the right to get pods and pods/log.
+their last words stand in their results. It needs the right to get pods and pods/log. It ends with 1 when a log could
+not be read, or all pods are gone.
 
 Examples:
   # The end of each log, with the name of the node before each line
@@ -59,6 +63,16 @@ struct Lines {
     timestamps: bool,
 }
 
+/// What became of the logs of an attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Outcome {
+    Read,
+    NotRead,
+    Gone,
+    /// Nobody reads what is printed.
+    Unwanted,
+}
+
 pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u8> {
     let members = args.attempts.members(api).await?;
     let members = Members::read(&members);
@@ -67,83 +81,135 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
         screen.aside(&args.attempts.none_found(&members));
         return Ok(DONE);
     }
+    let jobs: Vec<Uid> = members.all().map(|(job, _)| job.meta.owner.uid).collect();
     let last = records.len() - 1;
-    let mut gone = 0;
+    let mut outcomes = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let follow = args.follow && index == last;
-        let found = of_attempt(api, args, record, follow, screen).await?;
-        gone += usize::from(!found);
+        let prefix = args.attempts.node.is_some().then(|| {
+            let several = records.len() > 1;
+            let attempt = || format!("[attempt {}] ", record.attempt);
+            several.then(attempt).unwrap_or_default()
+        });
+        let attempt = Attempt {
+            record,
+            jobs: &jobs,
+            prefix,
+            follow,
+        };
+        match of_attempt(api, args, &attempt, screen).await? {
+            Outcome::Unwanted => return Ok(DONE),
+            outcome => outcomes.push(outcome),
+        }
     }
-    if gone == records.len() && gone > 1 {
+    let all_gone = outcomes.iter().all(|outcome| *outcome == Outcome::Gone);
+    if all_gone && outcomes.len() > 1 {
         screen
             .aside("All of these pods are gone: `kubectl carillon results` has their last words.");
     }
-    Ok(DONE)
+    let failed = all_gone || outcomes.contains(&Outcome::NotRead);
+    Ok(if failed { ERROR } else { DONE })
 }
 
-/// Prints the logs of an attempt; whether its pod is there.
+/// An attempt whose logs are wanted.
+struct Attempt<'a> {
+    record: &'a Record,
+    /// The jobs whose pod it may be.
+    jobs: &'a [Uid],
+    /// What stands before each line, where it is not the node.
+    prefix: Option<String>,
+    follow: bool,
+}
+
+/// Prints the logs of an attempt.
 async fn of_attempt(
     api: &Api,
     args: &Logs,
-    record: &Record,
-    follow: bool,
+    attempt: &Attempt<'_>,
     screen: &mut Screen,
-) -> Result<bool> {
+) -> Result<Outcome> {
+    let record = attempt.record;
     let name = format!(
         "{} (attempt {}, pod {})",
         record.node, record.attempt, record.pod
     );
-    let pod = match api.pod(&record.pod).await? {
-        Asked::Found(pod) if is_of(&pod, record) => pod,
-        Asked::Found(_) | Asked::Missing => {
+    let pod = match api.pod(&record.pod).await {
+        Ok(Asked::Found(pod)) if is_of(&pod, record, attempt.jobs) => pod,
+        Ok(Asked::Found(_) | Asked::Missing) => {
             let words = if record.message.is_empty() {
                 String::new()
             } else {
                 format!("; its last words: {:?}", &*record.message)
             };
             screen.aside(&format!("{name}: the pod is gone{words}"));
-            return Ok(false);
+            return Ok(Outcome::Gone);
         }
-        Asked::NotAllowed => bail!(
-            "{name}: you may not read pods in namespace {}; the role `view` of Kubernetes allows it",
-            api.namespace
-        ),
+        Ok(Asked::NotAllowed) => bail!("{name}: {}", not_allowed(api, "pods")),
+        Err(error) => {
+            screen.aside(&format!("{name}: {error:#}"));
+            return Ok(Outcome::NotRead);
+        }
     };
-    for container in containers(&pod, args)? {
+    let containers = match containers(&pod, args) {
+        Ok(containers) => containers,
+        Err(error) => {
+            screen.aside(&format!("{name}: {error:#}"));
+            return Ok(Outcome::NotRead);
+        }
+    };
+    let mut outcome = Outcome::Read;
+    for container in containers {
         let options = LogOptions {
             container: &container,
             previous: args.lines.previous,
             timestamps: args.lines.timestamps,
             tail: tail(args),
-            follow,
+            follow: attempt.follow,
         };
-        let mut parts = vec![&*record.node];
-        if args.all_containers {
-            parts.push(&container);
-        }
-        let before = format!("[{}] ", parts.join("/"));
-        let line = |screen: &mut Screen, line: &str| {
-            if args.attempts.node.is_some() && !args.all_containers {
-                screen.line(line)
+        let before = match &attempt.prefix {
+            Some(prefix) if !args.all_containers => prefix.clone(),
+            _ if args.all_containers => format!("[{}/{container}] ", record.node),
+            _ => format!("[{}] ", record.node),
+        };
+        let line = |line: &str| {
+            screen.painted(&[(Tone::Care, &before), (Tone::Plain, line)])?;
+            Ok(if screen.is_closed() {
+                ControlFlow::Break(())
             } else {
-                screen.painted(&[(Tone::Care, &before), (Tone::Plain, line)])
-            }
+                ControlFlow::Continue(())
+            })
         };
-        let done = api
-            .log(&record.pod, &options, |text| line(screen, text))
-            .await?;
-        if let Err(words) = done {
-            screen.aside(&format!("{name}: {words}"));
+        match api.log(&record.pod, &options, line).await? {
+            Reading::Done => {}
+            Reading::Unwanted => return Ok(Outcome::Unwanted),
+            Reading::NotAllowed => bail!("{name}: {}", not_allowed(api, "pods/log")),
+            Reading::Failed(why) => {
+                screen.aside(&format!("{name}: {why}"));
+                outcome = Outcome::NotRead;
+            }
         }
     }
-    Ok(true)
+    Ok(outcome)
 }
 
-/// A later pod of that name is another one.
-fn is_of(pod: &Value, record: &Record) -> bool {
-    record
-        .pod_uid
-        .is_none_or(|uid| pod["metadata"]["uid"] == uid.to_string())
+fn not_allowed(api: &Api, what: &str) -> String {
+    format!(
+        "you may not read {what} in namespace {}; the role `view` of Kubernetes allows it",
+        api.namespace
+    )
+}
+
+/// A later pod of that name is another one. Before the operator has seen its pod, the pod's word for whose it is counts.
+fn is_of(pod: &Value, record: &Record, jobs: &[Uid]) -> bool {
+    let meta = &pod["metadata"];
+    if let Some(uid) = record.pod_uid {
+        return meta["uid"] == uid.to_string();
+    }
+    let mut owners = meta["ownerReferences"].as_array().into_iter().flatten();
+    let of_job = |owner: &Value| {
+        owner["controller"] == true && jobs.iter().any(|job| owner["uid"] == job.to_string())
+    };
+    owners.any(of_job)
 }
 
 /// Names of the containers that are meant.
@@ -232,6 +298,36 @@ mod tests {
             error.to_string().ends_with("there are: init, a, b"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_pod_is_the_one_that_was_seen_or_one_that_a_job_controls() {
+        let (job, other) = (uid(1), uid(2));
+        let pod = |owner: Option<Uid>, controls: bool| {
+            let owners =
+                owner.map(|owner| json!({"uid": owner.to_string(), "controller": controls}));
+            let owners: Vec<Value> = owners.into_iter().collect();
+            json!({"metadata": {"uid": uid(9).to_string(), "ownerReferences": owners}})
+        };
+        for (seen, pod, expected) in [
+            (Some(uid(9)), pod(None, false), true),
+            (Some(uid(8)), pod(Some(job), true), false),
+            (None, pod(Some(job), true), true),
+            (None, pod(Some(job), false), false),
+            (None, pod(Some(other), true), false),
+            (None, pod(None, true), false),
+        ] {
+            let record = Record {
+                pod_uid: seen,
+                ..Record::default()
+            };
+            assert_eq!(is_of(&pod, &record, &[job]), expected, "{seen:?} {pod}");
+        }
+    }
+
+    fn uid(n: u8) -> Uid {
+        let text = format!("4e0c5d6a-0b1c-4d2e-8f3a-0000000000{n:02x}");
+        text.parse().expect("a uid")
     }
 
     #[test]

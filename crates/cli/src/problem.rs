@@ -20,9 +20,8 @@ const NEAR: f64 = 0.7;
 /// The CRDs are not installed.
 pub(crate) fn not_installed(server: &str) -> Error {
     anyhow!(
-        "{server} does not serve what was asked for of carillon.dev/v1alpha1: Carillon is not installed there.\n\
-         Install it with helm (helm install carillon charts/carillon -n carillon-system --create-namespace), \
-         or choose another cluster with --context"
+        "{server} does not know carillon.dev/v1alpha1, or not all of it: Carillon is not installed there.\n\
+         docs/install.md tells how it is installed; or choose another cluster with --context"
     )
 }
 

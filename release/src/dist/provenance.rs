@@ -1,24 +1,22 @@
 //! The provenance statement, in the form of in-toto with SLSA's predicate: which files came from which commit, and how.
 //! It is not signed: whoever publishes a release signs it with a key of their own.
 
-use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result};
-use carillon_image::{Digest, Platform};
+use carillon_image::Digest;
+use carillon_testbed::answer;
 use carillon_testbed::carillon::workspace;
 use serde_json::{Value, json};
 
-use super::File;
+use super::{Args, File};
 use crate::image::VERSION;
 use crate::source::Source;
 use crate::{binary, chart};
 
-pub(super) fn statement(
-    source: &Source,
-    platforms: &BTreeSet<Platform>,
-    files: &[File],
-) -> Result<File> {
+/// The time of the build is not in it: two that build the same commit make the same statement.
+pub(super) fn statement(args: &Args, source: &Source, files: &[File]) -> Result<File> {
     let subject =
         |file: &File| json!({"name": file.name, "digest": {"sha256": file.digest().hex()}});
     let subjects: Vec<Value> = files.iter().map(subject).collect();
@@ -30,8 +28,9 @@ pub(super) fn statement(
         .first()
         .unwrap_or(&repository.home)
         .clone();
-    let platforms: Vec<String> = platforms.iter().map(ToString::to_string).collect();
+    let platforms: Vec<String> = args.platform.iter().map(ToString::to_string).collect();
     let tools = binary::host_tools()?;
+    let helm = answer(Command::new(carillon_testbed::tools::helm()?).args(["version", "--short"]))?;
     let statement = json!({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": subjects,
@@ -44,8 +43,13 @@ pub(super) fn statement(
                     "repository": repository,
                     "ref": source.revision,
                     "platforms": platforms,
+                    "image": args.image,
+                    "url": args.url,
+                    "sourceDateEpoch": source.seconds(),
                 },
-                "internalParameters": {"rust": tools.rust, "gcc": tools.gcc, "glibc": tools.glibc},
+                "internalParameters": {
+                    "rust": tools.rust, "gcc": tools.gcc, "glibc": tools.glibc, "helm": helm,
+                },
                 "resolvedDependencies": [
                     {"uri": repository, "digest": {"gitCommit": source.revision}},
                     {"name": "Cargo.lock", "digest": {"sha256": Digest::of(&lock).hex()}},
@@ -53,7 +57,6 @@ pub(super) fn statement(
             },
             "runDetails": {
                 "builder": {"id": "https://carillon.dev/docs/release#by-hand"},
-                "metadata": {"startedOn": source.time.to_string()},
             },
         },
     });

@@ -24,6 +24,7 @@ pub(crate) struct Screen {
     stdout: Stdout,
     stderr: Stderr,
     color: bool,
+    closed: bool,
 }
 
 impl Screen {
@@ -35,6 +36,7 @@ impl Screen {
             stdout,
             stderr: std::io::stderr(),
             color,
+            closed: false,
         }
     }
 
@@ -77,6 +79,11 @@ impl Screen {
         self.aside(&format!("error: {}", chain(error)));
     }
 
+    /// Whether the reader went away: nothing that is printed from now on is read.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// A reader that went away, as `head` does, is no error.
     fn print(&mut self, text: &str) -> Result<()> {
         let mut stdout = self.stdout.lock();
@@ -84,8 +91,11 @@ impl Screen {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())
         {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            printed => printed.map_err(Error::from),
         }
     }
 

@@ -82,13 +82,13 @@ pub(super) fn manage<'a>(
             }
             Some(should) if !should.stays() => managed.delete.extend(there.map(unwanted)),
             Some(should) => {
-                let mut running = sort_out(&mut managed, snapshot, name, there, now);
+                let (mut running, held) = sort_out(&mut managed, snapshot, name, there, now);
                 if !may_surge {
                     // Of several the oldest stays that was not told that it goes.
                     running.sort_by_key(|(_, pod)| is_preparing(snapshot.set, pod));
                 }
                 match running[..] {
-                    [] if may_surge && should.runs() => managed.create.push(name),
+                    [] if may_surge && should.runs() && !held => managed.create.push(name),
                     [] | [_] => {}
                     [_, ref rest @ ..] if !may_surge => {
                         let rest = rest.iter().map(|pod| (*pod, Why::Duplicate));
@@ -102,18 +102,18 @@ pub(super) fn manage<'a>(
     managed
 }
 
-/// Those of the pods that run. Those that have ended are to go, failed ones after a while.
+/// Those of the pods that run, and whether a failed one has to stay for a while. Those that have ended are to go.
 fn sort_out<'a, 'b>(
     managed: &mut Managed<'a>,
     snapshot: &Snapshot<'a>,
     node: &str,
     pods: impl Iterator<Item = &'b Named<'a>>,
     now: Timestamp,
-) -> Vec<Named<'a>>
+) -> (Vec<Named<'a>>, bool)
 where
     'a: 'b,
 {
-    let mut running = Vec::new();
+    let (mut running, mut is_held) = (Vec::new(), false);
     for pod in pods {
         match pod.1.phase {
             PodPhase::Failed => {
@@ -122,6 +122,7 @@ where
                     Some(held) => {
                         let wake = managed.wake.into_iter().chain([held.until()]);
                         managed.wake = wake.min();
+                        is_held = true;
                     }
                     None => managed.delete.push((*pod, Why::Failed)),
                 }
@@ -130,7 +131,7 @@ where
             PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => running.push(*pod),
         }
     }
-    running
+    (running, is_held)
 }
 
 /// With a surge one pod of the current revision may run beside one of an older one, until it is available or

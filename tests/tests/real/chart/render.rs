@@ -180,7 +180,14 @@ fn one_replica_without_election_gets_no_lease_and_no_budget() {
     let roles = objects.iter().filter(|object| object["kind"] == "Role");
     assert_eq!(roles.count(), 0);
     assert!(!kinds(&objects).contains("PodDisruptionBudget"));
-    let deployment = find(&objects, "Deployment", "carillon").to_string();
+    let deployment = find(&objects, "Deployment", "carillon");
+    let strategy = &deployment["spec"]["strategy"];
+    assert_eq!(
+        *strategy,
+        json!({"type": "Recreate"}),
+        "two pods would write at once"
+    );
+    let deployment = deployment.to_string();
     assert!(deployment.contains("--leader-elect=false"));
     assert!(!deployment.contains("--lease-"));
 }

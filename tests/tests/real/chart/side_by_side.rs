@@ -134,6 +134,19 @@ fn install(cluster: &Cluster) -> Result<()> {
     }
     let further = ["install", second, &chart, &theirs, WITHOUT_CRDS];
     helm_ok(cluster, second, &further)?;
+    // What is misspelt takes no permission away.
+    let misspelt = serves("team-bb");
+    let upgrade = [
+        "upgrade",
+        second,
+        &chart,
+        "--reset-then-reuse-values",
+        &misspelt,
+    ];
+    let refused = helm_in(cluster, second, &upgrade)?;
+    let text = said(&refused);
+    assert!(!refused.status.success(), "{text}");
+    assert!(text.contains("there is no namespace team-bb"), "{text}");
     Ok(())
 }
 

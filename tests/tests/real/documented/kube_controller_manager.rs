@@ -174,12 +174,9 @@ fn one_by_one() -> Result<()> {
         })
     };
     started_by("batch/v1", 0)?;
-    shell.run(
-        KUBE_CONTROLLER_MANAGER,
-        "kubectl patch cronjobs.batch/report",
-    )?;
+    shell.run(KUBE_CONTROLLER_MANAGER, "kubectl get cronjobs.batch/report")?;
     started_by("carillon.dev/v1alpha1", 0)?;
-    shell.run(KUBE_CONTROLLER_MANAGER, "kubectl patch ccj/report")?;
+    shell.run(KUBE_CONTROLLER_MANAGER, "kubectl get ccj/report")?;
     let of_theirs = runs(&cluster)?;
     let of_theirs = of_theirs.iter().filter(|[_, of]| of == "batch/v1").count();
     started_by("batch/v1", of_theirs)?;

@@ -85,13 +85,13 @@ fn cron_jobs(cluster: &Cluster, shell: &Shell<'_>) -> Result<()> {
     create(cluster, &theirs)?;
     shell.run(
         OPENKRUISE,
-        "kubectl patch advancedcronjobs.apps.kruise.io/sweep",
+        "kubectl get advancedcronjobs.apps.kruise.io/sweep",
     )?;
     until(cluster, "the CronJob has run", || {
         let cron = get(cluster, &["ccj", "sweep"])?;
         Ok(cron["status"]["lastSuccessfulTime"].is_string())
     })?;
-    shell.run(OPENKRUISE, "kubectl patch ccj/sweep")?;
+    shell.run(OPENKRUISE, "kubectl get ccj/sweep")?;
     let back = get(cluster, &["advancedcronjobs.apps.kruise.io", "sweep"])?;
     let template = &back["spec"]["template"]["broadcastJobTemplate"]["spec"]["template"]["spec"];
     assert_eq!(template["containers"][0]["image"], "busybox");

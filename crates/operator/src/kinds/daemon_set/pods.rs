@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use carillon_plan::Uid;
-use carillon_plan::daemon_set::DaemonSet;
+use carillon_plan::daemon_set::{DaemonPod, DaemonSet};
+use carillon_plan::pod::PodPhase;
 
 use super::tables::{CONTROLLER, KINDS};
 use super::wakes::{awaits_pods, gets_next, gone, wake};
@@ -26,11 +27,13 @@ impl PodTable for PodsOfDaemonSets {
             return;
         };
         let became_ready = row.ready.is_some() && before.is_some_and(|old| old.ready.is_none());
-        let ended = row.phase.has_ended() && !before.is_some_and(|old| old.phase.has_ended());
+        // One that has succeeded is replaced without a back-off: not at once.
+        let has_failed = |pod: &DaemonPod| pod.phase == PodPhase::Failed;
+        let failed = has_failed(&row) && row.deletion.is_none() && !before.is_some_and(has_failed);
         let node = row.node.clone();
         let concerns = sets.pods.enter(meta, &KINDS, row, &mut tables.strings);
         let goes_on = |set: &DaemonSet| {
-            became_ready && awaits_pods(set) || ended && gets_next(tables, set, node.as_deref())
+            became_ready && awaits_pods(set) || failed && gets_next(tables, set, node.as_deref())
         };
         let sets = &tables.daemon_sets;
         wake(sets, &meta.namespace, concerns, goes_on, wakes);

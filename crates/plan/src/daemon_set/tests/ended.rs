@@ -64,3 +64,18 @@ fn another_generation_or_half_an_hour_without_a_failure_begins_anew() {
         SignedDuration::from_secs(1)
     );
 }
+
+/// Upstream fills the node with failed pods (kubernetes issue 124388).
+#[test]
+fn with_a_surge_no_pod_comes_beside_a_failed_one_that_waits() {
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});
+    let mut world = World::new(1, &surge);
+    world.pod("node-00", "1").phase = PodPhase::Failed;
+    assert_eq!(world.sync(), (1, 1), "the first is replaced at once");
+    for pod in world.pods.values_mut() {
+        pod.phase = PodPhase::Failed;
+    }
+    assert_eq!(world.sync(), (0, 0));
+    world.now += SignedDuration::from_secs(1);
+    assert_eq!(world.sync(), (1, 1));
+}

@@ -254,7 +254,7 @@ fn a_pod_wakes_its_set_at_once_where_that_lets_work_go_on() {
     }
 }
 
-/// Whether its pod on the node wakes set 1 at once when it becomes ready, when it has ended, and when it is gone.
+/// Whether its pod on the node wakes set 1 at once when it becomes ready, when it has failed, and when it is gone.
 fn woken_at_once(tables: &mut Tables, api_version: &str) -> [bool; 3] {
     let mut pod = object(10, "x", Some(1));
     pod["spec"] = json!({"nodeName": "n"});
@@ -263,13 +263,13 @@ fn woken_at_once(tables: &mut Tables, api_version: &str) -> [bool; 3] {
     pod["metadata"]["resourceVersion"] = json!("11");
     pod["status"] = json!({"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-    let [mut ready, mut ended, mut gone] = [const { Vec::new() }; 3];
+    let [mut ready, mut failed, mut gone] = [const { Vec::new() }; 3];
     read::<SlimPod>(&pod).enter(tables, &mut ready);
     pod["metadata"]["resourceVersion"] = json!("12");
     pod["status"] = json!({"phase": "Failed"});
-    read::<SlimPod>(&pod).enter(tables, &mut ended);
+    read::<SlimPod>(&pod).enter(tables, &mut failed);
     read::<SlimPod>(&pod).leave(tables, &mut gone);
-    [ready, ended, gone].map(|wakes| wakes.iter().any(|wake| matches!(wake, Wake::Now(_))))
+    [ready, failed, gone].map(|wakes| wakes.iter().any(|wake| matches!(wake, Wake::Now(_))))
 }
 
 /// What a field of the spec keeps waits for no pod, and what has to be ready for a while is no matter of an event.
@@ -307,12 +307,12 @@ fn a_pod_that_becomes_ready_wakes_its_set_at_once_only_if_an_update_waits_for_it
 const OURS: &str = "carillon.dev/v1alpha1";
 
 #[test]
-fn a_pod_that_its_node_should_not_have_had_is_only_counted_when_it_has_ended_or_is_gone() {
+fn a_pod_that_its_node_should_not_have_had_is_only_counted_when_it_has_failed_or_is_gone() {
     for (pool, expected) in [("x", true), ("y", false)] {
         let mut tables = three();
         let labels = json!({"/metadata/labels/pool": pool});
         enter::<SlimNode>(&mut tables, &node(1, &labels));
-        let [_, ended, gone] = woken_at_once(&mut tables, "apps/v1");
-        assert_eq!([ended, gone], [expected; 2], "{pool}");
+        let [_, failed, gone] = woken_at_once(&mut tables, "apps/v1");
+        assert_eq!([failed, gone], [expected; 2], "{pool}");
     }
 }
