@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     files.push(chart);
     files.push(crds()?);
     files.push(krew::manifest(&args.url, &plugins)?);
-    let statement = provenance::statement(args, &source, &files)?;
+    let statement = provenance::statement(args, &source, &platforms, &files)?;
     files.push(statement);
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files.push(checksums(&files));

@@ -11,6 +11,9 @@ use jiff::Timestamp;
 /// Seconds since 1970, by the convention of reproducible builds. Wins over the time of the commit.
 const TIME: &str = "SOURCE_DATE_EPOCH";
 
+/// Asks git what is not as in the commit, whatever somebody has told it to show.
+const CHANGES: [&str; 3] = ["status", "--porcelain", "--untracked-files=all"];
+
 /// A commit.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
@@ -37,7 +40,7 @@ impl Source {
         let time = second.and_then(|second| Timestamp::from_second(second).ok());
         let revision = match revision {
             Err(_) => "unknown".to_owned(),
-            Ok(revision) if changes()?.is_empty() => revision,
+            Ok(revision) if git(&CHANGES)?.is_empty() => revision,
             Ok(revision) => format!("{revision}-dirty"),
         };
         Ok(Self {
@@ -59,11 +62,6 @@ impl Source {
     pub(crate) fn seconds(&self) -> u64 {
         self.time.as_second().unsigned_abs()
     }
-}
-
-/// What is not as in the commit. What somebody has told git to show or not to show does not count.
-fn changes() -> Result<String> {
-    git(&["status", "--porcelain", "--untracked-files=all"])
 }
 
 /// The files of the commit below a directory of the workspace, by name. Others may lie beside them, which git was told

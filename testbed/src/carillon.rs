@@ -219,10 +219,13 @@ impl Options {
     }
 
     /// One with the account and the arguments of a release in a namespace.
-    pub fn of_release(cluster: &Cluster, release: (&str, &str), name: &str) -> Result<Self> {
-        let account = account_of(cluster, release.0, release.1)?;
-        let mut options = Self::new(name).kubeconfig(account);
-        options.args = arguments_of(cluster, release.0, release.1)?;
+    pub fn of_release(
+        cluster: &Cluster,
+        (release, namespace): (&str, &str),
+        name: &str,
+    ) -> Result<Self> {
+        let mut options = Self::new(name).kubeconfig(account_of(cluster, release, namespace)?);
+        options.args = arguments_of(cluster, release, namespace)?;
         Ok(options)
     }
 

@@ -255,6 +255,19 @@ impl Process {
         Ok(())
     }
 
+    /// SIGTERM. An error when it still runs after `grace`.
+    pub fn terminate(&self, grace: Duration) -> Result<()> {
+        self.signal(Signal::TERM)?;
+        let ended = self.wait_exit(grace)?.is_some();
+        ensure!(
+            ended,
+            "{} still runs {grace:?} after SIGTERM\n{}",
+            self.name,
+            self.log_tail(10)
+        );
+        Ok(())
+    }
+
     /// SIGKILL, and waits until it is gone. No error when it has ended already.
     pub fn kill(&self) -> Result<()> {
         if self.is_alive() {

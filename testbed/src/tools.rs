@@ -127,7 +127,7 @@ const NODE: Module = Module {
 const DNS: Module = Module {
     name: "dns",
     source: "dns",
-    packages: TOOLS,
+    packages: &["."],
     what: "CoreDNS",
     first_time: "1 minute",
     flags: &["-trimpath", "-ldflags", "-s -w"],
@@ -437,10 +437,10 @@ fn key(source: &Path, module: &Module) -> Result<String> {
     let mends = amendment.map_or(&[][..], |amendment| amendment.mends);
     let mends = mends.iter().flat_map(|mend| [mend.file, mend.was, mend.is]);
     // Programs of ours, where no public one fits.
-    for main in ["main.go", "e2e/main.go"] {
-        if let Ok(main) = fs::read(source.join(main)) {
-            hash.update(main);
-        }
+    let ours = module.packages.iter().filter(|path| path.starts_with('.'));
+    for path in ours {
+        let path = source.join(path).join("main.go");
+        hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
     }
     let built = module.packages.iter().chain(module.flags).copied();
     for text in built.chain(mends) {

@@ -6,33 +6,26 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use carillon_testbed::carillon::{Profile, Program, build, workspace};
-use carillon_testbed::{Cluster, Operator, Options, Signal, tools, wait};
+use carillon_testbed::{Cluster, Operator, Options, tools};
 
-const LIMIT: Duration = Duration::from_mins(1);
+/// How long an operator may take to end.
+const GRACE: Duration = Duration::from_mins(1);
 
 /// The blocks of commands, or of other text that is indented, of a page.
 pub fn blocks(page: &str) -> Vec<String> {
     let text = fs::read_to_string(workspace().join(page)).expect("a page");
-    let mut blocks: Vec<Vec<&str>> = Vec::new();
-    let mut before = "";
-    for line in text.lines() {
-        if line.starts_with("    ") {
-            if before.is_empty() {
-                blocks.push(Vec::new());
-            }
-            if let Some(block) = blocks.last_mut().filter(|_| !before.starts_with("- ")) {
-                block.push(line);
-            }
-        }
-        before = line;
-    }
-    blocks.into_iter().map(|lines| dedented(&lines)).collect()
+    let is_indented = |line: &&str| line.starts_with("    ");
+    let blocks = text.split("\n\n").map(|paragraph| {
+        let lines: Vec<&str> = paragraph.lines().take_while(is_indented).collect();
+        dedented(&lines)
+    });
+    blocks.filter(|block| !block.is_empty()).collect()
 }
 
 fn dedented(lines: &[&str]) -> String {
@@ -43,7 +36,7 @@ fn dedented(lines: &[&str]) -> String {
 }
 
 /// The commands of a block: a line that ends in the middle of one goes on in the next.
-pub fn commands(block: &str) -> Vec<String> {
+fn commands(block: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut begun = String::new();
     for line in block.lines() {
@@ -99,7 +92,7 @@ impl<'a> Shell<'a> {
     }
 
     /// Where it is.
-    pub fn home(&self) -> &PathBuf {
+    pub fn home(&self) -> &Path {
         &self.home
     }
 
@@ -121,7 +114,7 @@ impl<'a> Shell<'a> {
     }
 
     /// Runs one command.
-    pub fn command(&self, text: &str) -> Result<String> {
+    fn command(&self, text: &str) -> Result<String> {
         let mut command = Command::new("sh");
         let helm = self.cluster.helm_command()?;
         let set = helm
@@ -160,7 +153,7 @@ impl<'a> Shell<'a> {
         let namespace = at.and_then(|at| words.get(at + 1));
         let namespace = namespace.context("a release without a namespace")?;
         if let Some(before) = self.operators.borrow_mut().remove(release) {
-            stop(&before)?;
+            before.process.terminate(GRACE)?;
         }
         if verb != "uninstall" {
             let number = self.started.replace(self.started.get() + 1);
@@ -172,19 +165,6 @@ impl<'a> Shell<'a> {
         }
         Ok(())
     }
-}
-
-fn stop(operator: &Operator) -> Result<()> {
-    operator.process.signal(Signal::TERM)?;
-    let ended = || Ok((!operator.process.is_alive()).then_some(()));
-    let tail = || operator.process.log_tail(10);
-    wait::until(
-        "the operator ends",
-        LIMIT,
-        Duration::from_millis(50),
-        ended,
-        tail,
-    )
 }
 
 #[cfg(test)]

@@ -83,19 +83,14 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     }
     let jobs: Vec<Uid> = members.all().map(|(job, _)| job.meta.owner.uid).collect();
     let last = records.len() - 1;
+    let several = last > 0;
     let mut outcomes = Vec::new();
     for (index, record) in records.iter().enumerate() {
-        let follow = args.follow && index == last;
-        let prefix = args.attempts.node.is_some().then(|| {
-            let several = records.len() > 1;
-            let attempt = || format!("[attempt {}] ", record.attempt);
-            several.then(attempt).unwrap_or_default()
-        });
         let attempt = Attempt {
             record,
             jobs: &jobs,
-            prefix,
-            follow,
+            several,
+            follow: args.follow && index == last,
         };
         match of_attempt(api, args, &attempt, screen).await? {
             Outcome::Unwanted => return Ok(DONE),
@@ -116,9 +111,25 @@ struct Attempt<'a> {
     record: &'a Record,
     /// The jobs whose pod it may be.
     jobs: &'a [Uid],
-    /// What stands before each line, where it is not the node.
-    prefix: Option<String>,
+    /// It is not the only one.
+    several: bool,
     follow: bool,
+}
+
+impl Attempt<'_> {
+    /// What stands before each line.
+    fn label(&self, args: &Logs, container: &str) -> String {
+        let node = &self.record.node;
+        if args.all_containers {
+            format!("[{node}/{container}] ")
+        } else if args.attempts.node.is_none() {
+            format!("[{node}] ")
+        } else if self.several {
+            format!("[attempt {}] ", self.record.attempt)
+        } else {
+            String::new()
+        }
+    }
 }
 
 /// Prints the logs of an attempt.
@@ -166,13 +177,9 @@ async fn of_attempt(
             tail: tail(args),
             follow: attempt.follow,
         };
-        let before = match &attempt.prefix {
-            Some(prefix) if !args.all_containers => prefix.clone(),
-            _ if args.all_containers => format!("[{}/{container}] ", record.node),
-            _ => format!("[{}] ", record.node),
-        };
+        let label = attempt.label(args, &container);
         let line = |line: &str| {
-            screen.painted(&[(Tone::Care, &before), (Tone::Plain, line)])?;
+            screen.painted(&[(Tone::Care, &label), (Tone::Plain, line)])?;
             Ok(if screen.is_closed() {
                 ControlFlow::Break(())
             } else {

@@ -1,11 +1,12 @@
 //! The provenance statement, in the form of in-toto with SLSA's predicate: which files came from which commit, and how.
 //! It is not signed: whoever publishes a release signs it with a key of their own.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use carillon_image::Digest;
+use carillon_image::{Digest, Platform};
 use carillon_testbed::answer;
 use carillon_testbed::carillon::workspace;
 use serde_json::{Value, json};
@@ -16,7 +17,12 @@ use crate::source::Source;
 use crate::{binary, chart};
 
 /// The time of the build is not in it: two that build the same commit make the same statement.
-pub(super) fn statement(args: &Args, source: &Source, files: &[File]) -> Result<File> {
+pub(super) fn statement(
+    args: &Args,
+    source: &Source,
+    platforms: &BTreeSet<Platform>,
+    files: &[File],
+) -> Result<File> {
     let subject =
         |file: &File| json!({"name": file.name, "digest": {"sha256": file.digest().hex()}});
     let subjects: Vec<Value> = files.iter().map(subject).collect();
@@ -28,7 +34,7 @@ pub(super) fn statement(args: &Args, source: &Source, files: &[File]) -> Result<
         .first()
         .unwrap_or(&repository.home)
         .clone();
-    let platforms: Vec<String> = args.platform.iter().map(ToString::to_string).collect();
+    let platforms: Vec<String> = platforms.iter().map(ToString::to_string).collect();
     let tools = binary::host_tools()?;
     let helm = answer(Command::new(carillon_testbed::tools::helm()?).args(["version", "--short"]))?;
     let statement = json!({

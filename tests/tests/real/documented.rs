@@ -85,22 +85,44 @@ fn create(cluster: &Cluster, object: &Value) -> Result<()> {
         .map(drop)
 }
 
-/// Names and uids of the pods that run, and of what they have for an owner, in the namespace `default`.
-fn running(cluster: &Cluster) -> Result<Vec<[String; 3]>> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+/// A pod that runs.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Running {
+    name: String,
+    uid: String,
+    /// The uid of who owns it; empty when nobody does.
+    owner: String,
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Those in the namespace `default`.
+fn running(cluster: &Cluster) -> Result<Vec<Running>> {
     let pods = items(&get(cluster, &["pods"])?).into_iter();
     let runs = |pod: &Value| {
         pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
     };
     let pods = pods.filter(runs).map(|pod| {
         let meta = &pod["metadata"];
-        [
-            text(&meta["name"]),
-            text(&meta["uid"]),
-            text(&meta["ownerReferences"][0]["uid"]),
-        ]
+        Running {
+            name: text(&meta["name"]),
+            uid: text(&meta["uid"]),
+            owner: text(&meta["ownerReferences"][0]["uid"]),
+        }
     });
     let mut pods: Vec<_> = pods.collect();
     pods.sort();
     Ok(pods)
+}
+
+fn uids(pods: &[Running]) -> Vec<&str> {
+    pods.iter().map(|pod| &*pod.uid).collect()
+}
+
+/// How many of them an object owns.
+fn owned(pods: &[Running], owner: &Value) -> usize {
+    let is_owned = |pod: &&Running| owner["metadata"]["uid"] == *pod.owner;
+    pods.iter().filter(is_owned).count()
 }

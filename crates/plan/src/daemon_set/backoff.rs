@@ -12,7 +12,7 @@ pub const MAX: SignedDuration = SignedDuration::from_mins(15);
 /// After so long without a failure a node begins anew.
 const FORGOTTEN: SignedDuration = SignedDuration::from_mins(30);
 
-/// How often something was tried in vain.
+/// When something was tried in vain, and how long the next time has to wait.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NodeBackoff {
     /// The generation of the DaemonSet: another one begins anew.

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use carillon_testbed::carillon::account_of;
-use carillon_testbed::{Cluster, Config, Fate, Operator};
+use carillon_testbed::{Cluster, Config, Fate, Operator, Options};
 use serde_json::{Value, json};
 
 use super::render::{chart, find, render_as, said, texts};
-use super::story::{get, helm_in, helm_ok, start, stop};
+use super::story::{get, helm_in, helm_ok, stop};
 use super::work::{job, until};
 
 /// Each with its namespace, and the namespace that it serves.
@@ -199,11 +198,8 @@ fn replace_pods(cluster: &Cluster, release: &str) -> Result<()> {
 
 /// An operator with the account and the arguments of a release.
 fn operate(cluster: &Cluster, release: &str) -> Result<Operator> {
-    let kubeconfig = account_of(cluster, release, release)?;
-    let deployment = get(cluster, "deployment", release, &[release])?;
-    let args = texts(&deployment["spec"]["template"]["spec"]["containers"][0]["args"]);
-    let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
-    start(cluster, release, &kubeconfig, &args)
+    let options = Options::of_release(cluster, (release, release), release)?;
+    Operator::start(cluster, &options)
 }
 
 /// A BroadcastJob from its creation to its end.

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use carillon_testbed::carillon::{
     NAMESPACE, Profile, Program, RELEASE, build, install_chart, is_ours, workspace,
 };
-use carillon_testbed::{AuditEvent, Cluster, Config, Fate, Operator, Options, Signal, wait};
+use carillon_testbed::{AuditEvent, Cluster, Config, Fate, Operator, Options, wait};
 use serde_json::{Value, json};
 
 use super::alone::{Alone, alone};
@@ -387,10 +387,7 @@ pub(super) fn check(operator: &Operator, path: &str) -> Result<(bool, String)> {
 }
 
 pub(super) fn stop(operator: &Operator) -> Result<Option<String>> {
-    operator.process.signal(Signal::TERM)?;
-    let ended = || Ok((!operator.process.is_alive()).then_some(()));
-    let tail = || operator.process.log_tail(10);
-    wait::until("the operator ends", LIMIT, EVERY, ended, tail)?;
+    operator.process.terminate(LIMIT)?;
     let log = fs::read_to_string(operator.process.log())?;
     Ok(log.lines().last().map(str::to_owned))
 }

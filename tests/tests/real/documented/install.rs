@@ -5,7 +5,11 @@ use carillon_testbed::{Cluster, Config};
 use carillon_tests::documented::Shell;
 use serde_json::{Value, json};
 
-use super::{INSTALL, README, create, get, items, until};
+use super::{INSTALL, README, create, get, items, running, until};
+
+/// The block by which a release is installed.
+pub(super) const RELEASE: &str =
+    "helm install carillon charts/carillon --namespace carillon-system";
 
 fn job(name: &str, namespace: &str, fate: &Value) -> Value {
     json!({
@@ -42,8 +46,7 @@ fn a_release_is_installed_upgraded_and_removed_as_the_page_says() {
 fn one_release() -> Result<()> {
     let cluster = Cluster::start(Config::new("documented-install").with_nodes(3))?;
     let shell = Shell::new(&cluster)?;
-    let install = "helm install carillon charts/carillon --namespace carillon-system";
-    shell.run(INSTALL, install)?;
+    shell.run(INSTALL, RELEASE)?;
     assert!(
         shell
             .run(INSTALL, "helm test carillon")?
@@ -74,7 +77,7 @@ fn one_release() -> Result<()> {
     let first_way = "kubectl delete cronjobs.carillon.dev,broadcastjobs.carillon.dev --all";
     shell.run(INSTALL, first_way)?;
     assert_eq!(crds(&cluster)?, 4, "they stay");
-    shell.run(INSTALL, install)?;
+    shell.run(INSTALL, RELEASE)?;
     let crds_by_hand = "kubectl apply --server-side --force-conflicts -f crds/";
     shell.run(INSTALL, crds_by_hand)?;
     create(
@@ -86,12 +89,12 @@ fn one_release() -> Result<()> {
         ),
     )?;
     until(&cluster, "its pods run", || {
-        Ok(super::running(&cluster)?.len() == 3)
+        Ok(running(&cluster)?.len() == 3)
     })?;
     let second_way = "helm uninstall carillon --namespace carillon-system";
     let said = shell.run(INSTALL, second_way)?;
     assert!(said.contains("taken off 3 Pods"), "{said}");
-    assert_eq!(super::running(&cluster)?.len(), 3, "pods that run go on");
+    assert_eq!(running(&cluster)?.len(), 3, "pods that run go on");
     shell.run(INSTALL, "kubectl delete crd broadcastjobs.carillon.dev")?;
     until(&cluster, "all of it is gone", || {
         let pods = items(&get(&cluster, &["pods"])?);

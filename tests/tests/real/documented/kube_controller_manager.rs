@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use carillon_testbed::{Cluster, Config, Process, Signal, wait};
+use carillon_testbed::{Cluster, Config};
 use carillon_tests::documented::Shell;
 use serde_json::{Value, json};
 
-use super::{DAEMON_SET, INSTALL, KUBE_CONTROLLER_MANAGER, create, get, items, running, until};
+use super::install::RELEASE;
+use super::{
+    DAEMON_SET, INSTALL, KUBE_CONTROLLER_MANAGER, Running, create, get, items, owned, running,
+    text, uids, until,
+};
 
-const INSTALL_IT: &str = "helm install carillon charts/carillon --namespace carillon-system";
+/// How two blocks begin.
+const UPGRADE: &str = "helm upgrade carillon charts/carillon --namespace carillon-system --reset-then-reuse-values --wait \\\n  ";
 /// The kinds that both can serve.
 const THEIRS: &str = "job-controller,cronjob-controller,daemonset-controller";
 const HANGS: &str = "testbed.carillon.dev/fate";
@@ -49,7 +54,7 @@ fn all_of_a_kind() -> Result<()> {
     config.controller_manager_args = vec![format!("--controllers=*,-{without}")];
     let cluster = Cluster::start(config)?;
     let shell = Shell::new(&cluster)?;
-    shell.run(INSTALL, INSTALL_IT)?;
+    shell.run(INSTALL, RELEASE)?;
     let theirs = cluster.start_controller(THEIRS, &[])?;
     create(&cluster, &daemon_set())?;
     create(&cluster, &cron_job())?;
@@ -65,52 +70,32 @@ fn all_of_a_kind() -> Result<()> {
     })?;
     let before = long_runners(&cluster)?;
 
-    end(&theirs)?;
-    let (ours, theirs_again) = ("serveNative={", "serveNative=[]");
-    hand_over(&shell, ours)?;
+    theirs.terminate(Duration::from_mins(1))?;
+    let hand_over = |how: &str| shell.run(KUBE_CONTROLLER_MANAGER, &format!("{UPGRADE}{how}"));
+    hand_over("--set 'serveNative={")?;
     serves(&cluster, &before)?;
     let with_us = long_runners(&cluster)?;
 
-    hand_over(&shell, theirs_again)?;
+    hand_over("--set-json 'serveNative=[]")?;
     assert_eq!(long_runners(&cluster)?, with_us, "nobody serves them");
     let _theirs = cluster.start_controller(THEIRS, &[])?;
     serves(&cluster, &with_us)
 }
 
-/// Both blocks begin with the same command.
-fn hand_over(shell: &Shell<'_>, what: &str) -> Result<()> {
-    let begins = "helm upgrade carillon charts/carillon --namespace carillon-system --reset-then-reuse-values --wait \\\n  --set";
-    let begins = match what {
-        "serveNative={" => format!("{begins} '"),
-        _ => format!("{begins}-json '"),
-    };
-    shell
-        .run(KUBE_CONTROLLER_MANAGER, &format!("{begins}{what}"))
-        .map(drop)
-}
-
-fn end(process: &Process) -> Result<()> {
-    process.signal(Signal::TERM)?;
-    let ended = || Ok((!process.is_alive()).then_some(()));
-    let tail = || process.log_tail(5);
-    let (limit, every) = (Duration::from_mins(1), Duration::from_millis(50));
-    wait::until("it ends", limit, every, ended, tail)
-}
-
 /// The pods of the Job and of the DaemonSet.
-fn long_runners(cluster: &Cluster) -> Result<Vec<[String; 3]>> {
+fn long_runners(cluster: &Cluster) -> Result<Vec<Running>> {
     let mut pods = running(cluster)?;
-    pods.retain(|[name, ..]| !name.starts_with("report-"));
+    pods.retain(|pod| !pod.name.starts_with("report-"));
     Ok(pods)
 }
 
 /// Whoever serves them replaces no pod but those that are deleted, and starts one run a minute.
-fn serves(cluster: &Cluster, before: &[[String; 3]]) -> Result<()> {
+fn serves(cluster: &Cluster, before: &[Running]) -> Result<()> {
     let gone: Vec<&str> = ["agent-", "sum-"]
         .into_iter()
         .map(|prefix| {
-            let of = |[name, ..]: &&[String; 3]| name.starts_with(prefix);
-            before.iter().find(of).map(|[name, ..]| &**name)
+            let mut names = before.iter().map(|pod| &*pod.name);
+            names.find(|name| name.starts_with(prefix))
         })
         .collect::<Option<_>>()
         .context("a pod of each")?;
@@ -120,8 +105,8 @@ fn serves(cluster: &Cluster, before: &[[String; 3]]) -> Result<()> {
             .iter()
             .chain(&gone),
     )?;
-    let stays = |pod: &&[String; 3]| !gone.contains(&&*pod[0]);
-    let staying: Vec<&[String; 3]> = before.iter().filter(stays).collect();
+    let stays = |pod: &&Running| !gone.contains(&&*pod.name);
+    let staying: Vec<&Running> = before.iter().filter(stays).collect();
     until(cluster, "both have another pod", || {
         let now = long_runners(cluster)?;
         let fresh = now.iter().filter(|pod| !before.contains(pod)).count();
@@ -130,16 +115,27 @@ fn serves(cluster: &Cluster, before: &[[String; 3]]) -> Result<()> {
     until(cluster, "the next run is started", || {
         Ok(runs(cluster)?.iter().any(|run| !runs_before.contains(run)))
     })?;
-    let mut times: Vec<String> = runs(cluster)?.into_iter().map(|[time, _]| time).collect();
-    let all = times.len();
-    times.dedup();
-    assert_eq!(times.len(), all, "a time has two runs: {times:?}");
+    assert_no_time_has_two_runs(&runs(cluster)?);
     Ok(())
 }
 
-/// For what time each run is, and whose it is, in the order of times.
-fn runs(cluster: &Cluster) -> Result<Vec<[String; 2]>> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+fn assert_no_time_has_two_runs(runs: &[Run]) {
+    let mut times: Vec<&str> = runs.iter().map(|run| &*run.time).collect();
+    times.dedup();
+    assert_eq!(times.len(), runs.len(), "a time has two runs: {runs:?}");
+}
+
+/// A run of a CronJob.
+#[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Run {
+    /// The time of the schedule.
+    time: String,
+    /// The API of whose it is.
+    owner: String,
+}
+
+/// In the order of times.
+fn runs(cluster: &Cluster) -> Result<Vec<Run>> {
     let scheduled = "batch.kubernetes.io/cronjob-scheduled-timestamp";
     let jobs = items(&get(cluster, &["jobs"])?).into_iter();
     let runs = jobs.filter_map(|job| {
@@ -147,7 +143,8 @@ fn runs(cluster: &Cluster) -> Result<Vec<[String; 2]>> {
         let time = meta["annotations"][scheduled].as_str()?;
         let time: jiff::Timestamp = time.parse().ok()?;
         let owner = text(&meta["ownerReferences"][0]["apiVersion"]);
-        Some([time.to_string(), owner])
+        let time = time.to_string();
+        Some(Run { time, owner })
     });
     let mut runs: Vec<_> = runs.collect();
     runs.sort();
@@ -162,28 +159,28 @@ fn jobs_and_cron_jobs_are_moved_one_by_one_and_back_and_no_time_has_two_runs() {
 fn one_by_one() -> Result<()> {
     let cluster = Cluster::start(Config::new("documented-moved").with_nodes(2))?;
     let shell = Shell::new(&cluster)?;
-    shell.run(INSTALL, INSTALL_IT)?;
+    shell.run(INSTALL, RELEASE)?;
     shell.run(
         KUBE_CONTROLLER_MANAGER,
         "kubectl apply -f examples/job-managed.yaml",
     )?;
     create(&cluster, &cron_job())?;
+    let started = |owner: &str| {
+        let of_owner = runs(&cluster)?;
+        let of_owner = of_owner.iter().filter(|run| run.owner == owner);
+        Ok::<_, anyhow::Error>(of_owner.count())
+    };
     let started_by = |owner: &str, beyond: usize| {
         until(&cluster, &format!("{owner} has started a run"), || {
-            Ok(runs(&cluster)?.iter().filter(|[_, of]| of == owner).count() > beyond)
+            Ok(started(owner)? > beyond)
         })
     };
     started_by("batch/v1", 0)?;
     shell.run(KUBE_CONTROLLER_MANAGER, "kubectl get cronjobs.batch/report")?;
     started_by("carillon.dev/v1alpha1", 0)?;
     shell.run(KUBE_CONTROLLER_MANAGER, "kubectl get ccj/report")?;
-    let of_theirs = runs(&cluster)?;
-    let of_theirs = of_theirs.iter().filter(|[_, of]| of == "batch/v1").count();
-    started_by("batch/v1", of_theirs)?;
-    let mut times: Vec<String> = runs(&cluster)?.into_iter().map(|[time, _]| time).collect();
-    let all = times.len();
-    times.dedup();
-    assert_eq!(times.len(), all, "a time has two runs: {times:?}");
+    started_by("batch/v1", started("batch/v1")?)?;
+    assert_no_time_has_two_runs(&runs(&cluster)?);
     let job = get(&cluster, &["jobs", "sum"])?;
     assert_eq!(job["spec"]["managedBy"], "carillon.dev/job-controller");
     Ok(())
@@ -197,23 +194,15 @@ fn a_daemon_set_becomes_one_of_carillon_and_is_one_of_apps_again_and_each_pod_st
 fn daemon_sets() -> Result<()> {
     let cluster = Cluster::start(Config::new("documented-daemon").with_nodes(2))?;
     let shell = Shell::new(&cluster)?;
-    shell.run(INSTALL, INSTALL_IT)?;
+    shell.run(INSTALL, RELEASE)?;
     create(&cluster, &daemon_set())?;
     cluster.kubectl_ok(["rollout", "status", "ds/agent", "--timeout=60s"])?;
     let before = running(&cluster)?;
-    let uids = |pods: &[[String; 3]]| {
-        pods.iter()
-            .map(|[_, uid, _]| uid.clone())
-            .collect::<Vec<_>>()
-    };
     let served = |kind: &str| {
         until(&cluster, &format!("{kind}/agent has its pods"), || {
             let set = get(&cluster, &[kind, "agent"])?;
-            let pods = running(&cluster)?;
-            let owned = pods
-                .iter()
-                .filter(|[.., of]| set["metadata"]["uid"] == **of);
-            Ok(set["status"]["updatedNumberScheduled"] == 2 && owned.count() == 2)
+            let owned = owned(&running(&cluster)?, &set);
+            Ok(set["status"]["updatedNumberScheduled"] == 2 && owned == 2)
         })
     };
     shell.run(DAEMON_SET, "kubectl get ds/agent -o json > agent.json")?;

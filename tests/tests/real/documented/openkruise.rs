@@ -7,7 +7,8 @@ use carillon_testbed::{Cluster, Config};
 use carillon_tests::documented::Shell;
 use serde_json::{Value, json};
 
-use super::{INSTALL, OPENKRUISE, create, get, items, running, until};
+use super::install::RELEASE;
+use super::{INSTALL, OPENKRUISE, create, get, items, owned, running, uids, until};
 
 const THEIRS: &str = "apps.kruise.io/v1beta1";
 
@@ -55,14 +56,13 @@ fn live() -> Result<()> {
     let cluster = Cluster::start(Config::new("documented-kruise").with_nodes(2))?;
     let shell = Shell::new(&cluster)?;
     install_kinds(&cluster)?;
-    shell.run(
-        INSTALL,
-        "helm install carillon charts/carillon --namespace carillon-system",
-    )?;
+    shell.run(INSTALL, RELEASE)?;
 
     let job = json!({"apiVersion": THEIRS, "kind": "BroadcastJob", "metadata": {"name": "fix"},
         "spec": {"template": work(), "completionPolicy": {"type": "Always"}}});
-    fs::write(shell.home().join("job.yaml"), yaml(&job)?)?;
+    // As a person writes it: keys in lines of their own.
+    let yaml = serde_saphyr::to_string(&job)?;
+    fs::write(shell.home().join("job.yaml"), yaml)?;
     shell.run(OPENKRUISE, "sed 's|^apiVersion: apps.kruise.io/")?;
     until(&cluster, "the BroadcastJob is complete", || {
         let job = get(&cluster, &["broadcastjobs.carillon.dev", "fix"])?;
@@ -70,11 +70,6 @@ fn live() -> Result<()> {
     })?;
     cron_jobs(&cluster, &shell)?;
     daemon_sets(&cluster, &shell)
-}
-
-/// As a person writes it: keys in lines of their own.
-fn yaml(object: &Value) -> Result<String> {
-    Ok(serde_saphyr::to_string(object)?)
 }
 
 fn cron_jobs(cluster: &Cluster, shell: &Shell<'_>) -> Result<()> {
@@ -131,7 +126,7 @@ fn daemon_sets(cluster: &Cluster, shell: &Shell<'_>) -> Result<()> {
     }
     let agents = || {
         let mut pods = running(cluster)?;
-        pods.retain(|[name, ..]| name.starts_with("agent-"));
+        pods.retain(|pod| pod.name.starts_with("agent-"));
         Ok::<_, anyhow::Error>(pods)
     };
     until(cluster, "their pods run", || Ok(agents()?.len() == 2))?;
@@ -140,23 +135,15 @@ fn daemon_sets(cluster: &Cluster, shell: &Shell<'_>) -> Result<()> {
     shell.run(OPENKRUISE, "kubectl get daemonsets.apps.kruise.io/agent")?;
     until(cluster, "their pods are adopted", || {
         let set = get(cluster, &["cds", "agent"])?;
-        let pods = agents()?;
-        let owned = pods
-            .iter()
-            .filter(|[.., of]| set["metadata"]["uid"] == **of);
-        Ok(owned.count() == 2 && set["status"]["numberAvailable"] == 2)
+        let owned = owned(&agents()?, &set);
+        Ok(owned == 2 && set["status"]["numberAvailable"] == 2)
     })?;
     shell.run(OPENKRUISE, "kubectl get cds/agent -o json > agent.json")?;
     let nobodys = || {
         let pods = agents()?;
-        Ok(pods.iter().all(|[.., owner]| owner.is_empty()))
+        Ok(pods.iter().all(|pod| pod.owner.is_empty()))
     };
     until(cluster, "nobody controls them", nobodys)?;
-    let uids = |pods: &[[String; 3]]| {
-        pods.iter()
-            .map(|[_, uid, _]| uid.clone())
-            .collect::<Vec<_>>()
-    };
     assert_eq!(uids(&agents()?), uids(&before), "each pod has stayed");
     let back = get(cluster, &["daemonsets.apps.kruise.io", "agent"])?;
     assert_eq!(back["spec"]["updateStrategy"]["type"], "OnDelete");
