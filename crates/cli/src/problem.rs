@@ -21,7 +21,7 @@ const NEAR: f64 = 0.7;
 pub(crate) fn not_installed(server: &str) -> Error {
     anyhow!(
         "{server} does not know carillon.dev/v1alpha1, or not all of it: Carillon is not installed there.\n\
-         docs/install.md tells how it is installed; or choose another cluster with --context"
+         Install it with helm install (docs/install.md says how), or choose another cluster with --context"
     )
 }
 
